@@ -1,0 +1,21 @@
+// commands.h  One function per sub-command: declares its options on the app and leaves its work as a callback.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace chimere::apps {
+
+// What a command answers: the exit code of the program. Set by the callback of the chosen sub-command.
+struct Outcome {
+  int code = 0;
+};
+
+void add_bench(CLI::App& app, Outcome& outcome);
+void add_chat(CLI::App& app, Outcome& outcome);
+void add_inspect(CLI::App& app, Outcome& outcome);
+void add_logits(CLI::App& app, Outcome& outcome);
+void add_perplexity(CLI::App& app, Outcome& outcome);
+void add_serve(CLI::App& app, Outcome& outcome);
+void add_tokenize(CLI::App& app, Outcome& outcome);
+
+}  // namespace chimere::apps

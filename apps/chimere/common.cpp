@@ -1,0 +1,59 @@
+#include "common.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+namespace chimere::apps {
+
+void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
+  command.add_option(positional ? "model,--model" : "--model", o.path, "GGUF file (the first one of a split set)")
+      ->required();
+  command.add_option("--backend", o.backend, "cpu, or reference: slow, scalar, the oracle")->capture_default_str();
+  command.add_option("-t,--threads", o.threads, "threads to compute with; 0: one per core")->capture_default_str();
+  command.add_option("--kv-k", o.kv_k, "type of cached keys: f32, f16, q8_0, q4_0")->capture_default_str();
+  command.add_option("--kv-v", o.kv_v, "type of cached values: f32, f16, q8_0, q4_0")->capture_default_str();
+  command.add_flag("--kv-rotate", o.kv_rotate, "Hadamard-rotate queries and keys: better quantised keys");
+  command.add_flag("--exact", o.exact, "keep activations in float32 whatever the weights are (slower)");
+}
+
+Result<LoadOptions> load_options(const ModelOptions& o) {
+  LoadOptions options;
+  auto type = [](const char* flag, const std::string& text) -> Result<DType> {
+    if (auto t = dtype_from_name(text)) return *t;
+    return Error{Code::invalid_argument, std::string(flag) + ": expected f32, f16, q8_0 or q4_0, found '" + text + "'"};
+  };
+  TRY_ASSIGN(options.kv.k, type("--kv-k", o.kv_k));
+  TRY_ASSIGN(options.kv.v, type("--kv-v", o.kv_v));
+  options.kv.rotate = o.kv_rotate;
+  options.exact = o.exact;
+  options.n_threads = o.threads;
+  options.max_rows = o.max_rows;
+  if (isatty(STDERR_FILENO)) {
+    const auto start = std::chrono::steady_clock::now();
+    auto shown = std::make_shared<int>(-1);
+    options.progress = [start, shown](uint64_t done, uint64_t total) {
+      const bool slow = std::chrono::steady_clock::now() - start > std::chrono::seconds(1);
+      const int percent = total ? static_cast<int>(done * 100 / total) : 100;
+      if (!slow || percent == *shown) return;
+      *shown = percent;
+      std::fprintf(stderr, "\rloading %3d %%  %.1f of %.1f GB%s", percent, static_cast<double>(done) / 1e9,
+                   static_cast<double>(total) / 1e9, done == total ? "\n" : "");
+    };
+  }
+  return Result<LoadOptions>{std::move(options)};
+}
+
+Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o) {
+  TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.backend));
+  TRY_ASSIGN(LoadOptions options, load_options(o));
+  return models::Model::load(o.path, backend, std::move(options));
+}
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "chimere: %s\n", error.message.c_str());
+  return 1;
+}
+
+}  // namespace chimere::apps

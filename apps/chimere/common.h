@@ -1,0 +1,33 @@
+// common.h  What several sub-commands share: model options, loading with progress, printing errors.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "models/model.h"
+
+namespace chimere::apps {
+
+struct ModelOptions {
+  std::string path;
+  std::string backend = "cpu";
+  std::string kv_k = "f16";
+  std::string kv_v = "f16";
+  bool kv_rotate = false;
+  bool exact = false;
+  int threads = 0;
+  int max_rows = 0;  // what suits the model
+};
+
+// `positional`: the model is the first argument; otherwise it is `--model`.
+void add_model_options(CLI::App& command, ModelOptions& options, bool positional);
+
+// Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
+Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options);
+Result<LoadOptions> load_options(const ModelOptions& options);
+
+// "chimere: message" on stderr; returns the exit code.
+int fail(const Error& error);
+
+}  // namespace chimere::apps

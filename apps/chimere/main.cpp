@@ -1,0 +1,34 @@
+// main.cpp  The chimere program: picks a sub-command.
+#include <cstdio>
+#include <exception>
+
+#include "commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Chimère serves hybrid state-space + mixture-of-experts language models on hardware people own.\n\n"
+      "  chimere serve MODEL.gguf        an OpenAI-compatible server on 127.0.0.1:8081\n"
+      "  chimere chat MODEL.gguf         talk to a model in the terminal\n"
+      "  chimere inspect MODEL.gguf      what is in a file, and what it needs\n"
+      "  chimere bench --synthetic qwen3.5-tiny   how fast this machine is, without a model",
+      "chimere");
+  app.set_version_flag("--version", CHIMERE_VERSION);
+  app.require_subcommand(1);
+  chimere::apps::Outcome outcome;
+  chimere::apps::add_serve(app, outcome);
+  chimere::apps::add_chat(app, outcome);
+  chimere::apps::add_inspect(app, outcome);
+  chimere::apps::add_bench(app, outcome);
+  chimere::apps::add_tokenize(app, outcome);
+  chimere::apps::add_logits(app, outcome);
+  chimere::apps::add_perplexity(app, outcome);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "chimere: %s\n", e.what());
+    return 1;
+  }
+  return outcome.code;
+}

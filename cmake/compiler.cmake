@@ -1,0 +1,37 @@
+# Warnings, sanitizers and the compiler cache, the same for every target.
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  # The base directory makes two checkouts of the same sources share their cache entries.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
+endif()
+
+add_compile_options(-Wall -Wextra -Werror -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-restrict)  # g++ 12 warns falsely on "x" + std::string(...)
+endif()
+# Contracting a*b+c behind our back would make a row's bits depend on how the compiler vectorised the loop around it.
+add_compile_options(-ffp-contract=off)
+
+if(CHIMERE_SANITIZE)
+  add_compile_options(-fsanitize=${CHIMERE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${CHIMERE_SANITIZE})
+  if(CHIMERE_FUZZERS)
+    add_compile_options(-fsanitize=fuzzer-no-link)  # coverage of the libraries guides the fuzzers
+  endif()
+  if(CHIMERE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=all)
+  endif()
+endif()
+
+find_package(Threads REQUIRED)
+if(CHIMERE_TESTS)
+  find_package(GTest)
+  if(GTest_FOUND)
+    enable_testing()
+  else()
+    message(STATUS "GoogleTest is not there: the program is built, its tests are not")
+    set(CHIMERE_TESTS OFF)
+  endif()
+endif()

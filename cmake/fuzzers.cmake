@@ -1,0 +1,19 @@
+# libFuzzer targets: tests/fuzz/fuzz_NAME.cpp with its seeds in tests/fuzz/corpus/NAME. ctest runs each for a short,
+# bounded time on its seeds; a longer hunt is `build/asan/fuzz_NAME tests/fuzz/corpus/NAME`.
+function(chimere_fuzzer name)
+  add_executable(fuzz_${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_${name}.cpp)
+  target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(fuzz_${name} PRIVATE ${ARGN})
+  add_test(NAME fuzz_${name}
+           COMMAND fuzz_${name} -max_total_time=15 -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=4096
+                   -artifact_prefix=${CMAKE_BINARY_DIR}/ ${CMAKE_BINARY_DIR}/corpus_${name}
+                   ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  # New findings of a run go to the build folder, never into the seeds.
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus_${name})
+  set_tests_properties(fuzz_${name} PROPERTIES LABELS "fuzz" TIMEOUT 120)
+endfunction()
+
+chimere_fuzzer(gguf chimere_gguf)
+chimere_fuzzer(tokenizer chimere_tokenizer)
+chimere_fuzzer(template chimere_chat)

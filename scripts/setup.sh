@@ -1,0 +1,41 @@
+# Shared by ./run and ./test: packages by name, configure, build. Sourced, not run.
+
+BUILD_PACKAGES=(g++ cmake ninja-build ccache libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
+                libutf8proc-dev)
+TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 curl)
+
+# Installs what is not there yet, with sudo when we are not root.
+install_packages() {
+  local missing=()
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "These packages are missing and sudo is not there: ${missing[*]}" >&2; exit 1; }
+    as_root=(sudo)
+  fi
+  echo "Installing Debian packages: ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+tell_about_cuda() {
+  if [ -e /proc/driver/nvidia/version ]; then
+    echo "An NVIDIA card is present; this version computes on the CPU."
+  fi
+}
+
+# build PRESET [targets]: configures build/PRESET when that was not done yet, then builds what changed.
+build() {
+  local preset=$1
+  shift
+  if [ ! -e "build/$preset/build.ninja" ]; then
+    echo "Configuring build/$preset"
+    mkdir -p build
+    cmake --preset "$preset" >"build/$preset.log" 2>&1 || { cat "build/$preset.log" >&2; exit 1; }
+  fi
+  echo "Building build/$preset"
+  cmake --build "build/$preset" ${1:+--target "$@"}
+}

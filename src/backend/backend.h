@@ -1,0 +1,126 @@
+// backend.h  What runs a Program: three implementations, reference/ (oracle), cpu/, cuda/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "backend/ops.h"
+#include "base/result.h"
+
+namespace chimere {
+
+// Where one sequence's state lives, in backend memory. Filled by cache/, read and written by ops.
+struct SequenceView {
+  std::byte* const* kv_pages = nullptr;  // [ceil((pos + n_tokens) / kPageTokens)], all writable where this slice writes
+  float* recurrent = nullptr;            // the blob of StateLayout
+  // When set, every recurrent op also keeps its raw inputs here, so that a rollback can replay them exactly:
+  // [n_tokens of the slice][ReplayLayout::floats_per_token].
+  float* replay = nullptr;
+};
+
+// n_tokens consecutive tokens of one sequence, starting at position pos; their rows start at first_row.
+struct Slice {
+  SequenceView state;
+  int32_t pos = 0;
+  int32_t n_tokens = 0;
+  int32_t first_row = 0;
+
+  bool is_decode() const { return n_tokens <= kDecodeTokens; }
+};
+
+// One forward pass: any mix of prefill chunks and single tokens. A sequence appears in at most one slice.
+struct Batch {
+  std::vector<int32_t> tokens;      // [n_rows]
+  std::vector<Slice> slices;        // cover the rows in order
+  std::vector<int32_t> logit_rows;  // rows whose logits are wanted, ascending
+
+  int n_rows() const { return static_cast<int>(tokens.size()); }
+};
+
+// Where the results of the batch's logit rows go, in host memory; what is null is not computed.
+struct Outputs {
+  float* logits = nullptr;  // [logit_rows, n_vocab]
+  float* hidden = nullptr;  // [logit_rows, d_model], after the final norm
+};
+
+// Memory of a backend for sequence state.
+class StateMemory {
+ public:
+  virtual ~StateMemory() = default;
+  virtual Result<std::byte*> allocate(uint64_t bytes) = 0;  // zeroed, 64-byte aligned
+  virtual void release(std::byte* memory, uint64_t bytes) = 0;
+  virtual void copy(std::byte* to, const std::byte* from, uint64_t bytes) = 0;  // inside the backend
+  virtual void read(std::byte* host, const std::byte* from, uint64_t bytes) = 0;
+  virtual void write(std::byte* to, const std::byte* host, uint64_t bytes) = 0;
+};
+
+// Told while weights are taken over: bytes done, bytes in all.
+using LoadProgress = std::function<void(uint64_t, uint64_t)>;
+// Told when a matrix of the source was copied and its pages may be dropped.
+using MatrixTaken = std::function<void(const TensorView&)>;
+
+struct LoadOptions {
+  KvFormat kv;
+  int max_rows = 0;    // the largest batch; 0: a prefill slice that suits the model, and some decoding rows beside it
+  bool exact = false;  // activations stay float32 whatever the weights are
+  int n_threads = 0;   // 0: one per core
+  LoadProgress progress;
+  MatrixTaken matrix_taken;
+};
+
+// The default of LoadOptions::max_rows. Experts want tokens enough to share each reading of their weights: about 16 a
+// chosen expert, within bounds that keep activations small beside the weights and a step short beside a person's
+// patience.
+int default_max_rows(const Program& program);
+
+// A program bound to a backend: weights in place, buffers allocated. Used by one thread at a time.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  // Runs the batch. Fails only when the device fails.
+  // REQUIRES: 1 <= n_rows <= max_rows, tokens in [0, n_vocab), slices and pages as Batch says.
+  virtual Status run(const Batch& batch, const Outputs& outputs) = 0;
+
+  // Advances recurrent states over n_tokens inputs recorded through SequenceView::replay by decode-class slices, bit
+  // for bit as run() did.
+  virtual Status replay(float* recurrent, const float* recorded, int n_tokens) = 0;
+
+  virtual const Program& program() const = 0;
+  virtual const StateLayout& layout() const = 0;
+  virtual StateMemory& memory() = 0;
+  virtual int max_rows() const = 0;
+  // The longest slice of a prompt: whole chunks, with room for decoding rows in the same batch.
+  int prefill_rows() const {
+    const int whole = (max_rows() - kDecodeTokens) / kChunkTokens * kChunkTokens;
+    return whole > 0 ? whole : max_rows();
+  }
+  virtual uint64_t weight_bytes() const = 0;   // as held by the backend
+  virtual uint64_t scratch_bytes() const = 0;  // activations and working memory
+};
+
+// What a token's replay record holds: for each recurrent layer its raw conv input, then alpha, then beta.
+struct ReplayLayout {
+  explicit ReplayLayout(const StateLayout& state) {
+    for (const RecurrentLayer& layer : state.recurrent()) {
+      offset.push_back(floats_per_token);
+      floats_per_token += layer.conv_channels + 2 * layer.n_heads;
+    }
+  }
+  std::vector<int64_t> offset;  // of each layer inside a token's record, in floats
+  int64_t floats_per_token = 0;
+};
+
+namespace reference {
+Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options);
+}
+namespace cpu {
+Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options);
+}
+
+}  // namespace chimere

@@ -1,0 +1,26 @@
+// cpu_features.h  Which instruction set the kernels use: found once at start, overridable by tests.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace chimere::cpu {
+
+// In rising order; a machine that has one has all before it. avx512 means F, BW, VL and DQ.
+enum class Isa { scalar, avx2, avx512, avx512vnni };
+
+std::string_view name(Isa isa);
+
+// The best level of this machine that the build contains.
+Isa detect_isa();
+
+// The level in use: detect_isa() unless a test forced another.
+Isa active_isa();
+
+// REQUIRES: isa <= detect_isa(), and no kernel is running.
+void set_isa_for_testing(Isa isa);
+
+// All levels this machine can run, in rising order.
+std::span<const Isa> available_isas();
+
+}  // namespace chimere::cpu

@@ -1,0 +1,155 @@
+// executable.cpp  Runs a program on the CPU: one parallel region per batch, op after op.
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "backend/cpu/workspace.h"
+#include "backend/host_memory.h"
+#include "base/thread_pool.h"
+#include "tensor/dequantize.h"
+
+namespace chimere::cpu {
+namespace {
+
+class CpuExecutable final : public Executable {
+ public:
+  CpuExecutable(Program program, StateLayout layout, const LoadOptions& options)
+      : program_(std::move(program)),
+        layout_(std::move(layout)),
+        max_rows_(options.max_rows > 0 ? options.max_rows : default_max_rows(program_)),
+        pool_(options.n_threads) {
+    workspace_.exact = options.exact;
+  }
+
+  Status take_weights(const LoadOptions& options);
+  void reserve();
+
+  Status run(const Batch& batch, const Outputs& outputs) override;
+  Status replay(float* recurrent, const float* recorded, int n_tokens) override;
+
+  const Program& program() const override { return program_; }
+  const StateLayout& layout() const override { return layout_; }
+  StateMemory& memory() override { return memory_; }
+  int max_rows() const override { return max_rows_; }
+  uint64_t weight_bytes() const override { return workspace_.weight_bytes(); }
+  uint64_t scratch_bytes() const override {
+    uint64_t bytes = workspace_.scratch_bytes();
+    for (const AlignedFloats& b : storage_) bytes += b.size() * sizeof(float);
+    return bytes;
+  }
+
+ private:
+  Program program_;
+  StateLayout layout_;
+  HostMemory memory_;
+  const int max_rows_;
+  ThreadPool pool_;
+  Workspace workspace_;
+  std::vector<AlignedFloats> storage_;
+  std::vector<float*> buffers_;
+};
+
+// A type without a panel form is decoded to float32 once: exact, and larger.
+Result<PackedMatrix> pack(const TensorView& tensor, const ParallelFor& parallel) {
+  if (PackedMatrix::supports(tensor.type)) return PackedMatrix::pack(tensor, parallel);
+  std::vector<float> values(tensor.elems());
+  for (uint64_t r = 0; r < tensor.rows(); ++r) {
+    dequantize_row(tensor.type, tensor.row(r), values.data() + r * tensor.ne[0], static_cast<int64_t>(tensor.ne[0]));
+  }
+  TensorView decoded = tensor;
+  decoded.type = DType::F32;
+  decoded.data = reinterpret_cast<const std::byte*>(values.data());
+  return PackedMatrix::pack(decoded, parallel);
+}
+
+Status CpuExecutable::take_weights(const LoadOptions& options) {
+  // A table that is only looked up stays in the file: its rows are decoded when a token asks for them.
+  std::set<MatrixId> looked_up, multiplied;
+  for (const Op& op : program_.ops) {
+    if (const auto* e = std::get_if<op::Embed>(&op)) looked_up.insert(e->table);
+    if (const auto* h = std::get_if<op::LmHead>(&op)) multiplied.insert(h->weight);
+  }
+  uint64_t total = 0, done = 0;
+  for (const TensorView& m : program_.matrices) total += m.size_bytes();
+
+  const ParallelFor parallel = [this](int64_t n, const std::function<void(int64_t, int64_t)>& body) {
+    pool_.run([&](Team& team) { team.parallel_for(n, 1, body); });
+  };
+  workspace_.matrices.resize(program_.matrices.size());
+  // Largest first: the file's pages of a matrix are resident beside its copy, and that costs least while little else
+  // is.
+  std::vector<size_t> order(program_.matrices.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return program_.matrices[a].size_bytes() > program_.matrices[b].size_bytes();
+  });
+  for (size_t i : order) {
+    const TensorView& tensor = program_.matrices[i];
+    const auto id = static_cast<MatrixId>(i);
+    if (!looked_up.count(id) || multiplied.count(id)) {
+      auto packed = pack(tensor, parallel);
+      if (!packed) {
+        packed.error().message = "tensor '" + std::string(tensor.name) + "': " + packed.error().message;
+        return std::move(packed.error());
+      }
+      workspace_.matrices[i].emplace(std::move(*packed));
+      if (options.matrix_taken) options.matrix_taken(tensor);
+    }
+    done += tensor.size_bytes();
+    if (options.progress) options.progress(done, total);
+  }
+  // Rows gathered at load were only needed until here.
+  program_.owned.clear();
+  return Ok{};
+}
+
+void CpuExecutable::reserve() {
+  for (const Buffer& b : program_.buffers) {
+    storage_.emplace_back(static_cast<size_t>(b.width) * max_rows_);
+    buffers_.push_back(storage_.back().data());
+  }
+  workspace_.reserve(program_, layout_, max_rows_, pool_.size());
+}
+
+Status CpuExecutable::run(const Batch& batch, const Outputs& outputs) {
+  workspace_.begin(program_, batch, buffers_);
+  const Context context{program_, layout_, batch, buffers_};
+  pool_.run([&](Team& team) {
+    Workspace& w = workspace_;
+    for (const Op& any : program_.ops) {
+      if (const auto* o = std::get_if<op::NormMatmul>(&any)) norm_matmul(team, context, *o, w);
+      if (const auto* o = std::get_if<op::GdnMix>(&any)) gdn_mix(team, context, *o, w.gdn);
+      if (const auto* o = std::get_if<op::Attention>(&any)) attention(team, context, *o, w.attention);
+      if (const auto* o = std::get_if<op::MatmulAdd>(&any)) matmul_add(team, context, *o, w);
+      if (const auto* o = std::get_if<op::MoeFfn>(&any)) moe_ffn(team, context, *o, w);
+      if (const auto* o = std::get_if<op::DenseFfn>(&any)) dense_ffn(team, context, *o, w);
+      if (const auto* o = std::get_if<op::Embed>(&any)) embed(team, context, *o, w);
+      if (const auto* o = std::get_if<op::LmHead>(&any)) lm_head(team, context, *o, outputs, w);
+    }
+  });
+  return Ok{};
+}
+
+Status CpuExecutable::replay(float* recurrent, const float* recorded, int n_tokens) {
+  pool_.run([&](Team& team) {
+    for (const Op& any : program_.ops) {
+      if (const auto* o = std::get_if<op::GdnMix>(&any)) {
+        gdn_replay(team, program_, layout_, *o, recurrent, recorded, n_tokens, workspace_.gdn);
+      }
+    }
+  });
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
+  TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
+  auto executable = std::make_unique<CpuExecutable>(std::move(program), std::move(layout), options);
+  TRY(executable->take_weights(options));
+  executable->reserve();
+  return Result<std::unique_ptr<Executable>>{std::move(executable)};
+}
+
+}  // namespace chimere::cpu

@@ -1,0 +1,47 @@
+// panel_kernels.h  The table of matmul kernels one instruction-set level provides.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/isa/act_block.h"
+#include "backend/cpu/isa/panel_layout.h"
+
+namespace chimere::cpu {
+
+inline constexpr int kMaxTile = 16;  // tokens a kernel call may handle
+
+// The out-of-order window of one core covers too few misses to fill the memory bus: weights are asked for about this
+// far ahead, into the L2 cache. Measured on Zen 4, random experts of 74 KB: 12 GB/s without, 26 GB/s with 4 KiB or 8
+// KiB, 18 GB/s with 32 KiB, 16 GB/s when asked into the L1.
+inline constexpr int64_t kPrefetchBytes = 4096;
+
+// Some consecutive panels times a few tokens. Plain pointers: nothing here is owned.
+struct TileArgs {
+  const uint8_t* panels;  // first panel
+  int64_t panel_bytes;
+  int64_t scales_offset;
+  int n_panels;
+  int last_rows;  // rows of the last panel to store, 1..16; all others have 16
+  int64_t n_cols;
+  const PanelTables* tables;
+  const ActBlock* const* act;  // a token: its blocks (8-bit kernels)
+  const float* const* x;       // a token: its floats (float kernels)
+  float* const* y;             // a token: where the first row of the first panel goes
+};
+using TileFn = void (*)(const TileArgs&);
+
+// Entries for token counts a level has no special kernel for are null; those for one token never are.
+struct PanelKernels {
+  TileFn int8[kPanelKinds][kMaxTile + 1];  // quantised kinds only
+  TileFn f32[kPanelKinds][kMaxTile + 1];
+  void (*quantize)(const float* x, int64_t k, ActBlock* blocks);  // one row, ceil(k / 32) blocks
+};
+
+const PanelKernels& panel_kernels_scalar();
+#if defined(__x86_64__)
+const PanelKernels& panel_kernels_avx2();
+const PanelKernels& panel_kernels_avx512();
+const PanelKernels& panel_kernels_avx512vnni();
+#endif
+
+}  // namespace chimere::cpu

@@ -1,0 +1,45 @@
+// packed_matrix_blocks.h  File blocks taken apart into codes and scales, the step before they are spread over a panel.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/quant_blocks.h"
+
+namespace chimere::cpu {
+
+// A file block taken apart. d, m and scale are indexed as the Scales of its kind reads them.
+struct BlockParts {
+  uint8_t codes[256];
+  uint16_t d[8];      // halves: one for the block, or one for each 32 (each 16: NVFP4)
+  uint16_t m;         // half: minimum or its factor
+  uint8_t scale[16];  // a sub-block of 16 or 32
+  uint8_t min[8];     // a sub-block of 32
+};
+
+void take(const BlockQ4_0& b, BlockParts& out);
+void take(const BlockQ4_1& b, BlockParts& out);
+void take(const BlockQ5_0& b, BlockParts& out);
+void take(const BlockQ5_1& b, BlockParts& out);
+void take(const BlockQ8_0& b, BlockParts& out);
+void take(const BlockIQ4_NL& b, BlockParts& out);
+void take(const BlockMXFP4& b, BlockParts& out);
+void take(const BlockNVFP4& b, BlockParts& out);
+void take(const BlockQ1_0& b, BlockParts& out);
+void take(const BlockQ2_0& b, BlockParts& out);
+void take(const BlockTQ1_0& b, BlockParts& out);
+void take(const BlockTQ2_0& b, BlockParts& out);
+void take(const BlockQ2_K& b, BlockParts& out);
+void take(const BlockQ3_K& b, BlockParts& out);
+void take(const BlockQ4_K& b, BlockParts& out);
+void take(const BlockQ5_K& b, BlockParts& out);
+void take(const BlockQ6_K& b, BlockParts& out);
+void take(const BlockIQ4_XS& b, BlockParts& out);
+void take(const BlockIQ2_XXS& b, BlockParts& out);
+void take(const BlockIQ2_XS& b, BlockParts& out);
+void take(const BlockIQ2_S& b, BlockParts& out);
+void take(const BlockIQ3_XXS& b, BlockParts& out);
+void take(const BlockIQ3_S& b, BlockParts& out);
+void take(const BlockIQ1_S& b, BlockParts& out);
+void take(const BlockIQ1_M& b, BlockParts& out);
+
+}  // namespace chimere::cpu

@@ -1,0 +1,106 @@
+#include "backend/cpu/workspace.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace chimere::cpu {
+namespace {
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+uint64_t act_bytes(int64_t rows, int64_t width) { return rows * round_up(width, 32) / 32 * sizeof(ActBlock); }
+
+// Widest of what a visitor returns over the ops of one kind.
+template <class OpType, class F>
+int64_t widest(const Program& program, F&& width) {
+  int64_t most = 0;
+  for (const Op& op : program.ops) {
+    if (const auto* o = std::get_if<OpType>(&op)) most = std::max<int64_t>(most, width(*o));
+  }
+  return most;
+}
+
+}  // namespace
+
+void Rows::reserve(int64_t max_rows, int64_t row_width) {
+  width = row_width;
+  if (width == 0) return;
+  floats.resize(max_rows * width);
+  acts.reserve(max_rows, width);
+}
+
+uint64_t Rows::size_bytes() const {
+  return width == 0 ? 0 : floats.size() * sizeof(float) + act_bytes(static_cast<int64_t>(floats.size()) / width, width);
+}
+
+void Routing::reserve(int64_t max_rows, int n_experts, int n_used) {
+  logits.resize(max_rows * round_up(n_experts, 16));
+  chosen.resize(max_rows * n_used);
+  weight.resize(max_rows * n_used);
+  slot.resize(max_rows * n_used);
+  token_of_slot.resize(max_rows * n_used);
+  slot_rows.resize(max_rows * n_used);
+  std::iota(slot_rows.begin(), slot_rows.end(), 0);
+  shared_gate.resize(max_rows);
+  expert_begin.resize(n_experts + 1);
+  active.reserve(n_experts);
+}
+
+void Workspace::reserve(const Program& program, const StateLayout& layout, int max_rows, int n_threads) {
+  const auto& m = program.matrices;
+  auto rows_of = [&](MatrixId id) { return id == kNone ? int64_t{0} : static_cast<int64_t>(m[id].ne[1]); };
+  const int64_t dense_ff = widest<op::DenseFfn>(program, [&](const auto& o) { return rows_of(o.gate); });
+  const int64_t expert_ff = widest<op::MoeFfn>(program, [&](const auto& o) { return rows_of(o.gate); });
+  const int64_t shared_ff = widest<op::MoeFfn>(program, [&](const auto& o) { return rows_of(o.shared_gate); });
+  const int64_t n_used = widest<op::MoeFfn>(program, [](const auto& o) { return o.n_used; });
+  const int64_t n_experts = widest<op::MoeFfn>(program, [](const auto& o) { return o.n_experts; });
+  const int64_t slots = std::max<int64_t>(max_rows, max_rows * n_used);
+
+  normed.reserve(max_rows, program.d_model);
+  head.reserve(max_rows, program.d_model);
+  hidden.reserve(n_used > 0 ? slots : max_rows, std::max(dense_ff, expert_ff));
+  shared_hidden.reserve(max_rows, shared_ff);
+  product.resize(slots * program.d_model);
+  gate.resize(std::max(max_rows * dense_ff, slots * expert_ff + max_rows * shared_ff));
+  if (shared_ff > 0) shared_product.resize(static_cast<int64_t>(max_rows) * program.d_model);
+  if (n_used > 0) routing.reserve(max_rows, static_cast<int>(n_experts), static_cast<int>(n_used));
+  buffer_acts.resize(program.buffers.size());
+  for (const Op& op : program.ops) {
+    const auto* o = std::get_if<op::MatmulAdd>(&op);
+    if (!o || buffer_acts[o->x].k() > 0) continue;
+    const int64_t width = program.buffers[o->x].width;
+    buffer_acts[o->x].reserve(max_rows, width);
+    buffer_acts[o->x].bind(nullptr, width, 0, width);
+    buffer_acts_bytes += act_bytes(max_rows, width);
+  }
+  gdn.reserve(program, layout, n_threads);
+  attention.reserve(program, layout, max_rows, n_threads);
+}
+
+void Workspace::begin(const Program& program, const Batch& batch, const std::vector<float*>& buffers) {
+  const int n = batch.n_rows();
+  normed.bind(n);
+  head.bind(static_cast<int64_t>(batch.logit_rows.size()));
+  for (const Op& op : program.ops) {
+    if (const auto* o = std::get_if<op::MatmulAdd>(&op)) {
+      const int64_t width = program.buffers[o->x].width;
+      buffer_acts[o->x].bind(buffers[o->x], width, n, width);
+    }
+  }
+  attention.begin(program, batch);
+}
+
+uint64_t Workspace::weight_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& m : matrices) bytes += m ? m->size_bytes() : 0;
+  return bytes;
+}
+
+uint64_t Workspace::scratch_bytes() const {
+  uint64_t floats = product.size() + gate.size() + shared_product.size() + routing.logits.size();
+  uint64_t bytes = floats * sizeof(float) + buffer_acts_bytes + gdn.size_bytes() + attention.size_bytes();
+  for (const Rows* r : {&normed, &head, &hidden, &shared_hidden}) bytes += r->size_bytes();
+  return bytes;
+}
+
+}  // namespace chimere::cpu

@@ -1,0 +1,83 @@
+// workspace.h  The weights of a program in panels, and the working memory of its ops. Allocated once, at load.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backend/cpu/activations.h"
+#include "backend/cpu/context.h"
+#include "backend/cpu/ops/aligned_floats.h"
+#include "backend/cpu/ops/attention.h"
+#include "backend/cpu/ops/gdn_mix.h"
+#include "backend/cpu/packed_matrix.h"
+
+namespace chimere::cpu {
+
+// Rows of floats and their 8-bit form, bound to each other for the length of a batch.
+struct Rows {
+  AlignedFloats floats;
+  Activations acts;
+  int64_t width = 0;
+
+  void reserve(int64_t max_rows, int64_t row_width);
+  // Before a batch, by one thread.
+  void bind(int64_t n_rows) { acts.bind(floats.data(), width, n_rows, width); }
+  float* row(int64_t r) { return floats.data() + r * width; }
+  uint64_t size_bytes() const;
+};
+
+// Which token goes to which expert: slot s of an expert holds one (token, choice).
+struct Routing {
+  std::vector<float> logits;           // [rows, n_experts]
+  std::vector<int32_t> chosen;         // [rows, n_used] experts, best first
+  std::vector<float> weight;           // [rows, n_used]
+  std::vector<float> shared_gate;      // [rows]
+  std::vector<int32_t> expert_begin;   // [n_experts + 1] first slot of each expert
+  std::vector<int32_t> token_of_slot;  // [rows * n_used]
+  std::vector<int32_t> slot;           // [rows, n_used]
+  std::vector<int32_t> slot_rows;      // 0, 1, 2, ...: slots as rows of the hidden activations
+  std::vector<int32_t> active;         // experts with at least one token
+
+  void reserve(int64_t max_rows, int n_experts, int n_used);
+};
+
+struct Workspace {
+  bool exact = false;
+  std::vector<std::optional<PackedMatrix>> matrices;  // by MatrixId; empty where only rows are looked up
+  std::vector<Activations> buffer_acts;               // by BufferId: inputs of MatmulAdd
+  uint64_t buffer_acts_bytes = 0;
+  Rows normed;                   // RMSNorm of the residual, input of most projections
+  Rows head;                     // the same for rows whose logits are wanted
+  Rows hidden;                   // silu(gate) * up of dense layers, or of expert slots
+  Rows shared_hidden;            // the same of the shared expert
+  AlignedFloats product;         // [max(rows, slots), d_model] results before they are added up
+  AlignedFloats gate;            // [max(rows, slots), d_ff] before the activation
+  AlignedFloats shared_product;  // [rows, d_model]
+  Routing routing;
+  GdnScratch gdn;
+  AttentionScratch attention;
+
+  ActMode mode() const { return exact ? ActMode::f32 : ActMode::int8; }
+  uint64_t weight_bytes() const;
+  uint64_t scratch_bytes() const;
+  // Sizes everything for batches of at most max_rows.
+  void reserve(const Program& program, const StateLayout& layout, int max_rows, int n_threads);
+  // Before a batch, by one thread.
+  void begin(const Program& program, const Batch& batch, const std::vector<float*>& buffers);
+};
+
+// The ops. Called by every worker of the team; each ends with a barrier.
+void embed(Team& team, const Context& c, const op::Embed& op, Workspace& w);
+void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspace& w);
+void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace& w);
+void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& w);
+void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w);
+void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& outputs, Workspace& w);
+
+// Shared by them: to = RMSNorm(x) * weight.
+void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* to);
+// h[i] = silu(g[i]) * h[i]
+void apply_gate(const float* g, int64_t n, float* h);
+
+}  // namespace chimere::cpu

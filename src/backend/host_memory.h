@@ -1,0 +1,27 @@
+// host_memory.h  State memory of the backends that compute on the host.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "backend/backend.h"
+
+namespace chimere {
+
+class HostMemory final : public StateMemory {
+ public:
+  Result<std::byte*> allocate(uint64_t bytes) override {
+    const uint64_t rounded = (bytes + 63) / 64 * 64;
+    void* p = std::aligned_alloc(64, rounded);
+    if (!p) return Error{Code::exhausted, "out of memory: " + std::to_string(bytes) + " bytes of sequence state"};
+    std::memset(p, 0, rounded);
+    return static_cast<std::byte*>(p);
+  }
+  void release(std::byte* memory, uint64_t) override { std::free(memory); }
+  void copy(std::byte* to, const std::byte* from, uint64_t bytes) override { std::memcpy(to, from, bytes); }
+  void read(std::byte* host, const std::byte* from, uint64_t bytes) override { std::memcpy(host, from, bytes); }
+  void write(std::byte* to, const std::byte* host, uint64_t bytes) override { std::memcpy(to, host, bytes); }
+};
+
+}  // namespace chimere

@@ -1,0 +1,12 @@
+#include "backend/ops.h"
+
+namespace chimere {
+
+const char* op_name(const Op& op) {
+  static constexpr const char* kNames[] = {"embed",     "norm_matmul", "matmul_add", "gdn_mix",
+                                           "attention", "dense_ffn",   "moe_ffn",    "lm_head"};
+  static_assert(std::size(kNames) == std::variant_size_v<Op>);
+  return kNames[op.index()];
+}
+
+}  // namespace chimere

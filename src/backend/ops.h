@@ -1,0 +1,174 @@
+// ops.h  The only list of operations. A model is a list of these, written once at load; backends run them.
+//
+// An op is as coarse as a good kernel. Activations are float32 rows, one row per token of the batch, in numbered
+// buffers [n_rows, width]; the residual stream is the buffer that ops read with a norm and add into. Matrices keep
+// their file format until a backend repacks them. `W x` for a matrix {in, out}: y[o] = sum_i W[o][i] x[i].
+//
+// Numbers contract, honoured by every backend:
+//   - decode class (slices of at most kDecodeTokens tokens): a row's bits do not depend on what else is in the batch,
+//     nor on the number of threads; recurrences run token by token in order;
+//   - prefill class (longer slices): recurrences may run in chunks on a grid of kChunkTokens anchored at absolute
+//     positions, so that the same cuts give the same bits;
+//   - router logits, norm statistics, softmax, gates, recurrent states and angles are float32 at least.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backend/state_layout.h"
+#include "tensor/tensor_view.h"
+
+namespace chimere {
+
+inline constexpr int kDecodeTokens = 16;
+inline constexpr int kChunkTokens = 64;
+
+using BufferId = int32_t;  // into Program::buffers
+using MatrixId = int32_t;  // into Program::matrices
+using VectorId = int32_t;  // into Program::vectors
+using RopeId = int32_t;    // into Program::ropes
+inline constexpr int32_t kNone = -1;
+
+// Rotary embedding reduced to what every scaling rule comes to: one frequency per pair and one magnitude.
+struct Rope {
+  enum class Pairing { half, adjacent };  // (k, k + n/2) as in NeoX, or (2k, 2k + 1)
+  Pairing pairing = Pairing::half;
+  std::vector<float> inv_freq;  // [n_rot / 2]; the angle of pair k at position p is p * inv_freq[k]
+  float magnitude = 1.0f;       // multiplies cos and sin
+  int n_rot() const { return static_cast<int>(inv_freq.size()) * 2; }
+};
+
+namespace op {
+
+// out[t] = table[token t]
+struct Embed {
+  MatrixId table;
+  BufferId out;
+};
+
+struct Projection {
+  MatrixId weight;
+  VectorId bias = kNone;
+  BufferId out = kNone;
+};
+
+// n = norm ? RMSNorm(x) * norm : x;   out_i = W_i n + b_i for each projection
+struct NormMatmul {
+  BufferId x;
+  VectorId norm = kNone;
+  float eps = 0;
+  std::vector<Projection> outs;
+};
+
+// residual += W x + b
+struct MatmulAdd {
+  BufferId x;
+  MatrixId weight;
+  VectorId bias = kNone;
+  BufferId residual;
+};
+
+// Gated DeltaNet: causal conv + SiLU over [q | k | v], L2-normalised q and k, delta rule, RMSNorm, SiLU(z) gate.
+//   per value head j, with key head of j:  S <- exp(g) S;  d = beta (v - S^T k);  S <- S + k d^T;  o = S^T q
+//   g = a[j] softplus(alpha + dt_bias[j]),  beta = sigmoid(beta),  q scaled by 1/sqrt(d_head)
+struct GdnMix {
+  BufferId qkv;          // [T, (2 n_key_heads + n_value_heads) d_head]
+  BufferId z;            // [T, n_value_heads d_head]
+  BufferId alpha, beta;  // [T, n_value_heads]
+  VectorId conv;         // [channels][kernel], the last tap meets the current token
+  VectorId a, dt_bias;   // [n_value_heads]; a is already -exp(A_log)
+  VectorId norm;         // [d_head]
+  float eps;
+  int n_key_heads, n_value_heads, d_head;
+  bool tiled_heads;     // key head of value head j: j % n_key_heads if tiled, else j / (n_value_heads / n_key_heads)
+  int recurrent_layer;  // into StateLayout::recurrent
+  BufferId out;         // [T, n_value_heads d_head]
+
+  int channels() const { return (2 * n_key_heads + n_value_heads) * d_head; }
+  int key_head(int j) const { return tiled_heads ? j % n_key_heads : j / (n_value_heads / n_key_heads); }
+};
+
+// Grouped-query causal attention: optional per-head RMSNorm of q and k, RoPE, store K and V, softmax(q k scale) V,
+// optional elementwise sigmoid gate.
+struct Attention {
+  BufferId q;  // [T, n_heads (gated ? 2 : 1) head_dim_k]; gated rows hold [query | gate] head by head
+  BufferId k, v;
+  int n_heads, n_kv_heads, head_dim_k, head_dim_v;
+  bool gated = false;                       // needs head_dim_k == head_dim_v
+  VectorId q_norm = kNone, k_norm = kNone;  // [head_dim_k]
+  float eps = 0;
+  RopeId rope = kNone;
+  float scale;
+  int kv_layer;  // into StateLayout::kv
+  BufferId out;  // [T, n_heads head_dim_v]
+};
+
+// x += down(silu(gate n) * up n) with n = RMSNorm(x) * norm
+struct DenseFfn {
+  BufferId x;
+  VectorId norm;
+  float eps;
+  MatrixId gate, up, down;
+};
+
+// Mixture of experts with a softmax router over all experts, the n_used best, weights renormalised to sum 1:
+//   x += sum_e w_e down_e(silu(gate_e n) * up_e n)  [+ sigmoid(shared_router . n) * shared(n)]
+// The router always sees float32 activations: speed is not bought with expert choices. Ties go to the lower index.
+struct MoeFfn {
+  BufferId x;
+  VectorId norm;
+  float eps;
+  MatrixId router;          // {d_model, n_experts}
+  MatrixId gate, up, down;  // {d_model, d_ff, n_experts} twice, {d_ff, d_model, n_experts}
+  int n_experts, n_used;
+  MatrixId shared_gate = kNone, shared_up = kNone, shared_down = kNone;
+  VectorId shared_router = kNone;  // [d_model]; without it the shared expert is not gated
+};
+
+// logits of the batch's logit rows: weight (RMSNorm(x) * norm)
+struct LmHead {
+  BufferId x;
+  VectorId norm;
+  float eps;
+  MatrixId weight;
+};
+
+}  // namespace op
+
+using Op = std::variant<op::Embed, op::NormMatmul, op::MatmulAdd, op::GdnMix, op::Attention, op::DenseFfn, op::MoeFfn,
+                        op::LmHead>;
+
+// The snake_case name of an op, for traces, profiles and errors.
+const char* op_name(const Op& op);
+
+struct Buffer {
+  std::string name;
+  int width;
+};
+
+// A tensor made at load, where a file groups its rows otherwise than the ops want them.
+struct OwnedTensor {
+  std::string name;
+  std::vector<std::byte> data;
+};
+
+// A model ready to run: what to keep, what to compute, what to remember.
+struct Program {
+  int n_vocab = 0;
+  int d_model = 0;
+  std::vector<Buffer> buffers;
+  std::vector<TensorView> matrices;  // point into the source of weights, which outlives the Program
+  std::vector<std::shared_ptr<OwnedTensor>> owned;
+  std::vector<std::vector<float>> vectors;  // norms, biases, gates: small and always float32
+  std::vector<Rope> ropes;
+  std::vector<Op> ops;
+  std::vector<KvLayer> kv_layers;
+  std::vector<RecurrentLayer> recurrent_layers;
+};
+
+}  // namespace chimere

@@ -1,0 +1,71 @@
+// executable.cpp  Runs a program op by op on the oracle.
+#include <cstdlib>
+
+#include "backend/host_memory.h"
+#include "backend/reference/reference.h"
+
+namespace chimere::reference {
+namespace {
+
+class ReferenceExecutable final : public Executable {
+ public:
+  ReferenceExecutable(Program program, StateLayout layout, int max_rows)
+      : program_(std::move(program)), layout_(std::move(layout)), max_rows_(max_rows > 0 ? max_rows : default_max_rows(program_)) {
+    for (const Buffer& b : program_.buffers) {
+      buffers_.emplace_back(static_cast<size_t>(b.width) * max_rows_);
+      scratch_bytes_ += buffers_.back().size() * sizeof(float);
+    }
+    for (const TensorView& m : program_.matrices) weight_bytes_ += m.size_bytes();
+  }
+
+  Status run(const Batch& batch, const Outputs& outputs) override {
+    const Context context{program_, layout_, batch, buffers_, outputs};
+    for (const Op& op : program_.ops) {
+      std::visit([&](const auto& o) { reference::run(context, o); }, op);
+    }
+    return Ok{};
+  }
+
+  Status replay(float* recurrent, const float* recorded, int n_tokens) override {
+    const Batch none;
+    const Context context{program_, layout_, none, buffers_, {}};
+    const ReplayLayout record(layout_);
+    for (const Op& op : program_.ops) {
+      const auto* gdn = std::get_if<op::GdnMix>(&op);
+      if (!gdn) continue;
+      std::vector<float> out(static_cast<size_t>(gdn->n_value_heads) * gdn->d_head);
+      for (int t = 0; t < n_tokens; ++t) {
+        const float* r = recorded + t * record.floats_per_token + record.offset[gdn->recurrent_layer];
+        const float* alpha = r + gdn->channels();
+        gdn_step(context, *gdn, recurrent, r, alpha, alpha + gdn->n_value_heads, out.data());
+      }
+    }
+    return Ok{};
+  }
+
+  const Program& program() const override { return program_; }
+  const StateLayout& layout() const override { return layout_; }
+  StateMemory& memory() override { return memory_; }
+  int max_rows() const override { return max_rows_; }
+  uint64_t weight_bytes() const override { return weight_bytes_; }
+  uint64_t scratch_bytes() const override { return scratch_bytes_; }
+
+ private:
+  Program program_;
+  StateLayout layout_;
+  HostMemory memory_;
+  int max_rows_;
+  std::vector<std::vector<float>> buffers_;
+  uint64_t weight_bytes_ = 0;
+  uint64_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
+  TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
+  return Result<std::unique_ptr<Executable>>{
+      std::make_unique<ReferenceExecutable>(std::move(program), std::move(layout), options.max_rows)};
+}
+
+}  // namespace chimere::reference

@@ -1,0 +1,75 @@
+// matmul.cpp  Matrix products, norms and the element functions of the oracle.
+#include <cmath>
+
+#include "backend/reference/reference.h"
+#include "tensor/dequantize.h"
+
+namespace chimere::reference {
+
+void matmul(const TensorView& w, uint64_t expert, const float* x, int64_t n, const float* bias, float* y) {
+  const auto in = static_cast<int64_t>(w.ne[0]), out = static_cast<int64_t>(w.ne[1]);
+  std::vector<float> row(in);
+  for (int64_t o = 0; o < out; ++o) {
+    dequantize_row(w.type, w.row(expert * w.ne[1] + o), row.data(), in);
+    for (int64_t t = 0; t < n; ++t) {
+      double sum = bias ? bias[o] : 0.0;
+      for (int64_t i = 0; i < in; ++i) sum += static_cast<double>(row[i]) * x[t * in + i];
+      y[t * out + o] = static_cast<float>(sum);
+    }
+  }
+}
+
+void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  const double scale = 1.0 / std::sqrt(sum / static_cast<double>(n) + eps);
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i] * scale * weight[i]);
+}
+
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double silu(double x) { return x * sigmoid(x); }
+
+void run(const Context& c, const op::Embed& op) {
+  const TensorView& table = c.matrix(op.table);
+  for (int t = 0; t < c.batch.n_rows(); ++t) {
+    dequantize_row(table.type, table.row(c.batch.tokens[t]), c.row(op.out, t), static_cast<int64_t>(table.ne[0]));
+  }
+}
+
+void run(const Context& c, const op::NormMatmul& op) {
+  const int n = c.batch.n_rows();
+  const int64_t width = c.program.buffers[op.x].width;
+  std::vector<float> normed(n * width);
+  for (int t = 0; t < n; ++t) {
+    if (op.norm == kNone) {
+      std::copy_n(c.row(op.x, t), width, normed.data() + t * width);
+    } else {
+      rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, width, normed.data() + t * width);
+    }
+  }
+  for (const op::Projection& p : op.outs) {
+    matmul(c.matrix(p.weight), 0, normed.data(), n, c.vector(p.bias), c.row(p.out, 0));
+  }
+}
+
+void run(const Context& c, const op::MatmulAdd& op) {
+  const int n = c.batch.n_rows();
+  const int64_t width = c.program.buffers[op.residual].width;
+  std::vector<float> y(n * width);
+  matmul(c.matrix(op.weight), 0, c.row(op.x, 0), n, c.vector(op.bias), y.data());
+  for (int64_t i = 0; i < n * width; ++i) c.row(op.residual, 0)[i] += y[i];
+}
+
+void run(const Context& c, const op::LmHead& op) {
+  const int64_t width = c.program.buffers[op.x].width;
+  std::vector<float> normed(width);
+  for (size_t i = 0; i < c.batch.logit_rows.size(); ++i) {
+    rms_norm(c.row(op.x, c.batch.logit_rows[i]), c.vector(op.norm), op.eps, width, normed.data());
+    if (c.outputs.hidden) std::copy(normed.begin(), normed.end(), c.outputs.hidden + i * width);
+    if (c.outputs.logits) {
+      matmul(c.matrix(op.weight), 0, normed.data(), 1, nullptr, c.outputs.logits + i * c.program.n_vocab);
+    }
+  }
+}
+
+}  // namespace chimere::reference

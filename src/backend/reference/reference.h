@@ -1,0 +1,42 @@
+// reference.h  The oracle: every op as its formula says, scalar, sums in double. Never optimised.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace chimere::reference {
+
+struct Context {
+  const Program& program;
+  const StateLayout& layout;
+  const Batch& batch;
+  std::vector<std::vector<float>>& buffers;
+  Outputs outputs;
+
+  float* row(BufferId id, int64_t row) const { return buffers[id].data() + row * program.buffers[id].width; }
+  const float* vector(VectorId id) const { return id == kNone ? nullptr : program.vectors[id].data(); }
+  const TensorView& matrix(MatrixId id) const { return program.matrices[id]; }
+};
+
+// y[n, out] = W x[n, in] + bias for expert `expert` of a stack; rows of x and y are `in` and `out` apart.
+void matmul(const TensorView& w, uint64_t expert, const float* x, int64_t n, const float* bias, float* y);
+void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y);
+double sigmoid(double x);
+double silu(double x);
+
+void run(const Context& c, const op::Embed& op);
+void run(const Context& c, const op::NormMatmul& op);
+void run(const Context& c, const op::MatmulAdd& op);
+void run(const Context& c, const op::GdnMix& op);
+void run(const Context& c, const op::Attention& op);
+void run(const Context& c, const op::DenseFfn& op);
+void run(const Context& c, const op::MoeFfn& op);
+void run(const Context& c, const op::LmHead& op);
+
+// One token of the Gated DeltaNet: advances the conv window and the state; writes [n_value_heads * d_head] outputs
+// before norm and gate.
+void gdn_step(const Context& c, const op::GdnMix& op, float* recurrent, const float* qkv, const float* alpha,
+              const float* beta, float* out);
+
+}  // namespace chimere::reference

@@ -1,0 +1,69 @@
+#include "base/platform/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "base/check.h"
+
+namespace chimere {
+namespace {
+
+Error failure(const std::string& path, const char* what, int number) {
+  return Error{Code::io, path + ": " + what + ": " + std::generic_category().message(number)};
+}
+
+}  // namespace
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  static std::atomic<unsigned> serial{0};
+  // Process and serial number make the name ours; a leftover of a killed process with the same number is passed over.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string temporary = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
+    const int handle = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (handle >= 0) return Result<AtomicFile>{AtomicFile(path, std::move(temporary), handle)};
+    if (errno != EEXIST) return failure(temporary, "cannot create", errno);
+  }
+  return failure(path, "cannot create a temporary file beside it", EEXIST);
+}
+
+AtomicFile::AtomicFile(std::string path, std::string temporary, int handle)
+    : path_(std::move(path)), temporary_(std::move(temporary)), handle_(handle) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      handle_(std::exchange(other.handle_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (handle_ < 0) return;
+  ::close(handle_);
+  ::unlink(temporary_.c_str());
+}
+
+Status AtomicFile::write(std::span<const std::byte> bytes) {
+  CHECK(handle_ >= 0);
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(handle_, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return failure(temporary_, "cannot write", errno);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return Ok{};
+}
+
+Status AtomicFile::commit() {
+  CHECK(handle_ >= 0);
+  if (::fsync(handle_) != 0) return failure(temporary_, "cannot flush", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failure(path_, "cannot rename onto it", errno);
+  ::close(std::exchange(handle_, -1));
+  return Ok{};
+}
+
+}  // namespace chimere

@@ -1,0 +1,35 @@
+// atomic_file.h  Writing a file so that its name shows either the old content or the whole new one.
+//
+// Bytes go to a temporary file in the same folder; commit() flushes it to the disk and renames it over the target.
+// Destroyed without commit, the temporary file is removed and the target is untouched.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace chimere {
+
+class AtomicFile {
+ public:
+  static Result<AtomicFile> create(const std::string& path);
+
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  Status write(std::span<const std::byte> bytes);
+  // REQUIRES: called once, last.
+  Status commit();
+
+ private:
+  AtomicFile(std::string path, std::string temporary, int handle);
+
+  std::string path_;
+  std::string temporary_;
+  int handle_;  // -1 once committed or moved from
+};
+
+}  // namespace chimere

@@ -1,0 +1,170 @@
+#include "cache/sequence.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+
+namespace chimere {
+namespace {
+
+int pages_for(int32_t length) { return (length + kPageTokens - 1) / kPageTokens; }
+
+}  // namespace
+
+Result<StateBlockPtr> StateBlock::allocate(StateMemory& memory, uint64_t bytes) {
+  TRY_ASSIGN(std::byte * data, memory.allocate(bytes));
+  return Result<StateBlockPtr>{std::make_shared<StateBlock>(memory, data, bytes)};
+}
+
+uint64_t Snapshot::size_bytes() const {
+  uint64_t bytes = recurrent ? recurrent->size_bytes() : 0;
+  for (const StateBlockPtr& page : pages) bytes += page->size_bytes();
+  return bytes;
+}
+
+Result<Sequence> Sequence::create(Executable& executable, int rollback_window) {
+  Sequence s(executable);
+  const StateLayout& layout = executable.layout();
+  const uint64_t bytes = layout.recurrent_floats() * sizeof(float);
+  if (bytes > 0) {
+    TRY_ASSIGN(s.recurrent_, StateBlock::allocate(executable.memory(), bytes));
+    if (rollback_window > 0) {
+      s.window_ = rollback_window;
+      TRY_ASSIGN(s.checkpoint_state_, StateBlock::allocate(executable.memory(), bytes));
+      // Twice the window, so that the checkpoint moves once per window and not once per token.
+      const uint64_t record = ReplayLayout(layout).floats_per_token * sizeof(float);
+      TRY_ASSIGN(s.records_, StateBlock::allocate(executable.memory(), record * (2 * rollback_window + kDecodeTokens)));
+    }
+  }
+  return Result<Sequence>{std::move(s)};
+}
+
+Result<Slice> Sequence::begin(int n_tokens) {
+  CHECK(n_tokens > 0);
+  StateMemory& memory = executable_->memory();
+  const uint64_t page_bytes = executable_->layout().page_bytes();
+  const bool has_kv = page_bytes > 0;
+  if (has_kv) {
+    const int first_written = length_ / kPageTokens;
+    if (first_written < static_cast<int>(pages_.size()) && pages_[first_written].use_count() > 1) {
+      TRY_ASSIGN(StateBlockPtr own, StateBlock::allocate(memory, page_bytes));
+      memory.copy(own->data(), pages_[first_written]->data(), page_bytes);
+      pages_[first_written] = std::move(own);
+    }
+    while (static_cast<int>(pages_.size()) < pages_for(length_ + n_tokens)) {
+      TRY_ASSIGN(StateBlockPtr page, StateBlock::allocate(memory, page_bytes));
+      pages_.push_back(std::move(page));
+    }
+    page_pointers_.clear();
+    for (const StateBlockPtr& page : pages_) page_pointers_.push_back(page->data());
+  }
+
+  Slice slice;
+  slice.pos = length_;
+  slice.n_tokens = n_tokens;
+  slice.state.kv_pages = page_pointers_.data();
+  slice.state.recurrent = recurrent_ ? recurrent_->floats() : nullptr;
+  if (window_ > 0 && n_tokens <= kDecodeTokens) {
+    const int64_t stride = ReplayLayout(executable_->layout()).floats_per_token;
+    const int capacity = 2 * window_ + kDecodeTokens;
+    if (n_records_ + n_tokens > capacity) {
+      // Move the checkpoint forward, keeping the last `window_` tokens replayable.
+      const int advance = n_records_ - window_;
+      TRY(executable_->replay(checkpoint_state_->floats(), records_->floats(), advance));
+      float* kept = records_->floats();
+      // Front to back in pieces of `advance` records: pieces never overlap, as a backend copy requires.
+      for (int done = 0; done < window_; done += advance) {
+        const int n = std::min(advance, window_ - done);
+        memory.copy(reinterpret_cast<std::byte*>(kept + done * stride),
+                    reinterpret_cast<std::byte*>(kept + (done + advance) * stride), n * stride * sizeof(float));
+      }
+      checkpoint_ += advance;
+      n_records_ = window_;
+    }
+    slice.state.replay = records_->floats() + n_records_ * stride;
+  }
+  return slice;
+}
+
+Status Sequence::commit(int n_tokens) {
+  length_ += n_tokens;
+  if (window_ > 0) {
+    if (n_tokens <= kDecodeTokens) {
+      n_records_ += n_tokens;
+    } else {
+      checkpoint_here();
+    }
+  }
+  return Ok{};
+}
+
+void Sequence::checkpoint_here() {
+  executable_->memory().copy(checkpoint_state_->data(), recurrent_->data(), recurrent_->size_bytes());
+  checkpoint_ = length_;
+  n_records_ = 0;
+}
+
+Result<Snapshot> Sequence::snapshot() const {
+  Snapshot s;
+  s.length = length_;
+  s.pages.assign(pages_.begin(), pages_.begin() + std::min<size_t>(pages_.size(), pages_for(length_)));
+  if (is_recurrent()) {
+    TRY_ASSIGN(s.recurrent, StateBlock::allocate(executable_->memory(), recurrent_->size_bytes()));
+    executable_->memory().copy(s.recurrent->data(), recurrent_->data(), recurrent_->size_bytes());
+  }
+  return Result<Snapshot>{std::move(s)};
+}
+
+Status Sequence::restore(const Snapshot& snapshot) {
+  if (is_recurrent() != (snapshot.recurrent != nullptr) ||
+      (is_recurrent() && snapshot.recurrent->size_bytes() != recurrent_->size_bytes())) {
+    return Error{Code::invalid_argument, "the snapshot is of another model"};
+  }
+  const uint64_t page_bytes = executable_->layout().page_bytes();
+  for (const StateBlockPtr& page : snapshot.pages) {
+    if (page->size_bytes() != page_bytes) {
+      return Error{Code::invalid_argument, "the snapshot is of another model or cache format: expected pages of " +
+                                               std::to_string(page_bytes) + " bytes, found " +
+                                               std::to_string(page->size_bytes())};
+    }
+  }
+  length_ = snapshot.length;
+  pages_ = snapshot.pages;
+  if (is_recurrent()) {
+    executable_->memory().copy(recurrent_->data(), snapshot.recurrent->data(), recurrent_->size_bytes());
+    if (window_ > 0) checkpoint_here();
+  }
+  return Ok{};
+}
+
+int Sequence::rollback_reach() const {
+  if (!is_recurrent()) return length_;
+  return window_ > 0 ? length_ - checkpoint_ : 0;
+}
+
+Status Sequence::rollback(int n_tokens) {
+  if (n_tokens < 0 || n_tokens > rollback_reach()) {
+    return Error{Code::invalid_argument, "rollback of " + std::to_string(n_tokens) + " tokens: at most " +
+                                             std::to_string(rollback_reach()) + " can be taken back here"};
+  }
+  if (n_tokens == 0) return Ok{};
+  if (is_recurrent()) {
+    const int keep = n_records_ - n_tokens;
+    executable_->memory().copy(recurrent_->data(), checkpoint_state_->data(), recurrent_->size_bytes());
+    TRY(executable_->replay(recurrent_->floats(), records_->floats(), keep));
+    n_records_ = keep;
+  }
+  length_ -= n_tokens;
+  pages_.resize(std::min<size_t>(pages_.size(), pages_for(length_)));
+  return Ok{};
+}
+
+uint64_t Sequence::size_bytes() const {
+  uint64_t bytes = 0;
+  for (const StateBlockPtr& page : pages_) bytes += page->size_bytes();
+  for (const StateBlockPtr& block : {recurrent_, checkpoint_state_, records_}) bytes += block ? block->size_bytes() : 0;
+  return bytes;
+}
+
+}  // namespace chimere

@@ -1,0 +1,100 @@
+// snapshot_file.cpp  Snapshots as bytes.
+//
+//   magic "CHIMSNAP" | version u32 | length u32 | key u64 | page_bytes u64 | n_pages u64 | recurrent_bytes u64
+//   pages | recurrent blob | checksum u64 (hash64 of everything before it)
+// Little-endian. Every size is implied by the layout and compared with it before anything is allocated.
+#include <cstring>
+#include <string>
+
+#include "base/hash.h"
+#include "cache/sequence.h"
+
+namespace chimere {
+namespace {
+
+constexpr char kMagic[8] = {'C', 'H', 'I', 'M', 'S', 'N', 'A', 'P'};
+constexpr uint32_t kVersion = 1;
+
+struct Header {
+  char magic[8];
+  uint32_t version;
+  uint32_t length;
+  uint64_t key;
+  uint64_t page_bytes;
+  uint64_t n_pages;
+  uint64_t recurrent_bytes;
+};
+static_assert(sizeof(Header) == 48);
+
+Error refuse(const std::string& what, uint64_t expected, uint64_t found) {
+  return {Code::corrupt,
+          "snapshot: " + what + ": expected " + std::to_string(expected) + ", found " + std::to_string(found)};
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> serialize(const Snapshot& snapshot, Executable& executable, uint64_t key) {
+  const StateLayout& layout = executable.layout();
+  StateMemory& memory = executable.memory();
+  Header h{};
+  std::memcpy(h.magic, kMagic, sizeof(kMagic));
+  h.version = kVersion;
+  h.length = static_cast<uint32_t>(snapshot.length);
+  h.key = key;
+  h.page_bytes = layout.page_bytes();
+  h.n_pages = snapshot.pages.size();
+  h.recurrent_bytes = layout.recurrent_floats() * sizeof(float);
+
+  std::vector<std::byte> out(sizeof(Header) + h.n_pages * h.page_bytes + h.recurrent_bytes + sizeof(uint64_t));
+  std::memcpy(out.data(), &h, sizeof(h));
+  std::byte* to = out.data() + sizeof(h);
+  for (const StateBlockPtr& page : snapshot.pages) {
+    memory.read(to, page->data(), h.page_bytes);
+    to += h.page_bytes;
+  }
+  if (snapshot.recurrent) memory.read(to, snapshot.recurrent->data(), h.recurrent_bytes);
+  to += h.recurrent_bytes;
+  const uint64_t checksum = hash64(std::span(out).first(out.size() - sizeof(uint64_t)));
+  std::memcpy(to, &checksum, sizeof(checksum));
+  return Result<std::vector<std::byte>>{std::move(out)};
+}
+
+Result<Snapshot> parse_snapshot(std::span<const std::byte> bytes, Executable& executable, uint64_t key) {
+  const StateLayout& layout = executable.layout();
+  StateMemory& memory = executable.memory();
+  Header h;
+  if (bytes.size() < sizeof(h)) return refuse("size in bytes is below that of the header", sizeof(h), bytes.size());
+  std::memcpy(&h, bytes.data(), sizeof(h));
+  if (std::memcmp(h.magic, kMagic, sizeof(kMagic)) != 0) {
+    return Error{Code::corrupt, "snapshot: does not start with the magic 'CHIMSNAP'"};
+  }
+  if (h.version != kVersion) return refuse("version", kVersion, h.version);
+  if (h.key != key) return refuse("key of model and cache format", key, h.key);
+  if (h.page_bytes != layout.page_bytes()) return refuse("bytes a page", layout.page_bytes(), h.page_bytes);
+  const uint64_t recurrent_bytes = layout.recurrent_floats() * sizeof(float);
+  if (h.recurrent_bytes != recurrent_bytes) return refuse("recurrent bytes", recurrent_bytes, h.recurrent_bytes);
+  const uint64_t n_pages = h.page_bytes == 0 ? 0 : (static_cast<uint64_t>(h.length) + kPageTokens - 1) / kPageTokens;
+  if (h.length > (1u << 30) || h.n_pages != n_pages) return refuse("pages", n_pages, h.n_pages);
+  const uint64_t size = sizeof(h) + n_pages * h.page_bytes + recurrent_bytes + sizeof(uint64_t);
+  if (bytes.size() != size) return refuse("size in bytes", size, bytes.size());
+  uint64_t checksum;
+  std::memcpy(&checksum, bytes.data() + size - sizeof(checksum), sizeof(checksum));
+  const uint64_t actual = hash64(bytes.first(size - sizeof(checksum)));
+  if (checksum != actual) return refuse("checksum", checksum, actual);
+
+  Snapshot s;
+  s.length = static_cast<int32_t>(h.length);
+  const std::byte* from = bytes.data() + sizeof(h);
+  for (uint64_t i = 0; i < n_pages; ++i, from += h.page_bytes) {
+    TRY_ASSIGN(StateBlockPtr page, StateBlock::allocate(memory, h.page_bytes));
+    memory.write(page->data(), from, h.page_bytes);
+    s.pages.push_back(std::move(page));
+  }
+  if (recurrent_bytes > 0) {
+    TRY_ASSIGN(s.recurrent, StateBlock::allocate(memory, recurrent_bytes));
+    memory.write(s.recurrent->data(), from, recurrent_bytes);
+  }
+  return Result<Snapshot>{std::move(s)};
+}
+
+}  // namespace chimere

@@ -1,0 +1,71 @@
+// chat_template.h  A model's chat template with the conventions around it: what variables it gets, how messages are
+// normalised for it, and what it supports.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/jinja_template.h"
+#include "chat/message.h"
+
+namespace chimere::chat {
+
+using jinja::Clock;
+using jinja::Rendered;
+using jinja::Span;
+
+struct ChatInput {
+  std::vector<Message> messages;
+  std::vector<Tool> tools;
+  bool add_generation_prompt = true;
+  std::optional<bool> enable_thinking;
+  std::string extra_kwargs_json;  // an object; cannot replace messages, tools or the special tokens
+  Clock clock = jinja::system_clock();
+};
+
+class ChatTemplate {
+ public:
+  // The two texts are the special tokens of the vocabulary; they are trusted, everything in a ChatInput is not.
+  static Result<ChatTemplate> create(std::string_view source, std::string bos_text, std::string eos_text,
+                                     const jinja::Limits& limits = {});
+
+  // Spans marked is_input must be tokenised without recognising any special token.
+  Result<Rendered> render(const ChatInput& input) const;
+
+  // What add_generation_prompt adds at the end; tells in which state the model's output starts.
+  Result<std::string> generation_prompt(const ChatInput& input) const;
+
+  // For tokenizers that add the bos token themselves.
+  void drop_leading_bos(Rendered& rendered) const;
+
+  bool supports_tools() const { return supports_tools_; }
+  // Whether enable_thinking changes anything.
+  bool supports_thinking_switch() const { return supports_thinking_switch_; }
+
+ private:
+  ChatTemplate(jinja::Template parsed, std::string bos, std::string eos, const jinja::Limits& limits)
+      : template_(std::move(parsed)), bos_text_(std::move(bos)), eos_text_(std::move(eos)), limits_(limits) {}
+
+  void probe(std::string_view source);
+  Result<jinja::Value> message_value(const Message& message, bool parse_arguments) const;
+  Result<Rendered> render_with(const ChatInput& input, bool parse_arguments) const;
+
+  jinja::Template template_;
+  std::string bos_text_, eos_text_;
+  jinja::Limits limits_;
+  const char* reasoning_key_ = "reasoning_content";  // of a message; gpt-oss calls it `thinking`
+  bool supports_tools_ = false;
+  bool supports_thinking_switch_ = false;
+  bool arguments_as_object_ = true;
+  bool keeps_developer_ = false;  // gpt-oss knows the role
+  bool handles_parts_ = false;    // content may be a list of parts
+  bool requires_parts_ = false;   // content must be one
+};
+
+// True when the prompt ends inside an open <think>, so that the output starts with reasoning.
+bool ends_inside_reasoning(std::string_view generation_prompt);
+
+}  // namespace chimere::chat

@@ -1,0 +1,110 @@
+// output_parser.h  Generated text -> reasoning, content and tool calls, while it streams.
+//
+// Two tool-call forms are understood:
+//   <tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n</function>\n</tool_call>     Qwen3.5, Nemotron
+//   <tool_call>\n{"name": NAME, "arguments": {...}}\n</tool_call>                                      Hermes, Qwen3
+// The result does not depend on how the text was cut into pieces, and no delta ends inside a UTF-8 character. Whatever
+// could still turn out to be the start of a marker is held back.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/message.h"
+
+namespace chimere::chat {
+
+struct OutputEvent {
+  enum class Kind { reasoning, content, tool_call_begin, tool_call_arguments, tool_call_end };
+  Kind kind;
+  std::string text;    // the delta; for tool_call_begin the name of the function
+  int call_index = 0;  // of tool-call events
+  bool operator==(const OutputEvent&) const = default;
+};
+
+struct OutputOptions {
+  bool starts_in_reasoning = false;  // see ends_inside_reasoning()
+  bool parse_reasoning = true;       // false: tags stay in the content
+  std::vector<Tool> tools;           // tool calls are looked for only when tools were declared
+};
+
+// JSON types that a declared parameter accepts; empty when nothing is known about it.
+using JsonTypes = std::set<std::string>;
+
+class OutputParser {
+ public:
+  explicit OutputParser(const OutputOptions& options);
+
+  // Appends the events that `piece` completes.
+  void feed(std::string_view piece, std::vector<OutputEvent>& events);
+  // The end of the generation: what was held back is decided now. A call without its close tag gets no tool_call_end.
+  void finish(std::vector<OutputEvent>& events);
+
+ private:
+  enum class State {
+    start,  // nothing seen yet: a <think> may open
+    reasoning,
+    after_reasoning,  // newlines before the content are dropped
+    content,
+    call_open,  // after <tool_call>
+    json_call,
+    function_body,  // between the parameters
+    value,          // inside a parameter
+    after_function,
+  };
+
+  bool step(bool is_final);  // false: nothing more to do with the text at hand
+  bool step_start(bool is_final);
+  bool step_reasoning(bool is_final);
+  bool step_content(bool is_final);
+  bool step_call_open(bool is_final);
+  bool step_json_call(bool is_final);
+  bool step_function_body(bool is_final);
+  bool step_value(bool is_final);
+  bool step_after_function(bool is_final);
+
+  std::string_view text() const { return std::string_view(buffer_).substr(pos_); }  // not consumed yet
+  void consume(size_t n) { pos_ += n; }
+  void skip_space();
+  // Deltas with the whitespace at both ends of the channel held back.
+  void emit(OutputEvent::Kind kind, std::string_view text);
+  void emit_delta(OutputEvent::Kind kind, std::string_view text, bool is_last);
+  void close_channel(OutputEvent::Kind kind);
+  void begin_call(const std::string& name);
+  void add_argument(const std::string& key, std::string_view raw);
+  void end_call();
+  void call_was_content(size_t n);  // what looked like a call was none: it and the next n bytes are content
+
+  State state_;
+  bool parse_reasoning_;
+  bool parse_tools_;
+  std::map<std::string, std::map<std::string, JsonTypes>> tools_;  // name -> parameter -> types
+  std::vector<OutputEvent>* events_ = nullptr;
+  std::string buffer_;
+  size_t pos_ = 0;
+  std::string held_space_;  // whitespace that is dropped if nothing follows it in this channel
+  std::string held_bytes_;  // the start of a UTF-8 character
+  bool channel_started_ = false;
+  size_t scan_ = 0;                                   // how far the current state has searched text()
+  bool in_string_ = false, after_backslash_ = false;  // of the JSON scanner
+  int call_index_ = -1;
+  std::string function_, key_;
+  std::set<std::string> seen_keys_;
+};
+
+// The whole text at once.
+struct ParsedOutput {
+  std::string reasoning;
+  std::string content;
+  std::vector<ToolCall> tool_calls;  // complete ones; ids are the server's business
+  bool has_incomplete_call = false;
+  bool operator==(const ParsedOutput&) const = default;
+};
+// Collects events as a server would.
+void accumulate(const std::vector<OutputEvent>& events, ParsedOutput& output);
+ParsedOutput parse_output(std::string_view text, const OutputOptions& options);
+
+}  // namespace chimere::chat

@@ -1,0 +1,167 @@
+#include "engine/benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "cache/sequence.h"
+
+namespace chimere::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Timing summarize(std::vector<double> samples) {
+  if (samples.empty()) return {};
+  std::sort(samples.begin(), samples.end());
+  const size_t n = samples.size();
+  const double median = n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
+  return {median, (samples.back() - samples.front()) / 2 / median};
+}
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Bytes that one decoded token reads (and writes, for recurrent state): weights as the backend holds them, of the
+// routed experts only the chosen share, plus the sequence's state at this depth.
+double bytes_per_token(Executable& executable, int depth) {
+  const Program& program = executable.program();
+  double file_bytes = 0, touched = 0;
+  std::vector<bool> is_table(program.matrices.size(), false);
+  for (const Op& op : program.ops) {
+    if (const auto* e = std::get_if<op::Embed>(&op)) is_table[e->table] = true;
+    if (const auto* h = std::get_if<op::LmHead>(&op)) is_table[h->weight] = false;
+  }
+  std::vector<double> share(program.matrices.size(), 1.0);
+  for (const Op& op : program.ops) {
+    if (const auto* m = std::get_if<op::MoeFfn>(&op)) {
+      for (MatrixId id : {m->gate, m->up, m->down}) share[id] = static_cast<double>(m->n_used) / m->n_experts;
+    }
+  }
+  for (size_t i = 0; i < program.matrices.size(); ++i) {
+    if (is_table[i]) continue;
+    const auto bytes = static_cast<double>(program.matrices[i].size_bytes());
+    file_bytes += bytes;
+    touched += bytes * share[i];
+  }
+  const double held = static_cast<double>(executable.weight_bytes());
+  const StateLayout& layout = executable.layout();
+  return touched * (file_bytes > 0 ? held / file_bytes : 1.0) + 2.0 * layout.recurrent_floats() * sizeof(float) +
+         static_cast<double>(layout.kv_bytes_per_token()) * depth;
+}
+
+class Bench {
+ public:
+  Bench(models::Model& model, const BenchmarkPlan& plan) : model_(model), plan_(plan) {}
+
+  Status prefill(Sequence& sequence, int n) {
+    for (int at = 0; at < n;) {
+      const int rows = std::min(n - at, model_.executable().prefill_rows());
+      TRY(step({&sequence}, rows, at + rows == n));
+      at += rows;
+    }
+    return Ok{};
+  }
+
+  Result<double> time_prefill() {
+    TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
+    TRY(prefill(sequence, plan_.depth));
+    const auto start = Clock::now();
+    TRY(prefill(sequence, plan_.n_prompt));
+    return plan_.n_prompt / seconds_since(start);
+  }
+
+  Result<double> time_decode(int streams) {
+    std::vector<Sequence> sequences;
+    for (int i = 0; i < streams; ++i) {
+      TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
+      TRY(prefill(sequence, plan_.depth));
+      sequences.push_back(std::move(sequence));
+    }
+    std::vector<Sequence*> pointers;
+    for (Sequence& s : sequences) pointers.push_back(&s);
+    const auto start = Clock::now();
+    for (int i = 0; i < plan_.n_decode; ++i) TRY(step(pointers, 1, true));
+    return plan_.n_decode * streams / seconds_since(start);
+  }
+
+ private:
+  Status step(const std::vector<Sequence*>& sequences, int n_tokens, bool want_logits) {
+    Batch batch;
+    for (Sequence* s : sequences) {
+      TRY_ASSIGN(Slice slice, s->begin(n_tokens));
+      slice.first_row = batch.n_rows();
+      batch.slices.push_back(slice);
+      for (int i = 0; i < n_tokens; ++i) batch.tokens.push_back(static_cast<int32_t>(random_() % model_.n_vocab()));
+      if (want_logits) batch.logit_rows.push_back(batch.n_rows() - 1);
+    }
+    logits_.resize(batch.logit_rows.size() * model_.n_vocab());
+    TRY(model_.executable().run(batch, {.logits = logits_.empty() ? nullptr : logits_.data()}));
+    for (Sequence* s : sequences) TRY(s->commit(n_tokens));
+    return Ok{};
+  }
+
+  models::Model& model_;
+  const BenchmarkPlan& plan_;
+  std::mt19937 random_{1};
+  std::vector<float> logits_;
+};
+
+}  // namespace
+
+double measure_bandwidth(int n_threads) {
+  ThreadPool pool(n_threads);
+  std::vector<uint64_t> data(size_t{32} << 20, 1);  // 256 MiB
+  std::vector<uint64_t> sums(pool.size() * 8);
+  double best = 0;
+  for (int round = 0; round < 3; ++round) {
+    const auto start = Clock::now();
+    pool.run([&](Team& team) {
+      team.parallel_for(static_cast<int64_t>(data.size()), 1 << 18, [&](int64_t begin, int64_t end) {
+        uint64_t lanes[8] = {};
+        for (int64_t i = begin; i + 8 <= end; i += 8) {
+          for (int j = 0; j < 8; ++j) lanes[j] += data[i + j];
+        }
+        for (uint64_t l : lanes) sums[team.rank() * 8] += l;
+      });
+    });
+    best = std::max(best, static_cast<double>(data.size() * 8) / seconds_since(start));
+  }
+  return std::accumulate(sums.begin(), sums.end(), uint64_t{0}) > 0 ? best : 0;
+}
+
+Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan& plan) {
+  const int max_rows = model.executable().max_rows();
+  if (plan.n_prompt < 0 || plan.n_decode < 0 || plan.repeats < 1 || plan.depth < 0) {
+    return Error{Code::invalid_argument, "-p, -n and --depth: expected 0 or more; -r: expected 1 or more"};
+  }
+  for (int streams : plan.streams) {
+    if (streams < 1 || streams > max_rows) {
+      return Error{Code::invalid_argument,
+                   "--streams: expected 1 to " + std::to_string(max_rows) + ", found " + std::to_string(streams)};
+    }
+  }
+  Bench bench(model, plan);
+  BenchmarkReport report;
+  report.bytes_per_token = bytes_per_token(model.executable(), plan.depth + plan.n_decode / 2);
+  // One round of everything first: pages are touched and clocks are up before anything counts.
+  std::vector<double> samples;
+  for (int r = -1; r < plan.repeats && plan.n_prompt > 0; ++r) {
+    TRY_ASSIGN(const double speed, bench.time_prefill());
+    if (r >= 0) samples.push_back(speed);
+  }
+  report.prefill_tok_s = summarize(samples);
+  for (int streams : plan.streams) {
+    samples.clear();
+    for (int r = -1; r < plan.repeats && plan.n_decode > 0; ++r) {
+      TRY_ASSIGN(const double speed, bench.time_decode(streams));
+      if (r >= 0) samples.push_back(speed);
+    }
+    report.decode.push_back({streams, summarize(samples)});
+  }
+  return Result<BenchmarkReport>{std::move(report)};
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,41 @@
+// benchmark.h  Times prefill and decode of a loaded model, on random tokens.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "models/model.h"
+
+namespace chimere::engine {
+
+struct BenchmarkPlan {
+  int n_prompt = 512;
+  int n_decode = 128;
+  int repeats = 5;
+  int depth = 0;                   // tokens already in the context
+  std::vector<int> streams = {1};  // sequences that decode together
+};
+
+struct Timing {
+  double median = 0;
+  double spread = 0;  // half the distance between the largest and the smallest, over the median
+};
+
+struct StreamTiming {
+  int streams = 1;
+  Timing tok_s;  // of all streams together
+};
+
+struct BenchmarkReport {
+  Timing prefill_tok_s;
+  std::vector<StreamTiming> decode;
+  double bytes_per_token = 0;  // that one decoded token moves
+};
+
+Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan& plan);
+
+// What all threads together can read from memory, in bytes a second: the sum of a buffer far larger than the caches.
+double measure_bandwidth(int n_threads);
+
+}  // namespace chimere::engine

@@ -1,0 +1,107 @@
+#include "engine/engine.h"
+
+#include <atomic>
+#include <future>
+
+#include "engine/loop.h"
+#include "engine/score.h"
+
+namespace chimere::engine {
+namespace {
+
+RequestId next_id() {
+  static std::atomic<RequestId> last{0};
+  return ++last;
+}
+
+int context_for(const models::Model& model, const EngineConfig& config) {
+  return config.context_length > 0 ? config.context_length : model.context_length();
+}
+
+}  // namespace
+
+Engine::Engine(models::Model& model, EngineConfig config)
+    : model_(model),
+      config_(std::move(config)),
+      context_length_(context_for(model, config_)),
+      loop_(std::make_unique<Loop>(model_, config_, context_length_)) {}
+
+Engine::~Engine() = default;
+
+Status Engine::check(std::span<const int32_t> tokens) const {
+  if (tokens.empty()) return Error{Code::invalid_argument, "the prompt is empty: expected at least 1 token"};
+  if (static_cast<int64_t>(tokens.size()) > context_length_) {
+    return Error{Code::invalid_argument, "the prompt has " + std::to_string(tokens.size()) +
+                                             " tokens, the context holds " + std::to_string(context_length_)};
+  }
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= n_vocab()) {
+      return Error{Code::invalid_argument, "token " + std::to_string(i) + ": id " + std::to_string(tokens[i]) +
+                                               " is outside the vocabulary of " + std::to_string(n_vocab())};
+    }
+  }
+  return Ok{};
+}
+
+Result<Submitted> Engine::submit(Request request, std::function<void()> notify) {
+  TRY(check(request.prompt));
+  TRY(request.sampling.validate(n_vocab()));
+  if (request.max_tokens == 0) return Error{Code::invalid_argument, "max_tokens: expected at least 1, found 0"};
+  if (static_cast<int>(request.prompt.size()) >= context_length_) {
+    return Error{Code::invalid_argument, "the prompt has " + std::to_string(request.prompt.size()) +
+                                             " tokens and leaves no room for an answer: the context holds " +
+                                             std::to_string(context_length_)};
+  }
+  Submitted submitted{next_id(), std::make_shared<EventQueue>()};
+  if (notify) submitted.events->on_ready(std::move(notify));
+  auto active = std::make_shared<std::unique_ptr<Active>>(std::make_unique<Active>());
+  Active& a = **active;
+  a.id = submitted.id;
+  a.events = submitted.events;
+  a.sampler = SamplerState(request.prompt);
+  a.usage.prompt_tokens = static_cast<int32_t>(request.prompt.size());
+  a.request = std::move(request);
+  a.submitted = std::chrono::steady_clock::now();
+
+  // Nothing here waits for the engine thread: a caller with one I/O thread must not stall for the length of a step.
+  TRY(loop_->reserve_place(a.usage.prompt_tokens));
+  loop_->post([active](Loop& loop) { loop.admit(std::move(*active)); });
+  return submitted;
+}
+
+void Engine::cancel(RequestId id) {
+  loop_->post([id](Loop& loop) { loop.cancel(id); });
+}
+
+void Engine::update(RequestId id, Update update) {
+  loop_->post([id, update = std::move(update)](Loop& loop) { loop.update(id, update); });
+}
+
+Result<Submitted> Engine::fork(RequestId id, SamplingParams sampling, std::function<void()> notify) {
+  TRY(sampling.validate(n_vocab()));
+  Submitted submitted{next_id(), std::make_shared<EventQueue>()};
+  if (notify) submitted.events->on_ready(std::move(notify));
+  TRY(loop_->reserve_place(1));
+  loop_->post(
+      [=, sampling = std::move(sampling)](Loop& loop) { loop.fork(id, sampling, submitted.id, submitted.events); });
+  return submitted;
+}
+
+Result<Scored> Engine::score(std::vector<int32_t> tokens) {
+  TRY(check(tokens));
+  std::promise<Result<std::vector<float>>> done;
+  loop_->post([&](Loop& loop) { done.set_value(score_tokens(loop.model(), tokens)); });
+  TRY_ASSIGN(std::vector<float> logprobs, done.get_future().get());
+  return Scored{std::move(logprobs)};
+}
+
+Result<std::vector<float>> Engine::embed(std::vector<int32_t> tokens) {
+  TRY(check(tokens));
+  std::promise<Result<std::vector<float>>> done;
+  loop_->post([&](Loop& loop) { done.set_value(embed_tokens(loop.model(), tokens)); });
+  return done.get_future().get();
+}
+
+EngineStats Engine::stats() const { return loop_->stats(); }
+
+}  // namespace chimere::engine

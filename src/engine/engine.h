@@ -1,0 +1,93 @@
+// engine.h  The narrow border of the engine: token ids in, events out.
+//
+// One thread owns the model, the sequences and the schedule; callers on any thread speak to it through these verbs,
+// which only put a message into its queue. The engine batches what is running: every step takes one token of each
+// decoding request and as much prefill as fits into the batch, oldest request first.
+//
+//   Engine engine(model, {});
+//   auto answer = engine.submit(request);            // Result<Submitted>: refused at once when it can not run
+//   for (Event e = answer->events->pop(); ; ...) {...}
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/event.h"
+#include "engine/request.h"
+#include "models/model.h"
+
+namespace chimere::engine {
+
+struct EngineConfig {
+  int max_running = 8;     // sequences that decode together
+  int max_queued = 64;     // waiting requests; one more is refused as exhausted
+  int context_length = 0;  // of a sequence; 0: what the model was made for
+  int prefill_tokens = 0;  // the longest slice of a prompt in one step, and its grid; 0: what suits the model
+  uint64_t state_bytes = uint64_t{4} << 30;  // KV pages and recurrent state of all sequences together
+  std::vector<int32_t> suppressed_ids;       // never drawn
+};
+
+struct Submitted {
+  RequestId id;
+  std::shared_ptr<EventQueue> events;
+};
+
+// Log-probabilities of given text.
+struct Scored {
+  std::vector<float> logprobs;  // [tokens - 1]: of tokens[i + 1] after tokens[0..i]
+};
+
+struct EngineStats {
+  int running = 0;
+  int queued = 0;
+  uint64_t state_bytes = 0;
+  uint64_t prompt_tokens = 0;  // since the start
+  uint64_t generated_tokens = 0;
+  uint64_t requests_finished = 0;
+  uint64_t requests_failed = 0;
+};
+
+class Loop;  // loop.h: the thread behind the verbs
+
+class Engine {
+ public:
+  // Starts the engine thread. The model outlives the engine and is used by it alone.
+  Engine(models::Model& model, EngineConfig config);
+  // Cancels what runs, ends every request with its terminal event, stops the thread.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Refuses with invalid_argument (ids, parameters, a prompt beyond the context: the message has the numbers) or
+  // exhausted (queue full). `notify` is called on the engine thread after each event; see EventQueue::on_ready.
+  Result<Submitted> submit(Request request, std::function<void()> notify = {});
+  // Ends the request within one step; its terminal event is `finished` with reason cancelled. Unknown ids are ignored.
+  void cancel(RequestId id);
+  void update(RequestId id, Update update);
+  // A second request that shares everything computed for `id` so far and goes on with its own sampling. When `id` has
+  // already ended, the new one ends at once with a failed event (not_found).
+  Result<Submitted> fork(RequestId id, SamplingParams sampling, std::function<void()> notify = {});
+  // These two block until the engine has done the work, between two of its steps.
+  Result<Scored> score(std::vector<int32_t> tokens);
+  // The mean of the final hidden states, at length 1.
+  Result<std::vector<float>> embed(std::vector<int32_t> tokens);
+
+  EngineStats stats() const;
+  int context_length() const { return context_length_; }
+  int n_vocab() const { return model_.n_vocab(); }
+
+ private:
+  Status check(std::span<const int32_t> tokens) const;
+
+  models::Model& model_;
+  const EngineConfig config_;
+  const int context_length_;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace chimere::engine

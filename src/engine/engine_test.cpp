@@ -1,0 +1,245 @@
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "engine/score.h"
+#include "models/fixture_for_test.h"
+
+namespace chimere::engine {
+namespace {
+
+struct Answer {
+  std::vector<int32_t> ids;
+  Event end;
+};
+
+Answer collect(EventQueue& events) {
+  Answer answer;
+  while (true) {
+    Event e = events.pop();
+    if (e.is_terminal()) {
+      answer.end = std::move(e);
+      return answer;
+    }
+    answer.ids.push_back(e.token.id);
+  }
+}
+
+class EngineTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    model_ =
+        fixture::load(fixture::kept("qwen3_5-A"), models::BackendKind::cpu, false, {DType::F16, DType::F16, false});
+    ASSERT_TRUE(model_);
+  }
+
+  static Request greedy(std::vector<int32_t> prompt, int max_tokens) {
+    Request r;
+    r.prompt = std::move(prompt);
+    r.sampling.temperature = 0;
+    r.max_tokens = max_tokens;
+    return r;
+  }
+  static std::vector<int32_t> prompt(int seed, int n) {
+    std::vector<int32_t> ids;
+    for (int i = 0; i < n; ++i) ids.push_back((seed * 7919 + i * 104729) % 1000);
+    return ids;
+  }
+
+  std::unique_ptr<models::Model> model_;
+};
+
+TEST_F(EngineTest, AnswersAloneAndTogetherAreTheSame) {
+  EngineConfig config;
+  config.prefill_tokens = 32;
+  std::vector<std::vector<int32_t>> alone;
+  const int lengths[] = {5, 40, 71, 1, 33, 100};
+  {
+    Engine engine(*model_, config);
+    for (int i = 0; i < 6; ++i) {
+      auto s = engine.submit(greedy(prompt(i, lengths[i]), 12));
+      ASSERT_TRUE(s);
+      alone.push_back(collect(*s->events).ids);
+      EXPECT_EQ(alone.back().size(), 12u);
+    }
+  }
+  config.max_running = 4;
+  Engine engine(*model_, config);
+  std::vector<Submitted> submitted;
+  for (int i = 0; i < 6; ++i) {
+    auto s = engine.submit(greedy(prompt(i, lengths[i]), 12));
+    ASSERT_TRUE(s);
+    submitted.push_back(*s);
+  }
+  for (int i = 0; i < 6; ++i) {
+    const Answer a = collect(*submitted[i].events);
+    EXPECT_EQ(a.ids, alone[i]) << "request " << i;
+    EXPECT_EQ(a.end.kind, Event::Kind::finished);
+    EXPECT_EQ(a.end.reason, FinishReason::length);
+    EXPECT_EQ(a.end.usage.prompt_tokens, lengths[i]);
+    EXPECT_EQ(a.end.usage.completion_tokens, 12);
+  }
+}
+
+TEST_F(EngineTest, TheSameSeedGivesTheSameAnswer) {
+  Engine engine(*model_, {});
+  auto draw = [&](uint64_t seed) {
+    Request r = greedy(prompt(3, 20), 16);
+    r.sampling.temperature = 1.0f;
+    r.sampling.seed = seed;
+    auto s = engine.submit(r);
+    return collect(*s->events).ids;
+  };
+  EXPECT_EQ(draw(1), draw(1));
+  EXPECT_NE(draw(1), draw(2));
+}
+
+TEST_F(EngineTest, StopIdsEndTheAnswerAndAreNotPartOfIt) {
+  Engine engine(*model_, {});
+  auto first = engine.submit(greedy(prompt(1, 10), 8));
+  const std::vector<int32_t> ids = collect(*first->events).ids;
+  Request r = greedy(prompt(1, 10), 8);
+  r.stop_ids = {ids[3]};
+  auto s = engine.submit(r);
+  const Answer a = collect(*s->events);
+  EXPECT_EQ(a.end.reason, FinishReason::stop);
+  const auto stop = std::find(ids.begin(), ids.end(), ids[3]);
+  EXPECT_EQ(a.ids, std::vector<int32_t>(ids.begin(), stop));
+}
+
+TEST_F(EngineTest, CancelEndsARequestAndTheNextOneWorks) {
+  Engine engine(*model_, {});
+  auto s = engine.submit(greedy(prompt(1, 10), 100000));
+  ASSERT_TRUE(s);
+  EXPECT_EQ(s->events->pop().kind, Event::Kind::token);
+  engine.cancel(s->id);
+  engine.cancel(s->id);
+  engine.cancel(123456789);
+  const Answer a = collect(*s->events);
+  EXPECT_EQ(a.end.reason, FinishReason::cancelled);
+  EXPECT_FALSE(s->events->try_pop().has_value()) << "one terminal event only";
+  auto next = engine.submit(greedy(prompt(2, 10), 4));
+  EXPECT_EQ(collect(*next->events).ids.size(), 4u);
+}
+
+TEST_F(EngineTest, StoppingTheEngineEndsEveryRequest) {
+  std::vector<Submitted> submitted;
+  {
+    EngineConfig config;
+    config.max_running = 1;
+    Engine engine(*model_, config);
+    for (int i = 0; i < 3; ++i) submitted.push_back(*engine.submit(greedy(prompt(i, 30), 100000)));
+  }
+  for (Submitted& s : submitted) EXPECT_EQ(collect(*s.events).end.reason, FinishReason::cancelled);
+}
+
+TEST_F(EngineTest, ForkSharesThePastAndGoesItsOwnWay) {
+  Engine engine(*model_, {});
+  const std::vector<int32_t> straight = [&] {
+    auto s = engine.submit(greedy(prompt(4, 50), 30));
+    return collect(*s->events).ids;
+  }();
+  auto s = engine.submit(greedy(prompt(4, 50), 30));
+  ASSERT_TRUE(s);
+  const int32_t first = s->events->pop().token.id;
+  SamplingParams sampling;
+  sampling.temperature = 0;
+  auto fork = engine.fork(s->id, sampling);
+  ASSERT_TRUE(fork);
+  const Answer a = collect(*s->events), b = collect(*fork->events);
+  EXPECT_EQ(first, straight.front());
+  EXPECT_TRUE(std::equal(a.ids.begin(), a.ids.end(), straight.begin() + 1));
+  ASSERT_EQ(b.end.kind, Event::Kind::finished);
+  ASSERT_FALSE(b.ids.empty());
+  EXPECT_TRUE(std::equal(b.ids.rbegin(), b.ids.rend(), straight.rbegin())) << "the fork ends as the straight run does";
+  EXPECT_EQ(b.end.usage.cached_tokens, 50);
+  auto gone = engine.fork(s->id, sampling);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(collect(*gone->events).end.error->code, Code::not_found);
+}
+
+TEST_F(EngineTest, ForcedTokensComeNext) {
+  Engine engine(*model_, {});
+  Request r = greedy(prompt(5, 10), 40);
+  auto s = engine.submit(r);
+  s->events->pop();
+  engine.update(s->id, {.force = {7, 8, 9}, .max_tokens = 0});
+  const std::vector<int32_t> ids = collect(*s->events).ids;
+  const std::vector<int32_t> forced = {7, 8, 9};
+  EXPECT_NE(std::search(ids.begin(), ids.end(), forced.begin(), forced.end()), ids.end());
+}
+
+TEST_F(EngineTest, ScoreAgreesWithTheLogits) {
+  Engine engine(*model_, {});
+  const std::vector<int32_t> tokens = prompt(6, 60);
+  auto scored = engine.score(tokens);
+  ASSERT_TRUE(scored);
+  ASSERT_EQ(scored->logprobs.size(), 59u);
+  const std::vector<float> logits = fixture::run_all(*model_, tokens, 160);
+  const size_t v = model_->n_vocab();
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    const std::span<const float> row(logits.data() + i * v, v);
+    EXPECT_NEAR(scored->logprobs[i], row[tokens[i + 1]] - log_sum_exp(row), 1e-3) << i;
+  }
+  auto embedding = engine.embed(tokens);
+  ASSERT_TRUE(embedding);
+  double norm = 0;
+  for (float x : *embedding) norm += static_cast<double>(x) * x;
+  EXPECT_NEAR(norm, 1.0, 1e-5);
+}
+
+TEST_F(EngineTest, RefusesWhatCanNotRun) {
+  EngineConfig config;
+  config.context_length = 64;
+  config.max_queued = 2;
+  config.max_running = 1;
+  Engine engine(*model_, config);
+  EXPECT_EQ(engine.submit(greedy({}, 4)).error().code, Code::invalid_argument);
+  EXPECT_EQ(engine.submit(greedy({-1}, 4)).error().code, Code::invalid_argument);
+  EXPECT_EQ(engine.submit(greedy({1 << 20}, 4)).error().code, Code::invalid_argument);
+  EXPECT_EQ(engine.submit(greedy({1}, 0)).error().code, Code::invalid_argument);
+  const auto too_long = engine.submit(greedy(prompt(1, 65), 4));
+  ASSERT_FALSE(too_long);
+  EXPECT_NE(too_long.error().message.find("65"), std::string::npos);
+  EXPECT_NE(too_long.error().message.find("64"), std::string::npos);
+  Request bad = greedy({1}, 4);
+  bad.sampling.temperature = NAN;
+  EXPECT_FALSE(engine.submit(bad));
+
+  // The context ends an answer that nothing else ends.
+  auto full = engine.submit(greedy(prompt(1, 60), -1));
+  const Answer a = collect(*full->events);
+  EXPECT_EQ(a.end.reason, FinishReason::length);
+  EXPECT_EQ(a.ids.size(), 4u);
+}
+
+TEST_F(EngineTest, AFullQueueRefusesAndRecovers) {
+  EngineConfig config;
+  config.max_queued = 2;
+  config.max_running = 1;
+  Engine engine(*model_, config);
+  std::vector<Submitted> accepted;
+  bool refused = false;
+  for (int i = 0; i < 50 && !refused; ++i) {
+    auto s = engine.submit(greedy(prompt(i, 100), 100000));
+    if (s) {
+      accepted.push_back(*s);
+    } else {
+      EXPECT_EQ(s.error().code, Code::exhausted);
+      refused = true;
+    }
+  }
+  EXPECT_TRUE(refused);
+  for (Submitted& s : accepted) engine.cancel(s.id);
+  for (Submitted& s : accepted) EXPECT_EQ(collect(*s.events).end.reason, FinishReason::cancelled);
+  auto next = engine.submit(greedy(prompt(1, 5), 3));
+  ASSERT_TRUE(next);
+  EXPECT_EQ(collect(*next->events).ids.size(), 3u);
+}
+
+}  // namespace
+}  // namespace chimere::engine

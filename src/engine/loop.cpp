@@ -1,0 +1,318 @@
+#include "engine/loop.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace chimere::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+// Room kept for an answer when a request is started; more is taken page by page while there is some.
+constexpr int32_t kReservedTokens = 512;
+
+}  // namespace
+
+Loop::Loop(models::Model& model, const EngineConfig& config, int context_length)
+    : model_(model),
+      config_(config),
+      context_length_(context_length),
+      prefill_tokens_(config.prefill_tokens > 0 ? std::min(config.prefill_tokens, model.executable().prefill_rows())
+                                                : model.executable().prefill_rows()),
+      sampler_(model.n_vocab(), config.suppressed_ids),
+      thread_([this] { thread_main(); }) {}
+
+Loop::~Loop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Loop::post(Message message) {
+  {
+    std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+  }
+  wake_.notify_one();
+}
+
+EngineStats Loop::stats() const {
+  std::lock_guard lock(mutex_);
+  return published_;
+}
+
+void Loop::thread_main() {
+  while (take_messages(running_.empty() && waiting_.empty())) {
+    try {
+      start_waiting();
+      step();
+    } catch (const std::exception& e) {
+      // Only the standard library throws here, and only when memory ends: no request can go on.
+      for (auto& a : running_) fail(*a, {Code::exhausted, std::string("engine: ") + e.what()});
+    }
+    remove_ended();
+    publish_stats();
+  }
+  for (auto& a : running_) finish(*a, FinishReason::cancelled);
+  for (auto& a : waiting_) finish(*a, FinishReason::cancelled);
+}
+
+// False when the engine stops.
+bool Loop::take_messages(bool wait) {
+  std::deque<Message> messages;
+  {
+    std::unique_lock lock(mutex_);
+    if (wait) wake_.wait(lock, [&] { return stopping_ || !messages_.empty(); });
+    messages.swap(messages_);
+  }
+  // Also when stopping: whoever posted may wait for the answer.
+  for (Message& m : messages) m(*this);
+  publish_stats();
+  std::lock_guard lock(mutex_);
+  return !stopping_;
+}
+
+void Loop::publish_stats() {
+  counts_.running = static_cast<int>(running_.size());
+  counts_.queued = static_cast<int>(waiting_.size());
+  counts_.state_bytes = state_bytes();
+  std::lock_guard lock(mutex_);
+  published_ = counts_;
+}
+
+Active* Loop::find(RequestId id) {
+  for (auto& a : running_) {
+    if (a->id == id) return a.get();
+  }
+  for (auto& a : waiting_) {
+    if (a->id == id) return a.get();
+  }
+  return nullptr;
+}
+
+Status Loop::reserve_place(int32_t n_prompt) {
+  if (bytes_for(n_prompt + 1) > config_.state_bytes) {
+    return Error{Code::exhausted, "a prompt of " + std::to_string(n_prompt) + " tokens needs " +
+                                      std::to_string(bytes_for(n_prompt + 1)) + " bytes of state, the limit is " +
+                                      std::to_string(config_.state_bytes)};
+  }
+  if (places_.fetch_add(1) >= config_.max_queued) {
+    places_.fetch_sub(1);
+    return Error{Code::exhausted, "the queue is full: " + std::to_string(config_.max_queued) + " requests wait"};
+  }
+  return Ok{};
+}
+
+void Loop::cancel(RequestId id) {
+  if (Active* a = find(id)) {
+    finish(*a, FinishReason::cancelled);
+    remove_ended();
+  }
+}
+
+void Loop::update(RequestId id, const Update& update) {
+  if (Active* a = find(id)) {
+    a->forced.insert(a->forced.end(), update.force.begin(), update.force.end());
+    if (update.max_tokens > 0) a->request.max_tokens = update.max_tokens;
+  }
+}
+
+void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events) {
+  auto a = std::make_unique<Active>();
+  a->id = new_id;
+  a->events = std::move(events);
+  const Active* from = find(id);
+  if (!from) {
+    places_.fetch_sub(1);
+    return fail(*a, {Code::not_found, "request " + std::to_string(id) + " is not running"});
+  }
+  a->request = from->request;
+  a->request.sampling = std::move(sampling);
+  a->sampler = from->sampler;
+  a->usage = from->usage;
+  a->usage.cached_tokens = from->sequence ? std::min(from->sequence->length(), a->usage.prompt_tokens) : 0;
+  a->submitted = a->started = a->first_token = Clock::now();
+  if (!from->sequence) return waiting_.push_back(std::move(a));
+  places_.fetch_sub(1);
+  if (Status s = start_fork(*a, *from); !s) return fail(*a, s.error());
+  running_.push_back(std::move(a));
+}
+
+Status Loop::start_fork(Active& a, const Active& from) {
+  TRY_ASSIGN(const Snapshot snapshot, from.sequence->snapshot());
+  TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
+  TRY(sequence.restore(snapshot));
+  a.sequence.emplace(std::move(sequence));
+  return Ok{};
+}
+
+uint64_t Loop::bytes_for(int32_t n_tokens) const {
+  const StateLayout& layout = model_.executable().layout();
+  const uint64_t pages = (static_cast<uint64_t>(n_tokens) + kPageTokens - 1) / kPageTokens;
+  return pages * layout.page_bytes() + layout.recurrent_floats() * sizeof(float);
+}
+
+uint64_t Loop::state_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& a : running_) bytes += a->sequence ? a->sequence->size_bytes() : 0;
+  return bytes;
+}
+
+// Moves requests from the queue to the running ones while there is room for their prompt and a short answer.
+void Loop::start_waiting() {
+  while (!waiting_.empty() && static_cast<int>(running_.size()) < config_.max_running) {
+    uint64_t reserved = 0;
+    for (const auto& a : running_)
+      reserved += bytes_for(static_cast<int32_t>(a->sampler.tokens().size()) + kReservedTokens);
+    const auto n = static_cast<int32_t>(waiting_.front()->sampler.tokens().size());
+    if (!running_.empty() && reserved + bytes_for(n + kReservedTokens) > config_.state_bytes) return;
+    // It runs from here on, so that whatever happens next it is among those that get a terminal event.
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+    places_.fetch_sub(1);
+    Active& a = *running_.back();
+    a.started = Clock::now();
+    a.usage.queue_seconds = seconds(a.submitted, a.started);
+    auto sequence = Sequence::create(model_.executable());
+    if (sequence) {
+      a.sequence.emplace(std::move(*sequence));
+    } else {
+      fail(a, sequence.error());
+    }
+  }
+}
+
+bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
+  if (state_bytes() > config_.state_bytes) {
+    fail(a, {Code::exhausted,
+             "out of state memory: all sequences together may hold " + std::to_string(config_.state_bytes) + " bytes"});
+    return false;
+  }
+  auto slice = a.sequence->begin(n_tokens);
+  if (!slice) {
+    fail(a, slice.error());
+    return false;
+  }
+  slice->first_row = batch.n_rows();
+  const std::span<const int32_t> pending = a.pending();
+  batch.tokens.insert(batch.tokens.end(), pending.begin(), pending.begin() + n_tokens);
+  batch.slices.push_back(*slice);
+  a.rows_in_batch = n_tokens;
+  if (static_cast<size_t>(n_tokens) == pending.size()) {
+    a.logit_index = static_cast<int32_t>(batch.logit_rows.size());
+    batch.logit_rows.push_back(batch.n_rows() - 1);
+  }
+  return true;
+}
+
+Batch Loop::make_batch() {
+  Batch batch;
+  const int max_rows = model_.executable().max_rows();
+  for (auto& a : running_) {
+    a->rows_in_batch = 0;
+    a->logit_index = -1;
+  }
+  // Decoding requests first: one token each, so nobody's stream waits for somebody's prompt.
+  for (auto& a : running_) {
+    if (a->events && a->pending().size() == 1 && batch.n_rows() < max_rows) add_slice(batch, *a, 1);
+  }
+  // Then prompts, oldest first, in slices that end on a grid of absolute positions: what a slice computes does not
+  // depend on who else was in the batch.
+  for (auto& a : running_) {
+    if (!a->events || a->pending().size() < 2) continue;
+    const int32_t pos = a->sequence->length();
+    const int32_t grid_end = (pos / prefill_tokens_ + 1) * prefill_tokens_;
+    const auto n = static_cast<int32_t>(std::min<int64_t>(grid_end - pos, static_cast<int64_t>(a->pending().size())));
+    if (batch.n_rows() + n <= max_rows) add_slice(batch, *a, n);
+  }
+  return batch;
+}
+
+void Loop::step() {
+  if (running_.empty()) return;
+  const Batch batch = make_batch();
+  if (batch.slices.empty()) return;
+  const size_t v = model_.n_vocab();
+  logits_.resize(batch.logit_rows.size() * v);
+  Outputs outputs;
+  if (!logits_.empty()) outputs.logits = logits_.data();
+  if (Status ran = model_.executable().run(batch, outputs); !ran) {
+    for (auto& a : running_) fail(*a, ran.error());
+    return;
+  }
+  for (auto& a : running_) {
+    if (!a->events || a->rows_in_batch == 0) continue;
+    if (Status s = a->sequence->commit(a->rows_in_batch); !s) {
+      fail(*a, s.error());
+      continue;
+    }
+    if (a->sequence->length() <= static_cast<int32_t>(a->sampler.n_prompt())) counts_.prompt_tokens += a->rows_in_batch;
+    if (a->logit_index >= 0) draw(*a, std::span(logits_).subspan(a->logit_index * v, v));
+  }
+}
+
+void Loop::draw(Active& a, std::span<const float> logits) {
+  RowInputs inputs;
+  if (!a.forced.empty()) {
+    inputs.forced = a.forced.front();
+    a.forced.pop_front();
+  }
+  auto sampled = sampler_.sample(logits, a.request.sampling, a.sampler, inputs, a.sampler.tokens().size());
+  if (!sampled) return fail(a, sampled.error());
+  if (a.usage.completion_tokens == 0) {
+    a.first_token = Clock::now();
+    a.usage.prefill_seconds = seconds(a.started, a.first_token);
+  }
+  const std::vector<int32_t>& stops = a.request.stop_ids;
+  if (std::find(stops.begin(), stops.end(), sampled->id) != stops.end()) return finish(a, FinishReason::stop);
+  a.sampler.accept(sampled->id);
+  ++a.usage.completion_tokens;
+  ++counts_.generated_tokens;
+  Event event;
+  event.kind = Event::Kind::token;
+  event.token = std::move(*sampled);
+  a.events->push(std::move(event));
+  const bool full = static_cast<int>(a.sampler.tokens().size()) >= context_length_;
+  const bool enough = a.request.max_tokens >= 0 && a.usage.completion_tokens >= a.request.max_tokens;
+  if (full || enough) finish(a, FinishReason::length);
+}
+
+void Loop::finish(Active& a, FinishReason reason) {
+  if (!a.events) return;
+  if (a.usage.completion_tokens > 0) a.usage.decode_seconds = seconds(a.first_token, Clock::now());
+  Event event;
+  event.kind = Event::Kind::finished;
+  event.reason = reason;
+  event.usage = a.usage;
+  ++counts_.requests_finished;
+  a.events->push(std::move(event));
+  a.events.reset();  // ended: no second terminal event can follow
+}
+
+void Loop::fail(Active& a, const Error& error) {
+  if (!a.events) return;
+  Event event;
+  event.kind = Event::Kind::failed;
+  event.usage = a.usage;
+  event.error = error;
+  ++counts_.requests_failed;
+  a.events->push(std::move(event));
+  a.events.reset();
+}
+
+void Loop::remove_ended() {
+  auto ended = [](const std::unique_ptr<Active>& a) { return !a->events; };
+  running_.erase(std::remove_if(running_.begin(), running_.end(), ended), running_.end());
+  const auto gone = std::remove_if(waiting_.begin(), waiting_.end(), ended);
+  places_.fetch_sub(static_cast<int>(waiting_.end() - gone));
+  waiting_.erase(gone, waiting_.end());
+}
+
+}  // namespace chimere::engine

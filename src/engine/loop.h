@@ -1,0 +1,96 @@
+// loop.h  The engine thread: takes messages, makes batches, runs them, draws tokens.
+//
+// Everything here but post(), stats() and reserve_place() runs on the engine thread, so nothing needs a lock.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cache/sequence.h"
+#include "engine/engine.h"
+#include "sampling/sampler.h"
+
+namespace chimere::engine {
+
+// A request that was admitted to the queue. It has a sequence once it runs.
+struct Active {
+  RequestId id = 0;
+  Request request;
+  std::shared_ptr<EventQueue> events;
+  std::optional<Sequence> sequence;
+  SamplerState sampler;  // prompt and what was drawn
+  std::deque<int32_t> forced;
+  Usage usage;
+  int32_t rows_in_batch = 0;  // of the step that runs now
+  int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
+  std::chrono::steady_clock::time_point submitted, started, first_token;
+
+  // Tokens that are decided but not yet in the sequence: the rest of the prompt, or the last token drawn.
+  std::span<const int32_t> pending() const { return sampler.tokens().subspan(sequence ? sequence->length() : 0); }
+};
+
+class Loop {
+ public:
+  Loop(models::Model& model, const EngineConfig& config, int context_length);
+  ~Loop();
+
+  using Message = std::function<void(Loop&)>;
+  // Any thread. Runs between two steps, in order.
+  void post(Message message);
+  EngineStats stats() const;
+  // Any thread. Takes a place in the queue for a request that will be admitted, or says why there is none.
+  Status reserve_place(int32_t n_prompt);
+
+  // On the engine thread, from messages.
+  void admit(std::unique_ptr<Active> request) { waiting_.push_back(std::move(request)); }
+  void cancel(RequestId id);
+  void update(RequestId id, const Update& update);
+  void fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events);
+  models::Model& model() { return model_; }
+
+ private:
+  void thread_main();
+  bool take_messages(bool wait);
+  void start_waiting();
+  void step();
+  // Chooses each request's share of the next step and fills the batch.
+  Batch make_batch();
+  bool add_slice(Batch& batch, Active& a, int n_tokens);
+  void draw(Active& a, std::span<const float> logits);
+  Status start_fork(Active& a, const Active& from);
+  void finish(Active& a, FinishReason reason);
+  void fail(Active& a, const Error& error);
+  void remove_ended();
+  Active* find(RequestId id);
+  uint64_t state_bytes() const;
+  uint64_t bytes_for(int32_t n_tokens) const;
+  void publish_stats();
+
+  models::Model& model_;
+  const EngineConfig config_;
+  const int context_length_;
+  const int prefill_tokens_;
+  Sampler sampler_;
+  std::deque<std::unique_ptr<Active>> waiting_;
+  std::vector<std::unique_ptr<Active>> running_;  // oldest first
+  std::atomic<int> places_{0};                    // taken in the queue, by waiting_ and by messages on their way to it
+  std::vector<float> logits_;
+  EngineStats counts_;
+
+  mutable std::mutex mutex_;  // guards the three below
+  std::condition_variable wake_;
+  std::deque<Message> messages_;
+  EngineStats published_;
+  bool stopping_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace chimere::engine

@@ -1,0 +1,106 @@
+#include "engine/score.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "cache/sequence.h"
+
+namespace chimere::engine {
+namespace {
+
+// Logits of a whole slice are held at once: with a large vocabulary, slices are shorter.
+int slice_for(const models::Model& model, int max_rows) {
+  constexpr int64_t kMaxLogits = int64_t{1} << 24;
+  const int64_t rows = kMaxLogits / std::max(1, model.n_vocab()) / kChunkTokens * kChunkTokens;
+  return static_cast<int>(std::clamp<int64_t>(rows, 1, max_rows));
+}
+
+// A batch of these tokens alone, with outputs for every row.
+Result<Batch> next_slice(Sequence& sequence, std::span<const int32_t> tokens) {
+  Batch batch;
+  TRY_ASSIGN(const Slice slice, sequence.begin(static_cast<int>(tokens.size())));
+  batch.slices.push_back(slice);
+  batch.tokens.assign(tokens.begin(), tokens.end());
+  for (size_t i = 0; i < tokens.size(); ++i) batch.logit_rows.push_back(static_cast<int32_t>(i));
+  return Result<Batch>{std::move(batch)};
+}
+
+}  // namespace
+
+double log_sum_exp(std::span<const float> logits) {
+  const float top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (float l : logits) sum += std::exp(static_cast<double>(l) - top);
+  return std::log(sum) + top;
+}
+
+Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens) {
+  std::vector<float> logprobs;
+  if (tokens.size() < 2) return Result<std::vector<float>>{std::move(logprobs)};
+  size_t next = 1;
+  TRY(all_logits(model, tokens.first(tokens.size() - 1), 0, [&](std::span<const float> row) {
+    logprobs.push_back(static_cast<float>(row[tokens[next++]] - log_sum_exp(row)));
+  }));
+  return Result<std::vector<float>>{std::move(logprobs)};
+}
+
+Result<std::vector<float>> embed_tokens(models::Model& model, std::span<const int32_t> tokens) {
+  Executable& executable = model.executable();
+  TRY_ASSIGN(Sequence sequence, Sequence::create(executable));
+  const size_t slice_tokens = executable.prefill_rows(), d = model.d_model();
+  std::vector<float> hidden(slice_tokens * d);
+  std::vector<double> sum(d, 0.0);
+  for (size_t at = 0; at < tokens.size(); at += slice_tokens) {
+    TRY_ASSIGN(const Batch batch, next_slice(sequence, tokens.subspan(at, std::min(slice_tokens, tokens.size() - at))));
+    TRY(executable.run(batch, {.hidden = hidden.data()}));
+    TRY(sequence.commit(batch.n_rows()));
+    for (size_t i = 0; i < static_cast<size_t>(batch.n_rows()) * d; ++i) sum[i % d] += hidden[i];
+  }
+  double norm = 0;
+  for (double s : sum) norm += s * s;
+  norm = norm > 0 ? std::sqrt(norm) : 1.0;
+  std::vector<float> out(d);
+  for (size_t j = 0; j < d; ++j) out[j] = static_cast<float>(sum[j] / norm);
+  return Result<std::vector<float>>{std::move(out)};
+}
+
+Status all_logits(models::Model& model, std::span<const int32_t> tokens, int n_steps,
+                  const std::function<void(std::span<const float>)>& row) {
+  TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
+  const size_t n_prefill = tokens.size() - n_steps, v = model.n_vocab();
+  const size_t slice_tokens = slice_for(model, model.executable().prefill_rows());
+  std::vector<float> logits;
+  for (size_t at = 0; at < tokens.size();) {
+    const size_t n = at < n_prefill ? std::min(slice_tokens, n_prefill - at) : 1;
+    TRY_ASSIGN(const Batch batch, next_slice(sequence, tokens.subspan(at, n)));
+    logits.resize(n * v);
+    TRY(model.executable().run(batch, {.logits = logits.data()}));
+    TRY(sequence.commit(static_cast<int>(n)));
+    for (size_t i = 0; i < n; ++i) row(std::span(logits).subspan(i * v, v));
+    at += n;
+  }
+  return Ok{};
+}
+
+Result<std::vector<int32_t>> read_ids(const std::string& path, int n_vocab) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Error{Code::io, path + ": can not be opened"};
+  const std::vector<char> bytes(std::istreambuf_iterator<char>(in), {});
+  if (bytes.empty() || bytes.size() % 4 != 0) {
+    return Error{Code::invalid_argument,
+                 path + ": expected little-endian int32 ids, found " + std::to_string(bytes.size()) + " bytes"};
+  }
+  std::vector<int32_t> ids(bytes.size() / 4);
+  std::memcpy(ids.data(), bytes.data(), bytes.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= n_vocab) {
+      return Error{Code::invalid_argument, path + ": id " + std::to_string(ids[i]) + " at index " + std::to_string(i) +
+                                               " is outside the vocabulary of " + std::to_string(n_vocab)};
+    }
+  }
+  return Result<std::vector<int32_t>>{std::move(ids)};
+}
+
+}  // namespace chimere::engine

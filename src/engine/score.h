@@ -1,0 +1,33 @@
+// score.h  One pass over given tokens, outside of any schedule: log-probabilities and mean hidden state.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "models/model.h"
+
+namespace chimere::engine {
+
+// Log-probability of tokens[i + 1] after tokens[0..i], for every i; natural logarithm.
+// REQUIRES: ids inside the vocabulary.
+Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens);
+
+// The mean of the final hidden states over all tokens, scaled to length 1.
+Result<std::vector<float>> embed_tokens(models::Model& model, std::span<const int32_t> tokens);
+
+// Logits of every position: the last `n_steps` tokens are decoded one by one after a prefill of the rest. `row` is
+// called once per position with n_vocab logits.
+Status all_logits(models::Model& model, std::span<const int32_t> tokens, int n_steps,
+                  const std::function<void(std::span<const float>)>& row);
+
+// Little-endian int32 ids from a file, all inside the vocabulary.
+Result<std::vector<int32_t>> read_ids(const std::string& path, int n_vocab);
+
+// log(sum(exp(logits))) in double.
+double log_sum_exp(std::span<const float> logits);
+
+}  // namespace chimere::engine

@@ -1,0 +1,53 @@
+// binder.h  Collects the tensors of a model by name, checks every shape, and remembers the first problem.
+//
+// Architecture files read like the model card: they ask for tensors and append ops, and check `status()` once at the
+// end. After a problem every call still returns a usable id, so no caller needs an error path of its own.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/ops.h"
+#include "models/weight_source.h"
+
+namespace chimere::models {
+
+class Binder {
+ public:
+  explicit Binder(WeightSource& source) : source_(source) {}
+
+  // A matrix {in, out} or an expert stack {in, out, n_experts}. Trailing ones do not count.
+  MatrixId matrix(const std::string& name, std::initializer_list<uint64_t> shape);
+  MatrixId matrix_if_present(const std::string& name, std::initializer_list<uint64_t> shape);
+  // A float vector of n values (any float type in the file; {n}, {1, n}, {n, 1} and {a, b} with a*b = n all count).
+  VectorId vector(const std::string& name, uint64_t n);
+  VectorId vector_if_present(const std::string& name, uint64_t n);
+  bool has(const std::string& name);
+
+  // A new matrix made of the given rows of `name`, for files whose rows are grouped otherwise. A stack
+  // {in, out, n_experts} gives the same rows of every expert.
+  MatrixId gathered_rows(const std::string& name, std::initializer_list<uint64_t> shape, std::span<const uint64_t> rows,
+                         const std::string& new_name);
+
+  BufferId buffer(const std::string& name, uint64_t width);
+  RopeId rope(Rope rope);
+  int kv_layer(KvLayer layer);
+  int recurrent_layer(RecurrentLayer layer);
+  void add(Op op) { program_.ops.push_back(std::move(op)); }
+
+  void fail(Error error);
+  Status status() const;
+  Program& program() { return program_; }
+  Result<Program> finish();
+
+ private:
+  const TensorView* require(const std::string& name, const Shape& shape, bool required);
+
+  WeightSource& source_;
+  Program program_;
+  std::vector<Error> problems_;  // the first one only
+};
+
+}  // namespace chimere::models

@@ -1,0 +1,107 @@
+// fixture_for_test.h  Tiny models with reference outputs: where they are, and how tests read and run them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cache/sequence.h"
+#include "models/model.h"
+
+namespace chimere::fixture {
+
+namespace fs = std::filesystem;
+
+struct Array {
+  std::vector<int64_t> shape;
+  std::vector<char> bytes;
+  std::span<const float> floats() const { return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4}; }
+  std::span<const int32_t> ints() const { return {reinterpret_cast<const int32_t*>(bytes.data()), bytes.size() / 4}; }
+};
+
+inline std::map<std::string, Array> read_arrays(const fs::path& folder) {
+  std::map<std::string, Array> arrays;
+  std::ifstream list(folder / "arrays.txt");
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream in(line);
+    std::string name, dtype, file;
+    int n_dims = 0;
+    Array a;
+    in >> name >> dtype >> n_dims;
+    a.shape.resize(n_dims);
+    for (int64_t& d : a.shape) in >> d;
+    in >> file;
+    std::ifstream data(folder / file, std::ios::binary);
+    a.bytes.assign(std::istreambuf_iterator<char>(data), {});
+    arrays[name] = std::move(a);
+  }
+  return arrays;
+}
+
+// A model that is in the repository.
+inline fs::path kept(const std::string& name) { return fs::path(CHIMERE_TESTS_DIR) / "golden" / "models" / name; }
+
+// Folders whose name starts with one of these, in the repository and in the larger set of $CHIMERE_SHARED.
+inline std::vector<fs::path> folders(const std::vector<std::string>& prefixes) {
+  std::vector<fs::path> roots = {fs::path(CHIMERE_TESTS_DIR) / "golden" / "models"};
+  if (const char* shared = std::getenv("CHIMERE_SHARED")) roots.push_back(fs::path(shared) / "fixtures");
+  std::vector<fs::path> found;
+  for (const fs::path& root : roots) {
+    if (!fs::exists(root)) continue;
+    for (const auto& entry : fs::directory_iterator(root)) {
+      const std::string name = entry.path().filename().string();
+      const bool wanted =
+          std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& p) { return name.rfind(p, 0) == 0; });
+      if (wanted && fs::exists(entry.path() / "model.gguf")) found.push_back(entry.path());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+inline std::unique_ptr<models::Model> load(const fs::path& folder, models::BackendKind backend, bool exact,
+                                           KvFormat kv = {DType::F32, DType::F32, false}, int n_threads = 2) {
+  LoadOptions options;
+  options.exact = exact;
+  options.kv = kv;
+  options.n_threads = n_threads;
+  options.max_rows = 160;
+  auto model = models::Model::load((folder / "model.gguf").string(), backend, options);
+  EXPECT_TRUE(model) << model.error().message;
+  return model ? std::move(*model) : nullptr;
+}
+
+// Feeds tokens in slices of at most `slice_tokens` and returns the logits of every position.
+inline std::vector<float> feed(models::Model& model, Sequence& sequence, std::span<const int32_t> tokens,
+                               int slice_tokens) {
+  std::vector<float> logits(tokens.size() * model.n_vocab());
+  for (size_t at = 0; at < tokens.size(); at += slice_tokens) {
+    const int n = static_cast<int>(std::min<size_t>(slice_tokens, tokens.size() - at));
+    auto slice = sequence.begin(n);
+    EXPECT_TRUE(slice);
+    Batch batch;
+    batch.slices = {*slice};
+    for (int i = 0; i < n; ++i) {
+      batch.tokens.push_back(tokens[at + i]);
+      batch.logit_rows.push_back(i);
+    }
+    EXPECT_TRUE(model.executable().run(batch, {.logits = logits.data() + at * model.n_vocab()}));
+    EXPECT_TRUE(sequence.commit(n));
+  }
+  return logits;
+}
+
+inline std::vector<float> run_all(models::Model& model, std::span<const int32_t> tokens, int slice_tokens) {
+  auto sequence = Sequence::create(model.executable());
+  EXPECT_TRUE(sequence);
+  return feed(model, *sequence, tokens, slice_tokens);
+}
+
+}  // namespace chimere::fixture

@@ -1,0 +1,145 @@
+#include "models/layers.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace chimere::models {
+
+std::string block(int layer, const char* part) { return "blk." + std::to_string(layer) + "." + part; }
+
+Trunk begin_trunk(Binder& b, const Config& c) {
+  b.program().n_vocab = c.n_vocab;
+  b.program().d_model = c.d_model;
+  Trunk t{b.buffer("x", c.d_model)};
+  const auto d = static_cast<uint64_t>(c.d_model), v = static_cast<uint64_t>(c.n_vocab);
+  b.add(op::Embed{.table = b.matrix("token_embd.weight", {d, v}), .out = t.x});
+  return t;
+}
+
+void end_trunk(Binder& b, const Config& c, const Trunk& t) {
+  const auto d = static_cast<uint64_t>(c.d_model), v = static_cast<uint64_t>(c.n_vocab);
+  const VectorId norm = b.vector("output_norm.weight", d);
+  MatrixId head = b.matrix_if_present("output.weight", {d, v});
+  // Tied: the same matrix serves as table and head, so it is held once.
+  if (head == kNone) head = std::get<op::Embed>(b.program().ops.front()).table;
+  b.add(op::LmHead{.x = t.x, .norm = norm, .eps = c.eps, .weight = head});
+}
+
+AttentionBuffers attention_buffers(Binder& b, const Config& c, const AttentionStyle& style) {
+  const int n_kv = *std::max_element(c.n_kv_heads.begin(), c.n_kv_heads.end());
+  AttentionBuffers buffers;
+  buffers.q = b.buffer("q", static_cast<uint64_t>(c.n_heads) * c.head_dim_k * (style.gated ? 2 : 1));
+  buffers.k = b.buffer("k", static_cast<uint64_t>(n_kv) * c.head_dim_k);
+  buffers.v = b.buffer("v", static_cast<uint64_t>(n_kv) * c.head_dim_v);
+  buffers.out = b.buffer("attention", static_cast<uint64_t>(c.n_heads) * c.head_dim_v);
+  return buffers;
+}
+
+void add_attention(Binder& b, const Config& c, int layer, const Trunk& t, const AttentionBuffers& buffers,
+                   const AttentionStyle& style) {
+  const int n_kv = c.n_kv_heads[layer];
+  if (n_kv == 0) {
+    b.fail({Code::corrupt, c.key("attention.head_count_kv") + ": layer " + std::to_string(layer) +
+                               " is an attention layer, expected at least 1 key/value head, found 0"});
+    return;
+  }
+  if (style.gated && c.head_dim_k != c.head_dim_v) {
+    b.fail({Code::unsupported, "gated attention needs equal key and value head sizes, found " +
+                                   std::to_string(c.head_dim_k) + " and " + std::to_string(c.head_dim_v)});
+    return;
+  }
+  if (n_kv * c.head_dim_k != b.program().buffers[buffers.k].width) {
+    b.fail(
+        {Code::unsupported, c.key("attention.head_count_kv") + ": attention layers with different numbers of heads"});
+    return;
+  }
+  const auto d = static_cast<uint64_t>(c.d_model);
+  const uint64_t dq = static_cast<uint64_t>(c.n_heads) * c.head_dim_k * (style.gated ? 2 : 1);
+  const uint64_t dk = static_cast<uint64_t>(n_kv) * c.head_dim_k;
+  const uint64_t dv = static_cast<uint64_t>(n_kv) * c.head_dim_v;
+  const uint64_t dout = static_cast<uint64_t>(c.n_heads) * c.head_dim_v;
+
+  auto projection = [&](const char* part, uint64_t width, BufferId out) {
+    const std::string name = block(layer, part);
+    return op::Projection{.weight = b.matrix(name + ".weight", {d, width}),
+                          .bias = b.vector_if_present(name + ".bias", width),
+                          .out = out};
+  };
+  op::NormMatmul in{.x = t.x, .norm = b.vector(block(layer, "attn_norm.weight"), d), .eps = c.eps, .outs = {}};
+  in.outs.push_back(projection("attn_q", dq, buffers.q));
+  in.outs.push_back(projection("attn_k", dk, buffers.k));
+  in.outs.push_back(projection("attn_v", dv, buffers.v));
+  b.add(std::move(in));
+
+  op::Attention attention{.q = buffers.q,
+                          .k = buffers.k,
+                          .v = buffers.v,
+                          .n_heads = c.n_heads,
+                          .n_kv_heads = n_kv,
+                          .head_dim_k = c.head_dim_k,
+                          .head_dim_v = c.head_dim_v,
+                          .gated = style.gated,
+                          .eps = c.eps,
+                          .rope = style.rope,
+                          .scale = c.attention_scale,
+                          .kv_layer = b.kv_layer({n_kv, c.head_dim_k, c.head_dim_v}),
+                          .out = buffers.out};
+  if (style.qk_norm) {
+    attention.q_norm = b.vector(block(layer, "attn_q_norm.weight"), c.head_dim_k);
+    attention.k_norm = b.vector(block(layer, "attn_k_norm.weight"), c.head_dim_k);
+  }
+  b.add(attention);
+  b.add(op::MatmulAdd{.x = buffers.out,
+                      .weight = b.matrix(block(layer, "attn_output.weight"), {dout, d}),
+                      .bias = b.vector_if_present(block(layer, "attn_output.bias"), d),
+                      .residual = t.x});
+}
+
+void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name) {
+  const auto d = static_cast<uint64_t>(c.d_model), ff = static_cast<uint64_t>(c.d_ff);
+  if (ff == 0) {
+    b.fail({Code::corrupt, c.key("feed_forward_length") + " is missing or 0"});
+    return;
+  }
+  b.add(op::DenseFfn{.x = t.x,
+                     .norm = b.vector(block(layer, norm_name.c_str()), d),
+                     .eps = c.eps,
+                     .gate = b.matrix(block(layer, "ffn_gate.weight"), {d, ff}),
+                     .up = b.matrix(block(layer, "ffn_up.weight"), {d, ff}),
+                     .down = b.matrix(block(layer, "ffn_down.weight"), {ff, d})});
+}
+
+void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name) {
+  const auto d = static_cast<uint64_t>(c.d_model), ff = static_cast<uint64_t>(c.d_ff_expert);
+  const auto n = static_cast<uint64_t>(c.n_experts);
+  op::MoeFfn moe{.x = t.x,
+                 .norm = b.vector(block(layer, norm_name.c_str()), d),
+                 .eps = c.eps,
+                 .router = b.matrix(block(layer, "ffn_gate_inp.weight"), {d, n}),
+                 .gate = kNone,
+                 .up = kNone,
+                 .down = b.matrix(block(layer, "ffn_down_exps.weight"), {ff, d, n}),
+                 .n_experts = c.n_experts,
+                 .n_used = c.n_experts_used};
+  const std::string fused = block(layer, "ffn_gate_up_exps.weight");
+  if (b.has(fused)) {
+    std::vector<uint64_t> rows(ff);
+    std::iota(rows.begin(), rows.end(), 0);
+    moe.gate = b.gathered_rows(fused, {d, 2 * ff, n}, rows, block(layer, "ffn_gate_exps.weight"));
+    std::iota(rows.begin(), rows.end(), ff);
+    moe.up = b.gathered_rows(fused, {d, 2 * ff, n}, rows, block(layer, "ffn_up_exps.weight"));
+  } else {
+    moe.gate = b.matrix(block(layer, "ffn_gate_exps.weight"), {d, ff, n});
+    moe.up = b.matrix(block(layer, "ffn_up_exps.weight"), {d, ff, n});
+  }
+  if (c.d_ff_shared > 0) {
+    const auto shared = static_cast<uint64_t>(c.d_ff_shared);
+    moe.shared_router = b.vector(block(layer, "ffn_gate_inp_shexp.weight"), d);
+    moe.shared_gate = b.matrix(block(layer, "ffn_gate_shexp.weight"), {d, shared});
+    moe.shared_up = b.matrix(block(layer, "ffn_up_shexp.weight"), {d, shared});
+    moe.shared_down = b.matrix(block(layer, "ffn_down_shexp.weight"), {shared, d});
+  }
+  b.add(moe);
+}
+
+}  // namespace chimere::models

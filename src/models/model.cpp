@@ -1,0 +1,91 @@
+#include "models/model.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "models/config.h"
+#include "models/registry.h"
+
+namespace chimere::models {
+
+Result<BackendKind> backend_from_name(std::string_view name) {
+  if (name == "cpu") return BackendKind::cpu;
+  if (name == "reference") return BackendKind::reference;
+  return Error{Code::invalid_argument, "backend: expected cpu or reference, found '" + std::string(name) + "'"};
+}
+
+uint64_t fingerprint(const gguf::File& file) {
+  uint64_t h = hash64("chimere model fingerprint 1");
+  for (const auto& [key, value] : file.metadata().entries()) {
+    h = hash64(key, h);
+    h = hash_mix(h ^ (value.data.index() << 32) ^ value.array_size());
+    if (const auto* s = std::get_if<std::string>(&value.data)) h = hash64(*s, h);
+    if (const auto* u = std::get_if<uint64_t>(&value.data)) h = hash_mix(h ^ *u);
+    if (const auto* i = std::get_if<int64_t>(&value.data)) h = hash_mix(h ^ static_cast<uint64_t>(*i));
+    if (const auto* f = std::get_if<double>(&value.data)) h = hash_mix(h ^ std::bit_cast<uint64_t>(*f));
+    if (const auto* b = std::get_if<bool>(&value.data)) h = hash_mix(h ^ (*b ? 1 : 2));
+  }
+  constexpr uint64_t kSample = 4096;
+  for (const TensorView& t : file.tensors()) {
+    h = hash64(t.name, h);
+    h = hash64(std::as_bytes(std::span(t.ne)), hash_mix(h ^ static_cast<uint64_t>(t.type)));
+    // One page from the middle of each tensor: an edited or re-quantised file differs there.
+    const uint64_t size = t.size_bytes();
+    const uint64_t begin = size > kSample ? (size - kSample) / 2 : 0;
+    h = hash64(std::span(t.data + begin, std::min(size, kSample)), h);
+  }
+  return h;
+}
+
+uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv) {
+  return hash_mix(fingerprint ^ hash_mix(static_cast<uint64_t>(kv.k) | static_cast<uint64_t>(kv.v) << 16 |
+                                         static_cast<uint64_t>(kv.rotate) << 32));
+}
+
+Result<std::unique_ptr<Model>> Model::load(const std::string& path, BackendKind backend, LoadOptions options) {
+  std::unique_ptr<Model> model(new Model());
+  TRY_ASSIGN(gguf::File file, gguf::File::open(path));
+  model->file_.emplace(std::move(file));
+  model->file_bytes_ = model->file_->size_bytes();
+  model->fingerprint_ = models::fingerprint(*model->file_);
+  model->source_ = std::make_unique<FileSource>(*model->file_);
+  if (Status s = model->start(backend, std::move(options)); !s) {
+    s.error().message = path + ": " + s.error().message;
+    return std::move(s.error());
+  }
+  return Result<std::unique_ptr<Model>>{std::move(model)};
+}
+
+Result<std::unique_ptr<Model>> Model::load(std::unique_ptr<WeightSource> source, BackendKind backend,
+                                           LoadOptions options) {
+  std::unique_ptr<Model> model(new Model());
+  model->source_ = std::move(source);
+  TRY(model->start(backend, std::move(options)));
+  return Result<std::unique_ptr<Model>>{std::move(model)};
+}
+
+Status Model::start(BackendKind backend, LoadOptions options) {
+  TRY_ASSIGN(Program program, build_program(*source_));
+  TRY_ASSIGN(const Config config, read_config(*source_));
+  architecture_ = config.arch;
+  context_length_ = config.context_length;
+  const gguf::Metadata& m = source_->metadata();
+  if (auto name = m.get_string("general.name")) name_ = *name;
+  cache_key_ = models::cache_key(fingerprint_, options.kv);
+  if (!options.matrix_taken) {
+    options.matrix_taken = [this](const TensorView& t) { source_->taken(t); };
+  }
+  switch (backend) {
+    case BackendKind::reference: {
+      TRY_ASSIGN(executable_, reference::compile(std::move(program), options));
+      break;
+    }
+    case BackendKind::cpu: {
+      TRY_ASSIGN(executable_, cpu::compile(std::move(program), options));
+      break;
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace chimere::models

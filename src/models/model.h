@@ -1,0 +1,60 @@
+// model.h  A model loaded and ready to run: its file, its program on a backend, and what identifies it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "gguf/gguf.h"
+#include "models/weight_source.h"
+
+namespace chimere::models {
+
+enum class BackendKind { reference, cpu };
+
+Result<BackendKind> backend_from_name(std::string_view name);
+
+// What a set of weights is: a hash of metadata, tensor table and sampled pages. Not of all 15 GB.
+uint64_t fingerprint(const gguf::File& file);
+
+// What cached state belongs to: the weights and how keys and values are stored.
+uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv);
+
+class Model {
+ public:
+  static Result<std::unique_ptr<Model>> load(const std::string& path, BackendKind backend, LoadOptions options);
+  // From any source of weights, e.g. shapes alone. The source outlives the model.
+  static Result<std::unique_ptr<Model>> load(std::unique_ptr<WeightSource> source, BackendKind backend,
+                                             LoadOptions options);
+
+  Executable& executable() { return *executable_; }
+  const gguf::Metadata& metadata() const { return source_->metadata(); }
+  const std::string& name() const { return name_; }
+  const std::string& architecture() const { return architecture_; }
+  int n_vocab() const { return executable_->program().n_vocab; }
+  int d_model() const { return executable_->program().d_model; }
+  int context_length() const { return context_length_; }  // what the model was made for
+  uint64_t fingerprint() const { return fingerprint_; }
+  uint64_t cache_key() const { return cache_key_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+
+ private:
+  Model() = default;
+  Status start(BackendKind backend, LoadOptions options);
+
+  std::optional<gguf::File> file_;
+  std::unique_ptr<WeightSource> source_;
+  std::unique_ptr<Executable> executable_;
+  std::string name_;
+  std::string architecture_;
+  int context_length_ = 0;
+  uint64_t fingerprint_ = 0;
+  uint64_t cache_key_ = 0;
+  uint64_t file_bytes_ = 0;
+};
+
+}  // namespace chimere::models

@@ -1,0 +1,737 @@
+// parity_test.cpp  The parity table: every op, in shapes that divide nothing, on the CPU backend against the oracle.
+//
+// A row of the table is a tiny program around one op. Its inputs come straight from embedding tables, so both sides
+// see the same bits, and its output is read back unchanged (ProgramForTest::observe). Each row runs in float32 and in
+// 8-bit activations, with 1 and with 3 threads; the number of threads may not change a bit.
+//
+// Tolerances are computed from the weights and inputs of the row, never chosen by looking at results. kUlp = 2^-24 is
+// the relative rounding error of one float32 operation.
+//   float products   A sum of K products by K fused steps is off by at most K kUlp sum|w x|.
+//   8-bit products   A block of 32 activations has the step d = max|x| / 127, each is off by at most d / 2. Hoeffding:
+//                    the sum is off by more than 4 sqrt(sum (w d)^2) with probability 3e-14, and never by more than
+//                    sum |w| d / 2. The smaller one is allowed.
+//   attention, GDN   stated beside their rows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "backend/cpu/packed_matrix.h"
+#include "models/program_for_test.h"
+
+namespace chimere {
+namespace {
+
+constexpr double kUlp = 0x1p-24;
+
+// Numbers and how far off each may be.
+struct Approx {
+  std::vector<double> value, error;
+  size_t size() const { return value.size(); }
+};
+
+Approx exactly(const std::vector<float>& v) { return {{v.begin(), v.end()}, std::vector<double>(v.size(), 0.0)}; }
+
+// The mean square is off by at most n kUlp, its root by half of that; a root, a division and two products follow.
+Approx normed(const Approx& x, const std::vector<float>& weight, double eps) {
+  double sum = 0;
+  for (double v : x.value) sum += v * v;
+  const double n = static_cast<double>(x.size()), scale = 1.0 / std::sqrt(sum / n + eps);
+  Approx y = x;
+  for (size_t i = 0; i < x.size(); ++i) {
+    y.value[i] = x.value[i] * scale * weight[i];
+    y.error[i] = (n / 2 + 4) * kUlp * std::abs(y.value[i]);
+  }
+  return y;
+}
+
+// W x for rows [first, first + n) of a matrix.
+Approx product(const ProgramForTest& p, MatrixId id, int64_t first, int64_t n, const Approx& x, bool int8) {
+  const DType type = p.program.matrices[id].type;
+  const bool floats = type == DType::F32 || type == DType::F16 || type == DType::BF16;
+  const bool eight_bit = int8 && !floats && cpu::PackedMatrix::supports(type);
+  const size_t k = x.size();
+  std::vector<double> step(k, 0.0);
+  if (eight_bit) {
+    for (size_t b = 0; b < k; b += 32) {
+      double top = 0;
+      for (size_t i = b; i < std::min(k, b + 32); ++i) top = std::max(top, std::abs(x.value[i]) + x.error[i]);
+      std::fill(step.begin() + b, step.begin() + std::min(k, b + 32), top / 127);
+    }
+  }
+  Approx y;
+  for (int64_t r = first; r < first + n; ++r) {
+    const std::vector<float> w = p.row(id, r);
+    double sum = 0, size = 0, steps = 0, steps2 = 0, carried = 0, carried2 = 0;
+    for (size_t i = 0; i < k; ++i) {
+      const double a = std::abs(w[i]);
+      sum += w[i] * x.value[i];
+      size += a * (std::abs(x.value[i]) + step[i]);
+      steps += a * step[i];
+      steps2 += a * step[i] * a * step[i];
+      carried += a * x.error[i];
+      carried2 += a * x.error[i] * a * x.error[i];
+    }
+    const double rounding = static_cast<double>(k + 4) * kUlp * size;
+    // Errors of the input are bounds. Those of 8-bit products are independent of each other: they add as squares.
+    const double from_input = eight_bit ? std::sqrt(carried2) : carried;
+    y.value.push_back(sum);
+    y.error.push_back(rounding + from_input + std::min(4 * std::sqrt(steps2), steps / 2));
+  }
+  return y;
+}
+
+// down(silu(gate x) * up x) of one expert. The slope of silu is at most 1.1.
+Approx swiglu(const ProgramForTest& p, MatrixId gate, MatrixId up, MatrixId down, int expert, const Approx& x,
+              bool int8) {
+  const auto ff = static_cast<int64_t>(p.program.matrices[gate].ne[1]);
+  const auto width = static_cast<int64_t>(p.program.matrices[down].ne[1]);
+  const Approx g = product(p, gate, expert * ff, ff, x, int8), u = product(p, up, expert * ff, ff, x, int8);
+  Approx h;
+  for (size_t i = 0; i < g.size(); ++i) {
+    const double silu = g.value[i] / (1 + std::exp(-g.value[i]));
+    h.value.push_back(silu * u.value[i]);
+    // 16 kUlp: what a vector exponential of a few units in the last place, a division and two products may add.
+    h.error.push_back(1.1 * g.error[i] * (std::abs(u.value[i]) + u.error[i]) + std::abs(silu) * u.error[i] +
+                      16 * kUlp * std::abs(silu * u.value[i]));
+  }
+  return product(p, down, expert * width, width, h, int8);
+}
+
+// One row of the table.
+struct Case {
+  explicit Case(int n_vocab) : p(n_vocab) {}
+  ProgramForTest p;
+  KvFormat kv{DType::F32, DType::F32, false};
+  // Batches, each a list of (sequence, tokens).
+  std::vector<std::vector<std::pair<int, int>>> steps = {{{0, 1}}, {{0, 18}, {1, 1}, {2, 5}}, {{1, 7}, {0, 1}}};
+  // Of one output row, given its token.
+  std::function<std::vector<double>(int32_t token, bool int8)> tolerance;
+};
+
+struct Row {
+  std::string name;
+  std::function<std::unique_ptr<Case>()> make;
+};
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+constexpr int kMaxRows = 320;
+
+// Hidden rows of all sequences, and their tokens.
+void run_case(const Case& c, Executable& executable, std::vector<std::vector<float>>& hidden,
+              std::vector<std::vector<int32_t>>& tokens) {
+  std::deque<Sequence> sequences;
+  for (const auto& step : c.steps) {
+    std::vector<Part> parts;
+    for (auto [s, n] : step) {
+      while (s >= static_cast<int>(sequences.size())) sequences.push_back(new_sequence(executable));
+      parts.push_back({&sequences[s], script_tokens(s, sequences[s].length(), n, c.p.program.n_vocab)});
+    }
+    run_batch(executable, parts);
+    for (Part& part : parts) {
+      hidden.push_back(std::move(part.hidden));
+      tokens.push_back(std::move(part.tokens));
+    }
+  }
+}
+
+class Parity : public testing::TestWithParam<Row> {};
+
+TEST_P(Parity, WithTheOracle) {
+  const std::unique_ptr<Case> c = GetParam().make();
+  const size_t width = c->p.program.d_model;
+  LoadOptions options;
+  options.kv = c->kv;
+  options.max_rows = kMaxRows;
+  const ExecutablePtr oracle = compiled(reference::compile(c->p.program, options));
+  ASSERT_TRUE(oracle);
+  std::vector<std::vector<float>> expected;
+  std::vector<std::vector<int32_t>> tokens;
+  run_case(*c, *oracle, expected, tokens);
+
+  for (bool exact : {true, false}) {
+    std::map<int32_t, std::vector<double>> tolerance;
+    std::vector<std::vector<float>> first;
+    for (int n_threads : {1, 3}) {
+      options.exact = exact;
+      options.n_threads = n_threads;
+      const ExecutablePtr executable = compiled(cpu::compile(c->p.program, options));
+      ASSERT_TRUE(executable);
+      std::vector<std::vector<float>> found;
+      std::vector<std::vector<int32_t>> same_tokens;
+      run_case(*c, *executable, found, same_tokens);
+      if (first.empty()) first = found;
+      ASSERT_TRUE(found == first) << "bits depend on the number of threads";
+      for (size_t b = 0; b < expected.size(); ++b) {
+        for (size_t t = 0; t < tokens[b].size(); ++t) {
+          std::vector<double>& allowed = tolerance[tokens[b][t]];
+          if (allowed.empty()) allowed = c->tolerance(tokens[b][t], !exact);
+          for (size_t i = 0; i < width; ++i) {
+            const float want = expected[b][t * width + i] * ProgramForTest::kObserved;
+            const float have = found[b][t * width + i] * ProgramForTest::kObserved;
+            ASSERT_NEAR(have, want, allowed[i] + 2 * kUlp * std::abs(want))
+                << (exact ? "exact" : "int8") << ", slice " << b << " token " << t << " column " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+std::string lower(DType type) {
+  std::string s(name(type));
+  for (char& ch : s) ch = static_cast<char>(std::tolower(static_cast<unsigned char>(ch)));
+  return s;
+}
+
+// Types a weight may have: all but the integers, which hold ids and counts.
+std::vector<DType> matrix_types() {
+  std::vector<DType> out;
+  for (const DTypeInfo& t : all_dtypes()) {
+    if (t.type < DType::I8 || t.type > DType::I64) out.push_back(t.type);
+  }
+  return out;
+}
+
+// About `blocks` blocks, or a prime number of floats.
+int odd_width(DType type, int blocks) {
+  const int block = info(type).block_elems;
+  return block == 1 ? 75 : block < 64 ? (2 * blocks + 1) * block : blocks * block;
+}
+
+void embed_rows(std::vector<Row>& rows) {
+  for (DType type : matrix_types()) {
+    rows.push_back({"embed_" + lower(type), [type] {
+                      auto c = std::make_unique<Case>(53);
+                      const int width = odd_width(type, 1);
+                      c->p.observe(c->p.input(width, 0.5f, type));
+                      c->tolerance = [width](int32_t, bool) { return std::vector<double>(width, 0.0); };
+                      return c;
+                    }});
+  }
+  // A table that is the output head too lives in panels.
+  rows.push_back({"embed_tied_q6_k", [] {
+                    auto c = std::make_unique<Case>(53);
+                    const BufferId x = c->p.input(512, 0.5f, DType::Q6_K);
+                    c->p.observe(x);
+                    std::get<op::LmHead>(c->p.program.ops.back()).weight = 0;
+                    c->tolerance = [](int32_t, bool) { return std::vector<double>(512, 0.0); };
+                    return c;
+                  }});
+}
+
+std::unique_ptr<Case> norm_matmul_case(DType type, bool norm, bool bias) {
+  auto c = std::make_unique<Case>(31);
+  ProgramForTest& p = c->p;
+  const int width = odd_width(type, 2);
+  const BufferId x = p.input(width, 1.5f);
+  const BufferId seen = p.zero_input(width);
+  op::NormMatmul o{x, norm ? p.vector(width, 1.0f, 0.3f) : kNone, 1e-6f, {}};
+  const std::vector<int> outs = {33, 1, 19};
+  for (int n : outs) o.outs.push_back({p.matrix(type, width, n), bias ? p.vector(n, 0, 1) : kNone, p.buffer(n)});
+  p.program.ops.push_back(o);
+  int at = 0;
+  for (const op::Projection& out : o.outs) {
+    p.add_at(out.out, seen, at);
+    at += p.program.buffers[out.out].width;
+  }
+  p.observe(seen);
+  c->tolerance = [&p, o, width](int32_t token, bool int8) {
+    Approx n = exactly(p.row(0, token));
+    if (o.norm != kNone) n = normed(n, p.program.vectors[o.norm], o.eps);
+    std::vector<double> allowed;
+    for (const op::Projection& out : o.outs) {
+      const Approx y = product(p, out.weight, 0, p.program.buffers[out.out].width, n, int8);
+      for (size_t i = 0; i < y.size(); ++i) {
+        const double b = out.bias == kNone ? 0.0 : std::abs(p.program.vectors[out.bias][i]);
+        allowed.push_back(y.error[i] + 2 * kUlp * b);
+      }
+    }
+    allowed.resize(width, 0.0);
+    return allowed;
+  };
+  return c;
+}
+
+std::unique_ptr<Case> matmul_add_case(DType type, int in, int out, bool bias) {
+  auto c = std::make_unique<Case>(31);
+  ProgramForTest& p = c->p;
+  const BufferId x = p.input(in, 1.5f), residual = p.input(out, 1.0f);
+  const MatrixId w = p.matrix(type, in, out);
+  const VectorId b = bias ? p.vector(out, 0, 1) : kNone;
+  p.program.ops.push_back(op::MatmulAdd{x, w, b, residual});
+  p.observe(residual);
+  c->tolerance = [&p, w, out](int32_t token, bool int8) {
+    std::vector<double> allowed = product(p, w, 0, out, exactly(p.row(0, token)), int8).error;
+    for (double& a : allowed) a += 4 * kUlp * 8;  // sums of three numbers below 8
+    return allowed;
+  };
+  return c;
+}
+
+void matmul_rows(std::vector<Row>& rows) {
+  for (DType type : matrix_types()) {
+    rows.push_back({"norm_matmul_" + lower(type), [type] { return norm_matmul_case(type, true, true); }});
+  }
+  rows.push_back({"norm_matmul_no_norm_q8_0", [] { return norm_matmul_case(DType::Q8_0, false, true); }});
+  rows.push_back({"norm_matmul_no_norm_f16", [] { return norm_matmul_case(DType::F16, false, false); }});
+  rows.push_back({"norm_matmul_no_bias_iq3_s", [] { return norm_matmul_case(DType::IQ3_S, true, false); }});
+  rows.push_back({"matmul_add_f32", [] { return matmul_add_case(DType::F32, 37, 113, true); }});
+  rows.push_back({"matmul_add_bf16", [] { return matmul_add_case(DType::BF16, 131, 7, false); }});
+  rows.push_back({"matmul_add_q8_0", [] { return matmul_add_case(DType::Q8_0, 96, 41, true); }});
+  rows.push_back({"matmul_add_q4_0", [] { return matmul_add_case(DType::Q4_0, 32, 257, false); }});
+  rows.push_back({"matmul_add_q4_k", [] { return matmul_add_case(DType::Q4_K, 768, 35, true); }});
+  rows.push_back({"matmul_add_iq3_s", [] { return matmul_add_case(DType::IQ3_S, 256, 77, false); }});
+  rows.push_back({"matmul_add_mxfp4", [] { return matmul_add_case(DType::MXFP4, 160, 51, false); }});
+}
+
+struct FfnShape {
+  DType in_type, down_type;
+  int d_model, d_ff;
+  int n_experts = 0, n_used = 0;
+  int shared_ff = 0;
+  bool shared_gated = false;
+  bool ties = false;
+  DType router = DType::F32;
+};
+
+std::unique_ptr<Case> dense_ffn_case(const FfnShape& s) {
+  auto c = std::make_unique<Case>(31);
+  ProgramForTest& p = c->p;
+  const BufferId x = p.input(s.d_model, 1.0f);
+  op::DenseFfn o{x,
+                 p.vector(s.d_model, 1.0f, 0.3f),
+                 1e-6f,
+                 p.matrix(s.in_type, s.d_model, s.d_ff),
+                 p.matrix(s.in_type, s.d_model, s.d_ff),
+                 p.matrix(s.down_type, s.d_ff, s.d_model)};
+  p.program.ops.push_back(o);
+  p.observe(x);
+  c->tolerance = [&p, o](int32_t token, bool int8) {
+    const Approx n = normed(exactly(p.row(0, token)), p.program.vectors[o.norm], o.eps);
+    return swiglu(p, o.gate, o.up, o.down, 0, n, int8).error;
+  };
+  return c;
+}
+
+std::unique_ptr<Case> moe_ffn_case(const FfnShape& s) {
+  auto c = std::make_unique<Case>(31);
+  ProgramForTest& p = c->p;
+  const BufferId x = p.input(s.d_model, 1.0f);
+  op::MoeFfn o{};
+  o.x = x;
+  o.norm = p.vector(s.d_model, 1.0f, 0.3f);
+  o.eps = 1e-6f;
+  o.n_experts = s.n_experts;
+  o.n_used = s.n_used;
+  if (s.ties) {
+    // Every second expert has the router row of the one before: ties in all logits, bit for bit.
+    std::vector<float> router;
+    const MatrixId random = p.matrix(DType::F32, s.d_model, s.n_experts, 1, 0.2f);
+    for (int e = 0; e < s.n_experts; ++e) {
+      const std::vector<float> r = p.row(random, e / 2);
+      router.insert(router.end(), r.begin(), r.end());
+    }
+    o.router = p.matrix_of(s.d_model, s.n_experts, router);
+  } else {
+    o.router = p.matrix(s.router, s.d_model, s.n_experts, 1, 0.2f);
+  }
+  o.gate = p.matrix(s.in_type, s.d_model, s.d_ff, s.n_experts);
+  o.up = p.matrix(s.in_type, s.d_model, s.d_ff, s.n_experts);
+  o.down = p.matrix(s.down_type, s.d_ff, s.d_model, s.n_experts);
+  o.shared_gate = o.shared_up = o.shared_down = kNone;
+  o.shared_router = kNone;
+  if (s.shared_ff > 0) {
+    o.shared_gate = p.matrix(s.in_type, s.d_model, s.shared_ff);
+    o.shared_up = p.matrix(s.in_type, s.d_model, s.shared_ff);
+    o.shared_down = p.matrix(s.down_type, s.shared_ff, s.d_model);
+    if (s.shared_gated) o.shared_router = p.vector(s.d_model, 0, 0.2f);
+  }
+  p.program.ops.push_back(o);
+  p.observe(x);
+  c->tolerance = [&p, o](int32_t token, bool int8) {
+    const Approx n = normed(exactly(p.row(0, token)), p.program.vectors[o.norm], o.eps);
+    // The router is never quantised: its choices are those of the oracle unless two logits are closer than their
+    // rounding, which no token of these tables comes near (checked here), but for the exact ties.
+    const Approx logits = product(p, o.router, 0, o.n_experts, n, false);
+    std::vector<int> order(o.n_experts);
+    for (int e = 0; e < o.n_experts; ++e) order[e] = e;
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits.value[a] > logits.value[b]; });
+    double slack = 0, total = 0;
+    for (double e : logits.error) slack = std::max(slack, e);
+    if (o.n_used < o.n_experts) {
+      const double gap = logits.value[order[o.n_used - 1]] - logits.value[order[o.n_used]];
+      EXPECT_TRUE(gap == 0 || gap > 2 * slack) << "token " << token << " is near a router tie: choose other weights";
+    }
+    for (int k = 0; k < o.n_used; ++k) total += std::exp(logits.value[order[k]] - logits.value[order[0]]);
+    std::vector<double> allowed(p.program.d_model, 0.0);
+    const auto add = [&](double weight, double weight_error, const Approx& y) {
+      for (size_t i = 0; i < allowed.size(); ++i) {
+        allowed[i] += weight * y.error[i] + weight_error * (std::abs(y.value[i]) + y.error[i]);
+      }
+    };
+    for (int k = 0; k < o.n_used; ++k) {
+      const double w = std::exp(logits.value[order[k]] - logits.value[order[0]]) / total;
+      // exp and the sum over the chosen turn a logit error into a relative one of at most 4 times its size.
+      add(w, w * (4 * slack + (16 + o.n_used) * kUlp), swiglu(p, o.gate, o.up, o.down, order[k], n, int8));
+    }
+    if (o.shared_gate != kNone) {
+      double w = 1, w_error = 0;
+      if (o.shared_router != kNone) {
+        double dot = 0, size = 0;
+        for (size_t i = 0; i < n.size(); ++i) {
+          dot += p.program.vectors[o.shared_router][i] * n.value[i];
+          size += std::abs(p.program.vectors[o.shared_router][i] * n.value[i]);
+        }
+        w = 1 / (1 + std::exp(-dot));
+        w_error = w * (static_cast<double>(2 * n.size()) * kUlp * size + 16 * kUlp);
+      }
+      add(w, w_error, swiglu(p, o.shared_gate, o.shared_up, o.shared_down, 0, n, int8));
+    }
+    // Sums of n_used + 2 terms in float32.
+    for (double& a : allowed) a += (o.n_used + 2) * kUlp * 8;
+    return allowed;
+  };
+  return c;
+}
+
+void ffn_rows(std::vector<Row>& rows) {
+  const auto dense = [&](const std::string& name, const FfnShape& s) {
+    rows.push_back({"dense_ffn_" + name, [s] { return dense_ffn_case(s); }});
+  };
+  dense("f32", {DType::F32, DType::F32, 45, 131});
+  dense("q8_0", {DType::Q8_0, DType::Q8_0, 96, 160});
+  dense("q4_k_q6_k", {DType::Q4_K, DType::Q6_K, 256, 512});
+  dense("iq3_s_q4_0", {DType::IQ3_S, DType::Q4_0, 256, 96});
+  const auto moe = [&](const std::string& name, const FfnShape& s) {
+    rows.push_back({"moe_ffn_" + name, [s] { return moe_ffn_case(s); }});
+  };
+  moe("f32", {DType::F32, DType::F32, 45, 23, 5, 2});
+  moe("f32_shared_gated", {DType::F32, DType::F32, 45, 23, 37, 7, 51, true});
+  moe("f32_all_experts", {DType::F32, DType::F32, 33, 17, 5, 5});
+  moe("f32_one_expert", {DType::F32, DType::F32, 33, 17, 3, 1});
+  moe("f32_ties", {DType::F32, DType::F32, 45, 23, 6, 3, 0, false, true});
+  moe("q8_0_shared", {DType::Q8_0, DType::Q8_0, 96, 32, 5, 2, 96, false});
+  moe("q4_0_shared_gated", {DType::Q4_0, DType::Q4_0, 96, 32, 37, 7, 64, true});
+  moe("q4_k_q5_1", {DType::Q4_K, DType::Q5_1, 256, 96, 5, 2, 32, true, false, DType::BF16});
+  moe("iq3_s_iq4_nl", {DType::IQ3_S, DType::IQ4_NL, 256, 32, 37, 7, 64, true, false, DType::Q8_0});
+  moe("q8_0_ties", {DType::Q8_0, DType::Q8_0, 96, 32, 37, 7, 32, false, true});
+}
+
+// Slices of 1, 16, 17, 63, 64, 65 and 150 tokens, cut at odd places and at the grid, alone and in company.
+const std::vector<std::vector<std::pair<int, int>>> kSlices = {
+    {{0, 150}},        {{1, 1}},  {{1, 16}, {2, 17}, {0, 1}}, {{1, 17}, {0, 1}},
+    {{2, 63}, {1, 2}}, {{1, 64}}, {{1, 65}, {0, 5}, {2, 1}}};
+constexpr int kSlicesLength = 165;  // of the longest of them
+
+struct GdnShape {
+  int d_head, n_key_heads, ratio;
+  bool tiled;
+  int kernel;
+};
+
+std::unique_ptr<Case> gdn_case(const GdnShape& s) {
+  auto c = std::make_unique<Case>(101);
+  ProgramForTest& p = c->p;
+  op::GdnMix o{};
+  o.n_key_heads = s.n_key_heads;
+  o.n_value_heads = s.n_key_heads * s.ratio;
+  o.d_head = s.d_head;
+  o.tiled_heads = s.tiled;
+  o.eps = 1e-4f;
+  o.qkv = p.input(o.channels(), 1.0f);
+  o.z = p.input(o.n_value_heads * s.d_head, 1.0f);
+  o.alpha = p.input(o.n_value_heads, 1.0f);
+  o.beta = p.input(o.n_value_heads, 1.0f);
+  o.conv = p.vector(int64_t{o.channels()} * s.kernel, 0, 0.5f);
+  // Decays from almost none to fast: softplus of about 1 times 0.01 to 3.
+  std::vector<float> a;
+  for (int j = 0; j < o.n_value_heads; ++j) a.push_back(-0.01f * std::pow(300.0f, (j + 0.5f) / o.n_value_heads));
+  o.a = p.vector_of(a);
+  o.dt_bias = p.vector(o.n_value_heads, 0, 1);
+  o.norm = p.vector(s.d_head, 1.0f, 0.3f);
+  o.recurrent_layer = 1;
+  o.out = p.buffer(o.n_value_heads * s.d_head);
+  // A first layer of another shape, so that offsets matter.
+  p.program.recurrent_layers = {{2, 5, 1, 3, 3}, {s.kernel - 1, o.channels(), o.n_value_heads, s.d_head, s.d_head}};
+  p.program.ops.push_back(o);
+  p.observe(o.out);
+  c->steps = kSlices;
+  // Inside, S <- exp(g) (I - beta k k^T) S + beta k v^T never amplifies an error of S, for |k| = 1: the errors of T
+  // tokens add up, each that of sums of d products. Rounding has no preferred sign, so they add as squares, and 16
+  // standard deviations sqrt(T d) kUlp are allowed, relative to the columns of S, whose norm stays below the largest
+  // |v| over all tokens (inputs below 5, conv taps below 2.5 and silu: v is below 8 and S of that order). q is scaled
+  // by 1 / sqrt(d). The norm multiplies by at most 1 / sqrt(eps), its weight and silu(z) by at most 2 and 5.
+  const double sums = 16 * std::sqrt(double{kSlicesLength} * s.d_head) * kUlp;
+  const double bound = sums * 8 / std::sqrt(s.d_head) / std::sqrt(o.eps) * 2 * 5;
+  const int width = o.n_value_heads * s.d_head;
+  c->tolerance = [bound, width](int32_t, bool) { return std::vector<double>(width, bound); };
+  return c;
+}
+
+void gdn_rows(std::vector<Row>& rows) {
+  for (const GdnShape& s : std::vector<GdnShape>{{48, 1, 1, false, 4},
+                                                 {48, 3, 2, true, 2},
+                                                 {48, 2, 3, false, 5},
+                                                 {64, 1, 3, true, 3},
+                                                 {64, 2, 2, true, 4},
+                                                 {64, 3, 1, false, 4},
+                                                 {128, 1, 2, true, 4},
+                                                 {128, 2, 1, false, 5}}) {
+    rows.push_back({"gdn_mix_d" + std::to_string(s.d_head) + "_key" + std::to_string(s.n_key_heads) + "_ratio" +
+                        std::to_string(s.ratio) + (s.tiled ? "_tiled" : "_grouped") + "_conv" +
+                        std::to_string(s.kernel),
+                    [s] { return gdn_case(s); }});
+  }
+}
+
+enum class RopeShape { none, half, adjacent, partial };
+
+struct AttentionShape {
+  int dk, dv, n_kv_heads, group;
+  bool gated = false, norm = false;
+  RopeShape rope = RopeShape::none;
+  KvFormat kv{DType::F32, DType::F32, false};
+  bool long_context = false;
+};
+
+double largest(const ProgramForTest& p, MatrixId table) {
+  double top = 0;
+  for (int r = 0; r < p.program.n_vocab; ++r) {
+    for (float v : p.row(table, r)) top = std::max(top, std::abs(double{v}));
+  }
+  return top;
+}
+
+// The largest norm of a head in the rows of a table.
+double largest_head(const ProgramForTest& p, MatrixId table, int d) {
+  double top = 0;
+  for (int r = 0; r < p.program.n_vocab; ++r) {
+    const std::vector<float> v = p.row(table, r);
+    for (size_t h = 0; h < v.size(); h += d) {
+      double sum = 0;
+      for (int i = 0; i < d; ++i) sum += double{v[h + i]} * v[h + i];
+      top = std::max(top, std::sqrt(sum));
+    }
+  }
+  return top;
+}
+
+std::unique_ptr<Case> attention_case(const AttentionShape& s) {
+  auto c = std::make_unique<Case>(101);
+  ProgramForTest& p = c->p;
+  const int n_heads = s.n_kv_heads * s.group;
+  op::Attention o{};
+  o.n_heads = n_heads;
+  o.n_kv_heads = s.n_kv_heads;
+  o.head_dim_k = s.dk;
+  o.head_dim_v = s.dv;
+  o.gated = s.gated;
+  o.eps = 1e-6f;
+  o.scale = 1.0f / std::sqrt(static_cast<float>(s.dk));
+  const MatrixId q = static_cast<MatrixId>(p.program.matrices.size());
+  o.q = p.input(n_heads * s.dk * (s.gated ? 2 : 1), 1.0f);
+  o.k = p.input(s.n_kv_heads * s.dk, 1.0f);
+  o.v = p.input(s.n_kv_heads * s.dv, 1.0f);
+  o.q_norm = s.norm ? p.vector(s.dk, 1.0f, 0.2f) : kNone;
+  o.k_norm = s.norm ? p.vector(s.dk, 1.0f, 0.2f) : kNone;
+  o.rope = kNone;
+  if (s.rope != RopeShape::none) {
+    Rope rope;
+    rope.pairing = s.rope == RopeShape::adjacent ? Rope::Pairing::adjacent : Rope::Pairing::half;
+    const int n_rot = s.rope == RopeShape::partial ? s.dk / 4 / 2 * 2 : s.dk;
+    for (int k = 0; k < n_rot / 2; ++k) rope.inv_freq.push_back(std::pow(1e4f, -2.0f * k / n_rot));
+    rope.magnitude = 1.1f;
+    p.program.ropes.push_back(rope);
+    o.rope = 0;
+  }
+  o.kv_layer = 1;
+  o.out = p.buffer(n_heads * s.dv);
+  p.program.kv_layers = {{1, 32, 64}, {s.n_kv_heads, s.dk, s.dv}};
+  p.program.ops.push_back(o);
+  p.observe(o.out);
+  c->kv = s.kv;
+  c->steps = kSlices;
+  // Contexts beyond 256 and 512 tokens, where the decode class joins pieces of the context.
+  if (s.long_context) c->steps = {{{0, 255}}, {{0, 1}, {1, 250}}, {{0, 3}, {1, 16}}, {{0, 250}}, {{0, 9}, {1, 1}}};
+  const double length = s.long_context ? 518 : kSlicesLength;
+
+  // A score off by e moves a softmax weight by a factor exp(2 e) at most, so the output, an average of values, by
+  // 2 e max|v|; the average itself is a sum of `length` products, and the exponential adds a few units.
+  // A score is a sum of dk products, at most |q| |k| scale, of heads whose norm, rotation and RoPE cost a few roundings
+  // each; an angle may be kept in float32, which is off by pos kUlp (the oracle does so).
+  // Where keys are transformed before they are stored in few bits, the two sides may round an element of a key to
+  // neighbouring codes: one step times the largest |q| more.
+  const bool transformed = s.norm || o.rope != kNone || s.kv.rotate;
+  const double magnitude = o.rope == kNone ? 1.0 : 1.1;
+  double q_norm = largest_head(p, q, s.dk) * magnitude, k_norm = largest_head(p, q + 1, s.dk) * magnitude;
+  double q_top = largest(p, q) * magnitude * 1.5, k_top = largest(p, q + 1) * magnitude * 1.5;
+  if (s.norm) {
+    // RMSNorm makes the norm sqrt(dk) times weights below 1.8.
+    q_norm = k_norm = std::sqrt(s.dk) * 1.8 * magnitude;
+    q_top = k_top = 5 * 1.8 * magnitude;
+  }
+  double step = 0;
+  if (transformed && s.kv.k == DType::F16) step = k_top * 0x1p-10;
+  if (transformed && s.kv.k == DType::Q8_0) step = k_top / 127;
+  if (transformed && s.kv.k == DType::Q4_0) step = k_top / 8;
+  const double angle = o.rope == kNone ? 0.0 : 2 * length;
+  const double score = o.scale * (q_norm * k_norm * 1.2 * (2.0 * s.dk + 30 + angle) * kUlp + q_top * step);
+  const double bound = (2 * score + (length + 30) * kUlp) * largest(p, q + 2);
+  const int width = n_heads * s.dv;
+  c->tolerance = [bound, width](int32_t, bool) { return std::vector<double>(width, bound); };
+  return c;
+}
+
+void attention_rows(std::vector<Row>& rows) {
+  const auto add = [&](const std::string& name, const AttentionShape& s) {
+    rows.push_back({"attention_" + name, [s] { return attention_case(s); }});
+  };
+  const KvFormat f32{DType::F32, DType::F32, false}, f16{DType::F16, DType::F16, false};
+  const KvFormat q8{DType::Q8_0, DType::Q8_0, false}, q4{DType::Q4_0, DType::Q4_0, false};
+  const auto rotated = [](KvFormat f) { return KvFormat{f.k, f.v, true}; };
+  add("d48", {48, 48, 1, 1});
+  add("d48_gqa3_gated_norm_half", {48, 48, 2, 3, true, true, RopeShape::half, f32});
+  add("d64_gqa7_adjacent", {64, 64, 1, 7, false, false, RopeShape::adjacent, f32});
+  add("d80_partial_norm", {80, 80, 3, 2, false, true, RopeShape::partial, f32});
+  add("d128_gqa4_half", {128, 128, 1, 4, false, false, RopeShape::half, f32});
+  add("d256_gqa2_gated_norm_partial", {256, 256, 1, 2, true, true, RopeShape::partial, f32});
+  add("dk80_dv48", {80, 48, 2, 2, false, false, RopeShape::half, f32});
+  add("d80_f16", {80, 80, 1, 3, false, false, RopeShape::none, f16});
+  add("d48_f16_rotate", {48, 48, 2, 1, false, false, RopeShape::none, rotated(f16)});
+  add("d128_f16_norm_half", {128, 128, 1, 2, true, true, RopeShape::half, f16});
+  add("d64_q8_0", {64, 64, 2, 2, false, false, RopeShape::none, q8});
+  add("d96_q8_0_rotate", {96, 96, 1, 5, true, false, RopeShape::none, rotated(q8)});
+  add("d128_q8_0_norm_half_rotate", {128, 128, 1, 3, true, true, RopeShape::half, rotated(q8)});
+  add("d64_q4_0", {64, 64, 2, 3, true, false, RopeShape::none, q4});
+  add("d256_q4_0_rotate", {256, 256, 1, 2, false, false, RopeShape::none, rotated(q4)});
+  add("d64_q8_0_keys_q4_0_values", {64, 96, 1, 2, false, false, RopeShape::none, {DType::Q8_0, DType::Q4_0, false}});
+  add("d48_f32_keys_f16_values", {48, 80, 1, 3, false, false, RopeShape::half, {DType::F32, DType::F16, true}});
+  add("d48_long_context", {48, 48, 1, 3, true, true, RopeShape::half, f32, true});
+  add("d64_long_context_q8_0", {64, 64, 1, 2, false, false, RopeShape::none, q8, true});
+}
+
+std::vector<Row> table() {
+  std::vector<Row> rows;
+  embed_rows(rows);
+  matmul_rows(rows);
+  ffn_rows(rows);
+  gdn_rows(rows);
+  attention_rows(rows);
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Parity, testing::ValuesIn(table()), [](const auto& info) { return info.param.name; });
+
+// Logits of chosen rows only, over vocabularies that fill no panel, with a real norm.
+TEST(LmHeadParity, ChosenRowsOfOddVocabularies) {
+  for (DType type : {DType::F32, DType::F16, DType::Q8_0, DType::Q4_K, DType::Q6_K, DType::IQ3_S}) {
+    for (int n_vocab : {1, 15, 17, 131}) {
+      ProgramForTest p(n_vocab);
+      const int width = odd_width(type, 1);
+      p.program.d_model = width;
+      const BufferId x = p.input(width, 2.0f);
+      const op::LmHead head{x, p.vector(width, 1.0f, 0.3f), 1e-6f, p.matrix(type, width, n_vocab)};
+      p.program.ops.push_back(head);
+      Batch batch;
+      batch.tokens = script_tokens(0, 0, 21, n_vocab);
+      batch.slices = {{{}, 0, 21, 0}};
+      batch.logit_rows = {0, 3, 4, 19};
+      const auto run = [&](const ExecutablePtr& executable, std::vector<float>& logits, std::vector<float>& hidden) {
+        ASSERT_TRUE(executable);
+        logits.assign(batch.logit_rows.size() * n_vocab, NAN);
+        hidden.assign(batch.logit_rows.size() * width, NAN);
+        ASSERT_TRUE(executable->run(batch, {.logits = logits.data(), .hidden = hidden.data()}));
+        // Asking for less changes nothing of what is left.
+        std::vector<float> only(logits.size(), NAN);
+        ASSERT_TRUE(executable->run(batch, {.logits = only.data(), .hidden = nullptr}));
+        ASSERT_EQ(only, logits);
+      };
+      LoadOptions options;
+      options.max_rows = 21;
+      std::vector<float> want, want_hidden;
+      run(compiled(reference::compile(p.program, options)), want, want_hidden);
+      for (bool exact : {true, false}) {
+        for (int n_threads : {1, 3}) {
+          options.exact = exact;
+          options.n_threads = n_threads;
+          std::vector<float> have, have_hidden;
+          run(compiled(cpu::compile(p.program, options)), have, have_hidden);
+          for (size_t r = 0; r < batch.logit_rows.size(); ++r) {
+            const Approx n =
+                normed(exactly(p.row(0, batch.tokens[batch.logit_rows[r]])), p.program.vectors[head.norm], head.eps);
+            const Approx y = product(p, head.weight, 0, n_vocab, n, !exact);
+            for (int v = 0; v < n_vocab; ++v) {
+              ASSERT_NEAR(have[r * n_vocab + v], want[r * n_vocab + v], y.error[v]) << name(type) << " of " << n_vocab;
+            }
+            for (int i = 0; i < width; ++i) {
+              ASSERT_NEAR(have_hidden[r * width + i], want_hidden[r * width + i], n.error[i]);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Layers of different widths share the working memory of a batch.
+TEST(FfnParity, DenseAndExpertLayersOfDifferentWidths) {
+  ProgramForTest p(31);
+  const int d = 96;
+  const BufferId x = p.input(d, 1.0f);
+  const auto dense = [&](int ff) {
+    p.program.ops.push_back(op::DenseFfn{x, p.vector(d, 1.0f, 0.3f), 1e-6f, p.matrix(DType::F32, d, ff),
+                                         p.matrix(DType::F32, d, ff), p.matrix(DType::F32, ff, d)});
+  };
+  const auto moe = [&](int ff, int shared_ff) {
+    op::MoeFfn o{};
+    o.x = x;
+    o.norm = p.vector(d, 1.0f, 0.3f);
+    o.eps = 1e-6f;
+    o.n_experts = 5;
+    o.n_used = 2;
+    o.router = p.matrix(DType::F32, d, 5, 1, 0.2f);
+    o.gate = p.matrix(DType::F32, d, ff, 5);
+    o.up = p.matrix(DType::F32, d, ff, 5);
+    o.down = p.matrix(DType::F32, ff, d, 5);
+    o.shared_gate = p.matrix(DType::F32, d, shared_ff);
+    o.shared_up = p.matrix(DType::F32, d, shared_ff);
+    o.shared_down = p.matrix(DType::F32, shared_ff, d);
+    o.shared_router = kNone;
+    p.program.ops.push_back(o);
+  };
+  dense(577);
+  moe(23, 51);
+  dense(70);
+  moe(41, 17);
+  p.observe(x);
+  Case c(31);
+  LoadOptions options;
+  options.max_rows = kMaxRows;
+  options.exact = true;
+  std::vector<std::vector<float>> want, have;
+  std::vector<std::vector<int32_t>> tokens;
+  const ExecutablePtr oracle = compiled(reference::compile(p.program, options));
+  ASSERT_TRUE(oracle);
+  run_case(c, *oracle, want, tokens);
+  for (int n_threads : {1, 3}) {
+    options.n_threads = n_threads;
+    have.clear();
+    const ExecutablePtr executable = compiled(cpu::compile(p.program, options));
+    ASSERT_TRUE(executable);
+    run_case(c, *executable, have, tokens);
+    for (size_t b = 0; b < want.size(); ++b) {
+      for (size_t i = 0; i < want[b].size(); ++i) {
+        // Four layers, each a few hundred roundings of numbers of order 10; routing has no near tie in this table.
+        ASSERT_NEAR(have[b][i] * ProgramForTest::kObserved, want[b][i] * ProgramForTest::kObserved,
+                    4 * 600 * kUlp * 10);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chimere

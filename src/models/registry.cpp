@@ -1,0 +1,43 @@
+#include "models/registry.h"
+
+#include <string>
+
+#include "gguf/summary.h"
+
+namespace chimere::models {
+
+Result<Program> build_llama(WeightSource&);
+Result<Program> build_qwen2(WeightSource&);
+Result<Program> build_qwen3(WeightSource&);
+Result<Program> build_qwen35(WeightSource&);
+
+namespace {
+
+constexpr Architecture kArchitectures[] = {
+    {"qwen35moe", build_qwen35}, {"qwen35", build_qwen35}, {"qwen3next", build_qwen35}, {"qwen3moe", build_qwen3},
+    {"qwen3", build_qwen3},      {"qwen2", build_qwen2},   {"llama", build_llama},
+};
+
+}  // namespace
+
+std::span<const Architecture> architectures() { return kArchitectures; }
+
+Result<Program> build_program(WeightSource& source) {
+  const gguf::Metadata& m = source.metadata();
+  if (m.contains("general.type")) {
+    TRY_ASSIGN(const std::string_view type, m.get_string("general.type"));
+    if (type != "model") {
+      return Error{Code::unsupported, "general.type: expected 'model', found '" + std::string(type) + "'"};
+    }
+  }
+  TRY_ASSIGN(const std::string_view arch, m.get_string("general.architecture"));
+  for (const Architecture& a : kArchitectures) {
+    if (a.name == arch) return a.build(source);
+  }
+  std::string known;
+  for (const Architecture& a : kArchitectures) known += (known.empty() ? "" : ", ") + std::string(a.name);
+  return Error{Code::unsupported,
+               "general.architecture: '" + gguf::printable(arch, 64) + "' is not supported; expected one of " + known};
+}
+
+}  // namespace chimere::models

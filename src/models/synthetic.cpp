@@ -1,0 +1,172 @@
+#include "models/synthetic.h"
+
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include "base/hash.h"
+#include "tensor/random_blocks.h"
+
+namespace chimere::models {
+namespace {
+
+struct Shape35 {
+  const char* name;
+  int hidden, layers, vocab, heads, kv_heads, head_dim, key_heads, value_heads, state, experts, used, ff;
+};
+
+constexpr Shape35 kQwen35[] = {
+    {"qwen3.5-35b-a3b", 2048, 40, 248320, 16, 2, 256, 16, 32, 128, 256, 8, 512},
+    {"qwen3.5-tiny", 512, 8, 32000, 4, 2, 128, 4, 8, 128, 32, 4, 256},
+};
+constexpr const char* kNotYet[] = {"nemotron-3-nano-30b-a3b", "nemotron-tiny"};
+
+// Types of attention and SSM projections, shared expert, routed experts, embedding, head, and gates.
+struct Mix {
+  const char* name;
+  DType attention, shared, experts, embedding, head, gates;
+};
+
+constexpr Mix kMixes[] = {
+    {"iq3_s", DType::Q5_K, DType::Q5_K, DType::IQ3_S, DType::Q4_K, DType::Q6_K, DType::Q8_0},
+    {"q4_k", DType::Q4_K, DType::Q4_K, DType::Q4_K, DType::Q4_K, DType::Q6_K, DType::Q8_0},
+    {"q4_0", DType::Q4_0, DType::Q4_0, DType::Q4_0, DType::Q4_0, DType::Q6_K, DType::Q8_0},
+    {"q8_0", DType::Q8_0, DType::Q8_0, DType::Q8_0, DType::Q8_0, DType::Q8_0, DType::Q8_0},
+    {"f16", DType::F16, DType::F16, DType::F16, DType::F16, DType::F16, DType::F16},
+};
+
+constexpr float kStddev = 0.02f;
+constexpr uint64_t kSlackBlocks = 1 << 14;  // room for tensors to start at different places of a pool
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+class SyntheticSource final : public WeightSource {
+ public:
+  SyntheticSource(const Shape35& shape, const Mix& mix) : mix_(mix) { write_metadata(shape); }
+
+  const gguf::Metadata& metadata() const override { return metadata_; }
+  void taken(const TensorView&) override {}
+
+  const TensorView* find(std::string_view name, const Shape& wanted, bool required) override {
+    // Of the optional tensors the shapes have one: an output head of their own.
+    if (!required && name != "output.weight") return nullptr;
+    auto [it, is_new] = tensors_.try_emplace(std::string(name));
+    if (is_new) {
+      it->second.name = it->first;
+      it->second.ne = wanted;
+      fill(it->second);
+    }
+    return &it->second;
+  }
+
+ private:
+  void write_metadata(const Shape35& s);
+  void fill(TensorView& tensor);
+  DType type_of(std::string_view name, uint64_t row) const;
+
+  const Mix mix_;
+  gguf::Metadata metadata_;
+  std::map<std::string, TensorView> tensors_;
+  std::map<std::pair<DType, uint64_t>, std::vector<std::byte>> pools_;  // by type and capacity in bytes
+  std::map<std::string, std::vector<float>> vectors_;
+};
+
+void SyntheticSource::write_metadata(const Shape35& s) {
+  const std::string a = "qwen35moe";
+  metadata_.set_string("general.architecture", a);
+  metadata_.set_string("general.name", std::string("synthetic ") + s.name);
+  metadata_.set_string("tokenizer.ggml.model", "no_vocab");
+  const std::pair<const char*, int> ints[] = {
+      {"block_count", s.layers},
+      {"context_length", 262144},
+      {"embedding_length", s.hidden},
+      {"attention.head_count", s.heads},
+      {"attention.head_count_kv", s.kv_heads},
+      {"attention.key_length", s.head_dim},
+      {"attention.value_length", s.head_dim},
+      {"rope.dimension_count", s.head_dim / 4},
+      {"expert_count", s.experts},
+      {"expert_used_count", s.used},
+      {"expert_feed_forward_length", s.ff},
+      {"expert_shared_feed_forward_length", s.ff},
+      {"ssm.conv_kernel", 4},
+      {"ssm.state_size", s.state},
+      {"ssm.group_count", s.key_heads},
+      {"ssm.time_step_rank", s.value_heads},
+      {"ssm.inner_size", s.value_heads * s.state},
+      {"full_attention_interval", 4},
+      {"vocab_size", s.vocab},
+  };
+  for (const auto& [key, value] : ints) metadata_.set_int(a + "." + key, gguf::ValueType::u32, value);
+  metadata_.set_float(a + ".rope.freq_base", 1e7);
+  metadata_.set_float(a + ".attention.layer_norm_rms_epsilon", 1e-6);
+}
+
+DType SyntheticSource::type_of(std::string_view name, uint64_t row) const {
+  DType type = mix_.attention;
+  if (name == "token_embd.weight") type = mix_.embedding;
+  if (name == "output.weight") type = mix_.head;
+  if (contains(name, "_exps.")) type = mix_.experts;
+  if (contains(name, "_shexp.")) type = mix_.shared;
+  if (contains(name, "ssm_alpha") || contains(name, "ssm_beta")) type = mix_.gates;
+  if (contains(name, "ffn_gate_inp.")) type = DType::F32;
+  return row % info(type).block_elems == 0 ? type : DType::F16;
+}
+
+void SyntheticSource::fill(TensorView& t) {
+  const uint64_t seed = hash64(t.name);
+  const bool is_vector = t.rows() == 1;
+  if (is_vector) {
+    // Norms are ones; decay rates, time steps and convolutions vary as in trained models.
+    std::vector<float>& v = vectors_[std::string(t.name)];
+    v.assign(t.ne[0], 1.0f);
+    std::vector<float> noise(t.ne[0]);
+    random_blocks(DType::F32, reinterpret_cast<std::byte*>(noise.data()), static_cast<int64_t>(t.ne[0]), seed, 1.0f);
+    for (uint64_t i = 0; i < t.ne[0]; ++i) {
+      if (contains(t.name, "ssm_conv1d")) v[i] = 0.3f * noise[i];
+      if (contains(t.name, "ssm_dt")) v[i] = 0.5f * noise[i] - 3.0f;
+      if (contains(t.name, "ssm_a")) v[i] = -std::exp(1.35f + 0.8f * std::tanh(noise[i]));
+      if (contains(t.name, "ffn_gate_inp_shexp")) v[i] = kStddev * noise[i];
+    }
+    t.type = DType::F32;
+    t.data = reinterpret_cast<const std::byte*>(v.data());
+    return;
+  }
+  t.type = type_of(t.name, t.ne[0]);
+  const uint64_t block = info(t.type).block_bytes, capacity = std::bit_ceil(t.size_bytes()) + kSlackBlocks * block;
+  std::vector<std::byte>& pool = pools_[{t.type, capacity}];
+  if (pool.empty()) {
+    pool.resize(capacity);
+    random_blocks(t.type, pool.data(), static_cast<int64_t>(capacity / block), capacity, kStddev);
+  }
+  t.data = pool.data() + seed % kSlackBlocks * block;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec) {
+  const size_t colon = spec.find(':');
+  const std::string model = spec.substr(0, colon);
+  const std::string mix_name = colon == std::string::npos ? "iq3_s" : spec.substr(colon + 1);
+  const Mix* mix = nullptr;
+  std::string known;
+  for (const Mix& m : kMixes) {
+    if (mix_name == m.name) mix = &m;
+    known += (known.empty() ? "" : ", ") + std::string(m.name);
+  }
+  if (!mix) return Error{Code::invalid_argument, "mix '" + mix_name + "': expected one of " + known};
+  for (const char* name : kNotYet) {
+    if (model == name) {
+      return Error{Code::unsupported,
+                   "synthetic model '" + model + "': its architecture nemotron_h_moe is not supported"};
+    }
+  }
+  known.clear();
+  for (const Shape35& s : kQwen35) {
+    if (model == s.name) return Result<std::unique_ptr<WeightSource>>{std::make_unique<SyntheticSource>(s, *mix)};
+    known += (known.empty() ? "" : ", ") + std::string(s.name);
+  }
+  return Error{Code::invalid_argument, "synthetic model '" + model + "': expected one of " + known};
+}
+
+}  // namespace chimere::models

@@ -1,0 +1,21 @@
+// synthetic.h  Models of true shapes with random weights, made in memory: how fast will this machine be, before
+// anything is downloaded.
+//
+// Routing over random weights is close to uniform, the worst case for caches. Tensors of one type and size are views of
+// a shared pool at different offsets; a backend that repacks gives each its own memory, so timings are those of the
+// real model.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "models/weight_source.h"
+
+namespace chimere::models {
+
+// `spec` is MODEL or MODEL:MIX, e.g. "qwen3.5-tiny:q4_k"; the mix defaults to iq3_s.
+Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec);
+
+}  // namespace chimere::models

@@ -1,0 +1,62 @@
+// answer_text.h  From tokens to the parts of an answer: whole characters, no stop strings, reasoning and tool calls
+// apart.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chat/output_parser.h"
+#include "orchestrator/chat_chunk.h"
+#include "orchestrator/stop_strings.h"
+#include "sampling/sampler.h"
+#include "tokenizer/tokenizer.h"
+
+namespace chimere::orchestrator {
+
+class AnswerText {
+ public:
+  struct Options {
+    std::vector<std::string> stop;
+    bool logprobs = false;
+  };
+
+  // Without a parser all text is content.
+  AnswerText(Tokenizer tokenizer, std::optional<chat::OutputParser> parser, Options options);
+
+  // Adds to `out` what became certain with this token. After a stop string nothing more comes.
+  void push(const Sampled& token, ChatChunk& out);
+  // The rest, when no token follows.
+  void finish(ChatChunk& out);
+
+  bool is_stopped() const { return stop_.hit(); }
+  bool has_tool_calls() const { return has_tool_calls_; }
+  int n_tokens() const { return n_tokens_; }
+
+ private:
+  struct PendingToken {
+    TokenInfo info;
+    size_t begin;  // of its text in the answer, in bytes
+  };
+
+  std::string decode(int32_t id);
+  void release(const std::string& text, ChatChunk& out);
+  void release_tokens(size_t end, ChatChunk& out);
+  void add_events(ChatChunk& out);
+
+  Tokenizer tokenizer_;
+  StreamDecoder decoder_;
+  StopStrings stop_;
+  std::optional<chat::OutputParser> parser_;
+  std::vector<chat::OutputEvent> events_;  // scratch
+  bool logprobs_;
+  bool has_tool_calls_ = false;
+  int n_tokens_ = 0;
+  size_t decoded_bytes_ = 0;
+  size_t released_bytes_ = 0;
+  std::deque<PendingToken> pending_;  // their text is held back, and so are they
+};
+
+}  // namespace chimere::orchestrator

@@ -1,0 +1,53 @@
+// chat_chunk.h  What comes out of ChatService: an answer in pieces.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/event.h"
+
+namespace chimere::orchestrator {
+
+// A piece of a tool call. The first piece of a call has its id and name; arguments are pieces of one JSON text.
+struct ToolCallDelta {
+  int index = 0;
+  std::string id;
+  std::string name;
+  std::string arguments;
+};
+
+struct TokenChance {
+  std::string bytes;  // of the token, not always whole characters
+  float logprob = 0;
+};
+
+// One generated token as the model saw it, for `logprobs`.
+struct TokenInfo {
+  TokenChance token;
+  std::vector<TokenChance> top;  // best first
+};
+
+enum class Finish { stop, length, tool_calls, cancelled };
+
+// A stream is `started`, any number of `delta`, then one of `finished` and `failed`; a request that can not run is
+// `failed` alone.
+struct ChatChunk {
+  enum class Kind { started, delta, finished, failed };
+  Kind kind = Kind::delta;
+
+  std::string reasoning;  // delta
+  std::string content;
+  std::vector<ToolCallDelta> tool_calls;
+  std::vector<TokenInfo> tokens;  // when asked for
+
+  Finish finish = Finish::stop;  // finished
+  engine::Usage usage;           // finished and failed
+  std::optional<Error> error;    // failed
+
+  bool is_terminal() const { return kind == Kind::finished || kind == Kind::failed; }
+};
+
+}  // namespace chimere::orchestrator

@@ -1,0 +1,123 @@
+#include "orchestrator/chat_model.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+namespace chimere::orchestrator {
+namespace {
+
+// Where a repetition may begin anew, unless the request says otherwise: the DRY sampler's customary list.
+constexpr std::array<const char*, 4> kDryBreakers = {"\n", ":", "\"", "*"};
+
+// All tokens whose text contains one of the breakers.
+std::vector<int32_t> breaker_ids(const std::vector<std::string>& asked, const Tokenizer& tokenizer) {
+  std::vector<std::string> breakers = asked;
+  if (breakers.empty()) breakers.assign(kDryBreakers.begin(), kDryBreakers.end());
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < tokenizer.n_vocab(); ++id) {
+    const std::string_view text = tokenizer.token_text(id);
+    const bool breaks = std::any_of(breakers.begin(), breakers.end(), [&](const std::string& breaker) {
+      return text.find(breaker) != std::string_view::npos;
+    });
+    if (breaks) ids.push_back(id);
+  }
+  return ids;
+}
+
+uint64_t random_seed() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+// For files without a template whose vocabulary shows what they were trained on.
+constexpr std::string_view kChatMl =
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+Result<std::string_view> template_source(const gguf::Metadata& metadata, const Tokenizer& tokenizer,
+                                         std::vector<std::string>& warnings) {
+  if (metadata.contains("tokenizer.chat_template")) return metadata.get_string("tokenizer.chat_template");
+  if (tokenizer.find_token("<|im_start|>") >= 0 && tokenizer.find_token("<|im_end|>") >= 0) {
+    warnings.push_back("the file has no chat template; its vocabulary has <|im_start|>, so ChatML is used");
+    return kChatMl;
+  }
+  return Error{
+      Code::unsupported,
+      "this file can not be talked to: expected a chat template (tokenizer.chat_template), found none. It may be "
+      "a base model, which continues text but answers no messages; look for an instruct or chat version"};
+}
+
+Result<chat::ChatTemplate> parse_template(std::string_view source, const Tokenizer& tokenizer) {
+  const SpecialIds& ids = tokenizer.special_ids();
+  auto parsed = chat::ChatTemplate::create(source, std::string(tokenizer.token_text(ids.bos)),
+                                           std::string(tokenizer.token_text(ids.eos)));
+  if (!parsed) return Error{parsed.error().code, "chat template of the file: " + parsed.error().message};
+  return parsed;
+}
+
+}  // namespace
+
+Result<SamplingParams> recommended_sampling(const gguf::Metadata& metadata) {
+  SamplingParams params;
+  auto number = [&](const char* key, float& out) -> Status {
+    TRY_ASSIGN(const double value, metadata.get_float_or(key, out));
+    out = static_cast<float>(value);
+    return Ok{};
+  };
+  auto integer = [&](const char* key, int& out) -> Status {
+    TRY_ASSIGN(const int64_t value, metadata.get_int_or(key, -1, INT32_MAX, out));
+    out = static_cast<int>(value);
+    return Ok{};
+  };
+  TRY(number("general.sampling.temp", params.temperature));
+  TRY(integer("general.sampling.top_k", params.top_k));
+  TRY(number("general.sampling.top_p", params.top_p));
+  TRY(number("general.sampling.min_p", params.min_p));
+  TRY(number("general.sampling.penalty_repeat", params.repetition_penalty));
+  TRY(integer("general.sampling.penalty_last_n", params.penalty_last_n));
+  if (Status s = params.validate(INT32_MAX); !s) {
+    return Error{Code::corrupt, "general.sampling of the file: " + s.error().message};
+  }
+  return params;
+}
+
+std::vector<int32_t> ChatModel::suppressed_ids() const {
+  std::vector<int32_t> ids = tokenizer.unused_ids();
+  ids.insert(ids.end(), tokenizer.suppress_ids().begin(), tokenizer.suppress_ids().end());
+  for (int32_t id = tokenizer.n_vocab(); id < model->n_vocab(); ++id) ids.push_back(id);
+  return ids;
+}
+
+engine::Request generation_request(const GenerateOptions& options, const Tokenizer& tokenizer) {
+  engine::Request request;
+  request.sampling = options.sampling;
+  request.sampling.seed = options.seed ? *options.seed : random_seed();
+  request.sampling.stats = options.logprobs;
+  if (options.sampling.dry_multiplier > 0) {
+    request.sampling.dry_sequence_breakers = breaker_ids(options.dry_sequence_breakers, tokenizer);
+  }
+  request.max_tokens = options.max_tokens;
+  request.stop_ids = tokenizer.eog_ids();
+  return request;
+}
+
+Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model) {
+  const gguf::Metadata& metadata = model->metadata();
+  auto tokenizer = Tokenizer::from_metadata(metadata);
+  if (!tokenizer) {
+    return Error{tokenizer.error().code, "this file can not be talked to: " + tokenizer.error().message};
+  }
+  TRY_ASSIGN(SamplingParams sampling, recommended_sampling(metadata));
+  std::vector<std::string> warnings = tokenizer->warnings();
+  TRY_ASSIGN(const std::string_view source, template_source(metadata, *tokenizer, warnings));
+  TRY_ASSIGN(chat::ChatTemplate chat_template, parse_template(source, *tokenizer));
+  std::optional<chat::ChatTemplate> tool_template;
+  if (const auto named = metadata.get_string("tokenizer.chat_template.tool_use")) {
+    TRY_ASSIGN(tool_template, parse_template(*named, *tokenizer));
+  }
+  return Result<ChatModel>{ChatModel{std::move(model), *tokenizer, std::move(chat_template), std::move(tool_template),
+                                     std::move(sampling), std::move(warnings)}};
+}
+
+}  // namespace chimere::orchestrator

@@ -1,0 +1,43 @@
+// chat_model.h  A model that can be talked to: weights, vocabulary, template, and what its file recommends.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/chat_template.h"
+#include "engine/request.h"
+#include "models/model.h"
+#include "orchestrator/chat_request.h"
+#include "tokenizer/tokenizer.h"
+
+namespace chimere::orchestrator {
+
+struct ChatModel {
+  std::unique_ptr<models::Model> model;
+  Tokenizer tokenizer;
+  chat::ChatTemplate chat_template;
+  std::optional<chat::ChatTemplate> tool_template;  // some files have another one for requests with tools
+  SamplingParams default_sampling;
+  std::vector<std::string> warnings;  // what its user should know
+
+  // Fails when the file has no vocabulary or no usable chat template, and says what to do about it.
+  static Result<ChatModel> from_model(std::unique_ptr<models::Model> model);
+
+  const chat::ChatTemplate& template_for(const ChatRequest& request) const {
+    return tool_template && !request.tools.empty() ? *tool_template : chat_template;
+  }
+  // Ids that are never drawn: placeholders of the vocabulary, rows of the output matrix beyond it, what the file asks
+  // for.
+  std::vector<int32_t> suppressed_ids() const;
+};
+
+// general.sampling.* of a file, or the model's own distribution.
+Result<SamplingParams> recommended_sampling(const gguf::Metadata& metadata);
+
+// A request to the engine without its prompt: seed drawn, texts turned into ids.
+engine::Request generation_request(const GenerateOptions& options, const Tokenizer& tokenizer);
+
+}  // namespace chimere::orchestrator

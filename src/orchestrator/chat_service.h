@@ -1,0 +1,52 @@
+// chat_service.h  The border between those who speak in messages (server/, the chat command) and the engine, which
+// speaks in token ids.
+//
+//   ChatRequest -> template -> spans -> ids -> engine::Request
+//   engine::Event -> text -> stop strings -> reasoning, content, tool calls -> ChatChunk
+//
+// Rendering and tokenizing run on a thread of the service, so that a long prompt stalls nobody's I/O; text is made on
+// the thread that polls the stream. Every request ends in exactly one terminal chunk.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "orchestrator/chat_model.h"
+#include "orchestrator/chat_request.h"
+#include "orchestrator/chat_stream.h"
+
+namespace chimere::orchestrator {
+
+class PrepareThread;
+
+class ChatService {
+ public:
+  ChatService(ChatModel model, engine::EngineConfig config);
+  // Ends every request. Streams do not outlive the service.
+  ~ChatService();
+  ChatService(const ChatService&) = delete;
+  ChatService& operator=(const ChatService&) = delete;
+
+  // Never blocks and never refuses: what can not run ends as a failed stream. `notify` is called from other threads
+  // whenever poll() may have something new, also shortly after the stream is gone.
+  std::unique_ptr<ChatStream> start(ChatRequest request, std::function<void()> notify = {});
+  // Continues a text as it is; all of the answer is content.
+  std::unique_ptr<ChatStream> complete(CompletionRequest request, std::function<void()> notify = {});
+
+  const std::string& model_name() const { return model_.model->name(); }
+  const SamplingParams& default_sampling() const { return model_.default_sampling; }
+  int context_length() const { return engine_.context_length(); }
+  engine::EngineStats stats() const { return engine_.stats(); }
+
+ private:
+  std::unique_ptr<ChatStream> run(std::function<Result<Prepared>()> prepare, std::function<void()> notify);
+
+  ChatModel model_;
+  engine::Engine engine_;
+  std::unique_ptr<PrepareThread> prepare_;
+};
+
+}  // namespace chimere::orchestrator

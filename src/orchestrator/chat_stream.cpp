@@ -1,0 +1,143 @@
+#include "orchestrator/chat_stream.h"
+
+#include <utility>
+
+namespace chimere::orchestrator {
+
+void Mailbox::ring() {
+  {
+    std::lock_guard lock(mutex_);
+    rung_ = true;
+  }
+  rung_condition_.notify_one();
+  if (notify_) notify_();
+}
+
+bool Mailbox::put(Result<Admitted> result) {
+  bool wanted = false;
+  {
+    std::lock_guard lock(mutex_);
+    result_.emplace(std::move(result));
+    wanted = !cancelled_;
+  }
+  ring();
+  return wanted;
+}
+
+bool Mailbox::is_cancelled() const {
+  std::lock_guard lock(mutex_);
+  return cancelled_;
+}
+
+std::optional<Result<Admitted>> Mailbox::take() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(result_, std::nullopt);
+}
+
+void Mailbox::cancel() {
+  std::lock_guard lock(mutex_);
+  cancelled_ = true;
+}
+
+void Mailbox::wait(std::chrono::milliseconds longest) {
+  std::unique_lock lock(mutex_);
+  rung_condition_.wait_for(lock, longest, [&] { return rung_; });
+  rung_ = false;
+}
+
+ChatStream::~ChatStream() {
+  if (done_) return;
+  mailbox_->cancel();
+  if (!admitted_) {
+    // Put before we cancelled, and never looked at. What is put later is cancelled by who puts it.
+    if (auto result = mailbox_->take(); result && *result) engine_.cancel((*result)->submitted.id);
+  } else if (!terminal_) {
+    engine_.cancel(admitted_->submitted.id);
+  }
+}
+
+void ChatStream::cancel() {
+  mailbox_->cancel();
+  cancel_sent_ = true;
+  if (admitted_ && !terminal_) engine_.cancel(admitted_->submitted.id);
+}
+
+std::optional<ChatChunk> ChatStream::wait(std::chrono::milliseconds longest) {
+  const auto end = std::chrono::steady_clock::now() + longest;
+  for (;;) {
+    if (auto chunk = poll()) return chunk;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (done_ || left.count() <= 0) return std::nullopt;
+    mailbox_->wait(left);
+  }
+}
+
+std::optional<ChatChunk> ChatStream::poll() {
+  if (done_) return std::nullopt;
+  if (!admitted_) {
+    auto result = mailbox_->take();
+    if (!result) return std::nullopt;
+    return start(std::move(*result));
+  }
+  AnswerText& text = admitted_->text;
+  ChatChunk delta;
+  while (!terminal_) {
+    auto event = admitted_->submitted.events->try_pop();
+    if (!event) break;
+    if (event->kind == engine::Event::Kind::token) {
+      text.push(event->token, delta);
+      if (text.is_stopped() && !cancel_sent_) cancel();
+    } else {
+      text.finish(delta);
+      terminal_ = end(*event);
+    }
+  }
+  const bool has_text = !delta.reasoning.empty() || !delta.content.empty() || !delta.tool_calls.empty();
+  if (has_text || !delta.tokens.empty()) return delta;
+  if (!terminal_) return std::nullopt;
+  done_ = true;
+  return std::exchange(terminal_, std::nullopt);
+}
+
+ChatChunk ChatStream::start(Result<Admitted> result) {
+  ChatChunk chunk;
+  if (!result) {
+    done_ = true;
+    if (result.error().code == Code::cancelled && cancel_sent_) {
+      chunk.kind = ChatChunk::Kind::finished;
+      chunk.finish = Finish::cancelled;
+    } else {
+      chunk.kind = ChatChunk::Kind::failed;
+      chunk.error = std::move(result.error());
+    }
+    return chunk;
+  }
+  admitted_.emplace(std::move(*result));
+  if (cancel_sent_) engine_.cancel(admitted_->submitted.id);
+  chunk.kind = ChatChunk::Kind::started;
+  return chunk;
+}
+
+ChatChunk ChatStream::end(const engine::Event& event) {
+  ChatChunk chunk;
+  chunk.usage = event.usage;
+  if (event.kind == engine::Event::Kind::failed) {
+    chunk.kind = ChatChunk::Kind::failed;
+    chunk.error = event.error;
+    return chunk;
+  }
+  chunk.kind = ChatChunk::Kind::finished;
+  const AnswerText& text = admitted_->text;
+  if (text.is_stopped()) {
+    // The engine learned of it a little later; the tokens it drew in between are no part of the answer.
+    chunk.finish = Finish::stop;
+    chunk.usage.completion_tokens = text.n_tokens();
+  } else if (event.reason == engine::FinishReason::stop) {
+    chunk.finish = text.has_tool_calls() ? Finish::tool_calls : Finish::stop;
+  } else {
+    chunk.finish = event.reason == engine::FinishReason::length ? Finish::length : Finish::cancelled;
+  }
+  return chunk;
+}
+
+}  // namespace chimere::orchestrator

@@ -1,0 +1,86 @@
+// chat_stream.h  The answer to one request, as it comes.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "engine/engine.h"
+#include "orchestrator/answer_text.h"
+#include "orchestrator/chat_chunk.h"
+
+namespace chimere::orchestrator {
+
+// A request ready for the engine, and the reader of its answer.
+struct Prepared {
+  engine::Request request;
+  AnswerText text;
+};
+
+// What was made of a request: it runs.
+struct Admitted {
+  engine::Submitted submitted;
+  AnswerText text;
+};
+
+// Where the thread that prepares a request leaves its result, and where everyone rings who has something for the
+// reader.
+class Mailbox {
+ public:
+  explicit Mailbox(std::function<void()> notify) : notify_(std::move(notify)) {}
+
+  // By the writers.
+  void ring();
+  // False when the reader cancelled before: it may be gone, so what runs must be cancelled by the writer.
+  bool put(Result<Admitted> result);
+  bool is_cancelled() const;
+
+  // By the reader.
+  std::optional<Result<Admitted>> take();
+  void cancel();
+  // Until the next ring, or the last one that nobody waited for.
+  void wait(std::chrono::milliseconds longest);
+
+ private:
+  const std::function<void()> notify_;
+  mutable std::mutex mutex_;
+  std::condition_variable rung_condition_;
+  bool rung_ = false;
+  bool cancelled_ = false;
+  std::optional<Result<Admitted>> result_;
+};
+
+// Read by one thread at a time.
+class ChatStream {
+ public:
+  ChatStream(engine::Engine& engine, std::shared_ptr<Mailbox> mailbox)
+      : engine_(engine), mailbox_(std::move(mailbox)) {}
+  // Cancels what still runs.
+  ~ChatStream();
+  ChatStream(const ChatStream&) = delete;
+  ChatStream& operator=(const ChatStream&) = delete;
+
+  // What has come since the last call, as one chunk; nullopt when there is nothing, and after the terminal chunk.
+  std::optional<ChatChunk> poll();
+  // The next chunk; nullopt when none came in time, and after the terminal chunk.
+  std::optional<ChatChunk> wait(std::chrono::milliseconds longest);
+  // The terminal chunk follows within a step: finished, cancelled.
+  void cancel();
+
+ private:
+  ChatChunk start(Result<Admitted> result);
+  ChatChunk end(const engine::Event& event);
+
+  engine::Engine& engine_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::optional<Admitted> admitted_;
+  std::optional<ChatChunk> terminal_;  // known, not delivered
+  bool cancel_sent_ = false;
+  bool done_ = false;
+};
+
+}  // namespace chimere::orchestrator

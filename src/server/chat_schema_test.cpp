@@ -1,0 +1,220 @@
+// chat_schema_test.cpp  Every field of a chat request: what it sets, what it refuses, what is reported as ignored.
+#include "server/chat_schema.h"
+
+#include <gtest/gtest.h>
+
+namespace chimere::server {
+namespace {
+
+SamplingParams file_defaults() {
+  SamplingParams defaults;
+  defaults.temperature = 0.6f;
+  defaults.top_k = 20;
+  return defaults;
+}
+
+// The fields beside one plain user message.
+std::variant<ChatCall, ApiError> parse(const std::string& fields) {
+  return parse_chat_call(R"({"messages":[{"role":"user","content":"Hi"}])" + (fields.empty() ? "" : "," + fields) + "}",
+                         file_defaults());
+}
+
+ChatCall accepted(const std::string& fields) {
+  auto call = parse(fields);
+  if (const ApiError* error = std::get_if<ApiError>(&call)) {
+    ADD_FAILURE() << fields << ": " << error->message;
+    return {};
+  }
+  return std::move(std::get<ChatCall>(call));
+}
+
+ApiError refused(std::variant<ChatCall, ApiError> call, const std::string& what) {
+  if (const ApiError* error = std::get_if<ApiError>(&call)) return *error;
+  ADD_FAILURE() << "accepted: " << what;
+  return {};
+}
+
+void expect_refused(const std::string& fields, const std::string& param) {
+  const ApiError error = refused(parse(fields), fields);
+  EXPECT_EQ(error.status, 400) << fields;
+  EXPECT_EQ(error.param, param) << fields << ": " << error.message;
+  EXPECT_NE(error.message.find(param), std::string::npos) << error.message;
+}
+
+TEST(ChatSchema, DefaultsComeFromTheFile) {
+  const ChatCall call = accepted("");
+  EXPECT_FALSE(call.stream);
+  EXPECT_FALSE(call.include_usage);
+  EXPECT_EQ(call.model, "");
+  EXPECT_FLOAT_EQ(call.request.sampling.temperature, 0.6f);
+  EXPECT_EQ(call.request.sampling.top_k, 20);
+  EXPECT_EQ(call.request.max_tokens, -1);
+  EXPECT_FALSE(call.request.seed);
+  EXPECT_FALSE(call.request.enable_thinking);
+  EXPECT_TRUE(call.ignored.empty());
+  ASSERT_EQ(call.request.messages.size(), 1u);
+  EXPECT_EQ(call.request.messages[0].role, "user");
+  EXPECT_EQ(call.request.messages[0].content, "Hi");
+}
+
+TEST(ChatSchema, ReadsEveryField) {
+  const ChatCall call = accepted(R"("model":"m","stream":true,"stream_options":{"include_usage":true},"stop":["a","b"],
+    "seed":-3,"temperature":0.5,"top_p":0.9,"top_k":7,"min_p":0.05,"presence_penalty":-1,"frequency_penalty":2,
+    "repetition_penalty":1.1,"logit_bias":{"5":-100,"6":2.5},"logprobs":true,"top_logprobs":20,"max_tokens":10,
+    "max_completion_tokens":12,"n":1,"chat_template_kwargs":{"enable_thinking":false,"x":[1]},"tool_choice":"auto",
+    "dry_multiplier":0.8,"dry_base":1.5,"dry_allowed_length":3,"dry_penalty_last_n":64,"dry_sequence_breakers":["\n"],
+    "response_format":{"type":"text"},"tools":[{"type":"function","function":{"name":"f","z":1,"a":2}}])");
+  const SamplingParams& s = call.request.sampling;
+  EXPECT_EQ(call.model, "m");
+  EXPECT_TRUE(call.stream);
+  EXPECT_TRUE(call.include_usage);
+  EXPECT_EQ(call.request.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(call.request.seed, static_cast<uint64_t>(-3));
+  EXPECT_FLOAT_EQ(s.temperature, 0.5f);
+  EXPECT_FLOAT_EQ(s.top_p, 0.9f);
+  EXPECT_EQ(s.top_k, 7);
+  EXPECT_FLOAT_EQ(s.min_p, 0.05f);
+  EXPECT_FLOAT_EQ(s.presence_penalty, -1);
+  EXPECT_FLOAT_EQ(s.frequency_penalty, 2);
+  EXPECT_FLOAT_EQ(s.repetition_penalty, 1.1f);
+  ASSERT_EQ(s.logit_bias.size(), 2u);
+  EXPECT_EQ(s.logit_bias[1].id, 6);
+  EXPECT_FLOAT_EQ(s.logit_bias[1].delta, 2.5f);
+  EXPECT_TRUE(call.request.logprobs);
+  EXPECT_TRUE(s.stats);
+  EXPECT_EQ(s.top_logprobs, 20);
+  EXPECT_EQ(call.request.max_tokens, 12);
+  EXPECT_EQ(call.request.enable_thinking, false);
+  EXPECT_EQ(call.request.template_kwargs, R"({"x":[1]})");
+  ASSERT_EQ(call.request.tools.size(), 1u);
+  EXPECT_EQ(call.request.tools[0].json, R"({"type":"function","function":{"name":"f","z":1,"a":2}})");
+  EXPECT_FLOAT_EQ(s.dry_multiplier, 0.8f);
+  EXPECT_FLOAT_EQ(s.dry_base, 1.5f);
+  EXPECT_EQ(s.dry_allowed_length, 3);
+  EXPECT_EQ(s.dry_penalty_last_n, 64);
+  EXPECT_EQ(call.request.dry_sequence_breakers, std::vector<std::string>{"\n"});
+  EXPECT_TRUE(call.ignored.empty()) << ignored_header(call.ignored);
+}
+
+TEST(ChatSchema, NullMeansAbsent) {
+  const ChatCall call =
+      accepted(R"("temperature":null,"stop":null,"seed":null,"tools":null,"max_tokens":null,"n":null)");
+  EXPECT_FLOAT_EQ(call.request.sampling.temperature, 0.6f);
+  EXPECT_FALSE(call.request.seed);
+  EXPECT_TRUE(call.ignored.empty());
+}
+
+TEST(ChatSchema, OtherSpellings) {
+  EXPECT_EQ(accepted(R"("stop":"END")").request.stop, std::vector<std::string>{"END"});
+  EXPECT_EQ(accepted(R"("max_tokens":5)").request.max_tokens, 5);
+  EXPECT_EQ(
+      accepted(R"("enable_thinking":true,"chat_template_kwargs":{"enable_thinking":false})").request.enable_thinking,
+      true);
+  EXPECT_TRUE(
+      accepted(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none")").request.tools.empty());
+  EXPECT_TRUE(accepted(R"("tools":[])").request.tools.empty());
+}
+
+TEST(ChatSchema, RefusesWrongTypesAndRangesByName) {
+  for (const char* name : {"temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty",
+                           "repetition_penalty", "dry_multiplier", "dry_base"}) {
+    expect_refused("\"" + std::string(name) + "\":\"0.5\"", name);
+    expect_refused("\"" + std::string(name) + "\":1000", name);
+    expect_refused("\"" + std::string(name) + "\":-1000", name);
+  }
+  for (const char* name :
+       {"top_k", "max_tokens", "max_completion_tokens", "dry_allowed_length", "dry_penalty_last_n"}) {
+    expect_refused("\"" + std::string(name) + "\":1.5", name);
+    expect_refused("\"" + std::string(name) + "\":-2", name);
+    expect_refused("\"" + std::string(name) + "\":99999999999", name);
+    expect_refused("\"" + std::string(name) + "\":true", name);
+  }
+  for (const char* name : {"stream", "logprobs", "enable_thinking"}) {
+    expect_refused("\"" + std::string(name) + "\":1", name);
+  }
+  expect_refused(R"("model":3)", "model");
+  expect_refused(R"("seed":"x")", "seed");
+  expect_refused(R"("seed":18446744073709551615)", "seed");
+  expect_refused(R"("stop":["a","b","c","d","e"])", "stop");
+  expect_refused(R"("stop":[1])", "stop");
+  expect_refused(R"("stop":"")", "stop");
+  expect_refused(R"("n":2)", "n");
+  expect_refused(R"("n":0)", "n");
+  expect_refused(R"("max_tokens":0)", "max_tokens");
+  expect_refused(R"("logprobs":true,"top_logprobs":21)", "top_logprobs");
+  expect_refused(R"("top_logprobs":2)", "top_logprobs");
+  expect_refused(R"("logit_bias":[1])", "logit_bias");
+  expect_refused(R"("logit_bias":{"x":1})", "logit_bias");
+  expect_refused(R"("logit_bias":{"-1":1})", "logit_bias");
+  expect_refused(R"("logit_bias":{"1":101})", "logit_bias");
+  expect_refused(R"("stream_options":true)", "stream_options");
+  expect_refused(R"("stream_options":{"include_usage":1})", "stream_options.include_usage");
+  expect_refused(R"("tool_choice":"required")", "tool_choice");
+  expect_refused(R"("tool_choice":{"type":"function","function":{"name":"f"}})", "tool_choice");
+  expect_refused(R"("tools":{})", "tools");
+  expect_refused(R"("tools":[{"type":"search"}])", "tools[0].type");
+  expect_refused(R"("tools":[{"type":"function","function":{}}])", "tools[0].function.name");
+  expect_refused(R"("response_format":{"type":"json_object"})", "response_format");
+  expect_refused(R"("chat_template_kwargs":[])", "chat_template_kwargs");
+  expect_refused(R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs");
+  expect_refused(R"("dry_sequence_breakers":[""])", "dry_sequence_breakers");
+}
+
+TEST(ChatSchema, ReadsMessagesOfEveryRole) {
+  const auto parsed = parse_chat_call(R"({"messages":[
+    {"role":"system","content":"S"},
+    {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+    {"role":"assistant","content":null,"reasoning_content":"R",
+     "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},
+    {"role":"tool","tool_call_id":"c1","content":"42"}]})",
+                                      {});
+  ASSERT_TRUE(std::holds_alternative<ChatCall>(parsed)) << std::get<ApiError>(parsed).message;
+  const auto& messages = std::get<ChatCall>(parsed).request.messages;
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages[1].content_parts_json, R"([{"type":"text","text":"a"},{"type":"text","text":"b"}])");
+  EXPECT_EQ(messages[2].content, std::nullopt);
+  EXPECT_EQ(messages[2].reasoning_content, "R");
+  ASSERT_EQ(messages[2].tool_calls.size(), 1u);
+  EXPECT_EQ(messages[2].tool_calls[0].name, "f");
+  EXPECT_EQ(messages[2].tool_calls[0].arguments_json, "{\"x\":1}");
+  EXPECT_EQ(messages[3].tool_call_id, "c1");
+}
+
+TEST(ChatSchema, RefusesBadMessagesWithTheirPlace) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({})", "messages"},
+      {R"({"messages":[]})", "messages"},
+      {R"({"messages":"Hi"})", "messages"},
+      {R"({"messages":[1]})", "messages[0]"},
+      {R"({"messages":[{"content":"x"}]})", "messages[0].role"},
+      {R"({"messages":[{"role":"root","content":"x"}]})", "messages[0].role"},
+      {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
+      {R"({"messages":[{"role":"user","content":3}]})", "messages[0].content"},
+      {R"({"messages":[{"role":"user","content":["x"]}]})", "messages[0].content[0]"},
+      {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})", "messages[0].content[0].type"},
+      {R"({"messages":[{"role":"user","content":[{"type":"text"}]}]})", "messages[0].content[0].text"},
+      {R"({"messages":[{"role":"assistant","tool_calls":[{}]}]})", "messages[0].tool_calls[0].function"},
+      {R"({"messages":[{"role":"assistant","tool_calls":[{"function":{}}]}]})",
+       "messages[0].tool_calls[0].function.name"},
+      {R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":3}}]}]})",
+       "messages[0].tool_calls[0].function.arguments"},
+  };
+  for (const auto& [body, param] : cases) EXPECT_EQ(refused(parse_chat_call(body, {}), body).param, param) << body;
+}
+
+TEST(ChatSchema, RefusesWhatIsNoJsonObject) {
+  for (const char* body : {"", "{", "[]", "3", "\"x\"", "{\"messages\":[}"}) {
+    EXPECT_EQ(refused(parse_chat_call(body, {}), body).code, "invalid_json") << body;
+  }
+}
+
+TEST(ChatSchema, ReportsWhatItIgnores) {
+  const ChatCall call = accepted(R"("user":"u","store":true,"stream_options":{"odd":1},"a\r\nX: y":1)");
+  EXPECT_EQ(ignored_header(call.ignored), "stream_options.odd, user, store, a??X:?y");
+  const auto parsed = parse_chat_call(R"({"messages":[{"role":"user","content":"x","mood":"good"}]})", {});
+  EXPECT_EQ(std::get<ChatCall>(parsed).ignored, std::vector<std::string>{"messages[0].mood"});
+  EXPECT_LT(ignored_header(std::vector<std::string>(10'000, std::string(1000, 'x'))).size(), 2000u);
+}
+
+}  // namespace
+}  // namespace chimere::server

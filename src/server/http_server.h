@@ -1,0 +1,62 @@
+// http_server.h  An HTTP/1.1 server on one I/O thread: connections, limits, timeouts, shutdown. What a request means is
+// the handler's business.
+//
+//   TRY_ASSIGN(auto server, HttpServer::listen(config, handler));
+//   server->run();                                   // until stop() or a signal
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "server/http.h"
+
+namespace chimere::server {
+
+struct HttpConfig {
+  std::string host = "127.0.0.1";  // an address, or "localhost"
+  uint16_t port = 8081;            // 0: any free one
+  size_t max_body_bytes = size_t{8} << 20;
+  uint32_t max_header_bytes = 16 << 10;
+  int max_connections = 256;
+  std::chrono::milliseconds idle_timeout{75'000};    // between requests
+  std::chrono::milliseconds header_timeout{15'000};  // from the first byte of a request to the end of its head
+  std::chrono::milliseconds body_timeout{60'000};
+  std::chrono::milliseconds write_timeout{60'000};  // a client that takes nothing for this long is gone
+  std::chrono::milliseconds shutdown_grace{5'000};  // for answers under way
+  bool handle_signals = false;                      // SIGINT and SIGTERM stop; the second one at once
+};
+
+// False also for what is no address.
+bool is_loopback(const std::string& host);
+
+// Whether the address can be bound; the errors of HttpServer::listen.
+Status check_address(const HttpConfig& config);
+
+class HttpServer {
+ public:
+  // Binds; io when the port is taken, invalid_argument when the host is no address. The handler outlives the server.
+  static Result<std::unique_ptr<HttpServer>> listen(HttpConfig config, HttpHandler& handler);
+  ~HttpServer();  // REQUIRES: run() was never called or has returned
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // Serves until stopped; answers under way get the grace period, idle connections are closed.
+  void run();
+  // From any thread, once or more.
+  void stop();
+
+  uint16_t port() const;
+  // "http://127.0.0.1:8081"
+  std::string url() const;
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chimere::server

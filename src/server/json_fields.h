@@ -1,0 +1,50 @@
+// json_fields.h  Reads the fields of one JSON object: checks types and ranges, remembers the first error, and knows
+// which fields nobody asked for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/json.h"
+
+namespace chimere::server {
+
+class JsonFields {
+ public:
+  // `prefix` stands before field names in errors: "messages[2].". The object outlives the reader.
+  JsonFields(const Json& object, std::string prefix = {}) : object_(object), prefix_(std::move(prefix)) {}
+
+  // The field, or nullptr when it is absent or null; known from now on.
+  const Json* find(const std::string& name);
+
+  // Read into `out` and leave it alone when the field is absent, null or wrong.
+  void number(const std::string& name, float& out, double low, double high);
+  void integer(const std::string& name, int64_t& out, int64_t low, int64_t high);
+  void integer(const std::string& name, int& out, int64_t low, int64_t high);
+  void boolean(const std::string& name, bool& out);
+  void string(const std::string& name, std::string& out);
+  const Json* object(const std::string& name);
+  const Json* array(const std::string& name);
+
+  // Keeps the first error only.
+  void fail(const std::string& name, const std::string& message);
+  void fail_type(const std::string& name, const char* expected, const Json& found);
+
+  bool ok() const { return !error_; }
+  const ApiError& error() const { return *error_; }
+  void take_error(const JsonFields& other);
+  // Names with their prefix, in the order of the object.
+  std::vector<std::string> unknown() const;
+
+ private:
+  const Json& object_;
+  const std::string prefix_;
+  std::set<std::string> known_;
+  std::optional<ApiError> error_;
+};
+
+}  // namespace chimere::server

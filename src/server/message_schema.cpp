@@ -1,0 +1,153 @@
+#include "server/message_schema.h"
+
+#include <algorithm>
+
+namespace chimere::server {
+namespace {
+
+constexpr size_t kMaxMessages = 4096;
+constexpr size_t kMaxTools = 512;
+
+bool is_role(const std::string& role) {
+  return role == "system" || role == "developer" || role == "user" || role == "assistant" || role == "tool";
+}
+
+std::string at(const std::string& name, size_t index) { return name + "[" + std::to_string(index) + "]"; }
+
+// A string, or an array of text parts, which goes to the template as it is: some treat parts in their own way.
+void read_content(JsonFields& fields, chat::Message& message) {
+  const Json* content = fields.find("content");
+  if (!content) {
+    if (message.role != "assistant") fields.fail("content", "expected a string or an array of text parts, found none");
+    return;
+  }
+  if (content->is_string()) {
+    message.content = content->get<std::string>();
+    return;
+  }
+  if (!content->is_array()) return fields.fail_type("content", "a string or an array of text parts", *content);
+  Json parts = Json::array();
+  for (size_t i = 0; i < content->size(); ++i) {
+    const Json& part = (*content)[i];
+    const std::string name = at("content", i);
+    if (!part.is_object()) return fields.fail_type(name, "an object", part);
+    const auto type = part.find("type");
+    if (type == part.end() || !type->is_string()) return fields.fail(name + ".type", "expected \"text\", found none");
+    if (*type != "text") {
+      return fields.fail(name + ".type",
+                         "expected \"text\", found " + to_text(*type) + ": this server reads text only");
+    }
+    const auto text = part.find("text");
+    if (text == part.end() || !text->is_string()) return fields.fail(name + ".text", "expected a string");
+    parts.push_back(Json{{"type", "text"}, {"text", *text}});
+  }
+  message.content_parts_json = to_text(parts);
+}
+
+void read_tool_calls(JsonFields& fields, chat::Message& message) {
+  const Json* calls = fields.array("tool_calls");
+  if (!calls) return;
+  for (size_t i = 0; i < calls->size(); ++i) {
+    const Json& json = (*calls)[i];
+    const std::string name = at("tool_calls", i);
+    if (!json.is_object()) return fields.fail_type(name, "an object", json);
+    const auto function = json.find("function");
+    if (function == json.end() || !function->is_object()) return fields.fail(name + ".function", "expected an object");
+    chat::ToolCall call;
+    if (const auto id = json.find("id"); id != json.end() && id->is_string()) call.id = id->get<std::string>();
+    const auto called = function->find("name");
+    if (called == function->end() || !called->is_string()) {
+      return fields.fail(name + ".function.name", "expected a string");
+    }
+    call.name = called->get<std::string>();
+    const auto arguments = function->find("arguments");
+    if (arguments == function->end()) {
+      call.arguments_json = "{}";
+    } else if (arguments->is_string()) {
+      call.arguments_json = arguments->get<std::string>();
+    } else if (arguments->is_object()) {
+      call.arguments_json = to_text(*arguments);
+    } else {
+      return fields.fail_type(name + ".function.arguments", "a string that holds JSON", *arguments);
+    }
+    message.tool_calls.push_back(std::move(call));
+  }
+}
+
+chat::Message read_message(JsonFields& fields) {
+  chat::Message message;
+  fields.string("role", message.role);
+  if (fields.ok() && !is_role(message.role)) {
+    fields.fail("role", "expected system, developer, user, assistant or tool, found '" + message.role + "'");
+  }
+  read_content(fields, message);
+  if (message.role == "assistant") {
+    if (fields.find("reasoning_content")) {
+      std::string reasoning;
+      fields.string("reasoning_content", reasoning);
+      message.reasoning_content = std::move(reasoning);
+    }
+    read_tool_calls(fields, message);
+  }
+  if (message.role == "tool") fields.string("tool_call_id", message.tool_call_id);
+  fields.string("name", message.name);
+  return message;
+}
+
+}  // namespace
+
+std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::string>& ignored) {
+  std::vector<chat::Message> messages;
+  const Json* list = request.array("messages");
+  if (!request.ok()) return messages;
+  if (!list || list->empty() || list->size() > kMaxMessages) {
+    request.fail("messages", "expected 1 to " + std::to_string(kMaxMessages) + " messages, found " +
+                                 std::to_string(list ? list->size() : 0));
+    return messages;
+  }
+  for (size_t i = 0; i < list->size() && request.ok(); ++i) {
+    const Json& json = (*list)[i];
+    if (!json.is_object()) {
+      request.fail_type(at("messages", i), "an object", json);
+      break;
+    }
+    JsonFields fields(json, at("messages", i) + ".");
+    messages.push_back(read_message(fields));
+    request.take_error(fields);
+    for (std::string& name : fields.unknown()) ignored.push_back(std::move(name));
+  }
+  return messages;
+}
+
+std::vector<chat::Tool> read_tools(JsonFields& request) {
+  std::vector<chat::Tool> tools;
+  if (const Json* list = request.array("tools")) {
+    if (list->size() > kMaxTools) {
+      request.fail("tools",
+                   "expected at most " + std::to_string(kMaxTools) + ", found " + std::to_string(list->size()));
+    }
+    for (size_t i = 0; i < list->size() && request.ok(); ++i) {
+      const Json& tool = (*list)[i];
+      const std::string name = at("tools", i);
+      if (!tool.is_object() || tool.value("type", Json()) != "function") {
+        request.fail(name + ".type", "expected \"function\"");
+        break;
+      }
+      const auto function = tool.find("function");
+      if (function == tool.end() || !function->is_object() || !function->value("name", Json()).is_string()) {
+        request.fail(name + ".function.name", "expected a string");
+        break;
+      }
+      tools.push_back({to_text(tool)});
+    }
+  }
+  const Json* choice = request.find("tool_choice");
+  if (!choice || *choice == "auto") return tools;
+  if (*choice != "none") {
+    request.fail("tool_choice",
+                 "expected \"auto\" or \"none\", found " + to_text(*choice) + ": this server can not force a call yet");
+  }
+  return {};
+}
+
+}  // namespace chimere::server

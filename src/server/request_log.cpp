@@ -1,0 +1,43 @@
+#include "server/request_log.h"
+
+#include <spdlog/spdlog.h>
+
+namespace chimere::server {
+namespace {
+
+// What a client sent must not forge lines of the log.
+std::string printable(std::string text) {
+  constexpr size_t kLongest = 100;
+  if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "...");
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
+
+double per_second(int n, double seconds) { return seconds > 0 ? n / seconds : 0; }
+
+}  // namespace
+
+RequestLog::RequestLog(std::string method, std::string path)
+    : method_(printable(std::move(method))), path_(printable(std::move(path))) {}
+
+void RequestLog::set_usage(const engine::Usage& usage, const char* finish) {
+  usage_ = usage;
+  finish_ = finish;
+}
+
+RequestLog::~RequestLog() {
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  const std::string status = status_ == 0 ? "client left" : std::to_string(status_);
+  if (finish_ == nullptr) {
+    spdlog::info("{} {} {} {:.0f} ms", method_, path_, status, ms);
+    return;
+  }
+  spdlog::info("{} {} {} {:.0f} ms, prompt {} tokens ({} cached, {:.1f} tok/s), answer {} tokens ({:.1f} tok/s), {}",
+               method_, path_, status, ms, usage_.prompt_tokens, usage_.cached_tokens,
+               per_second(usage_.prompt_tokens - usage_.cached_tokens, usage_.prefill_seconds),
+               usage_.completion_tokens, per_second(usage_.completion_tokens, usage_.decode_seconds), finish_);
+}
+
+}  // namespace chimere::server

@@ -1,0 +1,25 @@
+#include "server/server.h"
+
+#include "server/routes.h"
+
+namespace chimere::server {
+
+Server::~Server() = default;
+
+Status Server::check(const ServerConfig& config) {
+  TRY(check_address(config.http));
+  if (config.api_key.empty() && !is_loopback(config.http.host)) {
+    return Error{Code::invalid_argument,
+                 "host " + config.http.host + " is reachable from other machines: expected an API key, found none"};
+  }
+  return Ok{};
+}
+
+Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator::ChatService& service) {
+  TRY(check(config));
+  std::unique_ptr<Server> server(new Server(std::make_unique<Routes>(service, std::move(config.api_key))));
+  TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
+  return Result<std::unique_ptr<Server>>{std::move(server)};
+}
+
+}  // namespace chimere::server

@@ -1,0 +1,38 @@
+// server.h  The server as an application sees it: a chat service behind an address.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "orchestrator/chat_service.h"
+#include "server/http_server.h"
+
+namespace chimere::server {
+
+struct ServerConfig {
+  HttpConfig http;
+  std::string api_key;  // asked of every client; empty: none
+};
+
+class Server {
+ public:
+  // Whether listen() would succeed, for those who have minutes of other work to do first.
+  static Status check(const ServerConfig& config);
+  // Binds the address. Refuses one beyond this machine without a key. The service outlives the server.
+  static Result<std::unique_ptr<Server>> listen(ServerConfig config, orchestrator::ChatService& service);
+  ~Server();
+
+  void run() { http_->run(); }
+  void stop() { http_->stop(); }
+  uint16_t port() const { return http_->port(); }
+  std::string url() const { return http_->url(); }
+
+ private:
+  explicit Server(std::unique_ptr<HttpHandler> routes) : routes_(std::move(routes)) {}
+
+  std::unique_ptr<HttpHandler> routes_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+}  // namespace chimere::server
