@@ -29,7 +29,7 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.kv.rotate = o.kv_rotate;
   options.exact = o.exact;
   options.n_threads = o.threads;
-  options.max_rows = o.max_rows;
+  options.decode_rows = o.decode_rows;
   if (isatty(STDERR_FILENO)) {
     const auto start = std::chrono::steady_clock::now();
     auto shown = std::make_shared<int>(-1);

@@ -17,7 +17,7 @@ struct ModelOptions {
   bool kv_rotate = false;
   bool exact = false;
   int threads = 0;
-  int max_rows = 0;  // what suits the model
+  int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
 };
 
 // `positional`: the model is the first argument; otherwise it is `--model`.

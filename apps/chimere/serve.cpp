@@ -2,6 +2,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "commands.h"
@@ -40,7 +41,9 @@ Status serve(const ServeOptions& o) {
   config.max_running = o.parallel;
   config.max_queued = o.queue;
   config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
-  TRY_ASSIGN(auto model, load_model(o.model));
+  ModelOptions model_options = o.model;
+  model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
+  TRY_ASSIGN(auto model, load_model(model_options));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   orchestrator::ChatService service(std::move(chat_model), std::move(config));

@@ -3,16 +3,38 @@
 #include <algorithm>
 
 namespace chimere {
+namespace {
 
-int default_max_rows(const Program& program) {
-  constexpr int kFewest = 128, kMost = 512;
-  int slice = 256;
+// About what a backend keeps per row of a batch: the buffers, their 8-bit form, and what an FFN has in flight.
+int64_t bytes_per_row(const Program& program) {
+  int64_t floats = 4 * int64_t{program.d_model};
+  for (const Buffer& b : program.buffers) floats += b.width;
+  int64_t ffn = 0;
   for (const Op& op : program.ops) {
     if (const auto* moe = std::get_if<op::MoeFfn>(&op)) {
-      slice = (16 * moe->n_experts / moe->n_used + kChunkTokens - 1) / kChunkTokens * kChunkTokens;
+      const auto ff = static_cast<int64_t>(program.matrices[moe->gate].ne[1]);
+      ffn = std::max(ffn, moe->n_used * (2 * ff + program.d_model));
+    } else if (const auto* dense = std::get_if<op::DenseFfn>(&op)) {
+      ffn = std::max(ffn, 2 * static_cast<int64_t>(program.matrices[dense->gate].ne[1]));
     }
   }
-  return std::clamp(slice, kFewest, kMost) + kDecodeTokens;
+  return (floats + ffn) * 5;  // 4 bytes a float, about 1 for its 8-bit form
+}
+
+}  // namespace
+
+int default_max_rows(const Program& program, int decode_rows) {
+  constexpr int kMost = 512;
+  int slice = 256;
+  for (const Op& op : program.ops) {
+    if (const auto* moe = std::get_if<op::MoeFfn>(&op)) slice = 16 * moe->n_experts / moe->n_used;
+  }
+  slice = std::clamp((slice + kChunkTokens - 1) / kChunkTokens * kChunkTokens, kChunkTokens, kMost);
+  int64_t weights = 0;
+  for (const TensorView& m : program.matrices) weights += static_cast<int64_t>(m.size_bytes());
+  // Activations stay within a twentieth of the weights, down to one chunk.
+  while (slice > kChunkTokens && slice * bytes_per_row(program) > weights / 20) slice -= kChunkTokens;
+  return slice + decode_rows;
 }
 
 }  // namespace chimere

@@ -66,6 +66,7 @@ using MatrixTaken = std::function<void(const TensorView&)>;
 
 struct LoadOptions {
   KvFormat kv;
+  int decode_rows = kDecodeTokens;  // of a batch, kept for decoding sequences beside a slice of a prompt
   int max_rows = 0;    // the largest batch; 0: a prefill slice that suits the model, and some decoding rows beside it
   bool exact = false;  // activations stay float32 whatever the weights are
   int n_threads = 0;   // 0: one per core
@@ -76,7 +77,13 @@ struct LoadOptions {
 // The default of LoadOptions::max_rows. Experts want tokens enough to share each reading of their weights: about 16 a
 // chosen expert, within bounds that keep activations small beside the weights and a step short beside a person's
 // patience.
-int default_max_rows(const Program& program);
+int default_max_rows(const Program& program, int decode_rows);
+
+// The longest slice of a prompt in a batch of max_rows: whole chunks, or the whole batch when it is smaller than one.
+inline int prefill_rows(int max_rows, int decode_rows) {
+  const int whole = (max_rows - decode_rows) / kChunkTokens * kChunkTokens;
+  return whole > 0 ? whole : max_rows;
+}
 
 // A program bound to a backend: weights in place, buffers allocated. Used by one thread at a time.
 class Executable {
@@ -95,11 +102,8 @@ class Executable {
   virtual const StateLayout& layout() const = 0;
   virtual StateMemory& memory() = 0;
   virtual int max_rows() const = 0;
-  // The longest slice of a prompt: whole chunks, with room for decoding rows in the same batch.
-  int prefill_rows() const {
-    const int whole = (max_rows() - kDecodeTokens) / kChunkTokens * kChunkTokens;
-    return whole > 0 ? whole : max_rows();
-  }
+  // The longest slice of a prompt that leaves room for LoadOptions::decode_rows in the same batch.
+  virtual int prefill_rows() const = 0;
   virtual uint64_t weight_bytes() const = 0;   // as held by the backend
   virtual uint64_t scratch_bytes() const = 0;  // activations and working memory
 };

@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 
@@ -14,6 +15,14 @@ RequestId next_id() {
   return ++last;
 }
 
+// A slice of a prompt must fit into a batch beside everyone who decodes, or it would wait for all of them.
+EngineConfig within(EngineConfig config, const Executable& executable) {
+  const int rows = executable.prefill_rows();
+  config.prefill_tokens = config.prefill_tokens > 0 ? std::min(config.prefill_tokens, rows) : rows;
+  config.max_running = std::clamp(config.max_running, 1, std::max(1, executable.max_rows() - config.prefill_tokens));
+  return config;
+}
+
 int context_for(const models::Model& model, const EngineConfig& config) {
   return config.context_length > 0 ? config.context_length : model.context_length();
 }
@@ -22,7 +31,7 @@ int context_for(const models::Model& model, const EngineConfig& config) {
 
 Engine::Engine(models::Model& model, EngineConfig config)
     : model_(model),
-      config_(std::move(config)),
+      config_(within(std::move(config), model.executable())),
       context_length_(context_for(model, config_)),
       loop_(std::make_unique<Loop>(model_, config_, context_length_)) {}
 

@@ -24,7 +24,7 @@
 namespace chimere::engine {
 
 struct EngineConfig {
-  int max_running = 8;     // sequences that decode together
+  int max_running = 8;     // sequences that decode together; at most LoadOptions::decode_rows, so that prompts get in
   int max_queued = 64;     // waiting requests; one more is refused as exhausted
   int context_length = 0;  // of a sequence; 0: what the model was made for
   int prefill_tokens = 0;  // the longest slice of a prompt in one step, and its grid; 0: what suits the model

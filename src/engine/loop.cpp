@@ -21,8 +21,6 @@ Loop::Loop(models::Model& model, const EngineConfig& config, int context_length)
     : model_(model),
       config_(config),
       context_length_(context_length),
-      prefill_tokens_(config.prefill_tokens > 0 ? std::min(config.prefill_tokens, model.executable().prefill_rows())
-                                                : model.executable().prefill_rows()),
       sampler_(model.n_vocab(), config.suppressed_ids),
       thread_([this] { thread_main(); }) {}
 
@@ -228,7 +226,7 @@ Batch Loop::make_batch() {
   for (auto& a : running_) {
     if (!a->events || a->pending().size() < 2) continue;
     const int32_t pos = a->sequence->length();
-    const int32_t grid_end = (pos / prefill_tokens_ + 1) * prefill_tokens_;
+    const int32_t grid_end = (pos / config_.prefill_tokens + 1) * config_.prefill_tokens;
     const auto n = static_cast<int32_t>(std::min<int64_t>(grid_end - pos, static_cast<int64_t>(a->pending().size())));
     if (batch.n_rows() + n <= max_rows) add_slice(batch, *a, n);
   }

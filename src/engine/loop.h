@@ -76,7 +76,6 @@ class Loop {
   models::Model& model_;
   const EngineConfig config_;
   const int context_length_;
-  const int prefill_tokens_;
   Sampler sampler_;
   std::deque<std::unique_ptr<Active>> waiting_;
   std::vector<std::unique_ptr<Active>> running_;  // oldest first

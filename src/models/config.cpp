@@ -44,6 +44,7 @@ Status read_vocabulary_size(WeightSource& source, Config& c) {
     }
     c.n_vocab = static_cast<int>(table->ne[1]);
   } else {
+    if (!m.contains(c.key("vocab_size"))) return bad("tensor 'token_embd.weight' is missing");
     TRY_ASSIGN(const int64_t n, m.get_int(c.key("vocab_size"), 1, kMaxVocab));
     c.n_vocab = static_cast<int>(n);
   }

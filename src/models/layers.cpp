@@ -142,4 +142,23 @@ void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const st
   b.add(moe);
 }
 
+Result<Program> build_transformer(WeightSource& source, const TransformerStyle& style) {
+  TRY_ASSIGN(const Config c, read_config(source));
+  TRY_ASSIGN(Rope rope, read_rope(source, c, style.pairing));
+  Binder b(source);
+  const AttentionStyle attention{.qk_norm = style.qk_norm, .rope = b.rope(std::move(rope))};
+  const Trunk t = begin_trunk(b, c);
+  const AttentionBuffers buffers = attention_buffers(b, c, attention);
+  for (int i = 0; i < c.n_layers; ++i) {
+    add_attention(b, c, i, t, buffers, attention);
+    if (c.n_experts > 0) {
+      add_moe_ffn(b, c, i, t, "ffn_norm.weight");
+    } else {
+      add_dense_ffn(b, c, i, t, "ffn_norm.weight");
+    }
+  }
+  end_trunk(b, c, t);
+  return b.finish();
+}
+
 }  // namespace chimere::models

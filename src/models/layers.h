@@ -37,6 +37,13 @@ void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const 
 // Routed experts, and a shared one where the model has it.
 void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name);
 
+// A whole plain transformer: attention and a feed-forward, dense or of experts, in every layer.
+struct TransformerStyle {
+  Rope::Pairing pairing;
+  bool qk_norm;
+};
+Result<Program> build_transformer(WeightSource& source, const TransformerStyle& style);
+
 // "blk.7.attn_q.weight"
 std::string block(int layer, const char* part);
 

@@ -110,7 +110,7 @@ void add_gdn(Binder& b, const Config& c, const Gdn& g, int i, const Trunk& t, co
   add_gdn_projections(b, c, g, i, in, bufs);
   b.add(std::move(in));
 
-  const std::string dt = b.has(block(i, "ssm_dt.bias")) ? block(i, "ssm_dt.bias") : block(i, "ssm_dt");
+  const std::string dt = b.has(block(i, "ssm_dt")) ? block(i, "ssm_dt") : block(i, "ssm_dt.bias");
   b.add(op::GdnMix{.qkv = bufs.qkv,
                    .z = bufs.z,
                    .alpha = bufs.alpha,

@@ -1,3 +1,4 @@
+// answer_text.cpp  Decoder, stop strings and parser in a row.
 #include "orchestrator/answer_text.h"
 
 #include <random>

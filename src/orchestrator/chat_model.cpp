@@ -1,3 +1,4 @@
+// chat_model.cpp  What a file brings for talking, and what is missing.
 #include "orchestrator/chat_model.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// chat_service.cpp  Requests on their way to the engine.
 #include "orchestrator/chat_service.h"
 
 #include <exception>

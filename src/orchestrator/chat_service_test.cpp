@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 namespace chimere::orchestrator {
@@ -43,13 +45,23 @@ Seen read_all(ChatStream& stream) {
 
 class ChatServiceTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { start({}); }
+
+  // With another template than the file's, if one is given.
+  void start(const std::string& template_path) {
     LoadOptions options;
     options.max_rows = 64;
     auto model = models::Model::load(kModel, models::BackendKind::reference, options);
     ASSERT_TRUE(model) << model.error().message;
     auto chat_model = ChatModel::from_model(std::move(*model));
     ASSERT_TRUE(chat_model) << chat_model.error().message;
+    if (!template_path.empty()) {
+      std::ifstream file(template_path);
+      const std::string source((std::istreambuf_iterator<char>(file)), {});
+      auto other = chat::ChatTemplate::create(source, "", "<|im_end|>");
+      ASSERT_TRUE(other) << other.error().message;
+      chat_model->chat_template = std::move(*other);
+    }
     engine::EngineConfig config;
     config.max_running = 2;
     config.max_queued = 3;
@@ -153,6 +165,39 @@ TEST_F(ChatServiceTest, DryTurnsTextsIntoTokens) {
   EXPECT_EQ(read_all(*service_->start(request)).last.kind, ChatChunk::Kind::finished);
   request.dry_sequence_breakers = {"e"};
   EXPECT_EQ(read_all(*service_->start(request)).last.kind, ChatChunk::Kind::finished);
+}
+
+TEST_F(ChatServiceTest, ThinkingStartsWhereTheTemplateOpensIt) {
+  start(CHIMERE_TESTS_DIR "/golden/templates/Qwen3.5-4B.jinja");
+  ChatRequest request = hello(6);
+  ChatChunk thinking, silent;
+  for (auto* sum : {&thinking, &silent}) {
+    if (sum == &silent) request.enable_thinking = false;
+    auto stream = service_->start(request);
+    while (auto chunk = stream->wait(kLong)) {
+      sum->reasoning += chunk->reasoning;
+      sum->content += chunk->content;
+      if (chunk->is_terminal()) sum->usage = chunk->usage;
+    }
+  }
+  EXPECT_NE(thinking.reasoning, "");
+  EXPECT_EQ(thinking.content, "");
+  EXPECT_EQ(silent.reasoning, "");
+  EXPECT_NE(silent.content, "");
+  EXPECT_GT(silent.usage.prompt_tokens, thinking.usage.prompt_tokens);
+}
+
+TEST_F(ChatServiceTest, ToolsGoToATemplateThatKnowsThem) {
+  ChatRequest request = hello(6);
+  request.tools = {{R"({"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}})"}};
+  const Seen without = read_all(*service_->start(request));
+  ASSERT_TRUE(without.last.error);
+  EXPECT_EQ(without.last.error->code, Code::unsupported);
+  start(CHIMERE_TESTS_DIR "/golden/templates/Qwen3.5-4B.jinja");
+  // The description of the tools alone is longer than this service's context: it reached the prompt.
+  const Seen with = read_all(*service_->start(request));
+  ASSERT_TRUE(with.last.error);
+  EXPECT_NE(with.last.error->message.find("the context holds"), std::string::npos) << with.last.error->message;
 }
 
 TEST(RecommendedSampling, ComesFromTheFile) {

@@ -1,3 +1,4 @@
+// chat_stream.cpp  Delivery of chunks, and every way a stream can end.
 #include "orchestrator/chat_stream.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// prepare_thread.cpp  A queue of jobs and its thread.
 #include "orchestrator/prepare_thread.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// stop_strings.cpp  Searching for stop strings in what is held back.
 #include "orchestrator/stop_strings.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// api_error.cpp  Error objects, and which status an error of ours becomes.
 #include "server/api_error.h"
 
 #include "server/json.h"

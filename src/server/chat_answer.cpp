@@ -1,3 +1,4 @@
+// chat_answer.cpp  Polls a chat stream and writes what came.
 #include "server/chat_answer.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// chat_response.cpp  The JSON of answers and of stream events.
 #include "server/chat_response.h"
 
 #include <utility>

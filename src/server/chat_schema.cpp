@@ -1,3 +1,4 @@
+// chat_schema.cpp  The fields of a chat request, one reader for each group.
 #include "server/chat_schema.h"
 
 #include <cmath>

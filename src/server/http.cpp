@@ -1,3 +1,4 @@
+// http.cpp  Names of headers and statuses, and the answer that is there at once.
 #include "server/http.h"
 
 #include <algorithm>

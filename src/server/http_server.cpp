@@ -1,5 +1,5 @@
-// The only file that sees Beast and Asio: they cost a compiler more than the rest of the server together. Request heads
-// and bodies are parsed by Beast; responses are simple enough to be written out here.
+// http_server.cpp  Connections on Beast and Asio. The only file that sees them: they cost a compiler more than the rest
+// of the server together. Request heads and bodies are parsed by Beast; responses are simple enough to be written here.
 //
 // Everything below runs on the thread inside run(), except Wake and stop(), which only post to it. One coroutine per
 // connection reads a request, polls its answer and writes the pieces; while it waits, a second one reads ahead, because

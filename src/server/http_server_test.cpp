@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <future>
+#include <random>
 #include <thread>
 
 #include "server/client_for_test.h"
@@ -176,6 +176,35 @@ TEST_F(HttpServerTest, RefusesWhatIsNoHttp) {
     Client client(port());
     client.send(text);
     EXPECT_EQ(client.read_response().status, 400) << text;
+  }
+  EXPECT_EQ(Client(port()).request("GET", "/").status, 200);
+}
+
+TEST_F(HttpServerTest, SurvivesMutatedRequests) {
+  HttpConfig config;
+  config.header_timeout = std::chrono::milliseconds(20);
+  config.body_timeout = std::chrono::milliseconds(20);
+  config.idle_timeout = std::chrono::milliseconds(20);
+  start(config);
+  const std::string original =
+      "POST /count?3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: "
+      "100-continue\r\n\r\n4\r\nbody\r\n0\r\n\r\n";
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    std::string text = original;
+    for (size_t changes = 1 + random() % 4; changes > 0; --changes) {
+      const size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0: text[at] = static_cast<char>(random()); break;
+        case 1: text.erase(at, 1 + random() % 5); break;
+        default: text.insert(at, text.substr(random() % text.size(), random() % 20)); break;
+      }
+      if (text.empty()) text = "\r";
+    }
+    Client client(port());
+    client.send(text);
+    // Half of the clients do not wait for an answer.
+    if (round % 2 == 0) client.read_response();
   }
   EXPECT_EQ(Client(port()).request("GET", "/").status, 200);
 }

@@ -1,3 +1,4 @@
+// json.cpp  A look at the shape of a text before the library builds it.
 #include "server/json.h"
 
 namespace chimere::server {

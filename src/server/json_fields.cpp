@@ -1,3 +1,4 @@
+// json_fields.cpp  Typed reading of fields, with messages that name them.
 #include "server/json_fields.h"
 
 namespace chimere::server {

@@ -1,3 +1,4 @@
+// message_schema.cpp  Messages and tools: JSON to structs.
 #include "server/message_schema.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// request_log.cpp  The log line of a request.
 #include "server/request_log.h"
 
 #include <spdlog/spdlog.h>
@@ -30,8 +31,8 @@ void RequestLog::set_usage(const engine::Usage& usage, const char* finish) {
 RequestLog::~RequestLog() {
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
   const std::string status = status_ == 0 ? "client left" : std::to_string(status_);
-  if (finish_ == nullptr) {
-    spdlog::info("{} {} {} {:.0f} ms", method_, path_, status, ms);
+  if (usage_.prompt_tokens == 0) {
+    spdlog::info("{} {} {} {:.0f} ms{}{}", method_, path_, status, ms, finish_[0] ? ", " : "", finish_);
     return;
   }
   spdlog::info("{} {} {} {:.0f} ms, prompt {} tokens ({} cached, {:.1f} tok/s), answer {} tokens ({:.1f} tok/s), {}",

@@ -25,7 +25,7 @@ class RequestLog {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int status_ = 0;
   engine::Usage usage_;
-  const char* finish_ = nullptr;
+  const char* finish_ = "";
 };
 
 }  // namespace chimere::server

@@ -1,3 +1,4 @@
+// routes.cpp  Paths, keys and origins.
 #include "server/routes.h"
 
 #include <ctime>

@@ -1,3 +1,4 @@
+// server.cpp  Routes behind an HTTP server, if the address may be served.
 #include "server/server.h"
 
 #include "server/routes.h"

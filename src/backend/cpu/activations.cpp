@@ -1,7 +1,6 @@
 // activations.cpp  Storage and quantisation of activation rows.
 #include "backend/cpu/activations.h"
 
-#include <cstdlib>
 #include <new>
 
 #include "backend/cpu/packed_matrix_dispatch.h"

@@ -17,7 +17,8 @@ class CpuExecutable final : public Executable {
   CpuExecutable(Program program, StateLayout layout, const LoadOptions& options)
       : program_(std::move(program)),
         layout_(std::move(layout)),
-        max_rows_(options.max_rows > 0 ? options.max_rows : default_max_rows(program_)),
+        max_rows_(options.max_rows > 0 ? options.max_rows : default_max_rows(program_, options.decode_rows)),
+        prefill_rows_(chimere::prefill_rows(max_rows_, options.decode_rows)),
         pool_(options.n_threads) {
     workspace_.exact = options.exact;
   }
@@ -32,6 +33,7 @@ class CpuExecutable final : public Executable {
   const StateLayout& layout() const override { return layout_; }
   StateMemory& memory() override { return memory_; }
   int max_rows() const override { return max_rows_; }
+  int prefill_rows() const override { return prefill_rows_; }
   uint64_t weight_bytes() const override { return workspace_.weight_bytes(); }
   uint64_t scratch_bytes() const override {
     uint64_t bytes = workspace_.scratch_bytes();
@@ -44,6 +46,7 @@ class CpuExecutable final : public Executable {
   StateLayout layout_;
   HostMemory memory_;
   const int max_rows_;
+  const int prefill_rows_;
   ThreadPool pool_;
   Workspace workspace_;
   std::vector<AlignedFloats> storage_;

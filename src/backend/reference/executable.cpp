@@ -9,8 +9,11 @@ namespace {
 
 class ReferenceExecutable final : public Executable {
  public:
-  ReferenceExecutable(Program program, StateLayout layout, int max_rows)
-      : program_(std::move(program)), layout_(std::move(layout)), max_rows_(max_rows > 0 ? max_rows : default_max_rows(program_)) {
+  ReferenceExecutable(Program program, StateLayout layout, const LoadOptions& options)
+      : program_(std::move(program)),
+        layout_(std::move(layout)),
+        max_rows_(options.max_rows > 0 ? options.max_rows : default_max_rows(program_, options.decode_rows)),
+        prefill_rows_(chimere::prefill_rows(max_rows_, options.decode_rows)) {
     for (const Buffer& b : program_.buffers) {
       buffers_.emplace_back(static_cast<size_t>(b.width) * max_rows_);
       scratch_bytes_ += buffers_.back().size() * sizeof(float);
@@ -47,6 +50,7 @@ class ReferenceExecutable final : public Executable {
   const StateLayout& layout() const override { return layout_; }
   StateMemory& memory() override { return memory_; }
   int max_rows() const override { return max_rows_; }
+  int prefill_rows() const override { return prefill_rows_; }
   uint64_t weight_bytes() const override { return weight_bytes_; }
   uint64_t scratch_bytes() const override { return scratch_bytes_; }
 
@@ -54,7 +58,8 @@ class ReferenceExecutable final : public Executable {
   Program program_;
   StateLayout layout_;
   HostMemory memory_;
-  int max_rows_;
+  const int max_rows_;
+  const int prefill_rows_;
   std::vector<std::vector<float>> buffers_;
   uint64_t weight_bytes_ = 0;
   uint64_t scratch_bytes_ = 0;
@@ -65,7 +70,7 @@ class ReferenceExecutable final : public Executable {
 Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
   TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
   return Result<std::unique_ptr<Executable>>{
-      std::make_unique<ReferenceExecutable>(std::move(program), std::move(layout), options.max_rows)};
+      std::make_unique<ReferenceExecutable>(std::move(program), std::move(layout), options)};
 }
 
 }  // namespace chimere::reference

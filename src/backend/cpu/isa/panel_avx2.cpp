@@ -160,7 +160,7 @@ struct Vec {
 }  // namespace avx2
 
 const PanelKernels& panel_kernels_avx2() {
-  static constexpr PanelKernels kTable = make_panel_kernels<avx2::Vec>(Tiles<1, 2, 3, 4>{}, Tiles<1, 2>{});
+  static constexpr PanelKernels kTable = make_panel_kernels<avx2::Vec, Tiles<1, 2, 3, 4>, Tiles<1, 2>>();
   return kTable;
 }
 

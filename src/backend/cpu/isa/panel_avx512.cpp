@@ -30,7 +30,7 @@ struct Vec : Vec512<Vec> {
 
 const PanelKernels& panel_kernels_avx512() {
   static constexpr PanelKernels kTable =
-      make_panel_kernels<avx512::Vec>(Tiles<1, 2, 3, 4, 5, 6, 7, 8>{}, Tiles<1, 2, 3, 4, 5, 6>{});
+      make_panel_kernels<avx512::Vec, Tiles<1, 2, 3, 4, 5, 6, 7, 8>, Tiles<1, 2, 3, 4, 5, 6>>();
   return kTable;
 }
 

@@ -23,8 +23,9 @@ struct Vec : Vec512<Vec> {
 }  // namespace avx512vnni
 
 const PanelKernels& panel_kernels_avx512vnni() {
-  static constexpr PanelKernels kTable = make_panel_kernels<avx512vnni::Vec>(
-      Tiles<1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16>{}, Tiles<1, 2, 3, 4, 5, 6>{});
+  static constexpr PanelKernels kTable =
+      make_panel_kernels<avx512vnni::Vec, Tiles<1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16>,
+                         Tiles<1, 2, 3, 4, 5, 6>>();
   return kTable;
 }
 

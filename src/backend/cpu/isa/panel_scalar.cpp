@@ -186,7 +186,7 @@ struct Vec {
 }  // namespace scalar
 
 const PanelKernels& panel_kernels_scalar() {
-  static constexpr PanelKernels kTable = make_panel_kernels<scalar::Vec>(Tiles<1, 4>{}, Tiles<1, 2>{});
+  static constexpr PanelKernels kTable = make_panel_kernels<scalar::Vec, Tiles<1, 4>, Tiles<1, 2>>();
   return kTable;
 }
 

@@ -5,34 +5,43 @@
 
 namespace chimere::cpu {
 
-template <class V, PanelKind kKind, int... kTokens>
-constexpr void fill_int8(PanelKernels& table) {
-  ((table.int8[static_cast<int>(kKind)][kTokens] = &int8_tile<V, kKind, kTokens>), ...);
-}
-template <class V, PanelKind kKind, int... kTokens>
-constexpr void fill_exact(PanelKernels& table) {
-  ((table.f32[static_cast<int>(kKind)][kTokens] = &exact_tile<V, kKind, kTokens>), ...);
-}
-template <class V, PanelKind kKind, int... kTokens>
-constexpr void fill_float(PanelKernels& table) {
-  ((table.f32[static_cast<int>(kKind)][kTokens] = &float_tile<V, kKind, kTokens>), ...);
-}
-
 template <int... kTokens>
 struct Tiles {};
 
+// The token counts a level has kernels for. A sanitized build of the full list takes minutes to compile and can find
+// no more than one of a few does.
+#if defined(__has_feature)
+#define CHIMERE_HAS_FEATURE(x) __has_feature(x)
+#else
+#define CHIMERE_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || CHIMERE_HAS_FEATURE(address_sanitizer) || \
+    CHIMERE_HAS_FEATURE(thread_sanitizer)
+template <class Full>
+using BuiltTiles = Tiles<1, 3>;
+#else
+template <class Full>
+using BuiltTiles = Full;
+#endif
+
 template <class V, PanelKind kKind, int... kInt8, int... kExact>
 constexpr void fill_quantised(PanelKernels& table, Tiles<kInt8...>, Tiles<kExact...>) {
-  fill_int8<V, kKind, kInt8...>(table);
-  fill_exact<V, kKind, kExact...>(table);
+  ((table.int8[static_cast<int>(kKind)][kInt8] = &int8_tile<V, kKind, kInt8>), ...);
+  ((table.f32[static_cast<int>(kKind)][kExact] = &exact_tile<V, kKind, kExact>), ...);
+}
+template <class V, PanelKind kKind, int... kTokens>
+constexpr void fill_float(PanelKernels& table, Tiles<kTokens...>) {
+  ((table.f32[static_cast<int>(kKind)][kTokens] = &float_tile<V, kKind, kTokens>), ...);
 }
 
-template <class V, int... kInt8, int... kFloat>
-constexpr PanelKernels make_panel_kernels(Tiles<kInt8...> int8, Tiles<kFloat...> exact) {
+template <class V, class Int8Tiles, class FloatTiles>
+constexpr PanelKernels make_panel_kernels() {
+  constexpr BuiltTiles<Int8Tiles> int8;
+  constexpr BuiltTiles<FloatTiles> exact;
   PanelKernels t{};
-  fill_float<V, PanelKind::f32, kFloat...>(t);
-  fill_float<V, PanelKind::f16, kFloat...>(t);
-  fill_float<V, PanelKind::bf16, kFloat...>(t);
+  fill_float<V, PanelKind::f32>(t, exact);
+  fill_float<V, PanelKind::f16>(t, exact);
+  fill_float<V, PanelKind::bf16>(t, exact);
   fill_quantised<V, PanelKind::q4_0>(t, int8, exact);
   fill_quantised<V, PanelKind::q4_1>(t, int8, exact);
   fill_quantised<V, PanelKind::q5_0>(t, int8, exact);

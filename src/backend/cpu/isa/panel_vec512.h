@@ -3,9 +3,16 @@
 // A class template over the level's own tag, so that two levels compiled with different flags share no symbol.
 #pragma once
 
+// g++ 12 takes the undefined operands inside its own intrinsics for a mistake of ours when sanitizers are on.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #include <cstdint>
+
+#include "backend/cpu/isa/act_block.h"
 
 namespace chimere::cpu {
 
