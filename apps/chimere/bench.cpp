@@ -36,16 +36,26 @@ Result<std::unique_ptr<models::Model>> load(const BenchOptions& o) {
   return models::Model::load(std::move(source), backend, std::move(options));
 }
 
-void print_json(const BenchOptions& o, models::Model& model, const engine::BenchmarkReport& report,
-                double single_bytes_s, double bandwidth, uint64_t peak) {
+// What is left to print once the model is gone.
+struct Facts {
+  std::string name;
+  std::string architecture;
+  uint64_t weight_bytes;
+  uint64_t file_bytes;
+  uint64_t peak_rss_bytes;
+  double memory_bytes_s;  // what the machine reads
+  double decode_bytes_s;  // what decoding one stream read; 0 when that was not measured
+};
+
+void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkReport& report) {
   nlohmann::ordered_json streams = nlohmann::ordered_json::array();
   for (const auto& [n, t] : report.decode) {
     streams.push_back({{"streams", n}, {"decode_tok_s", t.median}, {"decode_spread", t.spread}});
   }
   const engine::Timing decode = report.decode.empty() ? engine::Timing{} : report.decode.front().tok_s;
   const nlohmann::ordered_json result = {
-      {"model", model.name().empty() ? o.model.path : model.name()},
-      {"architecture", model.architecture()},
+      {"model", f.name},
+      {"architecture", f.architecture},
       {"threads", o.model.threads},
       {"n_prompt", o.plan.n_prompt},
       {"n_decode", o.plan.n_decode},
@@ -56,21 +66,19 @@ void print_json(const BenchOptions& o, models::Model& model, const engine::Bench
       {"decode_spread", decode.spread},
       {"streams", streams},
       {"bytes_per_token", report.bytes_per_token},
-      {"decode_gb_s", single_bytes_s / 1e9},
-      {"memory_gb_s", bandwidth / 1e9},
-      {"bandwidth_share", bandwidth > 0 ? single_bytes_s / bandwidth : 0.0},
-      {"weight_bytes", model.executable().weight_bytes()},
-      {"file_bytes", model.file_bytes()},
-      {"peak_rss_bytes", peak},
+      {"decode_gb_s", f.decode_bytes_s / 1e9},
+      {"memory_gb_s", f.memory_bytes_s / 1e9},
+      {"bandwidth_share", f.decode_bytes_s / f.memory_bytes_s},
+      {"weight_bytes", f.weight_bytes},
+      {"file_bytes", f.file_bytes},
+      {"peak_rss_bytes", f.peak_rss_bytes},
   };
   std::printf("%s\n", result.dump().c_str());
 }
 
-void print_text(const BenchOptions& o, models::Model& model, const engine::BenchmarkReport& report,
-                double single_bytes_s, double bandwidth, uint64_t peak) {
-  const std::string& name = model.name().empty() ? o.model.path : model.name();
-  std::printf("%s (%s), weights %.2f GB\n", name.c_str(), model.architecture().c_str(),
-              static_cast<double>(model.executable().weight_bytes()) / 1e9);
+void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkReport& report) {
+  std::printf("%s (%s), weights %.2f GB\n", f.name.c_str(), f.architecture.c_str(),
+              static_cast<double>(f.weight_bytes) / 1e9);
   if (o.plan.n_prompt > 0) {
     std::printf("  prefill %5d      %9.1f tok/s  +/- %.1f %%\n", o.plan.n_prompt, report.prefill_tok_s.median,
                 100 * report.prefill_tok_s.spread);
@@ -79,21 +87,31 @@ void print_text(const BenchOptions& o, models::Model& model, const engine::Bench
     if (o.plan.n_decode == 0) break;
     std::printf("  decode  %5d x %-3d%9.1f tok/s  +/- %.1f %%\n", o.plan.n_decode, streams, t.median, 100 * t.spread);
   }
-  if (single_bytes_s > 0) {
-    std::printf("  %.1f MB a token: %.2f GB/s, %.0f %% of the %.1f GB/s this machine reads\n",
-                report.bytes_per_token / 1e6, single_bytes_s / 1e9, 100 * single_bytes_s / bandwidth, bandwidth / 1e9);
+  if (f.decode_bytes_s > 0) {
+    const double share = f.decode_bytes_s / f.memory_bytes_s;
+    std::printf("  %.1f MB a token: %.2f GB/s, %.0f %% of the %.1f GB/s this machine reads%s\n",
+                report.bytes_per_token / 1e6, f.decode_bytes_s / 1e9, 100 * share, f.memory_bytes_s / 1e9,
+                share > 1 ? " (part of the model stays in the cache)" : "");
   }
-  std::printf("  peak memory %.1f MB\n", static_cast<double>(peak) / 1e6);
+  std::printf("  peak memory %.1f MB\n", static_cast<double>(f.peak_rss_bytes) / 1e6);
 }
 
 Status run(const BenchOptions& o) {
   TRY_ASSIGN(auto model, load(o));
   TRY_ASSIGN(const engine::BenchmarkReport report, engine::run_benchmark(*model, o.plan));
-  const uint64_t peak = peak_rss_bytes();  // before the bandwidth test takes memory of its own
-  const double bandwidth = engine::measure_bandwidth(o.model.threads);
+  Facts f{.name = model->name().empty() ? o.model.path : model->name(),
+          .architecture = model->architecture(),
+          .weight_bytes = model->executable().weight_bytes(),
+          .file_bytes = model->file_bytes(),
+          .peak_rss_bytes = peak_rss_bytes(),
+          .memory_bytes_s = 0,
+          .decode_bytes_s = 0};
+  // The bandwidth test takes the memory the model gave back, so that measuring does not raise what is measured.
+  model.reset();
+  f.memory_bytes_s = engine::measure_bandwidth(o.model.threads, f.weight_bytes);
   const bool has_single = !report.decode.empty() && report.decode.front().streams == 1;
-  const double single = has_single ? report.decode.front().tok_s.median * report.bytes_per_token : 0;
-  (o.json ? print_json : print_text)(o, *model, report, single, bandwidth, peak);
+  if (has_single) f.decode_bytes_s = report.decode.front().tok_s.median * report.bytes_per_token;
+  (o.json ? print_json : print_text)(o, f, report);
   return Ok{};
 }
 

@@ -111,9 +111,9 @@ class Bench {
 
 }  // namespace
 
-double measure_bandwidth(int n_threads) {
+double measure_bandwidth(int n_threads, uint64_t bytes) {
   ThreadPool pool(n_threads);
-  std::vector<uint64_t> data(size_t{32} << 20, 1);  // 256 MiB
+  std::vector<uint64_t> data(std::clamp<uint64_t>(bytes, uint64_t{64} << 20, uint64_t{256} << 20) / 8, 1);
   std::vector<uint64_t> sums(pool.size() * 8);
   double best = 0;
   for (int round = 0; round < 3; ++round) {

@@ -35,7 +35,8 @@ struct BenchmarkReport {
 
 Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan& plan);
 
-// What all threads together can read from memory, in bytes a second: the sum of a buffer far larger than the caches.
-double measure_bandwidth(int n_threads);
+// What all threads together can read from memory, in bytes a second: the sum of a buffer of about `bytes`, within 64
+// and 256 MiB, so larger than most caches. Best of three.
+double measure_bandwidth(int n_threads, uint64_t bytes);
 
 }  // namespace chimere::engine

@@ -21,6 +21,7 @@ class CpuExecutable final : public Executable {
         prefill_rows_(chimere::prefill_rows(max_rows_, options.decode_rows)),
         pool_(options.n_threads) {
     workspace_.exact = options.exact;
+    matrix_taken_ = options.matrix_taken;
   }
 
   Status take_weights(const LoadOptions& options);
@@ -42,6 +43,8 @@ class CpuExecutable final : public Executable {
   }
 
  private:
+  void forget_table_pages(int n_rows);
+
   Program program_;
   StateLayout layout_;
   HostMemory memory_;
@@ -51,6 +54,8 @@ class CpuExecutable final : public Executable {
   Workspace workspace_;
   std::vector<AlignedFloats> storage_;
   std::vector<float*> buffers_;
+  MatrixTaken matrix_taken_;
+  int rows_looked_up_ = 0;
 };
 
 // A type without a panel form is decoded to float32 once: exact, and larger.
@@ -131,7 +136,20 @@ Status CpuExecutable::run(const Batch& batch, const Outputs& outputs) {
       if (const auto* o = std::get_if<op::LmHead>(&any)) lm_head(team, context, *o, outputs, w);
     }
   });
+  forget_table_pages(batch.n_rows());
   return Ok{};
+}
+
+// Looking up a row of a table in the file maps the pages around it too; left alone, the whole table would become
+// resident beside the weights within a few hundred tokens.
+void CpuExecutable::forget_table_pages(int n_rows) {
+  rows_looked_up_ += n_rows;
+  if (rows_looked_up_ < kChunkTokens || !matrix_taken_) return;
+  rows_looked_up_ = 0;
+  for (const Op& any : program_.ops) {
+    const auto* o = std::get_if<op::Embed>(&any);
+    if (o && !workspace_.matrices[o->table]) matrix_taken_(program_.matrices[o->table]);
+  }
 }
 
 Status CpuExecutable::replay(float* recurrent, const float* recorded, int n_tokens) {
