@@ -17,11 +17,11 @@ add_compile_options(-ffp-contract=off)
 if(CHIMERE_SANITIZE)
   add_compile_options(-fsanitize=${CHIMERE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CHIMERE_SANITIZE})
-  if(CHIMERE_FUZZERS)
-    add_compile_options(-fsanitize=fuzzer-no-link)  # coverage of the libraries guides the fuzzers
-  endif()
   if(CHIMERE_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=all)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+      add_compile_options(-fno-sanitize=function)  # clang 14 can not emit it for coroutines
+    endif()
   endif()
 endif()
 
