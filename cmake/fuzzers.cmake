@@ -5,6 +5,7 @@ function(chimere_fuzzer name)
   target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   target_link_libraries(fuzz_${name} PRIVATE ${ARGN})
+  add_dependencies(checks fuzz_${name})
   add_test(NAME fuzz_${name}
            COMMAND fuzz_${name} -max_total_time=15 -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=4096
                    -artifact_prefix=${CMAKE_BINARY_DIR}/ ${CMAKE_BINARY_DIR}/corpus_${name}

@@ -1,6 +1,8 @@
 # One static library per folder of src/, in the order of the request's walk: a folder links only what stands above it.
 # A new file needs no edit here: `foo.cpp` joins the folder's library, `foo_test.cpp` its test program.
 
+add_custom_target(checks)  # everything ctest runs, and nothing else
+
 # chimere_layer(name [FUZZED] [DEPS folder...] [LIBS target...] [TEST_LIBS target...])
 # FUZZED: a fuzzer reads the folder's coverage.
 function(chimere_layer name)
@@ -30,6 +32,7 @@ function(chimere_layer name)
     add_executable(${target}_test ${tests})
     target_link_libraries(${target}_test PRIVATE chimere_${target} ${L_TEST_LIBS} GTest::gtest_main)
     target_compile_definitions(${target}_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
+    add_dependencies(checks ${target}_test)
     add_test(NAME ${target} COMMAND ${target}_test)
     set_tests_properties(${target} PROPERTIES LABELS "unit" TIMEOUT 900)
   endif()
@@ -96,3 +99,9 @@ add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimere_engine chimere_chat chimere_tokenizer
                                       CLI11::CLI11 nlohmann_json::nlohmann_json)
+
+if(CHIMERE_TESTS)
+  add_test(NAME commands COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/commands.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
+  # Of the program itself, so only where it is built: the sanitized runs build `checks` alone.
+  set_tests_properties(commands PROPERTIES LABELS "program" TIMEOUT 300)
+endif()

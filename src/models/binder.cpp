@@ -61,6 +61,13 @@ MatrixId Binder::matrix(const std::string& name, std::initializer_list<uint64_t>
                                  std::string(chimere::name(tensor->type))});
     return 0;
   }
+  // A factor beside the weight (NVFP4 files have one) would have to multiply every product; leaving it out is no
+  // option.
+  constexpr std::string_view kSuffix = ".weight";
+  if (name.size() > kSuffix.size() && name.ends_with(kSuffix)) {
+    const std::string scale = name.substr(0, name.size() - kSuffix.size()) + ".scale";
+    if (has(scale)) fail({Code::unsupported, "tensor '" + scale + "': weights with a second-level scale"});
+  }
   program_.matrices.push_back(*tensor);
   return static_cast<MatrixId>(program_.matrices.size() - 1);
 }

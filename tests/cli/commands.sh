@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Runs the real program as a person or another program would: every sub-command, the server through curl, and what they
+# say when something is wrong.   usage: commands.sh CHIMERE TESTS_DIR
+set -euo pipefail
+chimere=$1
+models=$2/golden/models
+work=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+# expect TEXT COMMAND...: the command's output holds the text, whatever its exit code.
+expect() {
+  local text=$1
+  shift
+  local out
+  out=$("$@" 2>&1) || true
+  grep -qF -- "$text" <<<"$out" || fail "expected '$text' from: $* -- got: $out"
+}
+refuses() { if "$@" >/dev/null 2>&1; then fail "should be refused: $*"; fi; }
+
+model=$models/qwen3_5-A/model.gguf
+
+expect "qwen35" "$chimere" inspect "$model"
+expect "3 recurrent" "$chimere" inspect "$model"
+head -c 1000 "$model" >"$work/cut.gguf"
+refuses "$chimere" inspect "$work/cut.gguf"
+expect "cut.gguf" "$chimere" inspect "$work/cut.gguf"
+refuses "$chimere" inspect "$work/missing.gguf"
+
+ids=$(echo '"Hello world"' | "$chimere" tokenize --model "$model")
+text=$(echo "$ids" | "$chimere" tokenize --model "$model" --decode)
+[ "$text" = '"Hello world"' ] || fail "tokenize --decode gave $text for $ids"
+echo '[1, 99999999]' | "$chimere" tokenize --model "$model" --decode >/dev/null 2>&1 && fail "an id outside the vocabulary"
+
+# Prefill, steps and the oracle agree: exact activations, float cache.
+exact=(--exact --kv-k f32 --kv-v f32)
+for run in "cpu" "cpu --step 10" "reference"; do
+  # shellcheck disable=SC2086
+  "$chimere" logits --model "$model" --ids-file "$models/qwen3_5-A/tokens_48.bin" --out "$work/${run// /}.f32" \
+    --backend $run "${exact[@]}"
+done
+size=$(stat -c %s "$models/qwen3_5-A/logits_48.bin")
+for f in "$work"/*.f32; do [ "$(stat -c %s "$f")" = "$size" ] || fail "$f has the wrong size"; done
+printf '\377\377\377\177' >"$work/bad.i32"
+expect "outside the vocabulary" "$chimere" logits --model "$model" --ids-file "$work/bad.i32" --out "$work/x.f32"
+
+expect '"decode_tok_s"' "$chimere" bench --model "$model" -p 32 -n 4 -r 1 -t 1 --json
+expect "tok/s" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 16 -n 2 -r 1
+expect "expected one of" "$chimere" bench --synthetic nonsense
+expect '"perplexity"' "$chimere" perplexity --model "$model" --text "$2/cli/commands.sh" --ctx 128 --json
+
+answer=$(printf 'Hi\n/quit\n' | "$chimere" chat "$model" --max-tokens 4 --seed 1)
+[ -n "$answer" ] || fail "chat said nothing"
+again=$(printf 'Hi\n/quit\n' | "$chimere" chat "$model" --max-tokens 4 --seed 1)
+[ "$answer" = "$again" ] || fail "the same seed gave '$answer' and '$again'"
+
+port=$((20000 + RANDOM % 20000))
+"$chimere" serve "$model" --port $port >"$work/serve.log" 2>&1 &
+server=$!
+for _ in $(seq 100); do
+  curl -sf "http://127.0.0.1:$port/health" >/dev/null && break
+  kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/serve.log")"
+  sleep 0.1
+done
+url=http://127.0.0.1:$port/v1
+expect '"object"' curl -s "$url/models"
+body='{"messages":[{"role":"user","content":"Hi"}],"max_tokens":8,"seed":1,"temperature":0}'
+whole=$(curl -s "$url/chat/completions" -d "$body")
+grep -qF '"completion_tokens":8' <<<"${whole// /}" || fail "usage of: $whole"
+expect "data: [DONE]" curl -sN "$url/chat/completions" -d "${body%\}},\"stream\":true}"
+expect '"error"' curl -s "$url/chat/completions" -d '{"messages": [}'
+expect '"error"' curl -s "$url/nowhere"
+expect "is taken" "$chimere" serve "$model" --port $port
+kill -TERM "$server"
+wait "$server" || fail "the server did not end cleanly"
+server=
+echo "all commands answered"
