@@ -17,13 +17,15 @@ void relax() {
 #endif
 }
 
-// About 50 us of spinning before a worker sleeps (or, inside a region, yields its core to whoever needs it): longer
-// than the gap between two tokens' forward passes, far shorter than a person notices a fan.
-constexpr int kSpins = 4000;
+// A pause is some tens of cycles. Inside a region a worker spins ten to twenty microseconds, longer than most phases
+// are uneven, then yields its core: on a shared machine the partner it waits for may need it. After a region it spins a
+// few times as long before it sleeps, so that the next forward pass usually finds it awake.
+constexpr int kBarrierSpins = 1000;
+constexpr int kIdleSpins = 4000;
 
 template <class Done>
-bool spin_until(Done&& done) {
-  for (int i = 0; i < kSpins; ++i) {
+bool spin_until(int spins, Done&& done) {
+  for (int i = 0; i < spins; ++i) {
     if (done()) return true;
     relax();
   }
@@ -51,7 +53,7 @@ void Team::sync() {
     return;
   }
   auto passed = [&] { return pool_.barrier_generation_.load(std::memory_order_acquire) != generation; };
-  while (!spin_until(passed)) std::this_thread::yield();
+  while (!spin_until(kBarrierSpins, passed)) std::this_thread::yield();
 }
 
 ThreadPool::ThreadPool(int n_threads)
@@ -76,14 +78,14 @@ void ThreadPool::run(const std::function<void(Team&)>& work) {
   Team team(*this, 0);
   work(team);
   auto finished = [&] { return running_.load(std::memory_order_acquire) == 0; };
-  while (!spin_until(finished)) std::this_thread::yield();
+  while (!spin_until(kBarrierSpins, finished)) std::this_thread::yield();
 }
 
 void ThreadPool::worker_main(int rank) {
   uint32_t seen = 0;
   while (true) {
     auto woken = [&] { return region_.load(std::memory_order_acquire) != seen; };
-    if (!spin_until(woken)) region_.wait(seen, std::memory_order_acquire);
+    if (!spin_until(kIdleSpins, woken)) region_.wait(seen, std::memory_order_acquire);
     const uint32_t region = region_.load(std::memory_order_acquire);
     if (region == seen) continue;
     seen = region;

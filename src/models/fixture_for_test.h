@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -102,6 +103,21 @@ inline std::vector<float> run_all(models::Model& model, std::span<const int32_t>
   auto sequence = Sequence::create(model.executable());
   EXPECT_TRUE(sequence);
   return feed(model, *sequence, tokens, slice_tokens);
+}
+
+// A near tie: the lead of the winner is below twice the largest logit difference seen. The one definition for every
+// test that compares greedy choices.
+inline bool near_tie(std::span<const float> row, float difference) {
+  float first = -INFINITY, second = -INFINITY;
+  for (float l : row) {
+    if (l > first) {
+      second = first;
+      first = l;
+    } else {
+      second = std::max(second, l);
+    }
+  }
+  return first - second < 2 * difference;
 }
 
 }  // namespace chimere::fixture

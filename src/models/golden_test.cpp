@@ -13,6 +13,7 @@ namespace chimere {
 namespace {
 
 using fixture::feed;
+using fixture::near_tie;
 using fixture::run_all;
 namespace fs = std::filesystem;
 
@@ -37,20 +38,6 @@ float max_difference(std::span<const float> a, std::span<const float> b) {
 
 int argmax(std::span<const float> row) {
   return static_cast<int>(std::max_element(row.begin(), row.end()) - row.begin());
-}
-
-// A near tie: the lead of the winner is below twice the largest difference seen.
-bool near_tie(std::span<const float> row, float difference) {
-  float first = -INFINITY, second = -INFINITY;
-  for (float l : row) {
-    if (l > first) {
-      second = first;
-      first = l;
-    } else {
-      second = std::max(second, l);
-    }
-  }
-  return first - second < 2 * difference;
 }
 
 struct Case {
