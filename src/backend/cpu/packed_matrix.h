@@ -2,7 +2,8 @@
 //
 // Rows are grouped into panels of 16; inside a panel, vector lane r belongs to row r, so a dot product never needs a
 // horizontal sum and many tokens share one unpacking of the weights. Packing is lossless: every type keeps its exact
-// values (isa/panel_layout.h has the drawings), in about the size of the file (IQ1..IQ3 grow to 3 or 4 bits a weight).
+// values (isa/panel_layout.h has the drawings), in about the size of the file (IQ1, IQ2 and IQ3_XXS grow to 3 or 4
+// bits a weight).
 //
 // Numerics: in ActMode::int8 the products inside a block of 32 are summed exactly in integers and scaled in float32;
 // in ActMode::f32 the weight is decoded exactly as dequantize_row does and multiplied by the float activation. Either

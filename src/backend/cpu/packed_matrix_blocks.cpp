@@ -163,7 +163,6 @@ struct GridCodes {
   uint64_t iq2_s[1024];
   uint64_t iq1[2048];  // for the delta of -1/8; that of +1/8 adds 4 to each code
   uint32_t iq3_xxs[256];
-  uint32_t iq3_s[512];       // 8 + m / 2 for magnitude m: the value is 2c - 15
   uint64_t sign_bytes[256];  // a byte of ones for each set bit
 };
 
@@ -185,7 +184,6 @@ const GridCodes& grid_codes() {
     code_grid(kIqGrids.iq2_s, c.iq2_s, iq2);
     code_grid(kIqGrids.iq1, c.iq1, [](int value) { return static_cast<unsigned>(value + 1); });
     code_grid(kIqGrids.iq3_xxs, c.iq3_xxs, [](int magnitude) { return static_cast<unsigned>(magnitude / 8); });
-    code_grid(kIqGrids.iq3_s, c.iq3_s, [](int magnitude) { return static_cast<unsigned>(8 + magnitude / 2); });
     for (int signs = 0; signs < 256; ++signs) {
       c.sign_bytes[signs] = 0;
       for (int e = 0; e < 8; ++e) {
@@ -205,8 +203,6 @@ void put_group(uint64_t codes, uint8_t* dst) { std::memcpy(dst, &codes, 8); }
 uint64_t signed_iq2(uint64_t codes, uint64_t sign_bytes) { return codes | (sign_bytes & (4 * kEachByte)); }
 // Codes 0..7 and 8..15.
 uint64_t signed_iq3_xxs(uint64_t codes, uint64_t sign_bytes) { return codes | (sign_bytes & (8 * kEachByte)); }
-// The value 2c - 15 of the code 15 - c is the negative one.
-uint64_t signed_iq3_s(uint64_t codes, uint64_t sign_bytes) { return codes ^ (sign_bytes & (15 * kEachByte)); }
 }  // namespace
 
 void take(const BlockIQ2_XXS& b, BlockParts& out) {
@@ -256,16 +252,11 @@ void take(const BlockIQ3_XXS& b, BlockParts& out) {
   }
 }
 void take(const BlockIQ3_S& b, BlockParts& out) {
-  const GridCodes& grids = grid_codes();
   out.d[0] = b.d;
   for (int j = 0; j < 8; ++j) out.scale[j] = (b.scales[j / 2] >> (4 * (j % 2))) & 15;
-  for (int g = 0; g < 32; ++g) {
-    const int j = g / 4, l = g % 4;
-    const int first = b.q[2 * g] | ((b.qh[j] >> (2 * l)) & 1) << 8;
-    const int second = b.q[2 * g + 1] | ((b.qh[j] >> (2 * l + 1)) & 1) << 8;
-    const uint64_t codes = grids.iq3_s[first] | uint64_t{grids.iq3_s[second]} << 32;
-    put_group(signed_iq3_s(codes, grids.sign_bytes[b.signs[g]]), out.codes + 8 * g);
-  }
+  std::memcpy(out.grid, b.q, 64);
+  std::memcpy(out.grid_high, b.qh, 8);
+  std::memcpy(out.signs, b.signs, 32);
 }
 void take(const BlockIQ1_S& b, BlockParts& out) {
   const GridCodes& grids = grid_codes();

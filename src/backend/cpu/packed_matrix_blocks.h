@@ -9,11 +9,14 @@ namespace chimere::cpu {
 
 // A file block taken apart. d, m and scale are indexed as the Scales of its kind reads them.
 struct BlockParts {
-  uint8_t codes[256];
-  uint16_t d[8];      // halves: one for the block, or one for each 32 (each 16: NVFP4)
-  uint16_t m;         // half: minimum or its factor
-  uint8_t scale[16];  // a sub-block of 16 or 32
-  uint8_t min[8];     // a sub-block of 32
+  uint8_t codes[256];    // those of Codes::grid are the next three fields instead
+  uint8_t grid[64];      // low bits of the index of four columns
+  uint8_t grid_high[8];  // bit 8 of eight indexes
+  uint8_t signs[32];     // of eight columns
+  uint16_t d[8];         // halves: one for the block, or one for each 32 (each 16: NVFP4)
+  uint16_t m;            // half: minimum or its factor
+  uint8_t scale[16];     // a sub-block of 16 or 32
+  uint8_t min[8];        // a sub-block of 32
 };
 
 void take(const BlockQ4_0& b, BlockParts& out);

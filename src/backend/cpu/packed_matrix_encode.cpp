@@ -1,13 +1,13 @@
 // packed_matrix_encode.cpp  Spreads codes and scales over the lanes of a panel, and gathers them again.
 #include "backend/cpu/packed_matrix_encode.h"
 
-#include <bit>
 #include <cstring>
 
 #include "backend/cpu/packed_matrix_blocks.h"
 #include "backend/cpu/packed_matrix_dispatch.h"
 #include "base/check.h"
 #include "tensor/half.h"
+#include "tensor/iq_grids.h"
 #include "tensor/quant_blocks.h"
 
 namespace chimere::cpu {
@@ -31,6 +31,21 @@ constexpr PanelTables kFp4Tables = make_tables(kFp4Values, 64, 1.0f);
 constexpr PanelTables kIq3xxsTables = make_tables(kIq3xxsValues, 64, 0.25f);
 constexpr PanelTables kIq2Tables = make_tables(kIq2Values, 64, 0.125f);
 constexpr PanelTables kIq1Tables = make_tables(kIq1Values, 64, 0.125f);
+
+const GridTable& iq3_s_grid() {
+  static const GridTable kTable = [] {
+    GridTable t{};
+    for (int i = 0; i < 512; ++i) {
+      for (int e = 0; e < 4; ++e) {
+        const uint32_t magnitude = static_cast<uint32_t>(kIqGrids.iq3_s[i][e]);  // odd
+        t.nibbles[i] = static_cast<uint16_t>(t.nibbles[i] | (magnitude - 1) << (4 * e));
+        t.codes[i] |= (16 + magnitude) << (8 * e);
+      }
+    }
+    return t;
+  }();
+  return kTable;
+}
 
 // Planes of one block of 32 codes, lane's word of each vector.
 void put_word(uint8_t* dst, int vector, int lane, uint32_t word) {
@@ -74,13 +89,43 @@ void put_codes(const uint8_t* codes, uint8_t* dst, int lane) {
   } else if constexpr (kCodes == Codes::bits2 || kCodes == Codes::bits3) {
     put_crumbs(codes, 0, dst, lane);
     if constexpr (kCodes == Codes::bits3) put_bits(codes, 2, dst + 128, lane);
-  } else if constexpr (kCodes == Codes::odd4) {
-    for (int j = 0; j < 4; ++j) put_word(dst, j, lane, std::rotl(nibble_pair(codes, j), 1));
   } else {
     for (int j = 0; j < 4; ++j) put_word(dst, j, lane, nibble_pair(codes, j));
     if constexpr (kCodes == Codes::bits5) put_bits(codes, 4, dst + 256, lane);
     if constexpr (kCodes == Codes::bits6) put_crumbs(codes, 4, dst + 256, lane);
   }
+}
+
+// Where row `lane` of a group lies among the words of its set.
+int grid_word(int lane, int g) { return 8 * (lane / 4) + 4 * (g % 2) + lane % 4; }
+
+// A block of eight groups, row `lane`: other rows share some of the bytes.
+void put_grid(const uint8_t* low, int high, const uint8_t* signs, uint8_t* dst, int lane) {
+  const int first = grid_word(lane, 0), second = grid_word(lane, 1);
+  const int high_shift = lane % 4, sign_shift = 4 * (lane % 2);
+  const auto merge = [](uint8_t& byte, int mask, int shift, int bits) {
+    byte = static_cast<uint8_t>((byte & ~(mask << shift)) | bits << shift);
+  };
+  for (int s = 0; s < 4; ++s) {
+    uint8_t* index = dst + 64 * (s / 2) + s % 2;
+    index[2 * first] = low[2 * s];
+    index[2 * second] = low[2 * s + 1];
+    const int both = (high >> (2 * s)) & 3;
+    merge(dst[kGridHigh + 4 * s + lane / 4], 0x11, high_shift, (both & 1) | (both & 2) << 3);
+    uint8_t* negative = dst + kGridSigns + 16 * s + lane / 2;
+    merge(negative[0], 15, sign_shift, signs[s] & 15);
+    merge(negative[8], 15, sign_shift, signs[s] >> 4);
+  }
+}
+uint32_t get_grid(const uint8_t* src, int lane, int g) {
+  const int s = g / 2, i = grid_word(lane, g);
+  const int high = (src[kGridHigh + 4 * s + i / 8] >> (i % 8)) & 1;
+  const int nibble = src[kGridSigns + 8 * g + lane / 2] >> (4 * (lane % 2));
+  uint32_t codes = iq3_s_grid().codes[src[64 * (s / 2) + 2 * i + s % 2] | high << 8];
+  for (int b = 0; b < 4; ++b) {
+    if ((nibble >> b) & 1) codes ^= 0x1Eu << (8 * b);
+  }
+  return codes;
 }
 
 // The four codes of group g.
@@ -93,12 +138,9 @@ uint32_t get_group(Codes layout, const uint8_t* src, int lane, int g) {
     case Codes::bits6: return bits(g % 4, 4 * (g / 4), 15) | bits(4 + g / 4, 2 * (g % 4), 3) << 4;
     case Codes::bits5: return bits(g % 4, 4 * (g / 4), 15) | bits(4, g, 1) << 4;
     case Codes::bits4: return bits(g % 4, 4 * (g / 4), 15);
-    case Codes::odd4: {
-      const uint32_t nibbles = std::rotr(get_word(src, g % 4, lane), 1) >> (4 * (g / 4));
-      return (nibbles & 0x0F0F0F0Fu) << 1 | 0x01010101u;
-    }
     case Codes::bits3: return bits(g / 4, 2 * (g % 4), 3) | bits(2, g, 1) << 2;
     case Codes::bits2: return bits(g / 4, 2 * (g % 4), 3);
+    case Codes::grid: return get_grid(src, lane, g);
   }
   return 0;
 }
@@ -193,7 +235,11 @@ void pack_blocks(const std::byte* src, int64_t n_cols, uint8_t* panel, int lane)
     BlockParts parts;
     take(block, parts);
     for (int i = 0; i < Block::kElems / kBlockCols; ++i) {
-      put_codes<kFormat.codes>(parts.codes + kBlockCols * i, codes, lane);
+      if constexpr (kFormat.codes == Codes::grid) {
+        put_grid(parts.grid + 8 * i, parts.grid_high[i], parts.signs + 4 * i, codes, lane);
+      } else {
+        put_codes<kFormat.codes>(parts.codes + kBlockCols * i, codes, lane);
+      }
       codes += code_bytes(kFormat.codes);
       if (i % kSub == 0) {
         put_scales<kFormat.scales>(parts, i / kSub, scales, lane);
@@ -257,6 +303,10 @@ const PanelTables& panel_tables(DType type) {
     case DType::MXFP4:
     case DType::NVFP4: return kFp4Tables;
     case DType::IQ3_XXS: return kIq3xxsTables;
+    case DType::IQ3_S: {
+      static const PanelTables kTables = {{}, 1.0f, &iq3_s_grid()};
+      return kTables;
+    }
     case DType::IQ2_XXS:
     case DType::IQ2_XS:
     case DType::IQ2_S: return kIq2Tables;

@@ -3,6 +3,8 @@
 // Loop order: runs of panels that fit in a part of the L2 cache; inside, tiles of tokens whose activations stay in the
 // L1 cache; inside, the panels of the run. So weights come from memory once, however many tokens there are.
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "backend/cpu/cpu_features.h"
 #include "backend/cpu/packed_matrix.h"
@@ -40,6 +42,42 @@ int next_tile(const TileFn (&fns)[kMaxTile + 1], int max_tile, int tokens) {
   return largest_tile(fns, (tokens + n_tiles - 1) / n_tiles);
 }
 
+// IQ3_S panels looked up once for all the tiles of a call: a look-up costs as much as the dot products of four tokens.
+// Laid out as iq3_s_bytes, in one buffer a thread.
+class ExpandedPanels {
+ public:
+  explicit ExpandedPanels(const PackedMatrix& w)
+      : w_(w),
+        blocks_(w.n_cols() / kBlockCols),
+        scales_offset_(blocks_ * code_bytes(Codes::bits8)),
+        panel_bytes_(scales_offset_ + w.panel_bytes() - w.scales_offset()) {}
+
+  int64_t panel_bytes() const { return panel_bytes_; }
+  int64_t scales_offset() const { return scales_offset_; }
+
+  // Valid until the next call on this thread.
+  const uint8_t* expand(const PanelKernels& kernels, int expert, int begin, int end) const {
+    thread_local std::vector<uint8_t> buffer;
+    constexpr size_t kAlign = 64;
+    const size_t need = static_cast<size_t>((end - begin) * panel_bytes_) + kAlign;
+    if (buffer.size() < need) buffer.resize(need);
+    uint8_t* first = buffer.data() + (kAlign - reinterpret_cast<uintptr_t>(buffer.data()) % kAlign) % kAlign;
+    uint8_t* dst = first;
+    for (int panel = begin; panel < end; ++panel, dst += panel_bytes_) {
+      const uint8_t* src = w_.panel(expert, panel);
+      kernels.expand_grid(*panel_tables(w_.type()).grid, src, blocks_, dst);
+      std::memcpy(dst + scales_offset_, src + w_.scales_offset(), static_cast<size_t>(panel_bytes_ - scales_offset_));
+    }
+    return first;
+  }
+
+ private:
+  const PackedMatrix& w_;
+  int64_t blocks_;
+  int64_t scales_offset_;
+  int64_t panel_bytes_;
+};
+
 }  // namespace
 
 const PanelKernels& panel_kernels() { return kernels_of(active_isa()); }
@@ -57,24 +95,28 @@ void matmul(const PackedMatrix& w, int expert, const Activations& x, std::span<c
   CHECK(act_rows.empty() ? n_tokens <= x.n_rows() : act_rows.size() >= static_cast<size_t>(n_tokens));
   CHECK(out_rows.empty() || out_rows.size() >= static_cast<size_t>(n_tokens));
   const PanelKernels& kernels = panel_kernels();
-  const int kind = static_cast<int>(w.kind());
   const bool int8 = mode == ActMode::int8 && !w.is_float();
-  const auto& fns = int8 ? kernels.int8[kind] : kernels.f32[kind];
+  const auto& tables = int8 ? kernels.int8 : kernels.f32;
 
   const int64_t token_bytes =
       int8 ? w.n_cols() / kBlockCols * static_cast<int64_t>(sizeof(ActBlock)) : w.n_cols() * int64_t{sizeof(float)};
   const int max_tile = largest_tile(
-      fns, static_cast<int>(std::clamp<int64_t>(kTileActBytes / std::max<int64_t>(token_bytes, 1), 8, kMaxTile)));
-  const int run = n_tokens <= max_tile
-                      ? panel_end - panel_begin
-                      : static_cast<int>(std::max<int64_t>(1, kRunBytes / std::max<int64_t>(w.panel_bytes(), 1)));
+      tables[static_cast<int>(w.kind())],
+      static_cast<int>(std::clamp<int64_t>(kTileActBytes / std::max<int64_t>(token_bytes, 1), 8, kMaxTile)));
+  const bool one_tile = n_tokens <= max_tile;
+  const bool expand = w.kind() == PanelKind::iq3_s && !one_tile;
+  const auto& fns = tables[static_cast<int>(expand ? PanelKind::iq3_s_bytes : w.kind())];
+  const ExpandedPanels expanded(w);
+  const int64_t panel_bytes = expand ? expanded.panel_bytes() : w.panel_bytes();
+  const int run = one_tile ? panel_end - panel_begin
+                           : static_cast<int>(std::max<int64_t>(1, kRunBytes / std::max<int64_t>(panel_bytes, 1)));
 
   const ActBlock* act[kMaxTile];
   const float* rows[kMaxTile];
   float* out[kMaxTile];
   TileArgs args{};
-  args.panel_bytes = w.panel_bytes();
-  args.scales_offset = w.scales_offset();
+  args.panel_bytes = panel_bytes;
+  args.scales_offset = expand ? expanded.scales_offset() : w.scales_offset();
   args.n_cols = w.n_cols();
   args.tables = &panel_tables(w.type());
   args.act = act;
@@ -82,7 +124,7 @@ void matmul(const PackedMatrix& w, int expert, const Activations& x, std::span<c
   args.y = out;
   for (int panel = panel_begin; panel < panel_end; panel += run) {
     const int end = std::min(panel + run, panel_end);
-    args.panels = w.panel(expert, panel);
+    args.panels = expand ? expanded.expand(kernels, expert, panel, end) : w.panel(expert, panel);
     args.n_panels = end - panel;
     args.last_rows = static_cast<int>(std::min<int64_t>(kPanelRows, w.n_rows() - int64_t{end - 1} * kPanelRows));
     for (int token = 0; token < n_tokens;) {

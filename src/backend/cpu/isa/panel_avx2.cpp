@@ -28,10 +28,6 @@ struct Vec {
     return _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi32(a, 1), _mm256_set1_epi32(0x1E)), _mm256_set1_epi32(1));
   }
   template <int n>
-  static I rotr(I a) {
-    return _mm256_or_si256(_mm256_srli_epi32(a, n), _mm256_slli_epi32(a, 32 - n));
-  }
-  template <int n>
   static I shr(I a) {
     return _mm256_srli_epi32(a, n);
   }
@@ -63,6 +59,31 @@ struct Vec {
     return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
   }
   static I lookup(Lut lut, I codes) { return _mm256_shuffle_epi8(lut, codes); }
+  static I lookup_group(const GridTable& grid, I index, const uint8_t* signs) {
+    const I codes = _mm256_i32gather_epi32(reinterpret_cast<const int*>(grid.codes), index, 4);
+    int bits;
+    __builtin_memcpy(&bits, signs, 4);
+    // Byte i of the result: the byte of the signs that has bit i, then that bit of it.
+    const I spread = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const I select = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+    const I mine = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(bits), spread), select);
+    return _mm256_xor_si256(codes, _mm256_and_si256(_mm256_cmpeq_epi8(mine, select), _mm256_set1_epi8(0x1E)));
+  }
+  static void lookup_grid(const GridTable& grid, const uint8_t* block, int lane, I (&w)[8]) {
+    const I select = _mm256_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, -32768);
+    for (int s = 0; s < 4; ++s) {
+      const I pairs = load(block + 64 * (s / 2) + 4 * lane);
+      const I low = s % 2 == 0 ? _mm256_and_si256(pairs, _mm256_set1_epi16(255)) : _mm256_srli_epi16(pairs, 8);
+      int16_t bits;
+      __builtin_memcpy(&bits, block + kGridHigh + 4 * s + lane / 4, 2);
+      const I is_high = _mm256_cmpeq_epi16(_mm256_and_si256(_mm256_set1_epi16(bits), select), select);
+      const I index = _mm256_or_si256(low, _mm256_and_si256(is_high, _mm256_set1_epi16(256)));
+      const uint8_t* signs = block + kGridSigns + 16 * s + lane / 2;
+      w[2 * s] = lookup_group(grid, _mm256_unpacklo_epi16(index, zero_i()), signs);
+      w[2 * s + 1] = lookup_group(grid, _mm256_unpackhi_epi16(index, zero_i()), signs + 8);
+    }
+  }
+  static void store_codes(uint8_t* p, I a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a); }
   static I flip_sign_bits(I a) { return _mm256_xor_si256(a, _mm256_set1_epi8(-128)); }
   static I word(const int8_t* q) { return _mm256_set1_epi32(*reinterpret_cast<const Word*>(q)); }
   static I add_pairs(I acc, I products) {

@@ -11,7 +11,7 @@
 // so at best 80 % (73 %) of the 64 products a cycle that one register-wide dot a cycle gives.
 //
 // Measured  Zen 4 at 3.6 GHz, one core, [2048, 512], GMAC/s for 1 / 8 / 64 tokens (bench/kernels/matmul_bench.cpp):
-//           Q4_0 117 / 173 / 170, Q8_0 62 / 176 / 174, Q4_K 105 / 153 / 153, IQ3_S 98 / 159 / 165, Q6_K 67 / 141 / 148,
+//           Q4_0 117 / 173 / 170, Q8_0 62 / 176 / 174, Q4_K 105 / 153 / 153, IQ3_S 25 / 95 / 155, Q6_K 67 / 141 / 148,
 //           F16 29 / 57 / 57; the peak of 8-bit dots is 232. One token, weights from memory: 22 to 33 GB/s (processor
 //           time on a busy machine).
 // Not done  Unpacking a panel to bytes once for long batches, or copying the activations of a tile side by side: Q4_0
@@ -34,19 +34,16 @@ namespace chimere::cpu {
 
 constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
 
-// Codes of one block to eight groups of bytes. `p` is the block plus the byte offset of the first lane.
+// Codes of one block to eight groups of bytes, for the rows from `lane` on.
 template <class V, Codes kCodes>
-inline __attribute__((always_inline)) void unpack_codes(const uint8_t* p, typename V::I (&w)[8]) {
+inline __attribute__((always_inline)) void unpack_codes(const GridTable* grid, const uint8_t* block, int lane,
+                                                        typename V::I (&w)[8]) {
   using I = typename V::I;
-  if constexpr (kCodes == Codes::bits8) {
+  [[maybe_unused]] const uint8_t* p = block + 4 * lane;
+  if constexpr (kCodes == Codes::grid) {
+    V::lookup_grid(*grid, block, lane, w);
+  } else if constexpr (kCodes == Codes::bits8) {
     CHIMERE_UNROLL for (int g = 0; g < 8; ++g) w[g] = V::load(p + 64 * g);
-  } else if constexpr (kCodes == Codes::odd4) {
-    const I ones = V::set1_i(0x01010101);
-    CHIMERE_UNROLL for (int j = 0; j < 4; ++j) {
-      const I x = V::load(p + 64 * j);
-      w[j] = V::template or_masked<0x1E>(ones, x);
-      w[j + 4] = V::template or_masked<0x1E>(ones, V::template rotr<4>(x));
-    }
   } else if constexpr (kCodes == Codes::bits4 || kCodes == Codes::bits5 || kCodes == Codes::bits6) {
     CHIMERE_UNROLL for (int j = 0; j < 4; ++j) {
       const I x = V::load(p + 64 * j);
@@ -78,6 +75,19 @@ inline __attribute__((always_inline)) void unpack_codes(const uint8_t* p, typena
       const I x = V::load(p + 128);
       CHIMERE_UNROLL for (int g = 0; g < 2; ++g) w[g] = V::template or_masked<0x04>(w[g], V::shl_dyn(x, 2 - g));
       CHIMERE_UNROLL for (int g = 2; g < 8; ++g) w[g] = V::template or_masked<0x04>(w[g], V::shr_dyn(x, g - 2));
+    }
+  }
+}
+
+template <class V>
+void expand_grid(const GridTable& grid, const uint8_t* src, int64_t n_blocks, uint8_t* dst) {
+  constexpr int kBytes = code_bytes(Codes::grid);
+  for (int64_t block = 0; block < n_blocks; ++block, src += kBytes, dst += code_bytes(Codes::bits8)) {
+    for (int line = 0; line < kBytes; line += 64) __builtin_prefetch(src + kPrefetchBytes + line, 0, 2);
+    for (int lane = 0; lane < kPanelRows; lane += V::kLanes) {
+      typename V::I w[8];
+      unpack_codes<V, Codes::grid>(&grid, src, lane, w);
+      CHIMERE_UNROLL for (int g = 0; g < 8; ++g) V::store_codes(dst + 64 * g + 4 * lane, w[g]);
     }
   }
 }
@@ -192,7 +202,7 @@ void int8_tile(const TileArgs& args) {
 
   for (int panel = 0; panel < args.n_panels; ++panel) {
     for (int lane = 0; lane < kPanelRows; lane += V::kLanes) {
-      const uint8_t* codes = args.panels + panel * args.panel_bytes + 4 * lane;
+      const uint8_t* codes = args.panels + panel * args.panel_bytes;
       ScaleReader<V, kFormat.scales> reader;
       reader.start(args.panels + panel * args.panel_bytes + args.scales_offset, lane, args.tables->d_factor);
       typename V::Lut lut;
@@ -206,7 +216,7 @@ void int8_tile(const TileArgs& args) {
         reader.begin_superblock();
         for (int j = 0; j < kSub; ++j, ++block) {
           I w[8];
-          unpack_codes<V, kFormat.codes>(codes, w);
+          unpack_codes<V, kFormat.codes>(args.tables->grid, codes, lane, w);
           for (int line = 0; line < kCodeBytes; line += 64) __builtin_prefetch(codes + ahead + line, 0, 2);
           __builtin_prefetch(reader.p + ahead + j * kSubScaleBytes, 0, 2);
           codes += kCodeBytes;
@@ -303,7 +313,7 @@ void exact_tile(const TileArgs& args) {
 
   for (int panel = 0; panel < args.n_panels; ++panel) {
     for (int lane = 0; lane < kPanelRows; lane += V::kLanes) {
-      const uint8_t* codes = args.panels + panel * args.panel_bytes + 4 * lane;
+      const uint8_t* codes = args.panels + panel * args.panel_bytes;
       ScaleReader<V, kFormat.scales> reader;
       reader.start(args.panels + panel * args.panel_bytes + args.scales_offset, lane, args.tables->d_factor);
       typename V::Lut lut;
@@ -315,7 +325,7 @@ void exact_tile(const TileArgs& args) {
         reader.begin_superblock();
         for (int j = 0; j < kSub; ++j) {
           I w[8];
-          unpack_codes<V, kFormat.codes>(codes, w);
+          unpack_codes<V, kFormat.codes>(args.tables->grid, codes, lane, w);
           codes += kCodeBytes;
           if constexpr (kFormat.lut) {
             CHIMERE_UNROLL for (int g = 0; g < 8; ++g) w[g] = V::lookup(lut, w[g]);

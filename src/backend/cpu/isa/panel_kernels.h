@@ -34,6 +34,8 @@ using TileFn = void (*)(const TileArgs&);
 struct PanelKernels {
   TileFn int8[kPanelKinds][kMaxTile + 1];  // quantised kinds only
   TileFn f32[kPanelKinds][kMaxTile + 1];
+  // Blocks of Codes::grid to blocks of Codes::bits8.
+  void (*expand_grid)(const GridTable& grid, const uint8_t* src, int64_t n_blocks, uint8_t* dst);
   void (*quantize)(const float* x, int64_t k, ActBlock* blocks);  // one row, ceil(k / 32) blocks
 };
 

@@ -8,8 +8,14 @@
 //   crumbs    2 vectors h = 0..1: bits 2i, 2i+1 are group 4h + i
 //   bits      1 vector: bit g is group g
 //   bytes     8 vectors, group g
-//   odd       as nibbles, each word rotated left by one: a nibble c is worth 2c + 1, which then takes a mask and an or
 // A code of n bits takes: 8 bytes; 6 nibbles + crumbs; 5 nibbles + bits; 4 nibbles; 3 crumbs + bits; 2 crumbs.
+//
+// Grid: the four codes of a group are an entry of a table of 512 and four signs, as in the file. Sets s = 0..3 of two
+// groups 2s, 2s + 1 are 32 words of 16 bits; word i is row 4(i / 8) + i % 4 of group 2s + (i / 4) % 2, so that
+// interleaving bytes inside 128 bits puts each row of each group in its lane.
+//   u8[128]   index, low 8 bits: word i of vector s / 2, low byte for even s, high byte for odd s
+//   u32[4]    index, bit 8: bit i of word s
+//   u64[8]    signs: bit 4r + b of word g is row r, column 4g + b; set means negative
 //
 // Scales: for each superblock (1 block of 32, or 8 of them for the 256-element types) the fields below, each with 16
 // rows side by side.
@@ -34,7 +40,7 @@ namespace chimere::cpu {
 inline constexpr int kPanelRows = 16;
 inline constexpr int kBlockCols = 32;
 
-enum class Codes { bits8, bits6, bits5, bits4, odd4, bits3, bits2 };
+enum class Codes { bits8, bits6, bits5, bits4, bits3, bits2, grid };
 enum class Scales { f16, f16_min, e8m0, f16_half, k_min, s8, s8_half, n4_min, n4, n4_half };
 
 // One kernel family each.
@@ -58,22 +64,26 @@ enum class PanelKind : int {
   nvfp4,
   iq3_s,
   iq3_xxs,
-  iq12,    // IQ2_XXS, IQ1_S
-  iq12_h,  // IQ2_XS, IQ2_S, IQ1_M: scales of 16 columns
-  few,     // TQ1_0, TQ2_0, Q1_0, Q2_0
+  iq12,         // IQ2_XXS, IQ1_S
+  iq12_h,       // IQ2_XS, IQ2_S, IQ1_M: scales of 16 columns
+  few,          // TQ1_0, TQ2_0, Q1_0, Q2_0
+  iq3_s_bytes,  // not stored: iq3_s looked up once for many tokens
 };
-inline constexpr int kPanelKinds = 22;
+inline constexpr int kPanelKinds = 23;
 inline constexpr int kFloatKinds = 3;
+
+inline constexpr int kGridHigh = 128;   // where bit 8 of the indexes starts in a block of Codes::grid
+inline constexpr int kGridSigns = 144;  // and the signs
 
 constexpr int code_bytes(Codes codes) {  // of one block, 16 rows
   switch (codes) {
     case Codes::bits8: return 512;
     case Codes::bits6: return 384;
     case Codes::bits5: return 320;
-    case Codes::bits4:
-    case Codes::odd4: return 256;
+    case Codes::bits4: return 256;
     case Codes::bits3: return 192;
     case Codes::bits2: return 128;
+    case Codes::grid: return kGridSigns + 64;
   }
   return 0;
 }
@@ -130,11 +140,12 @@ constexpr PanelFormat panel_format(PanelKind kind) {
     case PanelKind::iq4_xs: return {Codes::bits4, Scales::s8, 128, true};
     case PanelKind::mxfp4: return {Codes::bits4, Scales::e8m0, 64, true};
     case PanelKind::nvfp4: return {Codes::bits4, Scales::f16_half, 64, true};
-    case PanelKind::iq3_s: return {Codes::odd4, Scales::n4, 16, false};
+    case PanelKind::iq3_s: return {Codes::grid, Scales::n4, 16, false};
     case PanelKind::iq3_xxs: return {Codes::bits4, Scales::n4, 64, true};
     case PanelKind::iq12: return {Codes::bits3, Scales::n4, 64, true};
     case PanelKind::iq12_h: return {Codes::bits3, Scales::n4_half, 64, true};
     case PanelKind::few: return {Codes::bits2, Scales::f16, 1, false};
+    case PanelKind::iq3_s_bytes: return {Codes::bits8, Scales::n4, 16, false};
   }
   return {Codes::bits8, Scales::f16, 0, false};
 }
@@ -144,10 +155,18 @@ constexpr bool has_halves(Scales s) {
   return s == Scales::f16_half || s == Scales::s8_half || s == Scales::n4_min || s == Scales::n4_half;
 }
 
+// The entries of the IQ3_S grid as codes 17 + 2m of positive values, m the three bits of a magnitude 2m + 1; a code
+// xor 0x1E (or 32 less the code) is that of the negative value.
+struct GridTable {
+  alignas(64) uint16_t nibbles[512];  // m of elements 0..3 in bits 1..3 of the nibbles
+  alignas(64) uint32_t codes[512];
+};
+
 // What a type needs at run time beyond its kind: the table of codes, and a power of two that scales d.
 struct PanelTables {
   alignas(16) uint8_t lut[16] = {};
   float d_factor = 1.0f;
+  const GridTable* grid = nullptr;  // Codes::grid only
 };
 
 }  // namespace chimere::cpu

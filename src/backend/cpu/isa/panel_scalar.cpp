@@ -52,10 +52,6 @@ struct Vec {
     return map<I>([&](int r) { return ((a.v[r] << 1) & 0x1Eu) | 1u; });
   }
   template <int n>
-  static I rotr(const I& a) {
-    return map<I>([&](int r) { return std::rotr(a.v[r], n); });
-  }
-  template <int n>
   static I shr(const I& a) {
     return shr_dyn(a, n);
   }
@@ -97,6 +93,22 @@ struct Vec {
       return word;
     });
   }
+  static void lookup_grid(const GridTable& grid, const uint8_t* block, int, I (&w)[8]) {
+    for (int g = 0; g < 8; ++g) {
+      const int s = g / 2;
+      uint32_t high;
+      uint64_t signs;
+      std::memcpy(&high, block + kGridHigh + 4 * s, 4);
+      std::memcpy(&signs, block + kGridSigns + 8 * g, 8);
+      w[g] = map<I>([&](int r) {
+        const int i = 8 * (r / 4) + 4 * (g % 2) + r % 4;
+        const uint32_t index = block[64 * (s / 2) + 2 * i + s % 2] | ((high >> i) & 1u) << 8;
+        const uint32_t nibble = static_cast<uint32_t>(signs >> (4 * r)) & 15u;
+        return grid.codes[index] ^ ((nibble * 0x00204081u) & 0x01010101u) * 0x1Eu;
+      });
+    }
+  }
+  static void store_codes(uint8_t* p, const I& a) { std::memcpy(p, a.v, sizeof(a.v)); }
   static I dot(const I& acc, const I& w, const int8_t* q) {
     return map<I>([&](int r) {
       int32_t sum = static_cast<int32_t>(acc.v[r]);

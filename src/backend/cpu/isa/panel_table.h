@@ -61,6 +61,8 @@ constexpr PanelKernels make_panel_kernels() {
   fill_quantised<V, PanelKind::iq12>(t, int8, exact);
   fill_quantised<V, PanelKind::iq12_h>(t, int8, exact);
   fill_quantised<V, PanelKind::few>(t, int8, exact);
+  fill_quantised<V, PanelKind::iq3_s_bytes>(t, int8, exact);
+  t.expand_grid = &expand_grid<V>;
   t.quantize = &V::quantize;
   return t;
 }

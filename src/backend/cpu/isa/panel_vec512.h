@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "backend/cpu/isa/act_block.h"
+#include "backend/cpu/isa/panel_layout.h"
 
 namespace chimere::cpu {
 
@@ -31,10 +32,6 @@ struct Vec512 {
   // 2n + 1 for the lowest nibble of a lane
   static I odd_nibble(I a) {
     return _mm512_ternarylogic_epi32(_mm512_set1_epi32(1), _mm512_slli_epi32(a, 1), _mm512_set1_epi32(0x1E), 0xF8);
-  }
-  template <int n>
-  static I rotr(I a) {
-    return _mm512_ror_epi32(a, n);
   }
   template <int n>
   static I shr(I a) {
@@ -68,6 +65,54 @@ struct Vec512 {
     return _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
   }
   static I lookup(Lut lut, I codes) { return _mm512_shuffle_epi8(lut, codes); }
+  // Words 0..31 of sets s and s + 1: eight look-ups in 64 words each, every one done where bits 6 and 7 of the index
+  // say so and leaving the other indexes as they are. Both sets share the loads of the table.
+  static __attribute__((always_inline)) void lookup_sets(const uint16_t* table, const uint8_t* block, int s,
+                                                         I (&x)[2]) {
+    const I pairs = load(block + 32 * s);
+    const I index[2] = {pairs, _mm512_srli_epi16(pairs, 8)};
+    uint32_t high[2];
+    __builtin_memcpy(high, block + kGridHigh + 4 * s, 8);
+    I half[2][2];
+    for (int h = 0; h < 2; ++h) {
+      I quarter[2][2];
+      for (int q = 0; q < 2; ++q) {
+        const uint16_t* t = table + 256 * h + 128 * q;
+        const I t0 = _mm512_load_si512(t), t1 = _mm512_load_si512(t + 32);
+        const I t2 = _mm512_load_si512(t + 64), t3 = _mm512_load_si512(t + 96);
+        for (int i = 0; i < 2; ++i) {
+          const __mmask32 odd = _mm512_test_epi16_mask(index[i], _mm512_set1_epi16(0x40));
+          const I even_done = _mm512_mask2_permutex2var_epi16(t0, index[i], _knot_mask32(odd), t1);
+          quarter[q][i] = _mm512_mask2_permutex2var_epi16(t2, even_done, odd, t3);
+        }
+      }
+      for (int i = 0; i < 2; ++i) {
+        const __mmask32 upper = _mm512_test_epi16_mask(index[i], _mm512_set1_epi16(0x80));
+        half[h][i] = _mm512_mask_blend_epi16(upper, quarter[0][i], quarter[1][i]);
+      }
+    }
+    for (int i = 0; i < 2; ++i) x[i] = _mm512_mask_blend_epi16(high[i], half[0][i], half[1][i]);
+  }
+  static __attribute__((always_inline)) I negate_codes(I codes, const uint8_t* signs) {
+    uint64_t negative;
+    __builtin_memcpy(&negative, signs, 8);
+    return _mm512_mask_sub_epi8(codes, negative, _mm512_set1_epi8(32), codes);
+  }
+  static __attribute__((always_inline)) void lookup_grid(const GridTable& grid, const uint8_t* block, int, I (&w)[8]) {
+    const I bits = _mm512_set1_epi8(0x0E), rest = _mm512_set1_epi8(0x11);
+    for (int s = 0; s < 4; s += 2) {
+      I x[2];
+      lookup_sets(grid.nibbles, block, s, x);
+      for (int i = 0; i < 2; ++i) {
+        const I even = _mm512_ternarylogic_epi32(rest, x[i], bits, 0xF8);
+        const I odd = _mm512_ternarylogic_epi32(rest, _mm512_srli_epi16(x[i], 4), bits, 0xF8);
+        const int g = 2 * (s + i);
+        w[g] = negate_codes(_mm512_unpacklo_epi8(even, odd), block + kGridSigns + 8 * g);
+        w[g + 1] = negate_codes(_mm512_unpackhi_epi8(even, odd), block + kGridSigns + 8 * g + 8);
+      }
+    }
+  }
+  static void store_codes(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
   static I flip_sign_bits(I a) { return _mm512_xor_si512(a, _mm512_set1_epi32(static_cast<int>(0x80808080u))); }
 
   static F zero() { return _mm512_setzero_ps(); }
