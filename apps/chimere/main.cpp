@@ -1,10 +1,18 @@
 // main.cpp  The chimere program: picks a sub-command.
 #include <cstdio>
 #include <exception>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "commands.h"
 
 int main(int argc, char** argv) {
+#if defined(__GLIBC__)
+  // Large blocks (sequence state, activations) go back to the system when freed. Left alone, glibc raises this limit to
+  // the size of the largest block freed so far and keeps such memory.
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
+#endif
   CLI::App app(
       "Chimère serves hybrid state-space + mixture-of-experts language models on hardware people own.\n\n"
       "  chimere serve MODEL.gguf        an OpenAI-compatible server on 127.0.0.1:8081\n"

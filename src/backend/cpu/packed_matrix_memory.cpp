@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <new>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kChunk = size_t{16} << 20;
-constexpr size_t kLarge = kChunk / 4;  // what is left of a chunk is lost at most once for each chunk
+constexpr size_t kLarge = kChunk / 4;  // little is left of a chunk when no such matrix fits any more
 
 std::shared_ptr<uint8_t> allocate_range(size_t bytes) {
   constexpr std::align_val_t kAlign{kHugePage};
@@ -27,29 +28,38 @@ std::shared_ptr<uint8_t> allocate_range(size_t bytes) {
   return {p, [](uint8_t* q) { ::operator delete[](q, kAlign); }};
 }
 
-// The chunk that is being filled. A weak reference: the matrices own it, not this.
+// The chunks that still have room. Weak references: the matrices own them, not this.
 struct OpenChunk {
-  std::mutex mutex;
   std::weak_ptr<uint8_t> memory;
   size_t used = 0;
+};
+
+struct OpenChunks {
+  std::mutex mutex;
+  std::vector<OpenChunk> chunks;
 };
 
 }  // namespace
 
 std::shared_ptr<uint8_t> allocate_weights(size_t bytes) {
   if (bytes >= kLarge) return allocate_range(bytes);
-  static OpenChunk open;
+  static OpenChunks open;
   const std::lock_guard lock(open.mutex);
-  std::shared_ptr<uint8_t> chunk = open.memory.lock();
-  if (!chunk || kChunk - open.used < bytes) {
-    chunk = allocate_range(kChunk);
-    if (!chunk) return nullptr;
-    open.memory = chunk;
-    open.used = 0;
+  std::erase_if(open.chunks, [](const OpenChunk& c) { return c.memory.expired(); });
+  // First fit: matrices come largest first, so the small ones fill what the others left.
+  for (OpenChunk& c : open.chunks) {
+    if (kChunk - c.used < bytes) continue;
+    std::shared_ptr<uint8_t> memory = c.memory.lock();
+    if (!memory) continue;
+    uint8_t* p = memory.get() + c.used;
+    c.used += (bytes + 63) / 64 * 64;
+    return {std::move(memory), p};
   }
-  uint8_t* p = chunk.get() + open.used;
-  open.used += (bytes + 63) / 64 * 64;
-  return {std::move(chunk), p};
+  std::shared_ptr<uint8_t> memory = allocate_range(kChunk);
+  if (!memory) return nullptr;
+  open.chunks.push_back({memory, (bytes + 63) / 64 * 64});
+  uint8_t* p = memory.get();
+  return {std::move(memory), p};
 }
 
 }  // namespace chimere::cpu
