@@ -39,7 +39,8 @@ Result<std::string> convert(const Tokenizer& tokenizer, const TokenizeOptions& o
     }
     ids.push_back(id.get<int32_t>());
   }
-  return Json(tokenizer.decode(ids, !o.no_special)).dump();
+  // ASCII: some readers take U+2028 and its like for the end of a line.
+  return Json(tokenizer.decode(ids, !o.no_special)).dump(-1, ' ', true);
 }
 
 Status run(const TokenizeOptions& o) {

@@ -94,6 +94,26 @@ TEST_P(GoldenLogits, MatchTheReferenceImplementation) {
               d48, chunked, stepped, d150, decode);
 }
 
+TEST_P(GoldenLogits, ContinueGreedilyAsTheReferenceImplementation) {
+  const auto [folder, backend] = GetParam();
+  auto arrays = fixture::read_arrays(folder);
+  const auto expected = arrays["greedy_48"].ints();
+  if (expected.empty()) GTEST_SKIP() << "no continuation in this fixture";
+  auto model = fixture::load(folder, backend, true);
+  ASSERT_TRUE(model);
+  auto sequence = Sequence::create(model->executable());
+  ASSERT_TRUE(sequence);
+  const int v = model->n_vocab();
+  std::vector<float> logits = feed(*model, *sequence, arrays["tokens_48"].ints(), 48);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const std::span<const float> row(logits.data() + logits.size() - v, v);
+    // From a near tie on the two texts may differ.
+    if (near_tie(row, limit_of(folder))) break;
+    ASSERT_EQ(argmax(row), expected[i]) << "token " << i;
+    logits = feed(*model, *sequence, expected.subspan(i, 1), 1);
+  }
+}
+
 // Mean Kullback-Leibler divergence of q from the reference p over all rows, in nats.
 double mean_divergence(std::span<const float> p, std::span<const float> q, size_t v) {
   double total = 0;
