@@ -1,0 +1,152 @@
+// The same weights in the other shapes that files have them in: appended or pruned MTP blocks, fused expert tensors,
+// the old grouping of Qwen3-Next. Each must give the logits of the plain file, bit for bit.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "gguf/writer.h"
+#include "models/fixture_for_test.h"
+
+namespace chimere::models {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct Tensor {
+  std::string name;
+  DType type;
+  Shape ne;
+  Bytes data;
+
+  Bytes rows(uint64_t first, uint64_t n) const {
+    const uint64_t bytes = row_bytes(type, ne[0]);
+    return Bytes(data.begin() + first * bytes, data.begin() + (first + n) * bytes);
+  }
+};
+
+struct Model35 {
+  gguf::Metadata metadata;
+  std::vector<Tensor> tensors;
+
+  explicit Model35(const fixture::fs::path& folder) {
+    auto file = gguf::File::open((folder / "model.gguf").string());
+    EXPECT_TRUE(file) << file.error().message;
+    metadata = file->metadata();
+    for (const TensorView& t : file->tensors()) {
+      tensors.push_back({std::string(t.name), t.type, t.ne, Bytes(t.data, t.data + t.size_bytes())});
+    }
+  }
+  const Tensor& at(const std::string& name) const {
+    for (const Tensor& t : tensors) {
+      if (t.name == name) return t;
+    }
+    ADD_FAILURE() << name;
+    return tensors.front();
+  }
+  void remove(const std::string& name) {
+    std::erase_if(tensors, [&](const Tensor& t) { return t.name == name; });
+  }
+
+  // Writes the file, loads it and runs 40 tokens.
+  std::vector<float> logits() const {
+    gguf::Writer writer;
+    writer.metadata() = metadata;
+    for (const Tensor& t : tensors) EXPECT_TRUE(writer.add_tensor(t.name, t.type, t.ne, std::span(t.data)));
+    const auto folder = fixture::fs::temp_directory_path() / ("chimere_variant_" + std::to_string(::getpid()));
+    fixture::fs::create_directories(folder);
+    EXPECT_TRUE(writer.write_file((folder / "model.gguf").string()));
+    auto model = fixture::load(folder, BackendKind::cpu, false);
+    fixture::fs::remove_all(folder);
+    if (!model) return {};
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < 40; ++i) tokens.push_back(i * 37 % model->n_vocab());
+    return fixture::run_all(*model, tokens, 40);
+  }
+};
+
+void append(Bytes& to, const Bytes& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+TEST(Variants, MtpBlocksAreNoPartOfTheTrunk) {
+  Model35 model(fixture::kept("qwen3_5_moe-B-untied"));
+  const std::vector<float> expected = model.logits();
+  ASSERT_FALSE(expected.empty());
+  const int n = 4;  // trunk layers; the last is an attention layer
+  model.metadata.set_int("qwen35moe.block_count", gguf::ValueType::u32, n + 1);
+  model.metadata.set_int("qwen35moe.nextn_predict_layers", gguf::ValueType::u32, 1);
+  EXPECT_EQ(model.logits(), expected) << "declared, but pruned from the file";
+
+  const std::vector<Tensor> trunk = model.tensors;
+  for (Tensor t : trunk) {
+    if (t.name.rfind("blk.3.", 0) != 0) continue;
+    t.name = "blk.4." + t.name.substr(6);
+    model.tensors.push_back(t);
+  }
+  const uint64_t d = model.at("output_norm.weight").ne[0];
+  model.tensors.push_back({"blk.4.nextn.eh_proj.weight", DType::F32, {2 * d, d, 1, 1}, Bytes(2 * d * d * 4)});
+  for (const char* part : {"enorm", "hnorm", "shared_head_norm"}) {
+    model.tensors.push_back({std::string("blk.4.nextn.") + part + ".weight", DType::F32, {d, 1, 1, 1}, Bytes(d * 4)});
+  }
+  EXPECT_EQ(model.logits(), expected) << "present";
+}
+
+TEST(Variants, FusedGateAndUpExperts) {
+  Model35 model(fixture::kept("qwen3_5_moe-B-untied"));
+  const std::vector<float> expected = model.logits();
+  for (int layer = 0; layer < 4; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const Tensor gate = model.at(prefix + "ffn_gate_exps.weight"), up = model.at(prefix + "ffn_up_exps.weight");
+    Tensor fused = gate;
+    fused.name = prefix + "ffn_gate_up_exps.weight";
+    fused.ne[1] *= 2;
+    fused.data.clear();
+    for (uint64_t e = 0; e < gate.ne[2]; ++e) {
+      append(fused.data, gate.rows(e * gate.ne[1], gate.ne[1]));
+      append(fused.data, up.rows(e * gate.ne[1], gate.ne[1]));
+    }
+    model.remove(gate.name);
+    model.remove(up.name);
+    model.tensors.push_back(fused);
+  }
+  EXPECT_EQ(model.logits(), expected);
+}
+
+TEST(Variants, OldGroupingOfQwen3Next) {
+  const auto found = fixture::folders({"qwen3_next"});
+  if (found.empty()) GTEST_SKIP() << "needs $CHIMERE_SHARED";
+  Model35 model(found.front());
+  const std::vector<float> expected = model.logits();
+  ASSERT_FALSE(expected.empty());
+  const auto key_heads = static_cast<uint64_t>(*model.metadata.get_int("qwen3next.ssm.group_count", 1, 64));
+  const auto value_heads = static_cast<uint64_t>(*model.metadata.get_int("qwen3next.ssm.time_step_rank", 1, 64));
+  const auto d_head = static_cast<uint64_t>(*model.metadata.get_int("qwen3next.ssm.state_size", 1, 4096));
+  const uint64_t r = value_heads / key_heads;
+  int changed = 0;
+  for (int layer = 0; layer < 4; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const bool is_recurrent = std::any_of(model.tensors.begin(), model.tensors.end(),
+                                          [&](const Tensor& t) { return t.name == prefix + "attn_qkv.weight"; });
+    if (!is_recurrent) continue;
+    const Tensor qkv = model.at(prefix + "attn_qkv.weight"), z = model.at(prefix + "attn_gate.weight");
+    Tensor in = qkv;
+    in.name = prefix + "ssm_in.weight";
+    in.ne[1] = qkv.ne[1] + z.ne[1];
+    in.data.clear();
+    for (uint64_t h = 0; h < key_heads; ++h) {
+      append(in.data, qkv.rows(h * d_head, d_head));
+      append(in.data, qkv.rows((key_heads + h) * d_head, d_head));
+      append(in.data, qkv.rows((2 * key_heads + h * r) * d_head, r * d_head));
+      append(in.data, z.rows(h * r * d_head, r * d_head));
+    }
+    model.remove(qkv.name);
+    model.remove(z.name);
+    model.tensors.push_back(in);
+    ++changed;
+  }
+  EXPECT_EQ(changed, 3);
+  EXPECT_EQ(model.logits(), expected);
+}
+
+}  // namespace
+}  // namespace chimere::models
