@@ -76,6 +76,10 @@ chimere_layer(engine DEPS sampling models cache backend base)
 add_executable(chimere-core ${CMAKE_SOURCE_DIR}/apps/core/main.cpp)
 target_link_libraries(chimere-core PRIVATE chimere_engine)
 
+# Built on demand: ninja -C build/release matmul_bench
+add_executable(matmul_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/kernels/matmul_bench.cpp)
+target_link_libraries(matmul_bench PRIVATE chimere_backend_cpu)
+
 if(CHIMERE_CORE_ONLY)
   return()
 endif()
