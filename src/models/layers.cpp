@@ -95,6 +95,9 @@ void add_attention(Binder& b, const Config& c, int layer, const Trunk& t, const 
                       .residual = t.x});
 }
 
+namespace {
+
+// x += ffn_down(silu(ffn_gate n) * ffn_up n), n = RMSNorm(x; norm_name)
 void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name) {
   const auto d = static_cast<uint64_t>(c.d_model), ff = static_cast<uint64_t>(c.d_ff);
   if (ff == 0) {
@@ -109,6 +112,7 @@ void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const 
                      .down = b.matrix(block(layer, "ffn_down.weight"), {ff, d})});
 }
 
+// Routed experts, and a shared one where the model has it.
 void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name) {
   const auto d = static_cast<uint64_t>(c.d_model), ff = static_cast<uint64_t>(c.d_ff_expert);
   const auto n = static_cast<uint64_t>(c.n_experts);
@@ -142,6 +146,16 @@ void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const st
   b.add(moe);
 }
 
+}  // namespace
+
+void add_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name) {
+  if (c.n_experts > 0) {
+    add_moe_ffn(b, c, layer, t, norm_name);
+  } else {
+    add_dense_ffn(b, c, layer, t, norm_name);
+  }
+}
+
 Result<Program> build_transformer(WeightSource& source, const TransformerStyle& style) {
   TRY_ASSIGN(const Config c, read_config(source));
   TRY_ASSIGN(Rope rope, read_rope(source, c, style.pairing));
@@ -151,11 +165,7 @@ Result<Program> build_transformer(WeightSource& source, const TransformerStyle& 
   const AttentionBuffers buffers = attention_buffers(b, c, attention);
   for (int i = 0; i < c.n_layers; ++i) {
     add_attention(b, c, i, t, buffers, attention);
-    if (c.n_experts > 0) {
-      add_moe_ffn(b, c, i, t, "ffn_norm.weight");
-    } else {
-      add_dense_ffn(b, c, i, t, "ffn_norm.weight");
-    }
+    add_ffn(b, c, i, t, "ffn_norm.weight");
   }
   end_trunk(b, c, t);
   return b.finish();

@@ -32,10 +32,8 @@ AttentionBuffers attention_buffers(Binder& b, const Config& c, const AttentionSt
 void add_attention(Binder& b, const Config& c, int layer, const Trunk& t, const AttentionBuffers& buffers,
                    const AttentionStyle& style);
 
-// x += ffn_down(silu(ffn_gate n) * ffn_up n), n = RMSNorm(x; norm_name)
-void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name);
-// Routed experts, and a shared one where the model has it.
-void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name);
+// The feed-forward of a layer behind its norm: experts where the model has them, else one dense block.
+void add_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name);
 
 // A whole plain transformer: attention and a feed-forward, dense or of experts, in every layer.
 struct TransformerStyle {

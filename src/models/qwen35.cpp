@@ -154,11 +154,7 @@ Result<Program> build_qwen35(WeightSource& source) {
     } else {
       add_attention(b, c, i, t, attention, style);
     }
-    if (c.n_experts > 0) {
-      add_moe_ffn(b, c, i, t, "post_attention_norm.weight");
-    } else {
-      add_dense_ffn(b, c, i, t, "post_attention_norm.weight");
-    }
+    add_ffn(b, c, i, t, "post_attention_norm.weight");
   }
   end_trunk(b, c, t);
   return b.finish();

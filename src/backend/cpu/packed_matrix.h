@@ -81,8 +81,4 @@ void matmul(const PackedMatrix& w, int expert, const Activations& x, std::span<c
             ActMode mode, float* y, int64_t ld_y, int panel_begin, int panel_end,
             std::span<const int32_t> out_rows = {});
 
-// Asks for the start of a panel ahead of a matmul that will begin there. The kernels do this for all panels but the
-// first of a call, so it pays for many short calls: the next expert while this one is being multiplied.
-void prefetch_panel(const PackedMatrix& w, int expert, int panel);
-
 }  // namespace chimere::cpu

@@ -82,12 +82,6 @@ class ExpandedPanels {
 
 const PanelKernels& panel_kernels() { return kernels_of(active_isa()); }
 
-void prefetch_panel(const PackedMatrix& w, int expert, int panel) {
-  const uint8_t* p = w.panel(expert, panel);
-  const int64_t bytes = std::min(w.panel_bytes(), kPrefetchBytes);
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
-}
-
 void matmul(const PackedMatrix& w, int expert, const Activations& x, std::span<const int32_t> act_rows, int n_tokens,
             ActMode mode, float* y, int64_t ld_y, int panel_begin, int panel_end, std::span<const int32_t> out_rows) {
   CHECK(x.k() == w.n_cols() && expert >= 0 && expert < w.n_experts());
