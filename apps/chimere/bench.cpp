@@ -26,8 +26,8 @@ uint64_t peak_rss_bytes() {
 }
 
 Result<std::unique_ptr<models::Model>> load(const BenchOptions& o) {
-  if (o.model.path.empty() == o.synthetic.empty()) {
-    return Error{Code::invalid_argument, "expected either --model or --synthetic"};
+  if (!o.model.path.empty() && !o.synthetic.empty()) {
+    return Error{Code::invalid_argument, "expected either --model or --synthetic, found both"};
   }
   if (o.synthetic.empty()) return load_model(o.model);
   TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.model.backend));
@@ -121,7 +121,6 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode speed");
   add_model_options(*command, options->model, false);
-  command->get_option("--model")->required(false);
   command->add_option("--synthetic", options->synthetic,
                       "random weights of true shapes: qwen3.5-35b-a3b or qwen3.5-tiny, with an optional mix "
                       "(:iq3_s :q4_k :q4_0 :q8_0 :f16)");

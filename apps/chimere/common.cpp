@@ -4,12 +4,15 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+
+#include "base/platform/executable_path.h"
 
 namespace chimere::apps {
 
 void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
-  command.add_option(positional ? "model,--model" : "--model", o.path, "GGUF file (the first one of a split set)")
-      ->required();
+  command.add_option(positional ? "model,--model" : "--model", o.path,
+                     "GGUF file (the first one of a split set); the model in the box when absent");
   command.add_option("--backend", o.backend, "cpu, or reference: slow, scalar, the oracle")->capture_default_str();
   command.add_option("-t,--threads", o.threads, "threads to compute with; 0: one per core")->capture_default_str();
   command.add_option("--kv-k", o.kv_k, "type of cached keys: f32, f16, q8_0, q4_0")->capture_default_str();
@@ -45,10 +48,27 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   return Result<LoadOptions>{std::move(options)};
 }
 
+Result<std::string> model_path(const std::string& given) {
+  if (!given.empty()) return given;
+  namespace fs = std::filesystem;
+  constexpr const char* kName = "chimere-nano.gguf";
+  std::error_code error;
+  for (fs::path folder = executable_folder(); !folder.empty(); folder = folder.parent_path()) {
+    for (const char* place : {"assets", "share/chimere"}) {
+      const fs::path file = folder / place / kName;
+      if (fs::is_regular_file(file, error)) return file.string();
+    }
+    if (folder == folder.root_path()) break;
+  }
+  return Error{Code::not_found, std::string("no model was given and the model in the box (assets/") + kName +
+                                    ") is not beside the program; give a GGUF file"};
+}
+
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o) {
   TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.backend));
   TRY_ASSIGN(LoadOptions options, load_options(o));
-  return models::Model::load(o.path, backend, std::move(options));
+  TRY_ASSIGN(const std::string path, model_path(o.path));
+  return models::Model::load(path, backend, std::move(options));
 }
 
 int fail(const Error& error) {

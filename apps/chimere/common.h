@@ -23,6 +23,10 @@ struct ModelOptions {
 // `positional`: the model is the first argument; otherwise it is `--model`.
 void add_model_options(CLI::App& command, ModelOptions& options, bool positional);
 
+// The file to use: `given`, or without one the model in the box: `assets/chimere-nano.gguf` of the clone the program
+// was built in, or `share/chimere/` of the place it was installed to.
+Result<std::string> model_path(const std::string& given);
+
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options);
 Result<LoadOptions> load_options(const ModelOptions& options);

@@ -86,8 +86,9 @@ Status print_needs(const gguf::File& file, int context) {
 }
 
 Status run(const InspectOptions& o) {
-  TRY_ASSIGN(const gguf::File file, gguf::File::open(o.path));
-  print_facts(gguf::summarize(file), o.path);
+  TRY_ASSIGN(const std::string path, model_path(o.path));
+  TRY_ASSIGN(const gguf::File file, gguf::File::open(path));
+  print_facts(gguf::summarize(file), path);
   if (o.tensors) print_tensors(file);
   if (Status s = print_needs(file, o.context); !s) {
     std::printf("\nRefused: %s\n", s.error().message.c_str());
@@ -101,7 +102,8 @@ Status run(const InspectOptions& o) {
 void add_inspect(CLI::App& app, Outcome& outcome) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a GGUF file and what it needs to run");
-  command->add_option("model,--model", options->path, "GGUF file (the first one of a split set)")->required();
+  command->add_option("model,--model", options->path,
+                      "GGUF file (the first one of a split set); the model in the box when absent");
   command->add_flag("--tensors", options->tensors, "list every tensor");
   command->add_option("--ctx", options->context, "context length for the memory estimate")->capture_default_str();
   command->callback([options, &outcome] {

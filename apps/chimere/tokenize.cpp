@@ -44,7 +44,8 @@ Result<std::string> convert(const Tokenizer& tokenizer, const TokenizeOptions& o
 }
 
 Status run(const TokenizeOptions& o) {
-  TRY_ASSIGN(const gguf::File file, gguf::File::open(o.model));
+  TRY_ASSIGN(const std::string path, model_path(o.model));
+  TRY_ASSIGN(const gguf::File file, gguf::File::open(path));
   TRY_ASSIGN(const Tokenizer tokenizer, Tokenizer::from_metadata(file.metadata()));
   std::string text;
   for (size_t line = 1; std::getline(std::cin, text); ++line) {
@@ -60,10 +61,10 @@ Status run(const TokenizeOptions& o) {
 void add_tokenize(CLI::App& app, Outcome& outcome) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "Turn text into token ids and back, line by line");
-  command->add_option("--model", options->model, "GGUF file with a vocabulary")->required();
+  command->add_option("--model", options->model, "GGUF file with a vocabulary; the model in the box when absent");
   command->add_flag("--no-special", options->no_special, "read the text of control tokens as plain text");
   command->add_flag("--decode", options->decode, "arrays of ids in, strings out");
-  command->footer("Example:  echo '\"Hello\"' | chimere tokenize --model model.gguf");
+  command->footer("Example:  echo '\"Hello\"' | chimere tokenize");
   command->callback([options, &outcome] {
     if (Status s = run(*options); !s) outcome.code = fail(s.error());
   });

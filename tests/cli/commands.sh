@@ -20,6 +20,21 @@ expect() {
 refuses() { if "$@" >/dev/null 2>&1; then fail "should be refused: $*"; fi; }
 
 model=$models/qwen3_5-A/model.gguf
+nano=$2/../assets/chimere-nano.gguf
+
+# The model in the box is found beside the program, and its absence is said.
+mkdir -p "$work/clone/build/release" "$work/clone/assets"
+cp "$chimere" "$work/clone/build/release/chimere"
+expect "is not beside the program" "$work/clone/build/release/chimere" inspect
+cp "$nano" "$work/clone/assets/"
+expect "chimere-nano" "$work/clone/build/release/chimere" inspect
+expect "multi-token-prediction block" "$work/clone/build/release/chimere" inspect
+
+# It does small sums, with a thought that ends and without one.
+answer=$(echo "What is 48 + 27?" | "$chimere" chat "$nano" --temp 0)
+[ "$(tail -n 1 <<<"$answer")" = "48 + 27 = 75." ] || fail "with thinking 48 + 27 gave: $answer"
+answer=$(echo "What is 48 + 27?" | "$chimere" chat "$nano" --temp 0 --no-think)
+[ "$(tail -n 1 <<<"$answer")" = "48 + 27 = 75." ] || fail "without thinking 48 + 27 gave: $answer"
 
 expect "qwen35" "$chimere" inspect "$model"
 expect "3 recurrent" "$chimere" inspect "$model"
@@ -72,6 +87,27 @@ expect "data: [DONE]" curl -sN "$url/chat/completions" -d "${body%\}},\"stream\"
 expect '"error"' curl -s "$url/chat/completions" -d '{"messages": [}'
 expect '"error"' curl -s "$url/nowhere"
 expect "is taken" "$chimere" serve "$model" --port $port
+kill -TERM "$server"
+wait "$server" || fail "the server did not end cleanly"
+server=
+
+# The model in the box over HTTP: a fact with its thought apart, and a tool call.
+port=$((20000 + RANDOM % 20000))
+"$work/clone/build/release/chimere" serve --port $port >"$work/serve.log" 2>&1 &
+server=$!
+for _ in $(seq 100); do
+  curl -sf "http://127.0.0.1:$port/health" >/dev/null && break
+  kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/serve.log")"
+  sleep 0.1
+done
+url=http://127.0.0.1:$port/v1/chat/completions
+body='{"messages":[{"role":"user","content":"What is the capital of Japan?"}],"temperature":0}'
+expect '"content":"The capital of Japan is Tokyo."' curl -s "$url" -d "$body"
+expect '"reasoning_content"' curl -s "$url" -d "$body"
+tool='{"type":"function","function":{"name":"get_weather","description":"Get the weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string","description":"The city"}},"required":["city"]}}}'
+body='{"messages":[{"role":"user","content":"What is the weather in Paris?"}],"temperature":0,"tools":['$tool']}'
+expect '"name":"get_weather"' curl -s "$url" -d "$body"
+expect '{\"city\": \"Paris\"}' curl -s "$url" -d "$body"
 kill -TERM "$server"
 wait "$server" || fail "the server did not end cleanly"
 server=

@@ -1,0 +1,1 @@
+"""Recipe of chimere-nano: data, tokenizer, model, training, export and evaluation."""

@@ -1,0 +1,157 @@
+"""Token files and the batches drawn from them.
+
+A data folder holds `train.tokens.xz` (uint16 a token; bit 15 marks a token the model reads but does not learn to
+write) and `train.items.npz` (start of each item, category, repeats). Rows are packed full: dialogues stay whole, plain
+documents are cut where a row ends and go on in a later one.
+"""
+
+import json
+import lzma
+import pathlib
+import queue
+import threading
+
+import numpy as np
+
+UNTRAINED = 1 << 15
+PLAIN = ("stories", "prose", "facts", "code")
+
+
+class Pool:
+    """The items of one category in shuffled order, for ever."""
+
+    def __init__(self, name, starts, ends, repeats, rng):
+        self.name, self.rng = name, rng
+        self.plain = name in PLAIN
+        order = np.repeat(np.arange(len(starts)), repeats)
+        self.starts, self.ends = starts[order], ends[order]
+        self.order, self.next = rng.permutation(len(self.starts)), 0
+        self.rest = None
+        self.epochs = 0.0
+
+    def take(self, room):
+        """(start, end) of an item or of the part of a plain one that fits, or None when a whole item does not fit."""
+        start, end = self.rest or self.peek()
+        if end - start > room and not self.plain:
+            return None
+        self.rest = None
+        if end - start > room:
+            self.rest = (start + room, end)
+            end = start + room
+        if self.rest is None:
+            self.advance()
+        return start, end
+
+    def peek(self):
+        i = self.order[self.next]
+        return int(self.starts[i]), int(self.ends[i])
+
+    def advance(self):
+        self.next += 1
+        self.epochs += 1 / len(self.order)
+        if self.next == len(self.order):
+            self.order, self.next = self.rng.permutation(len(self.order)), 0
+
+
+class Batches:
+    def __init__(self, folder, shares, length, rows, seed):
+        folder = pathlib.Path(folder)
+        with lzma.open(folder / "train.tokens.xz") as stream:
+            self.tokens = np.frombuffer(stream.read(), np.uint16)
+        items = np.load(folder / "train.items.npz")
+        names = json.loads((folder / "categories.json").read_text())
+        starts = items["starts"].astype(np.int64)
+        ends = np.append(starts[1:], len(self.tokens))
+        rng = np.random.default_rng(seed)
+        self.pools = []
+        for number, name in enumerate(names):
+            # An item longer than a row could never be served whole.
+            mine = (items["categories"] == number) & ((ends - starts <= length) | (name in PLAIN))
+            self.pools.append(Pool(name, starts[mine], ends[mine], items["repeats"][mine], rng))
+        self.length, self.rows = length, rows
+        self.set_shares(shares)
+
+    def set_shares(self, shares):
+        unknown = set(shares) - {p.name for p in self.pools}
+        if unknown:
+            raise ValueError(f"shares name {sorted(unknown)}, the data has {[p.name for p in self.pools]}")
+        self.share = np.array([shares.get(p.name, 0.0) if len(p.order) else 0.0 for p in self.pools], float)
+        self.share /= self.share.sum()
+        self.served = np.zeros(len(self.pools))
+
+    def row(self, length, only_plain=False):
+        """One full row: tokens with flags, and a number for each token that says to which item it belongs."""
+        tokens, documents = np.empty(length, np.uint16), np.empty(length, np.int32)
+        filled, count = 0, 0
+        while filled < length:
+            span = None
+            due = np.where(self.share > 0, self.served / np.maximum(self.share, 1e-9), np.inf)
+            for choice in np.argsort(due):
+                pool = self.pools[choice]
+                if not np.isfinite(due[choice]) or (only_plain and not pool.plain):
+                    continue
+                span = pool.take(length - filled)
+                if span is not None:
+                    break
+            if span is None:
+                # Nothing fits any more: the rest of the row is there but teaches nothing.
+                tokens[filled:], documents[filled:] = UNTRAINED, count
+                break
+            start, end = span
+            tokens[filled:filled + end - start] = self.tokens[start:end]
+            documents[filled:filled + end - start] = count
+            self.served[choice] += end - start
+            filled, count = filled + end - start, count + 1
+        return tokens, documents
+
+    def batch(self):
+        pairs = [self.row(self.length) for _ in range(self.rows)]
+        return np.stack([t for t, _ in pairs]), np.stack([d for _, d in pairs])
+
+    def long_batch(self, length):
+        """As many tokens in fewer, longer rows of running text."""
+        rows = max(1, self.rows * self.length // length)
+        pairs = [self.row(length, only_plain=True) for _ in range(rows)]
+        return np.stack([t for t, _ in pairs]), np.stack([d for _, d in pairs])
+
+
+class Feed:
+    """Batches made in a thread, a few ahead of the consumer. `shares` set here rule from the next batch made on."""
+
+    def __init__(self, source, long_length, long_every, first, depth=4):
+        self.source, self.long_length, self.long_every = source, long_length, long_every
+        self.turn, self.shares, self.long_rows = first, None, False
+        self.ready = queue.Queue(depth)
+        threading.Thread(target=self.work, daemon=True).start()
+
+    def make(self):
+        if self.shares is not None:
+            self.source.set_shares(self.shares)
+            self.shares = None
+        self.turn += 1
+        is_long = self.long_rows and self.long_length and self.turn % self.long_every == 0
+        tokens, documents = self.source.long_batch(self.long_length) if is_long else self.source.batch()
+        return (*split_flags(tokens, documents), documents)
+
+    def work(self):
+        try:
+            while True:
+                self.ready.put(self.make())
+        except Exception as problem:  # handed to the consumer, which would otherwise wait for ever
+            self.ready.put(problem)
+
+    def next(self):
+        batch = self.ready.get()
+        if isinstance(batch, Exception):
+            raise batch
+        return batch
+
+
+def split_flags(tokens, documents):
+    """Inputs and labels: label t is token t + 1 where that is to be learnt and belongs to the same item, else -100."""
+    ids = (tokens & (UNTRAINED - 1)).astype(np.int64)
+    trained = (tokens & UNTRAINED) == 0
+    labels = np.full_like(ids, -100)
+    good = trained[:, 1:] & (documents[:, 1:] == documents[:, :-1])
+    labels[:, :-1] = np.where(good, ids[:, 1:], -100)
+    return ids, labels

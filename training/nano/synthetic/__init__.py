@@ -1,0 +1,1 @@
+"""Generators of dialogues: everything the licensed sets have too little of."""

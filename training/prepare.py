@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Cleans, renders, tokenises and packs everything chimere-nano learns from. See README.md beside this file."""
+
+import argparse
+import hashlib
+import json
+import lzma
+import multiprocessing
+import pathlib
+import random
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+
+from nano import bpe, chatml, corpus, instructions
+from nano.batches import PLAIN, UNTRAINED
+from nano.held_out import eval_dialogues
+from nano.synthetic import arithmetic, code, facts, reasoning, tales, talk, toolcalls
+
+VOCABULARY = 8192
+# Dialogues drawn for each category, before equal ones are merged.
+COUNTS = {"chat": 140_000, "facts_qa": 90_000, "arithmetic": 200_000, "reasoning": 70_000, "tools": 90_000,
+          "code_qa": 28_000, "stories_qa": 30_000, "instructions": None}
+
+
+def dialogue_sources(data, split, seed):
+    """(category, iterator of dialogues) of every generator; the held-out ones where a generator has any."""
+    def rng(name):
+        return random.Random(f"{seed} {name} {split}")
+
+    counts = COUNTS if split == "train" else {name: 600 for name in COUNTS}
+    yield "facts_qa", facts.dialogues(rng("facts"), data, split, counts["facts_qa"])
+    yield "reasoning", reasoning.dialogues(rng("reasoning"), data, split, counts["reasoning"])
+    yield "tools", toolcalls.dialogues(rng("tools"), data, split, counts["tools"])
+    yield "code_qa", code.dialogues(rng("code"), data, split, counts["code_qa"])
+    yield "stories_qa", tales.dialogues(rng("stories"), data, split, counts["stories_qa"])
+    yield "instructions", instructions.dialogues(rng("instructions"), data, split)
+    if split == "train":
+        yield "chat", talk.dialogues(rng("chat"), data, counts["chat"])
+        yield "arithmetic", arithmetic.dialogues(rng("arithmetic"), counts["arithmetic"])
+
+
+def collect(data, split, seed):
+    """Items as (category, [(text, trained)], repeats).
+
+    A dialogue drawn more than once is kept once; one that shows a held-out sum is not kept at all.
+    """
+    items, seen, clock = [], set(), time.time()
+    for document in corpus.documents(data, split):
+        items.append((document.domain, [(document.text, True)], document.weight))
+    report(f"documents ({split})", items, clock)
+    for category, dialogues in dialogue_sources(data, split, seed):
+        clock, before = time.time(), len(items)
+        for dialogue in dialogues:
+            # The banks are ASCII; the name is not.
+            parts = [(text.replace("Chimere", "Chimère"), trained) for text, trained in chatml.segments(chatml.check(dialogue))]
+            text = "".join(text for text, _ in parts)
+            digest = hashlib.blake2b(text.encode(), digest_size=12).digest()
+            if digest not in seen and not (split == "train" and arithmetic.mentions_held_out(text)):
+                seen.add(digest)
+                items.append((category, parts, 1))
+        report(f"{category} ({split})", items[before:], clock)
+    return items
+
+
+def report(name, items, clock):
+    size = sum(len(text) for _, parts, _ in items for text, _ in parts)
+    print(f"{name:28} {len(items):8} items {size / 1e6:8.1f} MB {time.time() - clock:6.1f} s", flush=True)
+
+
+def encode_items(batch):
+    """Token arrays of a batch of items; plain text ends with <|endoftext|>, dialogues with their last turn."""
+    tokenizer = bpe.worker_tokenizer
+    end = tokenizer.special_ids[bpe.END_OF_TEXT]
+    out = []
+    for category, parts, _ in batch:
+        if category in PLAIN:
+            out.append(np.array(tokenizer.encode(parts[0][0], specials=False) + [end], np.uint16))
+            continue
+        pieces = []
+        for text, trained in parts:
+            ids = np.array(tokenizer.encode(text), np.uint16)
+            pieces.append(ids if trained else ids | UNTRAINED)
+        out.append(np.concatenate(pieces))
+    return out
+
+
+def encode_all(items, tokenizer_path):
+    batches = [items[i:i + 500] for i in range(0, len(items), 500)]
+    with multiprocessing.Pool(None, bpe.start_worker, (tokenizer_path,)) as pool:
+        return [array for batch in pool.imap(encode_items, batches) for array in batch]
+
+
+def write_train(out, items, arrays):
+    names = sorted({category for category, _, _ in items})
+    numbers = {name: i for i, name in enumerate(names)}
+    starts = np.cumsum([0] + [len(a) for a in arrays[:-1]])
+    tokens = np.concatenate(arrays)
+    np.savez_compressed(out / "train.items.npz", starts=starts.astype(np.uint32),
+                        categories=np.array([numbers[c] for c, _, _ in items], np.uint8),
+                        repeats=np.array([r for _, _, r in items], np.uint8))
+    (out / "categories.json").write_text(json.dumps(names))
+    tokens.tofile(out / "train.tokens")
+    with lzma.open(out / "train.tokens.xz", "wb", preset=3) as stream:
+        stream.write(tokens.tobytes())
+    table = {}
+    for name in names:
+        mine = [(a, r) for a, (c, _, r) in zip(arrays, items) if c == name]
+        table[name] = {"items": len(mine), "tokens": int(sum(len(a) for a, _ in mine)),
+                       "tokens_weighted": int(sum(len(a) * r for a, r in mine)),
+                       "learnt": int(sum(((a & UNTRAINED) == 0).sum() * r for a, r in mine))}
+        print(f"{name:14} {json.dumps(table[name])}")
+    (out / "contents.json").write_text(json.dumps(table, indent=1))
+    print(f"{len(tokens):,} tokens, {(out / 'train.tokens.xz').stat().st_size / 1e6:.1f} MB compressed")
+
+
+def write_held_out(out, items, arrays, most=160_000):
+    """One stream a category, shuffled by a fixed seed and cut at `most` tokens."""
+    folder = out / "held_out"
+    folder.mkdir(exist_ok=True)
+    for name in sorted({category for category, _, _ in items}):
+        mine = [a for a, (c, _, _) in zip(arrays, items) if c == name]
+        random.Random(name).shuffle(mine)
+        tokens = np.concatenate(mine)[:most]
+        documents = np.repeat(np.arange(len(mine)), [len(a) for a in mine])[:most]
+        np.savez_compressed(folder / f"{name}.npz", tokens=tokens, documents=documents.astype(np.int32))
+        print(f"held out {name:14} {len(tokens):8} tokens, {int(((tokens & UNTRAINED) == 0).sum())} learnt")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=pathlib.Path, help="the data folder (DATA.md says what is in it)")
+    parser.add_argument("out", type=pathlib.Path, help="folder to write tokenizer, packed tokens and held-out sets to")
+    parser.add_argument("--seed", type=int, default=20261115)
+    parser.add_argument("--tokenizer", type=pathlib.Path, default=None, help="use this tokenizer instead of training one")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    items = collect(options.data, "train", options.seed)
+    held_out = collect(options.data, "held_out", options.seed) + [
+        (d["domain"], chatml.segments(chatml.check(d)), 1) for d in eval_dialogues(options.data)]
+    path = options.out / "tokenizer.json"
+    if options.tokenizer:
+        path.write_bytes(options.tokenizer.read_bytes())
+    else:
+        clock, counter = time.time(), Counter()
+        bpe.count_words((text for _, parts, _ in items for text, _ in parts), counter)
+        bpe.train(counter, VOCABULARY, bpe.SPECIALS, min_count=3).save(path)
+        print(f"tokenizer: {len(counter):,} different words, {time.time() - clock:.0f} s", flush=True)
+    clock = time.time()
+    write_train(options.out, items, encode_all(items, path))
+    write_held_out(options.out, held_out, encode_all(held_out, path))
+    print(f"encoding and packing: {time.time() - clock:.0f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
