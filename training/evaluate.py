@@ -35,8 +35,9 @@ class Served:
         raise SystemExit("the server did not come up")
 
     def ask(self, messages, thinking, tools=None, temperature=0.0, max_tokens=600, seed=1):
-        body = {"messages": messages, "enable_thinking": thinking, "temperature": temperature, "max_tokens": max_tokens,
-                "seed": seed}
+        body = {"messages": messages, "enable_thinking": thinking, "temperature": temperature, "seed": seed}
+        if max_tokens:
+            body["max_tokens"] = max_tokens
         if tools:
             body["tools"] = tools
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/chat/completions", json.dumps(body).encode(),
@@ -99,7 +100,8 @@ def thinking(served, data):
     rng.shuffle(prompts)
     prompts = prompts[:200]
     for temperature in (0.0, 0.6):
-        replies = served.ask_all([{"messages": m, "thinking": True, "temperature": temperature, "seed": i}
+        # Without a limit of ours: the server itself must end a thought that the model does not.
+        replies = served.ask_all([{"messages": m, "thinking": True, "temperature": temperature, "seed": i, "max_tokens": None}
                                   for i, m in enumerate(prompts)])
         closed = [bool((r.get("content") or "").strip()) or bool(r.get("tool_calls")) for r, _ in replies]
         thought = [bool((r.get("reasoning_content") or "").strip()) for r, _ in replies]
@@ -126,10 +128,10 @@ def exchanges(served):
 def behaviour(options):
     served = Served(options.chimere, options.file)
     try:
-        arithmetic(served)
-        tool_calls(served, options.data)
-        thinking(served, options.data)
-        exchanges(served)
+        parts = {"arithmetic": lambda: arithmetic(served), "tools": lambda: tool_calls(served, options.data),
+                 "thinking": lambda: thinking(served, options.data), "exchanges": lambda: exchanges(served)}
+        for part in [options.only] if options.only else parts:
+            parts[part]()
     finally:
         served.close()
 
@@ -155,6 +157,7 @@ def prediction(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("behaviour", "prediction"))
+    parser.add_argument("--only", choices=("arithmetic", "tools", "thinking", "exchanges"), help="one part of behaviour")
     parser.add_argument("file")
     parser.add_argument("--chimere", default="build/release/chimere", help="the program to serve with")
     parser.add_argument("--data", type=pathlib.Path, help="the data folder")

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "chat/jinja_json.h"
+#include "chat/markers.h"
 
 namespace chimere::chat {
 namespace {
@@ -63,9 +64,9 @@ Error in_field(Error error, const std::string& field) {
 }  // namespace
 
 bool ends_inside_reasoning(std::string_view generation_prompt) {
-  const size_t open = generation_prompt.rfind("<think>");
+  const size_t open = generation_prompt.rfind(kThinkOpen);
   if (open == std::string_view::npos) return false;
-  const size_t close = generation_prompt.rfind("</think>");
+  const size_t close = generation_prompt.rfind(kThinkClose);
   return close == std::string_view::npos || close < open;
 }
 

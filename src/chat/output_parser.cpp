@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "chat/markers.h"
 #include "chat/tool_schema.h"
 
 namespace chimere::chat {
@@ -11,9 +12,6 @@ namespace {
 
 using Kind = OutputEvent::Kind;
 
-constexpr std::string_view kThinkOpen = "<think>";
-constexpr std::string_view kThinkClose = "</think>";
-constexpr std::string_view kCallOpen = "<tool_call>";
 constexpr std::string_view kCallClose = "</tool_call>";
 constexpr std::string_view kFunction = "<function=";
 constexpr std::string_view kFunctionClose = "</function>";
@@ -145,7 +143,7 @@ void OutputParser::emit(Kind kind, std::string_view text) {
 
 void OutputParser::call_was_content(size_t n) {
   state_ = State::content;
-  emit(Kind::content, kCallOpen);
+  emit(Kind::content, kToolCallOpen);
   emit(Kind::content, text().substr(0, n));
   consume(n);
 }
@@ -174,19 +172,19 @@ bool OutputParser::step_reasoning(bool is_final) {
     if (!is_final && is_prefix_of(text(), kThinkOpen)) return false;
   }
   const size_t close = text().find(kThinkClose);
-  const size_t call = parse_tools_ ? text().find(kCallOpen) : npos;
+  const size_t call = parse_tools_ ? text().find(kToolCallOpen) : npos;
   const size_t end = std::min(close, call);
   if (end != npos) {
     emit(Kind::reasoning, text().substr(0, end));
     close_channel(Kind::reasoning);
-    consume(end + (close < call ? kThinkClose.size() : kCallOpen.size()));
+    consume(end + (close < call ? kThinkClose.size() : kToolCallOpen.size()));
     state_ = close < call ? State::after_reasoning : State::call_open;
     return true;
   }
   size_t held = 0;
   if (!is_final) {
     held = held_suffix(text(), kThinkClose);
-    if (parse_tools_) held = std::max(held, held_suffix(text(), kCallOpen));
+    if (parse_tools_) held = std::max(held, held_suffix(text(), kToolCallOpen));
   }
   const size_t ready = text().size() - held;
   emit(Kind::reasoning, text().substr(0, ready));
@@ -199,9 +197,9 @@ bool OutputParser::step_content(bool is_final) {
   std::string function;
   size_t held = 0;
   if (parse_tools_) {
-    end = text().find(kCallOpen);
-    marker_size = kCallOpen.size();
-    held = held_suffix(text(), kCallOpen);
+    end = text().find(kToolCallOpen);
+    marker_size = kToolCallOpen.size();
+    held = held_suffix(text(), kToolCallOpen);
     // A call whose opening tag the model left out; only declared names count.
     for (const auto& [name, parameters] : tools_) {
       const std::string marker = std::string(kFunction) + name + ">";

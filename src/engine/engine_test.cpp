@@ -203,6 +203,36 @@ TEST_F(EngineTest, ForcedTokensComeNext) {
   EXPECT_EQ(std::vector<int32_t>(ids.begin(), ids.begin() + 3), (std::vector<int32_t>{7, 8, 9}));
 }
 
+TEST_F(EngineTest, AThoughtThatDoesNotEndIsClosed) {
+  Engine engine(*model_, {});
+  const Request plain = greedy(prompt(5, 10), 12);
+  const std::vector<int32_t> free = collect(*engine.submit(plain)->events).ids;
+  ASSERT_EQ(free.size(), 12u);
+  const std::vector<int32_t> close = {7, 8, 9};
+
+  Request r = plain;
+  r.thought = {.open = true, .end_ids = {8}, .close = close, .budget = 4};
+  std::vector<int32_t> ids = collect(*engine.submit(r)->events).ids;
+  ASSERT_EQ(ids.size(), 12u);
+  EXPECT_TRUE(std::equal(free.begin(), free.begin() + 4, ids.begin())) << "the budget is exact";
+  EXPECT_TRUE(std::equal(close.begin(), close.end(), ids.begin() + 4));
+
+  // A stop token inside the thought closes it instead of ending the answer; behind it, it ends the answer.
+  r.thought.budget = -1;
+  r.stop_ids = {free[2]};
+  const auto same = std::find(free.begin(), free.begin() + 2, free[2]);
+  const size_t thought = static_cast<size_t>(same - free.begin());
+  const Answer answer = collect(*engine.submit(r)->events);
+  ASSERT_GE(answer.ids.size(), thought + 3);
+  EXPECT_TRUE(std::equal(close.begin(), close.end(), answer.ids.begin() + static_cast<std::ptrdiff_t>(thought)));
+  EXPECT_EQ(std::count(answer.ids.begin(), answer.ids.end(), free[2]), 0);
+
+  // One that ends by itself is left alone.
+  r.stop_ids = {};
+  r.thought = {.open = true, .end_ids = {free[1]}, .close = close, .budget = 4};
+  EXPECT_EQ(collect(*engine.submit(r)->events).ids, free);
+}
+
 TEST_F(EngineTest, ScoreAgreesWithTheLogits) {
   Engine engine(*model_, {});
   const std::vector<int32_t> tokens = prompt(6, 60);

@@ -134,6 +134,8 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->request = from->request;
   a->request.sampling = std::move(sampling);
   a->sampler = from->sampler;
+  a->forced = from->forced;
+  a->thought_tokens = from->thought_tokens;
   a->usage = from->usage;
   a->usage.cached_tokens = from->sequence ? std::min(from->sequence->length(), a->usage.prompt_tokens) : 0;
   a->submitted = a->started = a->first_token = Clock::now();
@@ -256,7 +258,14 @@ void Loop::step() {
   }
 }
 
+void Loop::close_thought(Active& a) {
+  a.forced.assign(a.request.thought.close.begin(), a.request.thought.close.end());
+  a.request.thought.open = false;
+}
+
 void Loop::draw(Active& a, std::span<const float> logits) {
+  Thought& thought = a.request.thought;
+  if (thought.open && thought.budget >= 0 && a.thought_tokens >= thought.budget) close_thought(a);
   RowInputs inputs;
   if (!a.forced.empty()) {
     inputs.forced = a.forced.front();
@@ -269,7 +278,15 @@ void Loop::draw(Active& a, std::span<const float> logits) {
     a.usage.prefill_seconds = seconds(a.started, a.first_token);
   }
   const std::vector<int32_t>& stops = a.request.stop_ids;
-  if (std::find(stops.begin(), stops.end(), sampled->id) != stops.end()) return finish(a, FinishReason::stop);
+  if (std::find(stops.begin(), stops.end(), sampled->id) != stops.end()) {
+    if (!thought.open) return finish(a, FinishReason::stop);
+    close_thought(a);
+    return draw(a, logits);
+  }
+  if (thought.open) {
+    ++a.thought_tokens;
+    thought.open = std::find(thought.end_ids.begin(), thought.end_ids.end(), sampled->id) == thought.end_ids.end();
+  }
   a.sampler.accept(sampled->id);
   ++a.usage.completion_tokens;
   ++counts_.generated_tokens;

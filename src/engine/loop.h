@@ -27,6 +27,7 @@ struct Active {
   std::optional<Sequence> sequence;
   SamplerState sampler;  // prompt and what was drawn
   std::deque<int32_t> forced;
+  int32_t thought_tokens = 0;  // so far, while request.thought is open
   Usage usage;
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
@@ -64,6 +65,7 @@ class Loop {
   Batch make_batch();
   bool add_slice(Batch& batch, Active& a, int n_tokens);
   void draw(Active& a, std::span<const float> logits);
+  void close_thought(Active& a);
   Status start_fork(Active& a, const Active& from);
   void finish(Active& a, FinishReason reason);
   void fail(Active& a, const Error& error);

@@ -10,11 +10,21 @@ namespace chimere::engine {
 
 using RequestId = uint64_t;
 
+// How a thought ends. A small or heavily quantised model may stop in the middle of one, or never stop: the engine then
+// closes it, so that an answer follows.
+struct Thought {
+  bool open = false;             // the prompt ends inside a thought
+  std::vector<int32_t> end_ids;  // tokens that end it: its own end, or the start of a tool call
+  std::vector<int32_t> close;    // emitted where the model did not end it itself
+  int32_t budget = -1;           // tokens of the thought, after which it is closed; -1: any number
+};
+
 struct Request {
   std::vector<int32_t> prompt;  // at least one token, all inside the vocabulary
   SamplingParams sampling;
   int32_t max_tokens = -1;        // tokens to generate; -1: until the context is full
   std::vector<int32_t> stop_ids;  // drawing one of these ends the answer; it is no part of it
+  Thought thought;
 };
 
 // A change to a running request.

@@ -110,6 +110,7 @@ Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model) {
     return Error{tokenizer.error().code, "this file can not be talked to: " + tokenizer.error().message};
   }
   TRY_ASSIGN(SamplingParams sampling, recommended_sampling(metadata));
+  TRY_ASSIGN(const int64_t thinking_budget, metadata.get_int_or("chimere.thinking_budget", 0, INT32_MAX, -1));
   std::vector<std::string> warnings = tokenizer->warnings();
   TRY_ASSIGN(const std::string_view source, template_source(metadata, *tokenizer, warnings));
   TRY_ASSIGN(chat::ChatTemplate chat_template, parse_template(source, *tokenizer));
@@ -118,7 +119,7 @@ Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model) {
     TRY_ASSIGN(tool_template, parse_template(*named, *tokenizer));
   }
   return Result<ChatModel>{ChatModel{std::move(model), *tokenizer, std::move(chat_template), std::move(tool_template),
-                                     std::move(sampling), std::move(warnings)}};
+                                     std::move(sampling), static_cast<int32_t>(thinking_budget), std::move(warnings)}};
 }
 
 }  // namespace chimere::orchestrator

@@ -21,6 +21,7 @@ struct ChatModel {
   chat::ChatTemplate chat_template;
   std::optional<chat::ChatTemplate> tool_template;  // some files have another one for requests with tools
   SamplingParams default_sampling;
+  int32_t thinking_budget = -1;  // chimere.thinking_budget of the file: tokens of a thought when a request does not say
   std::vector<std::string> warnings;  // what its user should know
 
   // Fails when the file has no vocabulary or no usable chat template, and says what to do about it.

@@ -25,6 +25,7 @@ struct ChatRequest : GenerateOptions {
   std::vector<chat::Message> messages;
   std::vector<chat::Tool> tools;
   std::optional<bool> enable_thinking;  // what the template does by itself when absent
+  int32_t thinking_budget = -1;         // tokens of the thought; -1: what the file says, or half of the context left
   std::string template_kwargs;          // a JSON object of further template variables; empty: none
 };
 

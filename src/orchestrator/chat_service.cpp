@@ -1,9 +1,11 @@
 // chat_service.cpp  Requests on their way to the engine.
 #include "orchestrator/chat_service.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
+#include "chat/markers.h"
 #include "orchestrator/prepare_thread.h"
 
 namespace chimere::orchestrator {
@@ -37,7 +39,21 @@ bool starts_in_reasoning(const chat::Rendered& rendered) {
   return chat::ends_inside_reasoning(std::string_view(rendered.text).substr(rendered.spans.back().begin));
 }
 
-Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request) {
+// A thought the model does not end is ended for it, at the latest when it has taken half of the context: an answer must
+// fit behind it. Vocabularies without one token for the end of a thought are left alone.
+engine::Thought thought_of(const Tokenizer& tokenizer, int32_t asked_budget, int32_t room) {
+  engine::Thought thought;
+  const int32_t end = tokenizer.find_token(chat::kThinkClose);
+  if (end < 0) return thought;
+  thought.open = true;
+  thought.end_ids = {end};
+  if (const int32_t call = tokenizer.find_token(chat::kToolCallOpen); call >= 0) thought.end_ids.push_back(call);
+  thought.close = tokenizer.encode("\n" + std::string(chat::kThinkClose) + "\n\n", EncodeMode::special, false);
+  thought.budget = asked_budget >= 0 ? asked_budget : std::max(room / 2, 0);
+  return thought;
+}
+
+Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request, int context_length) {
   const chat::ChatTemplate& chat_template = model.template_for(request);
   if (!request.tools.empty() && !chat_template.supports_tools()) {
     return Error{Code::unsupported, "tools: the chat template of this model knows no tools"};
@@ -55,6 +71,11 @@ Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request
   output.tools = request.tools;
   engine::Request generate = generation_request(request, model.tokenizer);
   generate.prompt = encode(model.tokenizer, *rendered);
+  if (output.starts_in_reasoning) {
+    const int32_t room = context_length - static_cast<int32_t>(generate.prompt.size());
+    const int32_t asked = request.thinking_budget >= 0 ? request.thinking_budget : model.thinking_budget;
+    generate.thought = thought_of(model.tokenizer, asked, room);
+  }
   AnswerText text(model.tokenizer, chat::OutputParser(output), {request.stop, request.logprobs});
   return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
 }
@@ -85,7 +106,8 @@ ChatService::ChatService(ChatModel model, engine::EngineConfig config)
 ChatService::~ChatService() = default;
 
 std::unique_ptr<ChatStream> ChatService::start(ChatRequest request, std::function<void()> notify) {
-  return run([this, request = std::move(request)] { return prepare_chat(model_, request); }, std::move(notify));
+  return run([this, request = std::move(request)] { return prepare_chat(model_, request, context_length()); },
+             std::move(notify));
 }
 
 std::unique_ptr<ChatStream> ChatService::complete(CompletionRequest request, std::function<void()> notify) {

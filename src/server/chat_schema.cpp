@@ -109,6 +109,7 @@ void read_template(JsonFields& fields, ChatRequest& request) {
     fields.boolean("enable_thinking", enabled);
     request.enable_thinking = enabled;
   }
+  fields.integer("thinking_budget", request.thinking_budget, 0, kMaxInt);
   const Json* kwargs = fields.object("chat_template_kwargs");
   if (!kwargs) return;
   for (const char* reserved : {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}) {

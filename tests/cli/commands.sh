@@ -104,6 +104,9 @@ url=http://127.0.0.1:$port/v1/chat/completions
 body='{"messages":[{"role":"user","content":"What is the capital of Japan?"}],"temperature":0}'
 expect '"content":"The capital of Japan is Tokyo."' curl -s "$url" -d "$body"
 expect '"reasoning_content"' curl -s "$url" -d "$body"
+body='{"messages":[{"role":"user","content":"What is 48 + 27?"}],"temperature":0,"thinking_budget":2}'
+expect '"reasoning_content":"48"' curl -s "$url" -d "$body"
+expect '"content":"48 + 27 = 75."' curl -s "$url" -d "$body"
 tool='{"type":"function","function":{"name":"get_weather","description":"Get the weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string","description":"The city"}},"required":["city"]}}}'
 body='{"messages":[{"role":"user","content":"What is the weather in Paris?"}],"temperature":0,"tools":['$tool']}'
 expect '"name":"get_weather"' curl -s "$url" -d "$body"

@@ -8,6 +8,9 @@ from . import gguf, quants
 
 TEMPLATE = pathlib.Path(__file__).with_name("chat_template.jinja")
 
+# Its thoughts are trained to stay under some 100 tokens: a longer one has lost its way.
+THINKING_BUDGET = 192
+
 # State-dict names inside a block -> tensor names of the file. `ssm_a` is stored as -exp(log_a).
 ATTENTION = {f"mixer.{name}": name for name in ("attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output")}
 DELTA = {f"mixer.{name}": name for name in ("attn_qkv", "attn_gate", "ssm_conv1d", "ssm_alpha", "ssm_beta", "ssm_norm", "ssm_out")}
@@ -65,7 +68,7 @@ def metadata(config, tokenizer, name, description):
         "general.architecture": a, "general.type": "model", "general.name": name, "general.description": description,
         "general.license": "apache-2.0", "general.languages": ["en"], "general.file_type": gguf.U32(17),
         "general.sampling.temp": gguf.F32(0.6), "general.sampling.top_k": gguf.I32(20),
-        "general.sampling.top_p": gguf.F32(0.9),
+        "general.sampling.top_p": gguf.F32(0.9), "chimere.thinking_budget": THINKING_BUDGET,
         f"{a}.block_count": c["layers"] + c["mtp"], f"{a}.nextn_predict_layers": c["mtp"],
         f"{a}.context_length": c["context"], f"{a}.embedding_length": c["width"],
         f"{a}.attention.head_count": c["heads"], f"{a}.attention.head_count_kv": c["kv_heads"],
