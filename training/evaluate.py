@@ -100,8 +100,7 @@ def thinking(served, data):
     rng.shuffle(prompts)
     prompts = prompts[:200]
     for temperature in (0.0, 0.6):
-        # Without a limit of ours: the server itself must end a thought that the model does not.
-        replies = served.ask_all([{"messages": m, "thinking": True, "temperature": temperature, "seed": i, "max_tokens": None}
+        replies = served.ask_all([{"messages": m, "thinking": True, "temperature": temperature, "seed": i}
                                   for i, m in enumerate(prompts)])
         closed = [bool((r.get("content") or "").strip()) or bool(r.get("tool_calls")) for r, _ in replies]
         thought = [bool((r.get("reasoning_content") or "").strip()) for r, _ in replies]
