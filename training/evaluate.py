@@ -24,8 +24,9 @@ class Served:
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
-        self.process = subprocess.Popen([program, "serve", model, "--port", str(self.port)],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [program, "serve", model, "--port", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         for _ in range(200):
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=1)
@@ -40,8 +41,11 @@ class Served:
             body["max_tokens"] = max_tokens
         if tools:
             body["tools"] = tools
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/chat/completions", json.dumps(body).encode(),
-                                         {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/v1/chat/completions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
         choice = json.load(urllib.request.urlopen(request, timeout=300))["choices"][0]
         return choice["message"], choice["finish_reason"]
 
@@ -66,6 +70,7 @@ def parsed_calls(message):
 
 def arithmetic(served):
     from nano import cases_arithmetic as cases
+
     for name, chosen in (("two-digit sums", cases.cases(200)), ("word problems", cases.word_problem_cases(100))):
         for thinking in (True, False):
             replies = served.ask_all([{"messages": c["messages"], "thinking": thinking} for c in chosen])
@@ -78,57 +83,86 @@ def arithmetic(served):
 
 def tool_calls(served, data):
     from nano import cases_toolcalls as cases
+
     for name, chosen in (("held-out requests", cases.cases(data, 200)), ("unseen tools", cases.unseen_tool_cases(100))):
         for thinking in (True, False):
-            replies = served.ask_all([{"messages": c["messages"], "tools": c["tools"], "thinking": thinking} for c in chosen])
+            replies = served.ask_all(
+                [{"messages": c["messages"], "tools": c["tools"], "thinking": thinking} for c in chosen]
+            )
             marks = [cases.is_right(c, parsed_calls(r)) for c, (r, _) in zip(chosen, replies)]
             valid, named, exact = (sum(m[i] for m in marks) for i in range(3))
-            print(f"{name:18} thinking {'on ' if thinking else 'off'} of {len(marks)}: valid {valid}, right function {named}, "
-                  f"right arguments {exact}", flush=True)
+            print(
+                f"{name:18} thinking {'on ' if thinking else 'off'} of {len(marks)}: valid {valid}, "
+                f"right function {named}, "
+                f"right arguments {exact}",
+                flush=True,
+            )
             for c, (r, _), mark in list(zip(chosen, replies, marks)):
                 if not mark[1]:
-                    print(f"    {c['messages'][-1]['content']!r} -> {parsed_calls(r) or r.get('content')!r}, expected {c['name']}")
+                    print(
+                        f"    {c['messages'][-1]['content']!r} -> {parsed_calls(r) or r.get('content')!r}, "
+                        f"expected {c['name']}"
+                    )
 
 
 def thinking(served, data):
-    """Prompts of every kind: thoughts must end when on, and must not appear when off; at the file's own sampling too."""
+    """Prompts of every kind: thoughts must end when on and not appear when off, greedy and at the file's sampling."""
     from nano import cases_arithmetic, cases_toolcalls
     from nano.questions import QUESTIONS
+
     rng = random.Random(7)
     prompts = [[{"role": "user", "content": q}] for q in QUESTIONS]
-    prompts += [c["messages"] for c in cases_arithmetic.cases(60)] + [c["messages"] for c in cases_toolcalls.cases(data, 60)]
+    prompts += [c["messages"] for c in cases_arithmetic.cases(60)] + [
+        c["messages"] for c in cases_toolcalls.cases(data, 60)
+    ]
     rng.shuffle(prompts)
     prompts = prompts[:200]
     for temperature in (0.0, 0.6):
-        replies = served.ask_all([{"messages": m, "thinking": True, "temperature": temperature, "seed": i}
-                                  for i, m in enumerate(prompts)])
+        replies = served.ask_all(
+            [{"messages": m, "thinking": True, "temperature": temperature, "seed": i} for i, m in enumerate(prompts)]
+        )
         closed = [bool((r.get("content") or "").strip()) or bool(r.get("tool_calls")) for r, _ in replies]
         thought = [bool((r.get("reasoning_content") or "").strip()) for r, _ in replies]
-        print(f"temperature {temperature}: <think> closed {sum(closed)}/{len(closed)}, with a thought {sum(thought)}", flush=True)
+        print(
+            f"temperature {temperature}: <think> closed {sum(closed)}/{len(closed)}, with a thought {sum(thought)}",
+            flush=True,
+        )
         for m, (r, why), ok in zip(prompts, replies, closed):
             if not ok:
                 print(f"    {m[-1]['content']!r} -> {r!r} ({why})")
-        replies = served.ask_all([{"messages": m, "thinking": False, "temperature": temperature, "seed": i}
-                                  for i, m in enumerate(prompts)])
-        off = [not (r.get("reasoning_content") or "").strip() and "think>" not in (r.get("content") or "") for r, _ in replies]
+        replies = served.ask_all(
+            [{"messages": m, "thinking": False, "temperature": temperature, "seed": i} for i, m in enumerate(prompts)]
+        )
+        off = [
+            not (r.get("reasoning_content") or "").strip() and "think>" not in (r.get("content") or "")
+            for r, _ in replies
+        ]
         print(f"temperature {temperature}: thinking off respected {sum(off)}/{len(off)}", flush=True)
 
 
 def exchanges(served):
     from nano.questions import CONVERSATION
+
     messages = []
     for question in CONVERSATION:
         messages.append({"role": "user", "content": question})
         reply, _ = served.ask(messages, True, temperature=0.6, seed=len(messages))
-        print(f"> {question}\n  [{(reply.get('reasoning_content') or '').strip()}]\n  {reply.get('content')}\n", flush=True)
+        print(
+            f"> {question}\n  [{(reply.get('reasoning_content') or '').strip()}]\n  {reply.get('content')}\n",
+            flush=True,
+        )
         messages.append({"role": "assistant", "content": reply.get("content") or ""})
 
 
 def behaviour(options):
     served = Served(options.chimere, options.file)
     try:
-        parts = {"arithmetic": lambda: arithmetic(served), "tools": lambda: tool_calls(served, options.data),
-                 "thinking": lambda: thinking(served, options.data), "exchanges": lambda: exchanges(served)}
+        parts = {
+            "arithmetic": lambda: arithmetic(served),
+            "tools": lambda: tool_calls(served, options.data),
+            "thinking": lambda: thinking(served, options.data),
+            "exchanges": lambda: exchanges(served),
+        }
         for part in [options.only] if options.only else parts:
             parts[part]()
     finally:
@@ -140,6 +174,7 @@ def prediction(options):
 
     from nano import ngram, scoring
     from nano.export import read_model
+
     torch.set_num_threads(options.threads)
     model = read_model(options.file)
     baseline = None
@@ -156,7 +191,9 @@ def prediction(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("behaviour", "prediction"))
-    parser.add_argument("--only", choices=("arithmetic", "tools", "thinking", "exchanges"), help="one part of behaviour")
+    parser.add_argument(
+        "--only", choices=("arithmetic", "tools", "thinking", "exchanges"), help="one part of behaviour"
+    )
     parser.add_argument("file")
     parser.add_argument("--chimere", default="build/release/chimere", help="the program to serve with")
     parser.add_argument("--data", type=pathlib.Path, help="the data folder")

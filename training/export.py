@@ -19,6 +19,7 @@ DESCRIPTION = "A small language model of the Qwen3.5-MoE architecture that ships
 def chooser(recipe):
     def choose(tensor):
         return next(kind for part, kind in recipe if part in tensor)
+
     return choose
 
 
@@ -37,6 +38,7 @@ def measure_importance(config, tensors, prepared, count):
     from nano.importance import column_importance
     from nano.model import Config, Nano
     from train import FINAL
+
     model = Nano(Config(**config))
     model.load_state_dict({name: torch.from_numpy(values) for name, values in tensors.items()})
     return column_importance(model, Batches(prepared, FINAL, 512, 8, 7), count)
@@ -48,9 +50,16 @@ def main():
     parser.add_argument("tokenizer", type=pathlib.Path, help="tokenizer.json of prepare.py")
     parser.add_argument("out", type=pathlib.Path, help="GGUF file to write")
     parser.add_argument("--recipe", type=json.loads, default=RECIPE, help="JSON [[part of a tensor name, format], ...]")
-    parser.add_argument("--measure-importance", type=pathlib.Path, metavar="PREPARED", help="weigh rounding errors by gradients on this data")
+    parser.add_argument(
+        "--measure-importance",
+        type=pathlib.Path,
+        metavar="PREPARED",
+        help="weigh rounding errors by gradients on this data",
+    )
     parser.add_argument("--batches", type=int, default=6, help="batches of 4,096 tokens for that (default %(default)s)")
-    parser.add_argument("--importance", type=pathlib.Path, help="file with importances: read, or written when they are measured")
+    parser.add_argument(
+        "--importance", type=pathlib.Path, help="file with importances: read, or written when they are measured"
+    )
     options = parser.parse_args()
     config, tensors = read_weights(options.weights)
     if options.measure_importance:
@@ -60,8 +69,9 @@ def main():
     else:
         importance = importance_of(options.importance)
     tokenizer = bpe.Tokenizer.load(options.tokenizer)
-    kinds = export.write_file(options.out, config, tensors, tokenizer, chooser(options.recipe), "chimere-nano", DESCRIPTION,
-                              importance)
+    kinds = export.write_file(
+        options.out, config, tensors, tokenizer, chooser(options.recipe), "chimere-nano", DESCRIPTION, importance
+    )
     counts = {kind: sum(k == kind for k in kinds.values()) for kind in sorted(set(kinds.values()))}
     print(f"{options.out}: {options.out.stat().st_size / 2**20:.2f} MiB, tensors by format {counts}")
 

@@ -21,7 +21,9 @@ def main():
     left.plot(millions, [line["draft"] for line in steps], lw=0.8, label="MTP block")
     left.set(title="Training loss", xlabel="million tokens", ylabel="nats a token")
     for domain in tested[0]["held_out"] if tested else []:
-        right.plot([t["tokens"] / 1e6 for t in tested], [t["held_out"][domain][0] for t in tested], marker=".", label=domain)
+        right.plot(
+            [t["tokens"] / 1e6 for t in tested], [t["held_out"][domain][0] for t in tested], marker=".", label=domain
+        )
     right.set(title="Held-out loss by domain", xlabel="million tokens")
     for axes in (left, right):
         axes.grid(alpha=0.3)

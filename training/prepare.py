@@ -21,12 +21,21 @@ from nano.synthetic import arithmetic, code, facts, reasoning, tales, talk, tool
 
 VOCABULARY = 8192
 # Dialogues drawn for each category, before equal ones are merged.
-COUNTS = {"chat": 140_000, "facts_qa": 90_000, "arithmetic": 200_000, "reasoning": 70_000, "tools": 90_000,
-          "code_qa": 28_000, "stories_qa": 30_000, "instructions": None}
+COUNTS = {
+    "chat": 140_000,
+    "facts_qa": 90_000,
+    "arithmetic": 200_000,
+    "reasoning": 70_000,
+    "tools": 90_000,
+    "code_qa": 28_000,
+    "stories_qa": 30_000,
+    "instructions": None,
+}
 
 
 def dialogue_sources(data, split, seed):
     """(category, iterator of dialogues) of every generator; the held-out ones where a generator has any."""
+
     def rng(name):
         return random.Random(f"{seed} {name} {split}")
 
@@ -55,7 +64,10 @@ def collect(data, split, seed):
         clock, before = time.time(), len(items)
         for dialogue in dialogues:
             # The banks are ASCII; the name is not.
-            parts = [(text.replace("Chimere", "Chimère"), trained) for text, trained in chatml.segments(chatml.check(dialogue))]
+            parts = [
+                (text.replace("Chimere", "Chimère"), trained)
+                for text, trained in chatml.segments(chatml.check(dialogue))
+            ]
             text = "".join(text for text, _ in parts)
             digest = hashlib.blake2b(text.encode(), digest_size=12).digest()
             if digest not in seen and not (split == "train" and arithmetic.mentions_held_out(text)):
@@ -88,7 +100,7 @@ def encode_items(batch):
 
 
 def encode_all(items, tokenizer_path):
-    batches = [items[i:i + 500] for i in range(0, len(items), 500)]
+    batches = [items[i : i + 500] for i in range(0, len(items), 500)]
     with multiprocessing.Pool(None, bpe.start_worker, (tokenizer_path,)) as pool:
         return [array for batch in pool.imap(encode_items, batches) for array in batch]
 
@@ -98,9 +110,12 @@ def write_train(out, items, arrays):
     numbers = {name: i for i, name in enumerate(names)}
     starts = np.cumsum([0] + [len(a) for a in arrays[:-1]])
     tokens = np.concatenate(arrays)
-    np.savez_compressed(out / "train.items.npz", starts=starts.astype(np.uint32),
-                        categories=np.array([numbers[c] for c, _, _ in items], np.uint8),
-                        repeats=np.array([r for _, _, r in items], np.uint8))
+    np.savez_compressed(
+        out / "train.items.npz",
+        starts=starts.astype(np.uint32),
+        categories=np.array([numbers[c] for c, _, _ in items], np.uint8),
+        repeats=np.array([r for _, _, r in items], np.uint8),
+    )
     (out / "categories.json").write_text(json.dumps(names))
     tokens.tofile(out / "train.tokens")
     with lzma.open(out / "train.tokens.xz", "wb", preset=3) as stream:
@@ -108,9 +123,12 @@ def write_train(out, items, arrays):
     table = {}
     for name in names:
         mine = [(a, r) for a, (c, _, r) in zip(arrays, items) if c == name]
-        table[name] = {"items": len(mine), "tokens": int(sum(len(a) for a, _ in mine)),
-                       "tokens_weighted": int(sum(len(a) * r for a, r in mine)),
-                       "learnt": int(sum(((a & UNTRAINED) == 0).sum() * r for a, r in mine))}
+        table[name] = {
+            "items": len(mine),
+            "tokens": int(sum(len(a) for a, _ in mine)),
+            "tokens_weighted": int(sum(len(a) * r for a, r in mine)),
+            "learnt": int(sum(((a & UNTRAINED) == 0).sum() * r for a, r in mine)),
+        }
         print(f"{name:14} {json.dumps(table[name])}")
     (out / "contents.json").write_text(json.dumps(table, indent=1))
     print(f"{len(tokens):,} tokens, {(out / 'train.tokens.xz').stat().st_size / 1e6:.1f} MB compressed")
@@ -134,12 +152,15 @@ def main():
     parser.add_argument("data", type=pathlib.Path, help="the data folder (DATA.md says what is in it)")
     parser.add_argument("out", type=pathlib.Path, help="folder to write tokenizer, packed tokens and held-out sets to")
     parser.add_argument("--seed", type=int, default=20261115)
-    parser.add_argument("--tokenizer", type=pathlib.Path, default=None, help="use this tokenizer instead of training one")
+    parser.add_argument(
+        "--tokenizer", type=pathlib.Path, default=None, help="use this tokenizer instead of training one"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     items = collect(options.data, "train", options.seed)
     held_out = collect(options.data, "held_out", options.seed) + [
-        (d["domain"], chatml.segments(chatml.check(d)), 1) for d in eval_dialogues(options.data)]
+        (d["domain"], chatml.segments(chatml.check(d)), 1) for d in eval_dialogues(options.data)
+    ]
     path = options.out / "tokenizer.json"
     if options.tokenizer:
         path.write_bytes(options.tokenizer.read_bytes())

@@ -18,10 +18,34 @@ from nano.model import Config, Masks, Nano, parameters_by_kind
 from nano.muon import Optimiser
 
 # Shares of the tokens read, by category; the second list rules once the learning rate falls.
-BROAD = {"prose": 32, "stories": 4, "facts": 4, "code": 7, "chat": 12, "facts_qa": 8, "arithmetic": 12, "reasoning": 4,
-         "tools": 9, "code_qa": 3, "stories_qa": 2, "instructions": 3}
-FINAL = {"prose": 17, "stories": 3, "facts": 2, "code": 4, "chat": 18, "facts_qa": 10, "arithmetic": 14, "reasoning": 5,
-         "tools": 16, "code_qa": 4, "stories_qa": 3, "instructions": 4}
+BROAD = {
+    "prose": 32,
+    "stories": 4,
+    "facts": 4,
+    "code": 7,
+    "chat": 12,
+    "facts_qa": 8,
+    "arithmetic": 12,
+    "reasoning": 4,
+    "tools": 9,
+    "code_qa": 3,
+    "stories_qa": 2,
+    "instructions": 3,
+}
+FINAL = {
+    "prose": 17,
+    "stories": 3,
+    "facts": 2,
+    "code": 4,
+    "chat": 18,
+    "facts_qa": 10,
+    "arithmetic": 14,
+    "reasoning": 5,
+    "tools": 16,
+    "code_qa": 4,
+    "stories_qa": 3,
+    "instructions": 4,
+}
 
 
 def arguments():
@@ -29,12 +53,20 @@ def arguments():
     parser.add_argument("data", help="folder made by prepare.py")
     parser.add_argument("out", help="folder for checkpoint, weights and log")
     parser.add_argument("--steps", type=int, default=6000, help="length of the whole schedule (default %(default)s)")
-    parser.add_argument("--minutes", type=float, default=None, help="end the schedule after this time if the steps take longer")
-    parser.add_argument("--stop-after", type=float, default=None, help="save and stop after this many minutes; --resume goes on")
+    parser.add_argument(
+        "--minutes", type=float, default=None, help="end the schedule after this time if the steps take longer"
+    )
+    parser.add_argument(
+        "--stop-after", type=float, default=None, help="save and stop after this many minutes; --resume goes on"
+    )
     parser.add_argument("--save-every", type=float, default=3, help="minutes between checkpoints (default %(default)s)")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in OUT")
-    parser.add_argument("--start-from", default=None, help="weights of an earlier run to start from, with a fresh schedule")
-    parser.add_argument("--shares", default=None, help="JSON file {broad: {...}, final: {...}} instead of the built-in shares")
+    parser.add_argument(
+        "--start-from", default=None, help="weights of an earlier run to start from, with a fresh schedule"
+    )
+    parser.add_argument(
+        "--shares", default=None, help="JSON file {broad: {...}, final: {...}} instead of the built-in shares"
+    )
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--length", type=int, default=2048)
     parser.add_argument("--long", type=int, default=16384, help="row length of the occasional long batch, 0 for none")
@@ -121,14 +153,21 @@ class Trainer:
         result = {}
         for name, (tokens, documents) in held_out.items():
             with eager():
-                data, _, agree, _ = self.forward(*batches.split_flags(tokens[:rows], documents[:rows]), documents[:rows])
+                data, _, agree, _ = self.forward(
+                    *batches.split_flags(tokens[:rows], documents[:rows]), documents[:rows]
+                )
             result[name] = (round(data.item(), 4), round(agree.item(), 4))
         return result
 
     def save(self, seconds):
         """Checkpoint and weights after `seconds` of this run."""
-        state = {"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), "step": self.step,
-                 "spent": self.spent + seconds, "read": self.read}
+        state = {
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "step": self.step,
+            "spent": self.spent + seconds,
+            "read": self.read,
+        }
         torch.save(state, self.out / "checkpoint.tmp")
         (self.out / "checkpoint.tmp").rename(self.out / "checkpoint.pt")
         save_weights(self.model, self.out / "weights")
@@ -156,7 +195,10 @@ class Trainer:
         feed = batches.Feed(source, options.long, options.long_every, self.step)
         falling = False
         log = open(self.out / "log.jsonl", "a")
-        print(json.dumps({"parameters": parameters_by_kind(self.model), "config": self.model.config.as_dict()}), flush=True)
+        print(
+            json.dumps({"parameters": parameters_by_kind(self.model), "config": self.model.config.as_dict()}),
+            flush=True,
+        )
         begun = start = saved = marked = time.time()
         since = self.read
         while True:
@@ -184,9 +226,16 @@ class Trainer:
                 if not all(math.isfinite(x) for x in values):
                     raise SystemExit(f"step {self.step}: the loss is not finite: {values}")
                 now = time.time()
-                line = {"step": self.step, "progress": round(progress, 4), "loss": round(values[0], 4), "draft": round(values[1], 4),
-                        "agree": round(values[2], 4), "norm": round(values[3], 3), "tokens": self.read,
-                        "tokens_per_s": round((self.read - since) / (now - marked))}
+                line = {
+                    "step": self.step,
+                    "progress": round(progress, 4),
+                    "loss": round(values[0], 4),
+                    "draft": round(values[1], 4),
+                    "agree": round(values[2], 4),
+                    "norm": round(values[3], 3),
+                    "tokens": self.read,
+                    "tokens_per_s": round((self.read - since) / (now - marked)),
+                }
                 since, marked = self.read, now
                 if self.step % 400 == 0:
                     line["held_out"] = self.evaluate(held_out)
@@ -196,8 +245,12 @@ class Trainer:
                 log.write(json.dumps(line) + "\n")
                 log.flush()
         seconds = time.time() - start
-        final = {"step": self.step, "tokens": self.read, "seconds": round(self.spent + seconds),
-                 "held_out": self.evaluate(held_out, 32)}
+        final = {
+            "step": self.step,
+            "tokens": self.read,
+            "seconds": round(self.spent + seconds),
+            "held_out": self.evaluate(held_out, 32),
+        }
         print(json.dumps(final), flush=True)
         log.write(json.dumps(final) + "\n")
         self.save(seconds)
@@ -210,8 +263,8 @@ def load_held_out(folder, length):
         pack = np.load(path)
         rows = min(64, len(pack["tokens"]) // length)
         if rows:
-            tokens = pack["tokens"][:rows * length].reshape(rows, length)
-            result[path.stem] = (tokens, pack["documents"][:rows * length].reshape(rows, length).astype(np.int32))
+            tokens = pack["tokens"][: rows * length].reshape(rows, length)
+            result[path.stem] = (tokens, pack["documents"][: rows * length].reshape(rows, length).astype(np.int32))
     return result
 
 

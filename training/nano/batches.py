@@ -98,8 +98,8 @@ class Batches:
                 tokens[filled:], documents[filled:] = UNTRAINED, count
                 break
             start, end = span
-            tokens[filled:filled + end - start] = self.tokens[start:end]
-            documents[filled:filled + end - start] = count
+            tokens[filled : filled + end - start] = self.tokens[start:end]
+            documents[filled : filled + end - start] = count
             self.served[choice] += end - start
             filled, count = filled + end - start, count + 1
         return tokens, documents

@@ -24,7 +24,9 @@ def value_text(value):
 
 
 def call_text(call):
-    arguments = "".join(f"<parameter={key}>\n{value_text(value)}\n</parameter>\n" for key, value in call["arguments"].items())
+    arguments = "".join(
+        f"<parameter={key}>\n{value_text(value)}\n</parameter>\n" for key, value in call["arguments"].items()
+    )
     return f"<tool_call>\n<function={call['name']}>\n{arguments}</function>\n</tool_call>"
 
 
@@ -64,7 +66,9 @@ def segments(dialogue):
         elif role == "tool":
             first = messages[i - 1]["role"] != "tool"
             last = i + 1 == len(messages) or messages[i + 1]["role"] != "tool"
-            text = ("<|im_start|>user" if first else "") + f"\n<tool_response>\n{message['content'].strip()}\n</tool_response>"
+            text = (
+                "<|im_start|>user" if first else ""
+            ) + f"\n<tool_response>\n{message['content'].strip()}\n</tool_response>"
             out.append((text + ("<|im_end|>\n" if last else ""), False))
         elif role == "assistant":
             text = assistant_text(message, i > last_query)
@@ -72,7 +76,7 @@ def segments(dialogue):
             if i > last_query:
                 # What the generation prompt already holds is not for the model to write.
                 prompt = "<think>\n" if dialogue.get("thinking") else "<think>\n\n</think>\n\n"
-                head, text = head + prompt, text[len(prompt):]
+                head, text = head + prompt, text[len(prompt) :]
             out.append((head, False))
             out.append((text, True))
             out.append(("\n", False))

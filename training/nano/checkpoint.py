@@ -22,7 +22,7 @@ def save_weights(model, folder):
         index.append({"name": name, "shape": list(values.shape)})
         blob += values.tobytes()
     for number, start in enumerate(range(0, len(blob), PART_BYTES)):
-        (folder / f"part-{number}").write_bytes(blob[start:start + PART_BYTES])
+        (folder / f"part-{number}").write_bytes(blob[start : start + PART_BYTES])
     config = {"config": model.config.as_dict(), "tensors": index}
     (folder / "index.json").write_text(json.dumps(config, indent=1))
 
@@ -34,7 +34,7 @@ def read_weights(folder):
     values, at, tensors = np.frombuffer(blob, np.float16), 0, {}
     for entry in index["tensors"]:
         count = int(np.prod(entry["shape"]))
-        tensors[entry["name"]] = values[at:at + count].reshape(entry["shape"]).astype(np.float32)
+        tensors[entry["name"]] = values[at : at + count].reshape(entry["shape"]).astype(np.float32)
         at += count
     if at != len(values):
         raise ValueError(f"{folder}: the parts hold {len(values)} values, the index names {at}")

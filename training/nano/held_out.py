@@ -23,5 +23,8 @@ def eval_dialogues(data):
 
 
 def dialogue(question, answer):
-    return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}],
-            "thinking": False, "domain": "word_problems"}
+    return {
+        "messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}],
+        "thinking": False,
+        "domain": "word_problems",
+    }

@@ -21,8 +21,10 @@ def column_importance(model, batches, count, device="cpu"):
         ids, labels = (torch.from_numpy(x).to(device) for x in split_flags(tokens, documents))
         for row in range(len(ids)):
             model.zero_grad()
-            masks = Masks(model.config, torch.from_numpy(documents[row:row + 1]).to(device), ids.shape[1], device, torch.float32)
-            z, n, _ = model(ids[row:row + 1], masks)
+            masks = Masks(
+                model.config, torch.from_numpy(documents[row : row + 1]).to(device), ids.shape[1], device, torch.float32
+            )
+            z, n, _ = model(ids[row : row + 1], masks)
             loss = F.cross_entropy(model.logits(z)[0], labels[row], ignore_index=-100)
             loss = loss + 0.3 * F.cross_entropy(model.logits(n)[0], labels[row], ignore_index=-100)
             loss.backward()
@@ -30,4 +32,8 @@ def column_importance(model, batches, count, device="cpu"):
                 if name in sums and p.grad is not None:
                     square = p.grad.square().mean(-2, keepdim=True).cpu().numpy()
                     sums[name] = square if sums[name] is None else sums[name] + square
-    return {file_name(name, model.config.layers): value.astype(np.float32) for name, value in sums.items() if value is not None}
+    return {
+        file_name(name, model.config.layers): value.astype(np.float32)
+        for name, value in sums.items()
+        if value is not None
+    }

@@ -69,7 +69,7 @@ def ones(*shape):
 def rope(x, cos, sin):
     """Rotates the leading dimensions of each head in pairs (k, k + n/2); x is [B, T, H, D]."""
     half = cos.shape[-1]
-    a, b, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
+    a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
     cos, sin = cos[:, None, :].to(x.dtype), sin[:, None, :].to(x.dtype)
     return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
 
@@ -97,7 +97,7 @@ class DeltaNet(nn.Module):
         u = causal_conv(linear(x, self.attn_qkv), self.ssm_conv1d, masks)
         keys = c.key_heads * c.state_dim
         q, k, v = u.split([keys, keys, c.value_heads * c.state_dim], -1)
-        q = unit(q.view(batch, length, c.key_heads, c.state_dim)) * c.state_dim ** -0.5
+        q = unit(q.view(batch, length, c.key_heads, c.state_dim)) * c.state_dim**-0.5
         k = unit(k.view(batch, length, c.key_heads, c.state_dim))
         v = v.view(batch, length, c.value_heads, c.state_dim)
         # Value head j belongs to key head j % key_heads (the order of the GGUF file).
@@ -124,7 +124,7 @@ def causal_conv(u, kernel, masks):
     kernel = kernel.to(u.dtype)
     out = u * kernel[:, taps - 1]
     for back in range(1, taps):
-        shifted = F.pad(u, (0, 0, back, 0))[:, :u.shape[1]]
+        shifted = F.pad(u, (0, 0, back, 0))[:, : u.shape[1]]
         out = out + shifted * kernel[:, taps - 1 - back] * masks.same[back - 1][..., None].to(u.dtype)
     return F.silu(out)
 
@@ -196,8 +196,13 @@ class Experts(nn.Module):
         shared_gate = linear(x, self.ffn_gate_inp_shexp[None]).sigmoid()
         gate = linear(x, torch.cat([self.ffn_gate_exps.flatten(0, 1), self.ffn_gate_shexp]))
         up = linear(x, torch.cat([self.ffn_up_exps.flatten(0, 1), self.ffn_up_shexp]))
-        share = torch.cat([routed.to(x.dtype).repeat_interleave(c.expert_width, -1),
-                           shared_gate.expand(*x.shape[:-1], c.shared_width)], -1)
+        share = torch.cat(
+            [
+                routed.to(x.dtype).repeat_interleave(c.expert_width, -1),
+                shared_gate.expand(*x.shape[:-1], c.shared_width),
+            ],
+            -1,
+        )
         down = torch.cat([self.ffn_down_exps.transpose(0, 1).flatten(1, 2), self.ffn_down_shexp], 1)
         y = linear(F.silu(gate) * up * share, down)
         # Balance: the share of tokens an expert gets times the probability it is given, 1 when both are even.
@@ -223,7 +228,7 @@ class Block(nn.Module):
 
 
 class Draft(nn.Module):
-    """The MTP block: from the trunk's state at t - 1 and token t it guesses token t + 1, one step before the trunk can."""
+    """The MTP block: from the trunk's state at t - 1 and token t it guesses token t + 1, before the trunk can."""
 
     def __init__(self, c, out_scale):
         super().__init__()
@@ -245,7 +250,9 @@ class Masks:
     def __init__(self, config, documents, length, device, compute):
         self.compute = compute
         positions = torch.arange(length, device=device).float()
-        frequency = config.rope_base ** (-torch.arange(config.rope_dims // 2, device=device).float() * 2 / config.rope_dims)
+        frequency = config.rope_base ** (
+            -torch.arange(config.rope_dims // 2, device=device).float() * 2 / config.rope_dims
+        )
         angles = positions[:, None] * frequency
         self.cos, self.sin = angles.cos(), angles.sin()
         if documents is None:

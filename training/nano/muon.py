@@ -29,9 +29,14 @@ class Optimiser:
         chosen = {id(p) for p in self.matrices}
         others = [(name, p) for name, p in named if id(p) not in chosen]
         self.adam = torch.optim.AdamW(
-            [{"params": [p for _, p in others if p.ndim >= 2], "weight_decay": 0.01},
-             {"params": [p for _, p in others if p.ndim < 2], "weight_decay": 0.0}],
-            lr=adam_rate or rate, betas=(0.9, 0.95), eps=1e-10)
+            [
+                {"params": [p for _, p in others if p.ndim >= 2], "weight_decay": 0.01},
+                {"params": [p for _, p in others if p.ndim < 2], "weight_decay": 0.0},
+            ],
+            lr=adam_rate or rate,
+            betas=(0.9, 0.95),
+            eps=1e-10,
+        )
         self.adam_rate = adam_rate or rate
         self.buffers = [torch.zeros_like(p) for p in self.matrices]
         self.groups = {}
@@ -57,7 +62,7 @@ class Optimiser:
             for i in members:
                 p = self.matrices[i]
                 count = p.numel() // (rows * columns)
-                p.mul_(1 - rate * self.decay).add_(update[at:at + count].reshape(p.shape), alpha=-rate)
+                p.mul_(1 - rate * self.decay).add_(update[at : at + count].reshape(p.shape), alpha=-rate)
                 at += count
         self.steps += 1
 

@@ -17,7 +17,8 @@ QUESTIONS = [
     "Hi there", "Good evening, how is it going?", "What is your name?", "Are you a person?", "Do you get bored?",
     "What is a volcano?", "What does the word brave mean?", "Which animal says moo?", "How many days are in a week?",
     "Who wrote Romeo and Juliet?", "Name three fruits.", "Give me a tip for better sleep.", "How do I make tea?",
-    "Tell me a joke.", "Tell me a story about a lonely robot.", "Write a poem about rain.", "What is the opposite of hot?",
+    "Tell me a joke.", "Tell me a story about a lonely robot.", "Write a poem about rain.",
+    "What is the opposite of hot?",
     "Is the sun a star?", "Is 17 an even number?", "What is 7 times 8?", "Which is heavier, 1 kg or 500 g?",
     "Translate 'good morning' into French.", "Write a function that adds two numbers in Python.",
     "How do I reverse a list in Python?", "What does len do in Python?", "Fix the grammar: she go to school.",
@@ -35,6 +36,7 @@ QUESTIONS = [
     "What is your favourite colour?", "Can you sing?", "Say hello in Spanish.", "What is love?", "Describe a forest.",
     "What is the difference between a lake and a river?", "How long is an hour?", "Why do we need to sleep?",
     "What is a noun?", "Give me an example of a verb.", "List five animals.", "What do doctors do?",
-    "How do plants grow?", "What is inside the Earth?", "Who was Albert Einstein?", "When did the Second World War end?",
+    "How do plants grow?", "What is inside the Earth?", "Who was Albert Einstein?",
+    "When did the Second World War end?",
     "Tell me something interesting.", "I do not understand. Can you say it in another way?", "Thanks!", "Bye.",
 ]

@@ -28,8 +28,8 @@ def score(model, tokens, documents, device="cpu"):
     learnt = torch.from_numpy((tokens & UNTRAINED) == 0).to(device)
     logps, agrees, counts = [], [], []
     for row in range(len(ids)):
-        masks = Masks(model.config, groups[row:row + 1], ids.shape[1], device, torch.float32)
-        z, n, _ = model(ids[row:row + 1], masks)
+        masks = Masks(model.config, groups[row : row + 1], ids.shape[1], device, torch.float32)
+        z, n, _ = model(ids[row : row + 1], masks)
         trunk, draft = model.logits(z)[0], model.logits(n)[0]
         logp = F.log_softmax(trunk[:-1], -1).gather(1, ids[row, 1:, None])[:, 0]
         inside = groups[row, 1:] == groups[row, :-1]
@@ -47,11 +47,15 @@ def perplexities(model, held_out, length=1024, most=40_000, device="cpu", baseli
     for path in sorted(held_out.glob("*.npz")):
         tokens, documents = rows_of(np.load(path), length, most)
         logp, counted, agree = score(model, tokens, documents, device)
-        line = {"tokens": int(counted.sum()), "perplexity": math.exp(-logp[counted].mean()),
-                "mtp_agreement": float(agree.mean()), "mtp_tokens": int(len(agree))}
+        line = {
+            "tokens": int(counted.sum()),
+            "perplexity": math.exp(-logp[counted].mean()),
+            "mtp_agreement": float(agree.mean()),
+            "mtp_tokens": int(len(agree)),
+        }
         if baseline is not None:
             flat = (tokens & (UNTRAINED - 1)).astype(np.int64)
-            p = np.concatenate([np.log(ngram.probabilities(baseline, row))[-(len(row) - 1):] for row in flat])
+            p = np.concatenate([np.log(ngram.probabilities(baseline, row))[-(len(row) - 1) :] for row in flat])
             line["five_gram"] = math.exp(-p[counted].mean())
         result[path.stem] = line
     return result

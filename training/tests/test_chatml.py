@@ -16,8 +16,14 @@ except ImportError:
 from nano import chatml
 from nano.synthetic import arithmetic
 
-WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city.", "parameters": {
-    "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
 
 
 def template():
@@ -40,19 +46,44 @@ def openai_shaped(message):
 
 DIALOGUES = [
     {"messages": [{"role": "user", "content": " Hi "}, {"role": "assistant", "content": "Hello!"}], "thinking": False},
-    {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"},
-                  {"role": "assistant", "content": "Hello!"}, {"role": "user", "content": "Bye"},
-                  {"role": "assistant", "content": "Goodbye!", "reasoning_content": "A farewell."}], "thinking": True},
-    {"messages": [{"role": "user", "content": "Weather in Rome and Oslo?"},
-                  {"role": "assistant", "content": "One moment.", "reasoning_content": "Two calls.", "tool_calls": [
-                      {"name": "get_weather", "arguments": {"city": "Rome"}},
-                      {"name": "get_weather", "arguments": {"city": "Oslo", "days": 2, "parts": ["wind"], "now": True}}]},
-                  {"role": "tool", "content": "sunny"}, {"role": "tool", "content": "rain"},
-                  {"role": "assistant", "content": "Sun in Rome, rain in Oslo.", "reasoning_content": "I have both."}],
-     "tools": [WEATHER], "thinking": True},
-    {"messages": [{"role": "system", "content": "Help."}, {"role": "user", "content": "Hi"},
-                  {"role": "assistant", "content": "", "tool_calls": [{"name": "get_weather", "arguments": {}}]}],
-     "tools": [WEATHER], "thinking": False},
+    {
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Hello!"},
+            {"role": "user", "content": "Bye"},
+            {"role": "assistant", "content": "Goodbye!", "reasoning_content": "A farewell."},
+        ],
+        "thinking": True,
+    },
+    {
+        "messages": [
+            {"role": "user", "content": "Weather in Rome and Oslo?"},
+            {
+                "role": "assistant",
+                "content": "One moment.",
+                "reasoning_content": "Two calls.",
+                "tool_calls": [
+                    {"name": "get_weather", "arguments": {"city": "Rome"}},
+                    {"name": "get_weather", "arguments": {"city": "Oslo", "days": 2, "parts": ["wind"], "now": True}},
+                ],
+            },
+            {"role": "tool", "content": "sunny"},
+            {"role": "tool", "content": "rain"},
+            {"role": "assistant", "content": "Sun in Rome, rain in Oslo.", "reasoning_content": "I have both."},
+        ],
+        "tools": [WEATHER],
+        "thinking": True,
+    },
+    {
+        "messages": [
+            {"role": "system", "content": "Help."},
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "", "tool_calls": [{"name": "get_weather", "arguments": {}}]},
+        ],
+        "tools": [WEATHER],
+        "thinking": False,
+    },
 ]
 
 
@@ -61,22 +92,32 @@ class Template(unittest.TestCase):
         chat = template()
         for dialogue in DIALOGUES + list(arithmetic.dialogues(random.Random(3), 200)):
             chatml.check(dialogue)
-            rendered = chat.render(messages=[openai_shaped(m) for m in dialogue["messages"]], tools=dialogue.get("tools"))
+            rendered = chat.render(
+                messages=[openai_shaped(m) for m in dialogue["messages"]], tools=dialogue.get("tools")
+            )
             self.assertEqual(rendered, chatml.render(dialogue))
 
     def test_generation_prompt_is_the_untrained_head_of_the_answer(self):
         chat = template()
         for dialogue in DIALOGUES:
             messages = [openai_shaped(m) for m in dialogue["messages"][:-1]]
-            prompt = chat.render(messages=messages, tools=dialogue.get("tools"), add_generation_prompt=True,
-                                 enable_thinking=dialogue["thinking"])
+            prompt = chat.render(
+                messages=messages,
+                tools=dialogue.get("tools"),
+                add_generation_prompt=True,
+                enable_thinking=dialogue["thinking"],
+            )
             parts = chatml.segments(dialogue)
             self.assertEqual(prompt, "".join(text for text, _ in parts[:-2]))
             self.assertTrue(parts[-2][1])
 
     def test_refuses_what_it_cannot_show(self):
         chat = template()
-        for messages in ([], [{"role": "system", "content": "x"}], [{"role": "user", "content": "x"}, {"role": "system", "content": "y"}]):
+        for messages in (
+            [],
+            [{"role": "system", "content": "x"}],
+            [{"role": "user", "content": "x"}, {"role": "system", "content": "y"}],
+        ):
             with self.assertRaises(ValueError):
                 chat.render(messages=messages)
 

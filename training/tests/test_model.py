@@ -1,4 +1,4 @@
-"""The model against its definition: the delta rule in chunks, document borders, and the reference logits of a fixture."""
+"""The model against its definition: the delta rule in chunks, document borders, reference logits of the fixtures."""
 
 import os
 import pathlib
@@ -18,8 +18,23 @@ from nano import gdn
 from nano.export import read_model
 from nano.model import Config, Masks, Nano
 
-SMALL = Config(vocab=64, width=32, layers=3, heads=2, kv_heads=1, head_dim=16, rope_dims=8, rope_sections=(2, 1, 1, 0),
-               key_heads=1, value_heads=2, state_dim=16, experts=4, experts_used=2, expert_width=16, shared_width=16)
+SMALL = Config(
+    vocab=64,
+    width=32,
+    layers=3,
+    heads=2,
+    kv_heads=1,
+    head_dim=16,
+    rope_dims=8,
+    rope_sections=(2, 1, 1, 0),
+    key_heads=1,
+    value_heads=2,
+    state_dim=16,
+    experts=4,
+    experts_used=2,
+    expert_width=16,
+    shared_width=16,
+)
 
 
 def random_inputs(length, repeat_keys=False):

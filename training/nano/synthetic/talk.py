@@ -14,7 +14,8 @@ from nano import corpus
 from nano.synthetic import talk_slots as slots
 
 BANKS = pathlib.Path(__file__).parent / "banks"
-FILES = ["chat_smalltalk.txt", "chat_support.txt", "chat_explain.txt", "chat_topics.txt", "chat_yesno.txt", "talk_more.txt"]
+FILES = ["chat_smalltalk.txt", "chat_support.txt", "chat_explain.txt", "chat_topics.txt", "chat_yesno.txt",
+         "talk_more.txt"]
 
 THINKING_SHARE = 0.55
 SYSTEM_SHARE = 0.15
