@@ -9,7 +9,6 @@ import argparse
 import concurrent.futures
 import json
 import pathlib
-import random
 import socket
 import subprocess
 import sys
@@ -110,13 +109,10 @@ def thinking(served, data):
     from nano import cases_arithmetic, cases_toolcalls
     from nano.questions import QUESTIONS
 
-    rng = random.Random(7)
     prompts = [[{"role": "user", "content": q}] for q in QUESTIONS]
-    prompts += [c["messages"] for c in cases_arithmetic.cases(60)] + [
-        c["messages"] for c in cases_toolcalls.cases(data, 60)
-    ]
-    rng.shuffle(prompts)
-    prompts = prompts[:200]
+    rest = 200 - len(prompts)
+    prompts += [c["messages"] for c in cases_arithmetic.cases(rest // 2)]
+    prompts += [c["messages"] for c in cases_toolcalls.cases(data, rest - rest // 2)]
     for temperature in (0.0, 0.6):
         replies = served.ask_all(
             [{"messages": m, "thinking": True, "temperature": temperature, "seed": i} for i, m in enumerate(prompts)]

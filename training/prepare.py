@@ -17,9 +17,11 @@ import numpy as np
 from nano import bpe, chatml, corpus, instructions
 from nano.batches import PLAIN, UNTRAINED
 from nano.held_out import eval_dialogues
+from nano.questions import QUESTIONS
 from nano.synthetic import arithmetic, code, facts, reasoning, tales, talk, toolcalls
 
 VOCABULARY = 8192
+RESERVED = frozenset(QUESTIONS)
 # Dialogues drawn for each category, before equal ones are merged.
 COUNTS = {
     "chat": 140_000,
@@ -54,7 +56,7 @@ def dialogue_sources(data, split, seed):
 def collect(data, split, seed):
     """Items as (category, [(text, trained)], repeats).
 
-    A dialogue drawn more than once is kept once; one that shows a held-out sum is not kept at all.
+    A dialogue drawn more than once is kept once; one that holds an evaluation case is not kept at all.
     """
     items, seen, clock = [], set(), time.time()
     for document in corpus.documents(data, split):
@@ -70,11 +72,17 @@ def collect(data, split, seed):
             ]
             text = "".join(text for text, _ in parts)
             digest = hashlib.blake2b(text.encode(), digest_size=12).digest()
-            if digest not in seen and not (split == "train" and arithmetic.mentions_held_out(text)):
+            if digest not in seen and not (split == "train" and is_reserved(dialogue, text)):
                 seen.add(digest)
                 items.append((category, parts, 1))
         report(f"{category} ({split})", items[before:], clock)
     return items
+
+
+def is_reserved(dialogue, text):
+    """Whether a dialogue shows a held-out sum or asks one of the evaluation questions."""
+    asked = any(m["role"] == "user" and m["content"].strip() in RESERVED for m in dialogue["messages"])
+    return asked or arithmetic.mentions_held_out(text)
 
 
 def report(name, items, clock):

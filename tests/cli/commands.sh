@@ -19,6 +19,25 @@ expect() {
 }
 refuses() { if "$@" >/dev/null 2>&1; then fail "should be refused: $*"; fi; }
 
+# start_server COMMAND...: runs it on a free port, waits until it is well, and sets `url`.
+start_server() {
+  local port=$((20000 + RANDOM % 20000))
+  "$@" --port $port >"$work/serve.log" 2>&1 &
+  server=$!
+  url=http://127.0.0.1:$port
+  for _ in $(seq 100); do
+    curl -sf "$url/health" >/dev/null && return
+    kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/serve.log")"
+    sleep 0.1
+  done
+  fail "the server did not come up"
+}
+stop_server() {
+  kill -TERM "$server"
+  wait "$server" || fail "the server did not end cleanly"
+  server=
+}
+
 model=$models/qwen3_5-A/model.gguf
 nano=$2/../assets/chimere-nano.gguf
 
@@ -70,37 +89,20 @@ answer=$(printf 'Hi\n/quit\n' | "$chimere" chat "$model" --max-tokens 4 --seed 1
 again=$(printf 'Hi\n/quit\n' | "$chimere" chat "$model" --max-tokens 4 --seed 1)
 [ "$answer" = "$again" ] || fail "the same seed gave '$answer' and '$again'"
 
-port=$((20000 + RANDOM % 20000))
-"$chimere" serve "$model" --port $port >"$work/serve.log" 2>&1 &
-server=$!
-for _ in $(seq 100); do
-  curl -sf "http://127.0.0.1:$port/health" >/dev/null && break
-  kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/serve.log")"
-  sleep 0.1
-done
-url=http://127.0.0.1:$port/v1
-expect '"object"' curl -s "$url/models"
+start_server "$chimere" serve "$model"
+expect '"object"' curl -s "$url/v1/models"
 body='{"messages":[{"role":"user","content":"Hi"}],"max_tokens":8,"seed":1,"temperature":0}'
-whole=$(curl -s "$url/chat/completions" -d "$body")
+whole=$(curl -s "$url/v1/chat/completions" -d "$body")
 grep -qF '"completion_tokens":8' <<<"${whole// /}" || fail "usage of: $whole"
-expect "data: [DONE]" curl -sN "$url/chat/completions" -d "${body%\}},\"stream\":true}"
-expect '"error"' curl -s "$url/chat/completions" -d '{"messages": [}'
+expect "data: [DONE]" curl -sN "$url/v1/chat/completions" -d "${body%\}},\"stream\":true}"
+expect '"error"' curl -s "$url/v1/chat/completions" -d '{"messages": [}'
 expect '"error"' curl -s "$url/nowhere"
-expect "is taken" "$chimere" serve "$model" --port $port
-kill -TERM "$server"
-wait "$server" || fail "the server did not end cleanly"
-server=
+expect "is taken" "$chimere" serve "$model" --port "${url##*:}"
+stop_server
 
 # The model in the box over HTTP: a fact with its thought apart, and a tool call.
-port=$((20000 + RANDOM % 20000))
-"$work/clone/build/release/chimere" serve --port $port >"$work/serve.log" 2>&1 &
-server=$!
-for _ in $(seq 100); do
-  curl -sf "http://127.0.0.1:$port/health" >/dev/null && break
-  kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/serve.log")"
-  sleep 0.1
-done
-url=http://127.0.0.1:$port/v1/chat/completions
+start_server "$work/clone/build/release/chimere" serve
+url=$url/v1/chat/completions
 body='{"messages":[{"role":"user","content":"What is the capital of Japan?"}],"temperature":0}'
 expect '"content":"The capital of Japan is Tokyo."' curl -s "$url" -d "$body"
 expect '"reasoning_content"' curl -s "$url" -d "$body"
@@ -111,7 +113,5 @@ tool='{"type":"function","function":{"name":"get_weather","description":"Get the
 body='{"messages":[{"role":"user","content":"What is the weather in Paris?"}],"temperature":0,"tools":['$tool']}'
 expect '"name":"get_weather"' curl -s "$url" -d "$body"
 expect '{\"city\": \"Paris\"}' curl -s "$url" -d "$body"
-kill -TERM "$server"
-wait "$server" || fail "the server did not end cleanly"
-server=
+stop_server
 echo "all commands answered"

@@ -127,15 +127,14 @@ def metadata(config, tokenizer, name, description):
     }
 
 
-def write_file(path, config, tensors, tokenizer, choose, name, description, importance=None):
+def write_file(path, config, tensors, tokenizer, choose, name, description):
     """Writes the model with `choose(tensor_name) -> format`; small tensors stay in float32 whatever it says."""
     entries = []
     for parameter, values in tensors.items():
         tensor = file_name(parameter, config["layers"])
         values = to_file(parameter, values.astype(np.float32))
         kind = "F32" if must_be_f32(tensor) or values.ndim < 2 else choose(tensor)
-        weights = (importance or {}).get(tensor)
-        entries.append((tensor, tuple(reversed(values.shape)), kind, quants.encode(kind, values, weights)))
+        entries.append((tensor, tuple(reversed(values.shape)), kind, quants.encode(kind, values)))
     gguf.write(path, metadata(config, tokenizer, name, description), entries)
     return {tensor: kind for tensor, _, kind, _ in entries}
 

@@ -9,6 +9,7 @@ int as i32, or float as f32) and typed wrappers where it is not:
 Dimensions are in file order: the row length first, the reverse of a numpy shape.
 """
 
+import functools
 import math
 import mmap
 import os
@@ -61,40 +62,10 @@ class Typed:
     element: str = ""
 
 
-def U8(value):
-    return Typed("u8", value)
-
-
-def U16(value):
-    return Typed("u16", value)
-
-
-def U32(value):
-    return Typed("u32", value)
-
-
-def I32(value):
-    return Typed("i32", value)
-
-
-def U64(value):
-    return Typed("u64", value)
-
-
-def I64(value):
-    return Typed("i64", value)
-
-
-def F32(value):
-    return Typed("f32", value)
-
-
-def F64(value):
-    return Typed("f64", value)
-
-
-def BOOL(value):
-    return Typed("bool", value)
+U8, U16, U32, U64 = (functools.partial(Typed, kind) for kind in ("u8", "u16", "u32", "u64"))
+I32, I64 = (functools.partial(Typed, kind) for kind in ("i32", "i64"))
+F32, F64 = (functools.partial(Typed, kind) for kind in ("f32", "f64"))
+BOOL = functools.partial(Typed, "bool")
 
 
 def STR(value):

@@ -1,5 +1,6 @@
-"""Fixed questions for looking at the model: written once, never part of the training data, never selected by answer."""
+"""Fixed questions for looking at the model, never selected by its answers."""
 
+# What a newcomer types first. Being ordinary, several of these occur in the training dialogues word for word.
 CONVERSATION = [
     "Hello! Who are you?",
     "What can you do?",
@@ -13,30 +14,22 @@ CONVERSATION = [
     "Thank you, goodbye!",
 ]
 
+# None of these is the user's turn of a training dialogue: prepare.py leaves out every dialogue that asks one.
 QUESTIONS = [
-    "Hi there", "Good evening, how is it going?", "What is your name?", "Are you a person?", "Do you get bored?",
-    "What is a volcano?", "What does the word brave mean?", "Which animal says moo?", "How many days are in a week?",
-    "Who wrote Romeo and Juliet?", "Name three fruits.", "Give me a tip for better sleep.", "How do I make tea?",
-    "Tell me a joke.", "Tell me a story about a lonely robot.", "Write a poem about rain.",
-    "What is the opposite of hot?",
-    "Is the sun a star?", "Is 17 an even number?", "What is 7 times 8?", "Which is heavier, 1 kg or 500 g?",
-    "Translate 'good morning' into French.", "Write a function that adds two numbers in Python.",
-    "How do I reverse a list in Python?", "What does len do in Python?", "Fix the grammar: she go to school.",
-    "Make this sentence polite: give me the salt.", "What should I cook tonight?", "My dog is sick. What should I do?",
-    "I failed my exam.", "I am so happy today!", "Can you help me write an email to my teacher?",
-    "What is the largest ocean?", "Where is Brazil?", "What currency does India use?", "What do bees make?",
-    "Why is the sky blue?", "What is photosynthesis?", "How does a fridge work?", "What is the internet?",
-    "What time is it?", "What is the weather like today?", "Do you remember what I told you yesterday?",
-    "asdf jkl qwerty", "?", "tell me about quantum chromodynamics", "who won the football match last night",
-    "Write the numbers from one to ten.", "Spell the word house.", "What rhymes with cat?",
-    "If today is Monday, what day is tomorrow?", "Tom has 5 apples and eats 2. How many are left?",
+    "Good evening, how is it going?", "What does the word brave mean?", "Which animal says moo?",
+    "Give me a tip for better sleep.", "Tell me a story about a lonely robot.", "What is 7 times 8?",
+    "Which is heavier, 1 kg or 500 g?", "Write a function that adds two numbers in Python.",
+    "What does len do in Python?", "Fix the grammar: she go to school.",
+    "Make this sentence polite: give me the salt.", "What should I cook tonight?",
+    "My dog is sick. What should I do?", "I am so happy today!", "Can you help me write an email to my teacher?",
+    "Where is Brazil?", "What currency does India use?", "What is the weather like today?",
+    "Do you remember what I told you yesterday?", "asdf jkl qwerty", "?", "tell me about quantum chromodynamics",
+    "who won the football match last night", "Write the numbers from one to ten.", "Spell the word house.",
+    "Tom has 5 apples and eats 2. How many are left?",
     "Anna is older than Ben. Ben is older than Carl. Who is the youngest?", "What comes next: 2, 4, 6, 8?",
     "Give me a name for a cat.", "What is a good gift for my mother?", "How can I learn to swim?",
-    "Explain gravity to a child.", "What is money?", "Are cats better than dogs?", "Should I drink more water?",
-    "What is your favourite colour?", "Can you sing?", "Say hello in Spanish.", "What is love?", "Describe a forest.",
-    "What is the difference between a lake and a river?", "How long is an hour?", "Why do we need to sleep?",
-    "What is a noun?", "Give me an example of a verb.", "List five animals.", "What do doctors do?",
+    "Explain gravity to a child.", "Are cats better than dogs?", "Should I drink more water?",
+    "Say hello in Spanish.", "Why do we need to sleep?", "Give me an example of a verb.", "What do doctors do?",
     "How do plants grow?", "What is inside the Earth?", "Who was Albert Einstein?",
-    "When did the Second World War end?",
-    "Tell me something interesting.", "I do not understand. Can you say it in another way?", "Thanks!", "Bye.",
+    "I do not understand. Can you say it in another way?",
 ]

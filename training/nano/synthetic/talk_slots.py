@@ -205,10 +205,15 @@ LONG = [("{} is a person who {} every single day of the week.", "{} {} every day
         ("It is a fact that {}, as you know, {} in the evening.", "{} {} in the evening.")]
 
 
-def past(rng):
+def clause(rng):
+    """Who does something, in the present tense: subject, verb as it is written, and the action's forms."""
     subject = rng.choice(NAMES + ["I", "We", "They", "She", "He"])
-    base, third, before, rest = rng.choice(ACTIONS)
-    verb = base if subject in ("I", "We", "They") else third
+    action = rng.choice(ACTIONS)
+    return subject, action[0] if subject in ("I", "We", "They") else action[1], action
+
+
+def past(rng):
+    subject, verb, (_, _, before, rest) = clause(rng)
     form = rng.choice(['Put this into the past tense: "{}"', 'Change to past tense: {}',
          "Rewrite in the past tense: {}"])
     return (form.format(f"{subject} {verb} {rest}."), f"{subject} {before} {rest}.",
@@ -216,9 +221,7 @@ def past(rng):
 
 
 def future(rng):
-    subject = rng.choice(NAMES + ["I", "We", "They", "She", "He"])
-    base, third, _, rest = rng.choice(ACTIONS)
-    verb = base if subject in ("I", "We", "They") else third
+    subject, verb, (base, _, _, rest) = clause(rng)
     form = rng.choice(['Put this into the future tense: "{}"', "Change to future tense: {}",
          "Rewrite in the future: {}"])
     return (form.format(f"{subject} {verb} {rest}."), f"{subject} will {base} {rest}.",
