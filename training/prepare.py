@@ -18,7 +18,7 @@ from nano import bpe, chatml, corpus, instructions
 from nano.batches import PLAIN, UNTRAINED
 from nano.held_out import eval_dialogues
 from nano.questions import QUESTIONS
-from nano.synthetic import arithmetic, code, facts, reasoning, tales, talk, toolcalls
+from nano.synthetic import arithmetic, code, facts, reasoning, sums, tales, talk, toolcalls
 
 VOCABULARY = 8192
 RESERVED = frozenset(QUESTIONS)
@@ -82,7 +82,7 @@ def collect(data, split, seed):
 def is_reserved(dialogue, text):
     """Whether a dialogue shows a held-out sum or asks one of the evaluation questions."""
     asked = any(m["role"] == "user" and m["content"].strip() in RESERVED for m in dialogue["messages"])
-    return asked or arithmetic.mentions_held_out(text)
+    return asked or sums.mentions_held_out(text)
 
 
 def report(name, items, clock):

@@ -3,7 +3,7 @@
 import random
 import re
 
-from nano.synthetic import arithmetic
+from nano.synthetic import arithmetic, sums, word_problems
 
 CASES_SEED = 20_011
 WORD_PROBLEM_SEED = 20_012
@@ -12,7 +12,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 def held_out_pairs(op: str) -> list:
     """Every held-out (a, b) with a >= b for the sign, each unordered pair once."""
-    return [(a, b) for a in range(10, 100) for b in range(10, a + 1) if arithmetic.held_out_pair(a, op, b)]
+    return [(a, b) for a in range(10, 100) for b in range(10, a + 1) if sums.held_out_pair(a, op, b)]
 
 
 def sum_cases(rng, op, kind, count):
@@ -23,8 +23,8 @@ def sum_cases(rng, op, kind, count):
         a, b = pairs[i % len(pairs)]
         if op == "+" and rng.random() < 0.5:
             a, b = b, a
-        question = arithmetic.sum_question(rng, a, op, b)
-        out.append({"messages": [{"role": "user", "content": question}], "answer": str(arithmetic.apply(a, op, b)),
+        question = sums.sum_question(rng, a, op, b)
+        out.append({"messages": [{"role": "user", "content": question}], "answer": str(sums.apply(a, op, b)),
                     "kind": kind})
     return out
 
@@ -41,10 +41,10 @@ def word_problem_cases(count: int = 100) -> list:
     rng = random.Random(WORD_PROBLEM_SEED)
     out = []
     while len(out) < count:
-        problem = arithmetic.word_problem(rng)
+        problem = word_problems.word_problem(rng)
         if arithmetic.any_held_out(problem.facts):
             a, op, b = problem.facts[-1]
-            answer = str(arithmetic.calculate(a, op, b))
+            answer = str(word_problems.calculate(a, op, b))
             out.append({"messages": [{"role": "user", "content": problem.question}], "answer": answer, "kind": "word"})
     return out
 

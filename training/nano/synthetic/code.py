@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import chatml
-from .facts import build, capital, held
+from .fact import capital, held
+from .facts import build
 
 BANKS = Path(__file__).parent / "banks"
 SAFE_BUILTINS = {name: getattr(builtins, name) for name in (
@@ -121,7 +122,7 @@ def constant_task(rng):
         ("first_items", f"returns the first {k} items of a list", f"def first_items(items):\n    return items[:{k}]",
          f"The slice stops before index {k}.", "first_items([1, 2, 3])[:1]", [1]),
         ("last_items", f"returns the last {k} items of a list", f"def last_items(items):\n    return items[-{k}:]",
-         f"A negative index counts from the end.", "last_items([1, 2, 3])[-1]", 3),
+         "A negative index counts from the end.", "last_items([1, 2, 3])[-1]", 3),
         ("long_words", f"returns the words longer than {k} letters",
          f"def long_words(words):\n    return [word for word in words if len(word) > {k}]",
          f"It keeps the words with more than {k} letters.", f'long_words(["a", "{"b" * (k + 1)}"])', ["b" * (k + 1)]),
@@ -463,9 +464,6 @@ def other_turns(rng, rows):
     thought = rng.choice([f"The user wants to {wish}. The language is {language}.",
                           f"This is a {language} question: {wish}."])
     return [(question.format(wish, where), block(code, tag))], thought
-
-
-# ---- data sets ----
 
 OBSCURE = re.compile(
     r"(?i)\b(bell number|catalan|newman|woodall|carol|jacobsthal|lucas|perrin|tetrahedral|octagonal|nonagonal|"
