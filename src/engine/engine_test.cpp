@@ -227,6 +227,17 @@ TEST_F(EngineTest, AThoughtThatDoesNotEndIsClosed) {
   EXPECT_TRUE(std::equal(close.begin(), close.end(), answer.ids.begin() + static_cast<std::ptrdiff_t>(thought)));
   EXPECT_EQ(std::count(answer.ids.begin(), answer.ids.end(), free[2]), 0);
 
+  // Tokens forced meanwhile are not lost: they come before the end of the thought.
+  r.stop_ids = {};
+  r.thought = {.open = true, .end_ids = {8}, .close = close, .budget = 1};
+  Gate gate;
+  auto held = engine.submit(r, gate.hook());
+  held->events->pop();
+  engine.update(held->id, {.force = {3, 4}});
+  gate.open();
+  ids = collect(*held->events).ids;
+  EXPECT_EQ(std::vector<int32_t>(ids.begin(), ids.begin() + 5), (std::vector<int32_t>{3, 4, 7, 8, 9}));
+
   // One that ends by itself is left alone.
   r.stop_ids = {};
   r.thought = {.open = true, .end_ids = {free[1]}, .close = close, .budget = 4};

@@ -265,7 +265,8 @@ void Loop::close_thought(Active& a) {
 
 void Loop::draw(Active& a, std::span<const float> logits) {
   Thought& thought = a.request.thought;
-  if (thought.open && thought.budget >= 0 && a.thought_tokens >= thought.budget) close_thought(a);
+  const bool spent = thought.budget >= 0 && a.thought_tokens >= thought.budget;
+  if (thought.open && spent && a.forced.empty()) close_thought(a);
   RowInputs inputs;
   if (!a.forced.empty()) {
     inputs.forced = a.forced.front();
