@@ -3,6 +3,7 @@
 
 import argparse
 import hashlib
+import itertools
 import json
 import lzma
 import multiprocessing
@@ -17,8 +18,7 @@ import numpy as np
 from nano import bpe, chatml, corpus, instructions
 from nano.batches import PLAIN, UNTRAINED
 from nano.held_out import eval_dialogues
-from nano.questions import QUESTIONS
-from nano.synthetic import arithmetic, code, facts, reasoning, sums, tales, talk, toolcalls
+from nano.synthetic import arithmetic, code, facts, mixed, reasoning, sums, tales, talk, toolcalls
 
 VOCABULARY = 8192
 RESERVED = frozenset(QUESTIONS)
@@ -28,10 +28,11 @@ COUNTS = {
     "facts_qa": 90_000,
     "arithmetic": 200_000,
     "reasoning": 70_000,
-    "tools": 90_000,
+    "tools": 120_000,
     "code_qa": 28_000,
     "stories_qa": 30_000,
     "instructions": None,
+    "mixed": 60_000,
 }
 
 
@@ -53,6 +54,11 @@ def dialogue_sources(data, split, seed):
         yield "arithmetic", arithmetic.dialogues(rng("arithmetic"), counts["arithmetic"])
 
 
+def mixed_source(turns, seed):
+    """Conversations over what all other generators have said; asked for last, when the turns are there."""
+    yield "mixed", mixed.dialogues(random.Random(f"{seed} mixed"), turns, COUNTS["mixed"])
+
+
 def collect(data, split, seed):
     """Items as (category, [(text, trained)], repeats).
 
@@ -62,9 +68,15 @@ def collect(data, split, seed):
     for document in corpus.documents(data, split):
         items.append((document.domain, [(document.text, True)], document.weight))
     report(f"documents ({split})", items, clock)
-    for category, dialogues in dialogue_sources(data, split, seed):
+    turns = {}
+    sources = dialogue_sources(data, split, seed)
+    if split == "train":
+        sources = itertools.chain(sources, mixed_source(turns, seed))
+    for category, dialogues in sources:
         clock, before = time.time(), len(items)
+        pool = turns.setdefault(category, mixed.Turns(random.Random(f"{seed} turns {category}")))
         for dialogue in dialogues:
+            pool.offer(dialogue)
             # The banks are ASCII; the name is not.
             parts = [
                 (text.replace("Chimere", "Chimère"), trained)

@@ -30,6 +30,7 @@ BROAD = {
     "tools": 9,
     "code_qa": 3,
     "stories_qa": 2,
+    "mixed": 4,
     "instructions": 3,
 }
 FINAL = {
@@ -44,6 +45,7 @@ FINAL = {
     "tools": 16,
     "code_qa": 4,
     "stories_qa": 3,
+    "mixed": 9,
     "instructions": 4,
 }
 

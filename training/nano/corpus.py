@@ -314,7 +314,7 @@ def tale(row):
 
 def fairytales(data):
     for row in rows(part(data, "fairytaleqa_train")):
-        yield row["id"], tale(row), 3
+        yield row["id"], tale(row), 1
 
 
 def everyday_sentences(data, group=30):
@@ -525,8 +525,8 @@ def problems(data):
 def sets():
     """(name, folder, domain, reader) of every set, in reading order."""
     yield "books-public-domain", "books-public-domain", "prose", books
-    yield "stories-african-storybook", "stories-african-storybook", "stories", picture_books("asp_en", 4)
-    yield "stories-pratham", "stories-pratham", "stories", picture_books("pb_en", 4)
+    yield "stories-african-storybook", "stories-african-storybook", "stories", picture_books("asp_en", 2)
+    yield "stories-pratham", "stories-pratham", "stories", picture_books("pb_en", 2)
     yield "fairytaleqa", "fairytaleqa", "stories", fairytales
     yield "common-voice-sentences", "common-voice-sentences", "prose", everyday_sentences
     for name, weight in [("college-success-bundle", 1), ("introduction-anthropology", 1),

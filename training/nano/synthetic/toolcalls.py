@@ -346,8 +346,13 @@ def commands(data):
 
 
 @lru_cache(maxsize=4)
+def plain(text):
+    """The words alone: the same command in other dress is the same command."""
+    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
+
+
 def command_rows(data, held_out):
-    return [row for row in commands(data)[0] if (share("row", row["text"]) < HELD_OUT_ROWS) == held_out]
+    return [row for row in commands(data)[0] if (share("row", plain(row["text"])) < HELD_OUT_ROWS) == held_out]
 
 
 def command_tool(rng, data, intent, present):

@@ -593,6 +593,346 @@ w a ticket: {problem}
 u open a ticket: {problem}|report that {problem}|tell support that {problem}|
   create a {priority} priority ticket: {problem}|file a ticket, {problem}|I have a problem: {problem}
 r {"ticket": {#n100-999}} => I opened ticket {#n100-999} for you.
+
+get_forecast/weather_forecast/forecast_lookup/predict_weather/fetch_forecast
+Get the weather forecast for a city and day./Forecast the weather for a given day.
+p city,location,place:s:City:city!;day,date,when:s:Day:weathertime!
+w the forecast for {city}, {day}
+u what will the weather be in {city} {day}|give me the forecast for {city} for {day}|will it rain in {city} {day}|forecast for {city} {day}|how will the weather be {day} in {city}|will it be sunny in {city} {day}|show me the {day} forecast for {city}|I travel to {city} {day}. Will it be warm
+r {"high": {#n-5-32}, "sky": "{#sky}"} => Expect {#sky} weather in {city} {day}, up to {#n-5-32} degrees.
+
+get_air_quality/air_quality_index/check_air/pollution_level/aqi_lookup
+Get the air quality in a city./Check how clean the air is in a place.
+p city,location,place:s:City:city!
+w the air quality in {city}
+u how is the air quality in {city}|is the air clean in {city}|check the air pollution in {city}|what is the AQI in {city}|is there smog in {city}|how polluted is {city} right now|tell me the air quality index for {city}|can I run outside in {city}, or is the air bad
+r {"aqi": {#n2-99}} => The air quality index in {city} is {#n2-99}.
+
+delete_alarm/remove_alarm/cancel_alarm/alarm_off/clear_alarm
+Delete an alarm./Cancel the alarm at a given time.
+p time,at,alarm_time:s:Time:time!
+w to delete the alarm at {time}
+u delete my {time} alarm|cancel the alarm at {time}|remove the alarm for {time}|turn off the {time} alarm|I do not need the {time} alarm|get rid of my alarm at {time}|drop the {time} wake-up alarm|clear the alarm set for {time}
+r {"status": "ok"} => The {time} alarm is deleted.
+
+delete_event/cancel_event/remove_event/drop_appointment/cancel_meeting
+Remove an event from the calendar./Cancel a calendar event.
+p title,event,name:s:Title:event!
+w to cancel {title}
+u cancel {title}|remove {title} from my calendar|delete the event {title}|take {title} off my schedule|I cannot make it to {title}, cancel it|drop {title} from my calendar|call off {title}|erase {title} from the calendar
+r {"status": "ok"} => I removed {title} from your calendar.
+
+search_notes/find_note/lookup_note/query_notes
+Search the saved notes./Find notes that mention something.
+p query,keyword,text:s:Query:topic!
+w notes about {query}
+u find my notes about {query}|search my notes for {query}|what did I write about {query}|do I have a note on {query}|look in my notes for {query}|show notes that mention {query}|open my note about {query}|where is my note about {query}
+r {"notes": ["{#note}"]} => Your note says: {#note}.
+
+complete_task/finish_task/mark_done/check_off_task/close_task
+Mark a task as done./Complete a to-do item.
+p task,item,title:s:Task:task!
+w to mark "{task}" as done
+u mark {task} as done|I finished this task: {task}|check off {task}|{task} is done, tick it off|complete the task {task}|set {task} to done|cross {task} off my list|close the task {task}
+r {"status": "ok"} => Well done. "{task}" is marked as done.
+
+check_email/read_inbox/get_emails/list_mail/fetch_messages
+Check the inbox for new emails./Read the newest emails.
+p sender,from,person:s:Sender:person
+w to check the inbox
+u check my email|do I have new mail|any emails from {sender}|read my inbox|show me emails from {sender}|did {sender} write to me|what is new in my inbox|open my mail|look for mail from {sender}
+r {"unread": {#n2-12}} => You have {#n2-12} unread emails.
+
+play_artist/artist_radio/play_songs_by/shuffle_artist
+Play songs by an artist./Shuffle music of one artist.
+p artist,band,name:s:Artist:artist!
+w music by {artist}
+u play something by {artist}|play some {artist}|I am in the mood for {artist}|put on music by {artist}|shuffle {artist}|let us listen to {artist}|I want to hear {artist}|play the best songs of {artist}
+r {"status": "ok"} => Playing music by {artist}.
+
+play_playlist/start_playlist/open_playlist/run_playlist
+Play a playlist./Start one of the user's playlists.
+p playlist,name,title:s:Playlist:playlist!
+w the playlist {playlist}
+u play my {playlist} playlist|start the playlist {playlist}|put on my {playlist} list|I want to hear my {playlist} playlist|shuffle the {playlist} playlist|open {playlist} and play it|play the {playlist} mix|resume my {playlist} playlist
+r {"status": "ok"} => Playing the {playlist} playlist.
+
+add_to_playlist/playlist_add/save_song/append_song
+Add a song to a playlist./Put a track on a playlist.
+p song,track,title:s:Song:song!;playlist,list,name:s:Playlist:playlist!
+w to add {song} to {playlist}
+u add {song} to my {playlist} playlist|put {song} on {playlist}|save {song} to the playlist {playlist}|{song} belongs on my {playlist} list, add it|I want {song} in my {playlist} playlist|include {song} in {playlist}|append {song} to {playlist}|drop {song} into my {playlist} playlist
+r {"status": "ok"} => {song} is now on your {playlist} playlist.
+
+play_radio/tune_radio/start_radio/radio_station/open_station
+Play a radio station./Tune in to a station.
+p station,name,channel:s:Station:station!
+w the station {station}
+u play {station}|tune in to {station}|put on {station}|turn on the radio, {station}|I want to listen to {station}|switch the radio to {station}|start {station}|radio on, {station} please
+r {"status": "ok"} => You are listening to {station}.
+m turn on the radio => Which station would you like?
+
+dim_light/set_brightness/light_brightness/adjust_brightness
+Set the brightness of a room's lights./Dim the lights to a percentage.
+p room,location:s:Room:room!;brightness,percent,level:i:Brightness:n1-100!
+w the {room} lights at {brightness} percent
+u dim the {room} lights to {brightness} percent|set the {room} light to {brightness} percent|make the {room} lights {brightness} percent bright|{room} brightness {brightness}|put the {room} lamp at {brightness} percent|change the brightness in the {room} to {brightness}|I want {brightness} percent light in the {room}|brightness of the {room}: {brightness} percent
+r {"status": "ok"} => The {room} lights are at {brightness} percent.
+
+get_indoor_temperature/read_thermostat/room_temperature/indoor_climate
+Read the temperature of a room./Tell how warm a room is.
+p room,location:s:Room:room!
+w the temperature in the {room}
+u how warm is it in the {room}|what is the temperature in the {room}|is the {room} cold|check how warm the {room} is|read the thermometer in the {room}|tell me the {room} temperature|is it hot in the {room}|how many degrees does the {room} have
+r {"celsius": {#n15-26}} => It is {#n15-26} degrees in the {room}.
+
+percent_of/calculate_percentage/get_percentage/percentage_tool
+Calculate a percentage of a number./How much is x percent of y.
+p percent,rate:i:Percent:n1-100!;number,amount,total:i:Number:n5-500!
+w {percent} percent of {number}
+u what is {percent} percent of {number}|how much is {percent} percent of {number}|calculate {percent} percent of {number}|take {percent} percent of {number}|{percent} percent of {number} is how much|give me {percent} percent of {number}|find {percent} percent of {number}|I need {percent} percent of {number}
+
+calculate_tip/tip_calculator/compute_tip/get_tip
+Calculate the tip for a bill./Work out a tip.
+p bill,amount,total:i:Bill:n5-500!;percent,rate:i:Percent:n1-100!
+w a {percent} percent tip on {bill}
+u what is a {percent} percent tip on {bill} dollars|calculate a {percent} percent tip for a bill of {bill}|how much is the tip on {bill} at {percent} percent|tip {percent} percent on {bill} dollars|the bill is {bill}, I tip {percent} percent. How much is that|work out a tip of {percent} percent on {bill}|my dinner was {bill} dollars, what is a {percent} percent tip|give me the {percent} percent tip for {bill}
+
+rectangle_area/calculate_area/get_area/area_of_rectangle
+Calculate the area of a rectangle./Multiply width and height of a rectangle.
+p width,w,a:i:Width:n2-99!;height,h,b:i:Height:n2-99!
+w the area of a {width} by {height} rectangle
+u what is the area of a rectangle of {width} by {height}|area of a {width} x {height} rectangle|my room is {width} by {height}. What is its area|calculate the area of a rectangle with width {width} and height {height}|a field is {width} wide and {height} high, how big is it|find the area: width {width}, height {height}|how large is a {width} by {height} rectangle|compute the surface of a rectangle {width} wide and {height} high
+
+get_synonyms/find_synonyms/thesaurus/similar_words
+Find synonyms of a word./Words with the same meaning.
+p word,term:s:Word:word!
+w synonyms of {word}
+u what is another word for {word}|give me synonyms of {word}|find a synonym for {word}|which words mean the same as {word}|I need a different word for {word}|list synonyms for {word}|what can I say instead of {word}|words like {word}
+
+find_rhymes/rhyme_finder/get_rhymes/words_that_rhyme
+Find words that rhyme with a word./List rhymes.
+p word,term:s:Word:word!
+w rhymes for {word}
+u what rhymes with {word}|find a rhyme for {word}|give me words that rhyme with {word}|I need a rhyme for {word}|list rhymes with {word}|which words rhyme with {word}|my poem needs a rhyme on {word}|rhyme {word}
+
+wikipedia_lookup/wiki_search/encyclopedia/get_article/wiki_summary
+Get an encyclopedia article./Look up a topic in the encyclopedia.
+p topic,title,query:s:Topic:topic!
+w an article about {topic}
+u get the encyclopedia article on {topic}|look up {topic} in the encyclopedia|what does the wiki say about {topic}|open the wiki page of {topic}|read me the article about {topic}|find {topic} on the wiki|show the encyclopedia entry for {topic}|I want to read a wiki article about {topic}
+
+next_game/upcoming_match/get_fixture/game_schedule/match_schedule
+Find the next game of a team./When a team plays next.
+p team,club,name:s:Team:team!
+w the next game of {team}
+u when do {team} play next|when is the next game of {team}|next {team} match|who do {team} play next|show the upcoming {team} game|find the next fixture of {team}|is {team} playing soon|tell me when {team} plays again
+r {"date": "{#date}", "time": "{#time}"} => {team} play next on {#date} at {#time}.
+
+get_calories/calorie_lookup/nutrition_info/food_calories
+Get the calories of a food./Look up nutrition facts.
+p food,item,dish:s:Food:food!
+w the calories of {food}
+u how many calories are in {food}|is {food} healthy|calories of {food}|tell me the calories in {food}|nutrition facts for {food}|how fattening is {food}|check the calories of {food}|how much energy does {food} have
+r {"calories": {#n100-2000}} => {food} has about {#n100-2000} calories.
+
+order_food/food_delivery/order_meal/takeaway_order/deliver_food
+Order food for delivery./Order a dish.
+p dish,item,food:s:Dish:food!;quantity,count,number:i:Quantity:n2-12
+w to order {dish}
+u order {dish}|I want to order {dish}|get me {dish} delivered|order {quantity} portions of {dish}|I am hungry, order {dish}|have {dish} delivered to me|order some {dish} for dinner|let us get {quantity} orders of {dish}
+r {"status": "ok"} => Your order of {dish} is on its way.
+m order some food => What would you like to eat?
+
+check_traffic/traffic_info/get_traffic/traffic_report/road_status
+Check the traffic in a city./Get a traffic report.
+p city,area,location:s:City:city!
+w the traffic in {city}
+u how is the traffic in {city}|is there a traffic jam in {city}|check the traffic in {city}|traffic report for {city}|are the roads busy in {city}|how bad is traffic in {city} now|tell me about traffic in {city}|will I get stuck in traffic in {city}
+r {"status": "heavy", "delay_min": {#n2-99}} => Traffic in {city} is heavy, with a delay of {#n2-99} minutes.
+
+flight_status/check_flight/track_flight/get_flight_status
+Check the status of a flight./Track a flight by number.
+p flight,flight_number,number,code:s:Flight:code8!
+w the status of flight {flight}
+u what is the status of flight {flight}|is flight {flight} on time|check flight {flight}|has {flight} landed|track flight {flight}|is {flight} delayed|when does flight {flight} arrive|give me an update on {flight}
+r {"status": "on time"} => Flight {flight} is on time.
+m is my flight on time? => What is the flight number?
+
+rent_car/car_rental/book_car/hire_car
+Rent a car in a city./Book a rental car.
+p city,location,pickup:s:City:city!;days,duration,length:i:Days:n2-12!
+w a rental car in {city} for {days} days
+u rent a car in {city} for {days} days|I need a rental car in {city} for {days} days|book a car for {days} days in {city}|hire a car in {city}, {days} days|get me a car in {city} for {days} days|I want to rent a car for {days} days in {city}|reserve a rental car for {days} days in {city}|car hire in {city} for {days} days
+r {"status": "ok"} => Your car in {city} is booked for {days} days.
+
+movie_times/get_showtimes/cinema_schedule/showtimes/screening_times
+Find showtimes of a movie in a city./Cinema times for a film.
+p movie,title,film:s:Movie:movie!;city,location:s:City:city!
+w showtimes of {movie} in {city}
+u when is {movie} playing in {city}|showtimes for {movie} in {city}|where can I see {movie} in {city}|is {movie} in the cinema in {city}|at what time does {movie} run in {city}|find a cinema in {city} that shows {movie}|I want to watch {movie} at a cinema in {city}|movie times: {movie}, {city}
+r {"times": ["{#time}"]} => {movie} plays in {city} at {#time}.
+
+books_by_author/author_search/list_books/author_books
+List books of an author./Find books by writer.
+p author,writer,name:s:Author:author!
+w books by {author}
+u which books did {author} write|list the books of {author}|show me novels by {author}|find books by {author}|what else did {author} write|I like {author}, what books are there|give me a list of works by {author}|search for books by {author}
+
+move_file/relocate_file/mv/transfer_file
+Move a file to a folder./Put a file in another directory.
+p file,path,source:s:File:file!;folder,destination,to:s:Folder:folder!
+w to move {file} to {folder}
+u move {file} to {folder}|put {file} in the {folder} folder|transfer {file} to {folder}|{file} should be in {folder}, move it|relocate {file} to {folder}|shift {file} into {folder}|I want {file} moved to {folder}|take {file} and put it into {folder}
+r {"status": "ok"} => {file} is now in {folder}.
+
+find_file/search_files/locate_file/file_search
+Find files by name./Search the disk for a file.
+p name,pattern,query:s:Name:file!
+w to find {name}
+u where is {name}|find the file {name}|search for {name} on my disk|locate {name}|I lost {name}, find it|look for a file named {name}|in which folder is {name}|help me find {name}
+r {"path": "{#folder}/{name}"} => {name} is in the folder {#folder}.
+
+search_images/find_photos/photo_search/image_search
+Search photos of a thing./Find pictures online.
+p query,subject,q:s:Query:animal!
+w photos of a {query}
+u find photos of a {query}|show me pictures of a {query}|search images of a {query}|I want to see a photo of a {query}|find me a nice {query} photo|look for {query} pictures|what does a {query} look like? Show me a photo|get an image of a {query}
+
+show_camera/view_camera/camera_feed/security_camera
+Show a security camera./Open a camera feed.
+p camera,location,name:s:Camera:camera!
+w the {camera} camera
+u show me the {camera} camera|who is at the {camera}? Show the camera|open the {camera} camera feed|what does the {camera} camera see|view the {camera} camera|check the {camera} cam|I want to see the {camera} on camera|put the {camera} camera on screen
+r {"status": "ok"} => Here is the {camera} camera.
+
+get_horoscope/horoscope/daily_horoscope/zodiac_reading
+Get today's horoscope for a sign./Read the horoscope of a zodiac sign.
+p sign,zodiac,star_sign:s:Sign:sign!
+w the horoscope for {sign}
+u what is my horoscope? I am a {sign}|horoscope for {sign}|read the {sign} horoscope|what do the stars say for {sign}|give me today's {sign} horoscope|I am {sign}. How will my day be, say the stars|tell me the horoscope of {sign}|check the zodiac for {sign}
+m read me my horoscope => What is your star sign?
+
+random_fact/fun_fact/get_fact/animal_fact/fact_about
+Get a fun fact about an animal./Animal facts.
+p animal,topic,about:s:Animal:animal!
+w a fun fact about the {animal}
+u tell me a fun fact about the {animal}|give me a fact on the {animal}|what is something funny about the {animal}|a {animal} fact please|fun fact: {animal}|surprise me with a {animal} fact|I want to learn a fact about the {animal}|share a fun {animal} fact
+
+trivia_question/quiz_me/get_trivia/start_quiz
+Start a quiz question on a topic./Get a trivia question.
+p topic,category,subject:s:Topic:topic!;difficulty,level:s:Difficulty:level
+w a quiz on {topic}
+u quiz me on {topic}|ask me a trivia question about {topic}|give me a {difficulty} question about {topic}|start a quiz about {topic}|I want a {difficulty} quiz on {topic}|test me on {topic}|play trivia about {topic}|let us do a {difficulty} trivia round on {topic}
+
+log_weight/record_weight/save_weight/add_weight/track_weight
+Log the user's body weight./Record a weight in kilograms.
+p weight,kg,value,kilograms:i:Weight:n45-110!
+w to log a weight of {weight} kg
+u log my weight: {weight} kg|I weigh {weight} kilos today|record a weight of {weight} kilograms|my weight is {weight}, save it|add {weight} kg to my weight log|today the scale says {weight}|note my weight, {weight} kg|track my weight: {weight}
+r {"status": "ok"} => Your weight of {weight} kg is logged.
+m log my weight => How much do you weigh?
+
+log_water/add_water/drink_log/track_water
+Log glasses of water./Record how much water the user drank.
+p glasses,count,amount:i:Glasses:n2-12!
+w to log {glasses} glasses of water
+u I drank {glasses} glasses of water|log {glasses} glasses of water|add {glasses} glasses to my water log|record {glasses} glasses of water|I had {glasses} glasses of water today|track {glasses} waters|put down {glasses} glasses of water|water: {glasses} glasses
+r {"status": "ok"} => I logged {glasses} glasses of water.
+
+log_mood/track_mood/record_feeling/mood_diary
+Log the user's mood./Record a feeling in the diary.
+p mood,feeling,value:s:Mood:mood!
+w to log a {mood} mood
+u log that I feel {mood}|I am {mood} today, note it in my mood diary|record my mood: {mood}|mood: {mood}|put {mood} in my mood log|track my mood as {mood}|today I feel {mood}, save my mood|my mood is {mood}
+r {"status": "ok"} => Your mood is logged as {mood}.
+
+get_price/product_price/check_price/price_lookup
+Get the price of a product./Check what a product costs.
+p product,item,name:s:Product:product!
+w the price of {product}
+u how much is {product}|what does {product} cost|check the price of {product}|price of {product}|tell me the price of {product}|is {product} expensive|find out what {product} costs|look up the price for {product}
+r {"price": {#n5-500}} => It costs {#n5-500} dollars.
+
+cancel_order/stop_order/revoke_order/abort_order
+Cancel an order./Stop an order before it ships.
+p order_id,order,id,number:s:Order id:code8!
+w to cancel order {order_id}
+u cancel order {order_id}|I want to cancel my order {order_id}|stop order {order_id}|please call off order number {order_id}|I changed my mind, cancel {order_id}|undo order {order_id}|do not send order {order_id}|drop my order {order_id}
+r {"status": "ok"} => Order {order_id} is cancelled.
+m cancel my order => Which order number?
+
+pay_bill/settle_bill/bill_payment/pay_invoice
+Pay a bill./Settle one of the user's bills.
+p bill,type,name:s:Bill:bill!
+w to pay the {bill} bill
+u pay my {bill} bill|settle the {bill} bill|the {bill} bill is due, pay it|I want to pay the {bill} bill|take care of the {bill} bill|make a payment on my {bill} bill|pay off the {bill} bill|please pay for {bill}
+r {"status": "ok"} => Your {bill} bill is paid.
+m pay my bill => Which bill should I pay?
+
+buy_tickets/book_tickets/event_tickets/get_tickets/ticket_order
+Buy tickets for a museum./Order museum tickets.
+p museum,place,venue:s:Museum:museum!;count,number,tickets,people:i:Count:n2-12!
+w {count} tickets for {museum}
+u buy {count} tickets for {museum}|I need {count} tickets to {museum}|book {count} tickets for {museum}|get us {count} tickets for {museum}|we are {count} people and want to visit {museum}, buy tickets|order {count} entry tickets to {museum}|{count} tickets for {museum} please|reserve {count} tickets at {museum}
+r {"status": "ok"} => I bought {count} tickets for {museum}.
+
+water_plant/start_watering/irrigate/water_garden
+Water a plant for some minutes./Start watering.
+p plant,name,which:s:Plant:plant!;minutes,duration,time:i:Minutes:n2-99
+w to water the {plant}
+u water the {plant}|water my {plant} for {minutes} minutes|give the {plant} some water|the {plant} is dry, water it|start watering the {plant}|let the water run on the {plant} for {minutes} minutes|my {plant} needs water|please see that the {plant} gets water
+r {"status": "ok"} => The {plant} is being watered.
+
+screen_brightness/set_screen_brightness/display_brightness/dim_screen
+Set the screen brightness in percent./Change how bright the display is.
+p level,percent,brightness,value:i:Level:n1-100!
+w the screen at {level} percent
+u set the screen brightness to {level}|make the screen {level} percent bright|screen brightness {level} percent|dim the display to {level} percent|change the screen to {level} percent brightness|put the display at {level} percent|my screen should be at {level} percent|adjust the display to {level}
+r {"status": "ok"} => The screen is at {level} percent.
+m change the screen brightness => To what level?
+
+set_wifi/toggle_wifi/wifi_power/switch_wifi
+Turn the wifi on or off./Switch wireless on or off.
+p state,power,mode:s:State:onoff!
+w the wifi {state}
+u turn {state} the wifi|switch the wifi {state}|wifi {state}|turn the wireless {state}|put the wifi {state}|I want the wifi {state}|switch {state} wireless|set wifi to {state}
+r {"status": "ok"} => The wifi is {state}.
+m change the wifi => Should I turn it on or off?
+
+count_words/word_count/text_length/count_text
+Count the words of a text./Tell how many words a text has.
+p text,input,content:s:Text:phrase!
+w the number of words in "{text}"
+u how many words are in "{text}"|count the words in "{text}"|word count of "{text}"|how long is the text "{text}"|tell me the number of words in "{text}"|"{text}" has how many words|count words: "{text}"|I want the word count for "{text}"
+
+to_uppercase/uppercase_text/upper_case/make_uppercase
+Turn a text into capital letters./Convert text to upper case.
+p text,input,value:s:Text:phrase!
+w "{text}" in capitals
+u write "{text}" in capitals|make "{text}" upper case|turn "{text}" into capital letters|uppercase "{text}"|I want "{text}" in big letters|convert "{text}" to upper case|put "{text}" in all caps|change "{text}" to capitals
+
+next_holiday/public_holidays/get_holidays/holiday_lookup
+Get the next public holiday of a country./Look up public holidays.
+p country,region,place:s:Country:country!
+w the next holiday in {country}
+u when is the next public holiday in {country}|which holiday comes next in {country}|are there holidays in {country} soon|next holiday in {country}|look up the public holidays of {country}|is there a day off soon in {country}|tell me the next bank holiday in {country}|show holidays in {country}
+r {"holiday": "{#date}"} => The next holiday in {country} is on {#date}.
+
+zip_lookup/postal_code/get_place_by_zip/find_zip
+Find the place of a zip code./Look up a postal code.
+p zip,code,postal_code:i:Zip:n10000-99999!
+w the place with zip code {zip}
+u which place has the zip code {zip}|look up zip {zip}|where is {zip}|what town is postal code {zip}|find the city for zip {zip}|zip code {zip}, which city is that|tell me the place of {zip}|search the postal code {zip}
+r {"city": "{#city}"} => The zip code {zip} belongs to {#city}.
+m look up a zip code => Which zip code?
+
+sunrise_time/sun_times/get_sunset/sunset_lookup
+Get sunrise and sunset of a city./When the sun rises and sets.
+p city,location,place:s:City:city!
+w sunrise and sunset in {city}
+u when does the sun rise in {city}|when is sunset in {city}|sunrise in {city}|at what time does it get dark in {city}|tell me the sunset time for {city}|how early is it light in {city}|look up sunrise and sunset in {city}|when does the sun go down in {city}
+r {"sunset": "{#time}"} => The sun sets in {city} at {#time}.
 """
 
 VERBS = """find lookup scan fetch check count order rent buy sell paint clean repair feed move open close start stop
