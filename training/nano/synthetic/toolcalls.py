@@ -345,12 +345,12 @@ def commands(data):
     return kept, counts
 
 
-@lru_cache(maxsize=4)
 def plain(text):
     """The words alone: the same command in other dress is the same command."""
     return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
 
 
+@lru_cache(maxsize=4)
 def command_rows(data, held_out):
     return [row for row in commands(data)[0] if (share("row", plain(row["text"])) < HELD_OUT_ROWS) == held_out]
 
