@@ -18,6 +18,7 @@ import numpy as np
 from nano import bpe, chatml, corpus, instructions
 from nano.batches import PLAIN, UNTRAINED
 from nano.held_out import eval_dialogues
+from nano.questions import QUESTIONS
 from nano.synthetic import arithmetic, code, facts, mixed, reasoning, sums, tales, talk, toolcalls
 
 VOCABULARY = 8192
