@@ -533,16 +533,18 @@ def request_of(rng, data, held_out, with_data=True):
 
 
 def thought(rng, request):
+    """Which tool and why. Values are named when there are few: a long list in the thought goes round in circles."""
     name, arguments = request["call"]["name"], request["call"]["arguments"]
     listed = ", ".join(f"{key} {value}" for key, value in arguments.items())
+    brief = 0 < len(arguments) <= 2 and len(listed) <= 60
     if request.get("intent"):
-        return rng.choice([f"I call {name} with {listed}.", f"The tool {name} fits. The values are {listed}.",
-                           f"This is a request for {name}: {listed}."])
+        short = [f"I call {name}.", f"The tool {name} fits.", f"This is a request for {name}."]
+        return rng.choice(short + ([f"I call {name} with {listed}."] if brief else []))
     want = request["want"]
-    return rng.choice([f"The user wants {want}. I call {name} with {listed}.",
-                       f"The user wants {want}. The tool is {name}.",
-                       f"{name} does this. I set {listed}.", f"I need {name} for this, with {listed}.",
-                       f"The user wants {want}, so I use {name} with {listed}."])
+    short = [f"The user wants {want}. I call {name}.", f"The user wants {want}. The tool is {name}.",
+             f"{name} does this.", f"The user wants {want}, so I use {name}."]
+    return rng.choice(short + ([f"The user wants {want}. I call {name} with {listed}.",
+                                f"I need {name} for this, with {listed}."] if brief else []))
 
 
 def answer(thinking, content, reasoning, calls=None):
