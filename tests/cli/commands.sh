@@ -110,7 +110,7 @@ body='{"messages":[{"role":"user","content":"What is 48 + 27?"}],"temperature":0
 expect '"reasoning_content":"48"' curl -s "$url" -d "$body"
 expect '"content":"48 + 27 = 75."' curl -s "$url" -d "$body"
 tool='{"type":"function","function":{"name":"get_weather","description":"Get the weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string","description":"The city"}},"required":["city"]}}}'
-body='{"messages":[{"role":"user","content":"What is the weather in Paris?"}],"temperature":0,"enable_thinking":false,"tools":['$tool']}'
+body='{"messages":[{"role":"user","content":"What is the weather in Paris?"}],"temperature":0,"tools":['$tool']}'
 expect '"name":"get_weather"' curl -s "$url" -d "$body"
 expect '{\"city\": \"Paris\"}' curl -s "$url" -d "$body"
 stop_server
