@@ -5,14 +5,17 @@ if(CCACHE_PROGRAM)
   # The base directory makes two checkouts of the same sources share their cache entries.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-add_compile_options(-Wall -Wextra -Werror -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+# nvcc has options of its own: cuda.cmake.
+set(cxx_options -Wall -Wextra -Werror -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wno-restrict)  # g++ 12 warns falsely on "x" + std::string(...)
+  list(APPEND cxx_options -Wno-restrict)  # g++ 12 warns falsely on "x" + std::string(...)
 endif()
 # Contracting a*b+c behind our back would make a row's bits depend on how the compiler vectorised the loop around it.
-add_compile_options(-ffp-contract=off)
+list(APPEND cxx_options -ffp-contract=off)
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${cxx_options}>")
 
 if(CHIMERE_SANITIZE)
   add_compile_options(-fsanitize=${CHIMERE_SANITIZE} -fno-omit-frame-pointer)

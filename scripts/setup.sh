@@ -22,8 +22,12 @@ install_packages() {
 }
 
 tell_about_cuda() {
-  if [ -e /proc/driver/nvidia/version ]; then
-    echo "An NVIDIA card is present; this version computes on the CPU."
+  [ -e /proc/driver/nvidia/version ] || return 0
+  if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+    echo "An NVIDIA card and nvcc are present; the CUDA backend is built for this card."
+  else
+    echo "An NVIDIA card is present but nvcc is not: install NVIDIA's CUDA toolkit (12.8 or later), then remove"
+    echo "build/release and start again, to compute on the card. This build computes on the CPU."
   fi
 }
 

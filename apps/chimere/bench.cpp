@@ -43,7 +43,7 @@ struct Facts {
   uint64_t weight_bytes;
   uint64_t file_bytes;
   uint64_t peak_rss_bytes;
-  double memory_bytes_s;  // what the machine reads
+  double memory_bytes_s;  // what the machine reads, or the card copies
   double decode_bytes_s;  // what decoding one stream read; 0 when that was not measured
 };
 
@@ -53,7 +53,7 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
     streams.push_back({{"streams", n}, {"decode_tok_s", t.median}, {"decode_spread", t.spread}});
   }
   const engine::Timing decode = report.decode.empty() ? engine::Timing{} : report.decode.front().tok_s;
-  const nlohmann::ordered_json result = {
+  nlohmann::ordered_json result = {
       {"model", f.name},
       {"architecture", f.architecture},
       {"threads", o.model.threads},
@@ -73,7 +73,27 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
       {"file_bytes", f.file_bytes},
       {"peak_rss_bytes", f.peak_rss_bytes},
   };
+  if (report.device) {
+    result["device"] = report.device->name;
+    result["device_memory"] = report.device->memory;
+  }
+  const auto profile = [&](const char* key, const std::vector<FamilyTime>& families) {
+    for (const FamilyTime& family : families) {
+      result[key].push_back({{"family", family.name}, {"launches", family.n_launches}, {"seconds", family.seconds}});
+    }
+  };
+  profile("decode_profile", report.decode_profile);
+  profile("prefill_profile", report.prefill_profile);
   std::printf("%s\n", result.dump().c_str());
+}
+
+void print_profile(const char* what, const std::vector<FamilyTime>& families) {
+  if (families.empty()) return;
+  std::printf("  %s, each family of launches by itself:\n", what);
+  for (const FamilyTime& f : families) {
+    std::printf("    %-22s %4d launches %9.1f us  %7.2f us each\n", f.name.c_str(), f.n_launches, 1e6 * f.seconds,
+                1e6 * f.seconds / f.n_launches);
+  }
 }
 
 void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkReport& report) {
@@ -89,10 +109,14 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   }
   if (f.decode_bytes_s > 0) {
     const double share = f.decode_bytes_s / f.memory_bytes_s;
-    std::printf("  %.1f MB a token: %.2f GB/s, %.0f %% of the %.1f GB/s this machine reads%s\n",
-                report.bytes_per_token / 1e6, f.decode_bytes_s / 1e9, 100 * share, f.memory_bytes_s / 1e9,
+    std::printf("  %.1f MB a token: %.2f GB/s, %.0f %% of the %.1f GB/s this %s%s\n", report.bytes_per_token / 1e6,
+                f.decode_bytes_s / 1e9, 100 * share, f.memory_bytes_s / 1e9,
+                report.device ? "card copies" : "machine reads",
                 share > 1 ? " (part of the model stays in the cache)" : "");
   }
+  if (report.device) std::printf("  %s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
+  print_profile("a decode step", report.decode_profile);
+  print_profile("a prompt", report.prefill_profile);
   std::printf("  peak memory %.1f MB\n", static_cast<double>(f.peak_rss_bytes) / 1e6);
 }
 
@@ -108,7 +132,8 @@ Status run(const BenchOptions& o) {
           .decode_bytes_s = 0};
   // The bandwidth test takes the memory the model gave back, so that measuring does not raise what is measured.
   model.reset();
-  f.memory_bytes_s = engine::measure_bandwidth(o.model.threads, f.weight_bytes);
+  f.memory_bytes_s =
+      report.device ? report.device->copy_bytes_s : engine::measure_bandwidth(o.model.threads, f.weight_bytes);
   const bool has_single = !report.decode.empty() && report.decode.front().streams == 1;
   if (has_single) f.decode_bytes_s = report.decode.front().tok_s.median * report.bytes_per_token;
   (o.json ? print_json : print_text)(o, f, report);
@@ -130,6 +155,7 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   command->add_option("-r,--repeat", plan.repeats, "repetitions; the median is reported")->capture_default_str();
   command->add_option("--depth", plan.depth, "tokens already in the context")->capture_default_str();
   command->add_option("--streams", plan.streams, "sequences that decode together, e.g. 1,4,8")->delimiter(',');
+  command->add_flag("--profile", plan.profile, "on a card: time by family of kernels");
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, &outcome] {
     if (Status s = run(*options); !s) outcome.code = fail(s.error());

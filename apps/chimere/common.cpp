@@ -13,8 +13,15 @@ namespace chimere::apps {
 void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
   command.add_option(positional ? "model,--model" : "--model", o.path,
                      "GGUF file (the first one of a split set); the model in the box when absent");
-  command.add_option("--backend", o.backend, "cpu, or reference: slow, scalar, the oracle")->capture_default_str();
+  command
+      .add_option("--backend", o.backend,
+                  "auto, cpu, cuda, or reference: slow, scalar, the oracle; auto: a CUDA card where there is one")
+      ->capture_default_str();
   command.add_option("-t,--threads", o.threads, "threads to compute with; 0: one per core")->capture_default_str();
+  command
+      .add_option("--vram", o.vram_bytes,
+                  "of the card's memory, at most so much is used, e.g. 16GiB; all that is free when absent")
+      ->transform(CLI::AsSizeValue(false));
   command.add_option("--kv-k", o.kv_k, "type of cached keys: f32, f16, q8_0, q4_0")->capture_default_str();
   command.add_option("--kv-v", o.kv_v, "type of cached values: f32, f16, q8_0, q4_0")->capture_default_str();
   command.add_flag("--kv-rotate", o.kv_rotate, "Hadamard-rotate queries and keys: better quantised keys");
@@ -32,6 +39,7 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.kv.rotate = o.kv_rotate;
   options.exact = o.exact;
   options.n_threads = o.threads;
+  options.device_bytes = o.vram_bytes;
   options.decode_rows = o.decode_rows;
   if (isatty(STDERR_FILENO)) {
     const auto start = std::chrono::steady_clock::now();

@@ -11,12 +11,13 @@ namespace chimere::apps {
 
 struct ModelOptions {
   std::string path;
-  std::string backend = "cpu";
+  std::string backend = "auto";
   std::string kv_k = "f16";
   std::string kv_v = "f16";
   bool kv_rotate = false;
   bool exact = false;
   int threads = 0;
+  uint64_t vram_bytes = 0;  // 0: all that is free
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
 };
 

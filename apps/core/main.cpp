@@ -1,14 +1,22 @@
-// main.cpp  chimere-core: logits, bench and nothing else, from the standard library alone. Builds on a bare machine
-// (-DCHIMERE_CORE_ONLY=ON), where the kernels can be checked and timed without any package.
+// main.cpp  chimere-core: logits, their comparison, bench and nothing else, from the standard library alone. Builds on
+// a bare machine (-DCHIMERE_CORE_ONLY=ON), where the kernels can be checked and timed without any package.
 //
-//   chimere-core logits --model F --ids-file IDS.i32 --out OUT.f32 [--backend B] [--step N] [--exact] [--kv-k T --kv-v
-//   T] chimere-core bench  (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--backend B]
+//   chimere-core logits  --model F --ids-file IDS.i32 --out OUT.f32 [--backend B] [--step N] [--exact]
+//                        [--kv-k T --kv-v T] [-t N]
+//   chimere-core contract --model F --ids-file IDS.i32 [--backend B] [--exact] [--kv-k T --kv-v T]
+//   chimere-core compare --expected A.f32 --found B.f32 --rows N
+//   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
+//                        [--backend B] [--vram BYTES] [--profile]
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "contract.h"
 #include "engine/benchmark.h"
 #include "engine/score.h"
 #include "models/model.h"
@@ -23,7 +31,7 @@ Result<Options> parse(int argc, char** argv) {
   Options options;
   for (int i = 2; i < argc; ++i) {
     const std::string flag = argv[i];
-    if (flag == "--exact") {
+    if (flag == "--exact" || flag == "--profile") {
       options[flag] = "1";
     } else if (flag.rfind("-", 0) == 0 && i + 1 < argc) {
       options[flag] = argv[++i];
@@ -45,10 +53,11 @@ int get_int(const Options& o, const std::string& flag, int fallback) {
 }
 
 Result<std::unique_ptr<models::Model>> load(const Options& o) {
-  TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(get(o, "--backend", "cpu")));
+  TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(get(o, "--backend", "auto")));
   LoadOptions options;
   options.exact = o.count("--exact") > 0;
   options.n_threads = get_int(o, "-t", 0);
+  options.device_bytes = std::strtoull(get(o, "--vram", "0").c_str(), nullptr, 10);
   const auto k = dtype_from_name(get(o, "--kv-k", "f16")), v = dtype_from_name(get(o, "--kv-v", "f16"));
   if (!k || !v) return Error{Code::invalid_argument, "--kv-k, --kv-v: expected f32, f16, q8_0 or q4_0"};
   options.kv = {*k, *v, false};
@@ -73,6 +82,44 @@ Status logits(const Options& o) {
   return Ok{};
 }
 
+Result<std::vector<float>> read_floats(const std::string& path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return Error{Code::io, path + ": can not be opened"};
+  const std::streamoff bytes = in.tellg();
+  std::vector<float> values(static_cast<size_t>(bytes) / sizeof(float));
+  in.seekg(0).read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+  return Result<std::vector<float>>{std::move(values)};
+}
+
+// How far two files of logits are apart: the largest difference, the mean Kullback-Leibler divergence in nats, and the
+// share of rows with the same winner.
+Status compare(const Options& o) {
+  TRY_ASSIGN(const std::vector<float> expected, read_floats(get(o, "--expected", "")));
+  TRY_ASSIGN(const std::vector<float> found, read_floats(get(o, "--found", "")));
+  const int rows = get_int(o, "--rows", 0);
+  if (rows < 1 || expected.empty() || expected.size() != found.size() || expected.size() % rows != 0) {
+    return Error{Code::invalid_argument, "compare: expected two files of --rows equal rows, found " +
+                                             std::to_string(expected.size()) + " and " + std::to_string(found.size()) +
+                                             " values for " + std::to_string(rows) + " rows"};
+  }
+  const size_t v = expected.size() / rows;
+  double worst = 0, divergence = 0;
+  int same = 0;
+  for (size_t at = 0; at < expected.size(); at += v) {
+    const std::span<const float> p(&expected[at], v), q(&found[at], v);
+    const double lp = engine::log_sum_exp(p), lq = engine::log_sum_exp(q);
+    for (size_t i = 0; i < v; ++i) {
+      const double d = std::abs(static_cast<double>(p[i]) - q[i]);
+      worst = std::isfinite(d) ? std::max(worst, d) : INFINITY;
+      divergence += std::exp(p[i] - lp) * ((p[i] - lp) - (q[i] - lq));
+    }
+    same += std::max_element(p.begin(), p.end()) - p.begin() == std::max_element(q.begin(), q.end()) - q.begin();
+  }
+  std::printf("{\"max_difference\": %.2e, \"kl\": %.2e, \"same_top\": %.4f}\n", worst, divergence / rows,
+              static_cast<double>(same) / rows);
+  return Ok{};
+}
+
 Status bench(const Options& o) {
   TRY_ASSIGN(auto model, load(o));
   engine::BenchmarkPlan plan;
@@ -80,19 +127,40 @@ Status bench(const Options& o) {
   plan.n_decode = get_int(o, "-n", plan.n_decode);
   plan.repeats = get_int(o, "-r", plan.repeats);
   plan.depth = get_int(o, "--depth", 0);
+  plan.streams = {get_int(o, "--streams", 1)};
+  plan.profile = o.count("--profile") > 0;
   TRY_ASSIGN(const engine::BenchmarkReport report, engine::run_benchmark(*model, plan));
   const double decode = report.decode.front().tok_s.median;
-  std::printf("{\"prefill_tok_s\": %.2f, \"decode_tok_s\": %.2f, \"bytes_per_token\": %.0f, \"decode_gb_s\": %.3f}\n",
-              report.prefill_tok_s.median, decode, report.bytes_per_token, decode * report.bytes_per_token / 1e9);
+  std::printf(
+      "{\"prefill_tok_s\": %.2f, \"decode_tok_s\": %.2f, \"bytes_per_token\": %.0f, \"decode_gb_s\": %.3f, "
+      "\"copy_gb_s\": %.1f}\n",
+      report.prefill_tok_s.median, decode, report.bytes_per_token, decode * report.bytes_per_token / 1e9,
+      report.device ? report.device->copy_bytes_s / 1e9 : 0.0);
+  if (report.device) std::fprintf(stderr, "%s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
+  for (const auto* profile : {&report.decode_profile, &report.prefill_profile}) {
+    for (const FamilyTime& f : *profile) {
+      std::printf("%-8s %-22s %4d launches %9.1f us  %7.2f us each\n",
+                  profile == &report.decode_profile ? "decode" : "prefill", f.name.c_str(), f.n_launches,
+                  1e6 * f.seconds, 1e6 * f.seconds / f.n_launches);
+    }
+  }
   return Ok{};
+}
+
+Status contract(const Options& o) {
+  TRY_ASSIGN(auto model, load(o));
+  TRY_ASSIGN(const std::vector<int32_t> ids, engine::read_ids(get(o, "--ids-file", ""), model->n_vocab()));
+  return check_contract(*model, ids);
 }
 
 Status run(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   TRY_ASSIGN(const Options options, parse(argc, argv));
   if (command == "logits") return logits(options);
+  if (command == "compare") return compare(options);
   if (command == "bench") return bench(options);
-  return Error{Code::invalid_argument, "expected 'logits' or 'bench', found '" + command + "'"};
+  if (command == "contract") return contract(options);
+  return Error{Code::invalid_argument, "expected 'logits', 'compare', 'contract' or 'bench', found '" + command + "'"};
 }
 
 }  // namespace

@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "backend/ops.h"
 #include "base/result.h"
+#include "sampling/sampler.h"
 
 namespace chimere {
 
@@ -42,10 +45,22 @@ struct Batch {
   int n_rows() const { return static_cast<int>(tokens.size()); }
 };
 
+// What to draw from a logit row, as Sampler::sample takes it. Without params nothing is drawn.
+struct Draw {
+  const SamplingParams* params = nullptr;
+  const SamplerState* state = nullptr;
+  RowInputs inputs;
+  uint64_t position = 0;
+};
+
 // Where the results of the batch's logit rows go, in host memory; what is null is not computed.
 struct Outputs {
-  float* logits = nullptr;  // [logit_rows, n_vocab]
+  float* logits = nullptr;  // [logit_rows, n_vocab]; rows that a token is drawn from stay as they are
   float* hidden = nullptr;  // [logit_rows, d_model], after the final norm
+  // [logit_rows], or empty. Logits stay where they are computed and only the tokens come back.
+  // REQUIRES: Executable::prepare_draws() said yes.
+  std::span<const Draw> draws = {};
+  std::span<Result<Sampled>> drawn = {};  // as many
 };
 
 // Memory of a backend for sequence state.
@@ -70,6 +85,7 @@ struct LoadOptions {
   int max_rows = 0;    // the largest batch; 0: a prefill slice that suits the model, and some decoding rows beside it
   bool exact = false;  // activations stay float32 whatever the weights are
   int n_threads = 0;   // 0: one per core
+  uint64_t device_bytes = 0;  // of a card's memory, at most; 0: all that is free
   LoadProgress progress;
   MatrixTaken matrix_taken;
 };
@@ -85,6 +101,20 @@ inline int prefill_rows(int max_rows, int decode_rows) {
   return whole > 0 ? whole : max_rows;
 }
 
+// What a card tells of itself, for benchmarks.
+struct DeviceReport {
+  std::string name;
+  std::string memory;       // who holds its memory, in words
+  double copy_bytes_s = 0;  // copies inside its memory, bytes read and bytes written
+};
+
+// The launches of one kind in a batch, run by themselves.
+struct FamilyTime {
+  std::string name;
+  int n_launches = 0;
+  double seconds = 0;
+};
+
 // A program bound to a backend: weights in place, buffers allocated. Used by one thread at a time.
 class Executable {
  public:
@@ -97,6 +127,22 @@ class Executable {
   // Advances recurrent states over n_tokens inputs recorded through SequenceView::replay by decode-class slices, bit
   // for bit as run() did.
   virtual Status replay(float* recurrent, const float* recorded, int n_tokens) = 0;
+
+  // Makes ready for Outputs::draws; the ids stand for no text and are never drawn. False: this backend leaves drawing
+  // to the host's Sampler, or has no memory for it.
+  virtual Result<bool> prepare_draws(std::span<const int32_t> suppressed) {
+    static_cast<void>(suppressed);
+    return false;
+  }
+
+  // Nothing where the model runs on the host's processor.
+  virtual Result<std::optional<DeviceReport>> report() { return std::optional<DeviceReport>{}; }
+  // Times each family of launches of the batch alone, the median of `repeats`; the sequences' state is worthless
+  // afterwards. Empty where there are no launches.
+  virtual Result<std::vector<FamilyTime>> profile(const Batch& batch, int repeats) {
+    static_cast<void>(batch), static_cast<void>(repeats);
+    return std::vector<FamilyTime>{};
+  }
 
   virtual const Program& program() const = 0;
   virtual const StateLayout& layout() const = 0;
@@ -124,6 +170,10 @@ namespace reference {
 Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options);
 }
 namespace cpu {
+Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options);
+}
+// In builds with CUDA alone (CHIMERE_HAS_CUDA).
+namespace cuda {
 Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options);
 }
 

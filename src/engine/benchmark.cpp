@@ -54,7 +54,12 @@ double bytes_per_token(Executable& executable, int depth) {
 
 class Bench {
  public:
-  Bench(models::Model& model, const BenchmarkPlan& plan) : model_(model), plan_(plan) {}
+  Bench(models::Model& model, const BenchmarkPlan& plan) : model_(model), plan_(plan) {
+    if (auto ready = model.executable().prepare_draws({})) draws_ = *ready;
+    sampling_.temperature = 0.7f;
+    sampling_.top_k = 20;
+    sampling_.top_p = 0.8f;
+  }
 
   Status prefill(Sequence& sequence, int n) {
     for (int at = 0; at < n;) {
@@ -74,21 +79,36 @@ class Bench {
   }
 
   Result<double> time_decode(int streams) {
+    TRY_ASSIGN(std::vector<Sequence> sequences, start(streams));
+    const std::vector<Sequence*> pointers = all(sequences);
+    const auto begin = Clock::now();
+    for (int i = 0; i < plan_.n_decode; ++i) TRY(step(pointers, 1, true));
+    return plan_.n_decode * streams / seconds_since(begin);
+  }
+
+  Result<std::vector<FamilyTime>> profile(int streams, int n_tokens) {
+    TRY_ASSIGN(std::vector<Sequence> sequences, start(streams));
+    TRY_ASSIGN(const Batch batch, make_batch(all(sequences), n_tokens, true));
+    return model_.executable().profile(batch, 20);
+  }
+
+ private:
+  Result<std::vector<Sequence>> start(int streams) {
     std::vector<Sequence> sequences;
     for (int i = 0; i < streams; ++i) {
       TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
       TRY(prefill(sequence, plan_.depth));
       sequences.push_back(std::move(sequence));
     }
+    return Result<std::vector<Sequence>>{std::move(sequences)};
+  }
+  static std::vector<Sequence*> all(std::vector<Sequence>& sequences) {
     std::vector<Sequence*> pointers;
     for (Sequence& s : sequences) pointers.push_back(&s);
-    const auto start = Clock::now();
-    for (int i = 0; i < plan_.n_decode; ++i) TRY(step(pointers, 1, true));
-    return plan_.n_decode * streams / seconds_since(start);
+    return pointers;
   }
 
- private:
-  Status step(const std::vector<Sequence*>& sequences, int n_tokens, bool want_logits) {
+  Result<Batch> make_batch(const std::vector<Sequence*>& sequences, int n_tokens, bool want_logits) {
     Batch batch;
     for (Sequence* s : sequences) {
       TRY_ASSIGN(Slice slice, s->begin(n_tokens));
@@ -97,8 +117,23 @@ class Bench {
       for (int i = 0; i < n_tokens; ++i) batch.tokens.push_back(static_cast<int32_t>(random_() % model_.n_vocab()));
       if (want_logits) batch.logit_rows.push_back(batch.n_rows() - 1);
     }
-    logits_.resize(batch.logit_rows.size() * model_.n_vocab());
-    TRY(model_.executable().run(batch, {.logits = logits_.empty() ? nullptr : logits_.data()}));
+    return Result<Batch>{std::move(batch)};
+  }
+
+  Status step(const std::vector<Sequence*>& sequences, int n_tokens, bool want_logits) {
+    TRY_ASSIGN(const Batch batch, make_batch(sequences, n_tokens, want_logits));
+    Outputs outputs;
+    std::vector<Draw> draws(draws_ ? batch.logit_rows.size() : 0, {&sampling_, &state_, {}, position_++});
+    std::vector<Result<Sampled>> drawn(draws.size(), Sampled{});
+    if (draws_) {
+      outputs.draws = draws;
+      outputs.drawn = drawn;
+    } else {
+      logits_.resize(batch.logit_rows.size() * model_.n_vocab());
+      outputs.logits = logits_.empty() ? nullptr : logits_.data();
+    }
+    TRY(model_.executable().run(batch, outputs));
+    for (const Result<Sampled>& token : drawn) TRY(token);
     for (Sequence* s : sequences) TRY(s->commit(n_tokens));
     return Ok{};
   }
@@ -107,6 +142,11 @@ class Bench {
   const BenchmarkPlan& plan_;
   std::mt19937 random_{1};
   std::vector<float> logits_;
+  // Where the backend draws, a step ends with a token, drawn as a chat draws it; else with logits.
+  bool draws_ = false;
+  SamplingParams sampling_;
+  SamplerState state_;
+  uint64_t position_ = 0;
 };
 
 }  // namespace
@@ -160,6 +200,14 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
       if (r >= 0) samples.push_back(speed);
     }
     report.decode.push_back({streams, summarize(samples)});
+  }
+  TRY_ASSIGN(report.device, model.executable().report());
+  if (plan.profile && !plan.streams.empty() && plan.n_decode > 0) {
+    TRY_ASSIGN(report.decode_profile, bench.profile(plan.streams.front(), 1));
+  }
+  if (plan.profile && plan.n_prompt > 0) {
+    const int rows = std::min(plan.n_prompt, model.executable().prefill_rows());
+    TRY_ASSIGN(report.prefill_profile, bench.profile(1, rows));
   }
   return Result<BenchmarkReport>{std::move(report)};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -15,6 +16,7 @@ struct BenchmarkPlan {
   int repeats = 5;
   int depth = 0;                   // tokens already in the context
   std::vector<int> streams = {1};  // sequences that decode together
+  bool profile = false;            // time the launches of a step by family
 };
 
 struct Timing {
@@ -31,6 +33,9 @@ struct BenchmarkReport {
   Timing prefill_tok_s;
   std::vector<StreamTiming> decode;
   double bytes_per_token = 0;  // that one decoded token moves
+  std::optional<DeviceReport> device;
+  // Of a decode step of the first number of streams, and of a prompt: empty without a card.
+  std::vector<FamilyTime> decode_profile, prefill_profile;
 };
 
 Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan& plan);

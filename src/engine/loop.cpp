@@ -47,6 +47,7 @@ EngineStats Loop::stats() const {
 }
 
 void Loop::thread_main() {
+  if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
   while (take_messages(running_.empty() && waiting_.empty())) {
     try {
       start_waiting();
@@ -239,10 +240,24 @@ void Loop::step() {
   if (running_.empty()) return;
   const Batch batch = make_batch();
   if (batch.slices.empty()) return;
-  const size_t v = model_.n_vocab();
-  logits_.resize(batch.logit_rows.size() * v);
+  draws_.assign(batch.logit_rows.size(), Draw{});
+  bool wants_logits = false;
+  for (auto& a : running_) {
+    if (!a->events || a->logit_index < 0) continue;
+    a->inputs = next_inputs(*a);
+    draws_[a->logit_index] = device_draw(*a);
+    wants_logits |= !draws_[a->logit_index].params;
+  }
   Outputs outputs;
-  if (!logits_.empty()) outputs.logits = logits_.data();
+  if (wants_logits) {
+    logits_.resize(batch.logit_rows.size() * model_.n_vocab());
+    outputs.logits = logits_.data();
+  }
+  if (draws_on_device_) {
+    drawn_.assign(draws_.size(), Error{Code::internal, "nothing was drawn"});
+    outputs.draws = draws_;
+    outputs.drawn = drawn_;
+  }
   if (Status ran = model_.executable().run(batch, outputs); !ran) {
     for (auto& a : running_) fail(*a, ran.error());
     return;
@@ -254,7 +269,13 @@ void Loop::step() {
       continue;
     }
     if (a->sequence->length() <= static_cast<int32_t>(a->sampler.n_prompt())) counts_.prompt_tokens += a->rows_in_batch;
-    if (a->logit_index >= 0) draw(*a, std::span(logits_).subspan(a->logit_index * v, v));
+    if (a->logit_index < 0) continue;
+    Result<Sampled> sampled = draws_[a->logit_index].params ? std::move(drawn_[a->logit_index]) : draw(*a);
+    if (sampled) {
+      accept(*a, std::move(*sampled));
+    } else {
+      fail(*a, sampled.error());
+    }
   }
 }
 
@@ -263,8 +284,8 @@ void Loop::close_thought(Active& a) {
   a.request.thought.open = false;
 }
 
-void Loop::draw(Active& a, std::span<const float> logits) {
-  Thought& thought = a.request.thought;
+RowInputs Loop::next_inputs(Active& a) {
+  const Thought& thought = a.request.thought;
   const bool spent = thought.budget >= 0 && a.thought_tokens >= thought.budget;
   if (thought.open && spent && a.forced.empty()) close_thought(a);
   RowInputs inputs;
@@ -272,28 +293,55 @@ void Loop::draw(Active& a, std::span<const float> logits) {
     inputs.forced = a.forced.front();
     a.forced.pop_front();
   }
-  auto sampled = sampler_.sample(logits, a.request.sampling, a.sampler, inputs, a.sampler.tokens().size());
-  if (!sampled) return fail(a, sampled.error());
+  return inputs;
+}
+
+// Empty where logits are wanted here: a stop inside a thought becomes another token, whose figures then have to be
+// found in the same row.
+Draw Loop::device_draw(const Active& a) const {
+  const SamplingParams& params = a.request.sampling;
+  const bool figures = params.stats || params.top_logprobs > 0;
+  if (!draws_on_device_ || (a.request.thought.open && figures)) return {};
+  return {&params, &a.sampler, a.inputs, a.sampler.tokens().size()};
+}
+
+Result<Sampled> Loop::draw(const Active& a) {
+  const size_t v = model_.n_vocab();
+  return sampler_.sample(std::span(logits_).subspan(a.logit_index * v, v), a.request.sampling, a.sampler, a.inputs,
+                         a.sampler.tokens().size());
+}
+
+void Loop::accept(Active& a, Sampled sampled) {
   if (a.usage.completion_tokens == 0) {
     a.first_token = Clock::now();
     a.usage.prefill_seconds = seconds(a.started, a.first_token);
   }
+  Thought& thought = a.request.thought;
   const std::vector<int32_t>& stops = a.request.stop_ids;
-  if (std::find(stops.begin(), stops.end(), sampled->id) != stops.end()) {
+  if (std::find(stops.begin(), stops.end(), sampled.id) != stops.end()) {
     if (!thought.open) return finish(a, FinishReason::stop);
     close_thought(a);
-    return draw(a, logits);
+    a.inputs = next_inputs(a);
+    if (!a.inputs.forced) return finish(a, FinishReason::stop);
+    if (draws_[a.logit_index].params) {
+      sampled = Sampled{};
+      sampled.id = *a.inputs.forced;
+    } else {
+      Result<Sampled> again = draw(a);
+      if (!again) return fail(a, again.error());
+      sampled = std::move(*again);
+    }
   }
   if (thought.open) {
     ++a.thought_tokens;
-    thought.open = std::find(thought.end_ids.begin(), thought.end_ids.end(), sampled->id) == thought.end_ids.end();
+    thought.open = std::find(thought.end_ids.begin(), thought.end_ids.end(), sampled.id) == thought.end_ids.end();
   }
-  a.sampler.accept(sampled->id);
+  a.sampler.accept(sampled.id);
   ++a.usage.completion_tokens;
   ++counts_.generated_tokens;
   Event event;
   event.kind = Event::Kind::token;
-  event.token = std::move(*sampled);
+  event.token = std::move(sampled);
   a.events->push(std::move(event));
   const bool full = static_cast<int>(a.sampler.tokens().size()) >= context_length_;
   const bool enough = a.request.max_tokens >= 0 && a.usage.completion_tokens >= a.request.max_tokens;

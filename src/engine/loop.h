@@ -31,6 +31,7 @@ struct Active {
   Usage usage;
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
+  RowInputs inputs;           // of the token that is drawn in that step
   std::chrono::steady_clock::time_point submitted, started, first_token;
 
   // Tokens that are decided but not yet in the sequence: the rest of the prompt, or the last token drawn.
@@ -64,7 +65,11 @@ class Loop {
   // Chooses each request's share of the next step and fills the batch.
   Batch make_batch();
   bool add_slice(Batch& batch, Active& a, int n_tokens);
-  void draw(Active& a, std::span<const float> logits);
+  // What the token to be drawn depends on beside its logits.
+  RowInputs next_inputs(Active& a);
+  Draw device_draw(const Active& a) const;
+  Result<Sampled> draw(const Active& a);
+  void accept(Active& a, Sampled sampled);
   void close_thought(Active& a);
   Status start_fork(Active& a, const Active& from);
   void finish(Active& a, FinishReason reason);
@@ -82,7 +87,10 @@ class Loop {
   std::deque<std::unique_ptr<Active>> waiting_;
   std::vector<std::unique_ptr<Active>> running_;  // oldest first
   std::atomic<int> places_{0};                    // taken in the queue, by waiting_ and by messages on their way to it
-  std::vector<float> logits_;
+  bool draws_on_device_ = false;
+  std::vector<float> logits_;  // of the step that runs now, of the rows that are drawn from here
+  std::vector<Draw> draws_;
+  std::vector<Result<Sampled>> drawn_;
   EngineStats counts_;
 
   mutable std::mutex mutex_;  // guards the three below

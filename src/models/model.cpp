@@ -5,13 +5,43 @@
 #include "base/hash.h"
 #include "models/config.h"
 #include "models/registry.h"
+#ifdef CHIMERE_HAS_CUDA
+#include "backend/cuda/runtime/device.h"
+#endif
 
 namespace chimere::models {
 
+namespace {
+
+#ifdef CHIMERE_HAS_CUDA
+Status built_with_cuda() { return Ok{}; }
+bool has_card() { return cuda::device_count() > 0 && cuda::probe_device(); }
+Result<std::unique_ptr<Executable>> compile_for_card(Program program, const LoadOptions& options) {
+  return cuda::compile(std::move(program), options);
+}
+#else
+Status built_with_cuda() {
+  return Error{Code::unsupported,
+               "backend 'cuda': this build has no CUDA; configure it with nvcc and -DCHIMERE_CUDA=ON"};
+}
+bool has_card() { return false; }
+Result<std::unique_ptr<Executable>> compile_for_card(Program, const LoadOptions&) {
+  return std::move(built_with_cuda().error());
+}
+#endif
+
+}  // namespace
+
 Result<BackendKind> backend_from_name(std::string_view name) {
+  if (name == "auto") return has_card() ? BackendKind::cuda : BackendKind::cpu;
   if (name == "cpu") return BackendKind::cpu;
   if (name == "reference") return BackendKind::reference;
-  return Error{Code::invalid_argument, "backend: expected cpu or reference, found '" + std::string(name) + "'"};
+  if (name == "cuda") {
+    TRY(built_with_cuda());
+    return BackendKind::cuda;
+  }
+  return Error{Code::invalid_argument,
+               "backend: expected auto, cpu, cuda or reference, found '" + std::string(name) + "'"};
 }
 
 uint64_t fingerprint(const gguf::File& file) {
@@ -82,6 +112,10 @@ Status Model::start(BackendKind backend, LoadOptions options) {
     }
     case BackendKind::cpu: {
       TRY_ASSIGN(executable_, cpu::compile(std::move(program), options));
+      break;
+    }
+    case BackendKind::cuda: {
+      TRY_ASSIGN(executable_, compile_for_card(std::move(program), options));
       break;
     }
   }

@@ -14,8 +14,10 @@
 
 namespace chimere::models {
 
-enum class BackendKind { reference, cpu };
+enum class BackendKind { reference, cpu, cuda };
 
+// cpu, cuda or reference; auto: cuda where the build has it and the machine a card that it can use, else cpu. A build
+// without CUDA says so.
 Result<BackendKind> backend_from_name(std::string_view name);
 
 // What a set of weights is: a hash of metadata, tensor table and sampled pages. Not of all 15 GB.

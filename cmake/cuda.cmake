@@ -1,0 +1,88 @@
+# The CUDA backend, twice from the same sources:
+#   chimere_backend_cuda           with nvcc, for cards; where there is no nvcc the rest is built without it
+#   chimere_backend_cuda_emulator  with the C++ compiler alone: kernels run in the emulator of simt/, which is what
+#                                  backend_cuda_test tests on every machine
+set(CHIMERE_CUDA AUTO CACHE STRING "The CUDA backend: AUTO (when nvcc is there), ON or OFF")
+set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(CHIMERE_CUDA_ARCHITECTURES "" CACHE STRING
+    "What to build for. Empty: every card we know (ON), or this machine's, or one to check the code (AUTO)")
+
+set(cuda_folder ${CMAKE_SOURCE_DIR}/src/backend/cuda)
+file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${cuda_folder}/*.cu)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${cuda_folder}/*.cpp)
+set(cuda_tests ${cuda_sources})
+list(FILTER cuda_tests INCLUDE REGEX "_test\\.cpp$")
+list(FILTER cuda_sources EXCLUDE REGEX "_test\\.cpp$")
+set(cuda_deps chimere_backend_cpu chimere_backend_reference chimere_backend chimere_sampling chimere_tensor chimere_base)
+
+# The C++ compiler gets each kernel file through a source of one line, so that its language stays CUDA for nvcc.
+set(emulated_kernels "")
+foreach(kernel ${cuda_kernels})
+  file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/src ${kernel})
+  set(wrapper ${CMAKE_BINARY_DIR}/emulated/${name}.cpp)
+  file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${name}\"\n")
+  list(APPEND emulated_kernels ${wrapper})
+endforeach()
+add_library(chimere_backend_cuda_emulator STATIC EXCLUDE_FROM_ALL ${cuda_sources} ${emulated_kernels})
+target_include_directories(chimere_backend_cuda_emulator PUBLIC ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(chimere_backend_cuda_emulator PUBLIC CHIMERE_SIMT_EMULATOR)
+target_compile_options(chimere_backend_cuda_emulator PUBLIC -Wno-unknown-pragmas)  # #pragma unroll
+target_link_libraries(chimere_backend_cuda_emulator PUBLIC ${cuda_deps} Threads::Threads)
+if(CHIMERE_TESTS)
+  add_executable(backend_cuda_test ${cuda_tests})
+  target_link_libraries(backend_cuda_test PRIVATE chimere_backend_cuda_emulator GTest::gtest_main)
+  target_compile_definitions(backend_cuda_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
+  add_dependencies(checks backend_cuda_test)
+  add_test(NAME backend_cuda COMMAND backend_cuda_test)
+  set_tests_properties(backend_cuda PROPERTIES LABELS "unit" TIMEOUT 900)
+  # The emulator comes first: models/ may bring the backend for cards, which has the same names.
+  add_executable(cuda_models_test ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp)
+  target_link_libraries(cuda_models_test PRIVATE chimere_backend_cuda_emulator chimere_models chimere_cache
+                                                 GTest::gtest_main)
+  target_compile_definitions(cuda_models_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
+  add_dependencies(checks cuda_models_test)
+  add_test(NAME cuda_models COMMAND cuda_models_test)
+  set_tests_properties(cuda_models PROPERTIES LABELS "unit" TIMEOUT 900)
+endif()
+
+if(NOT CHIMERE_CUDA)
+  return()
+endif()
+set(architectures ${CHIMERE_CUDA_ARCHITECTURES})
+if(NOT architectures AND CHIMERE_CUDA STREQUAL "AUTO")
+  execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_card OUTPUT_QUIET ERROR_QUIET)
+  if(no_card)
+    set(architectures 90)
+  else()
+    set(architectures native)
+  endif()
+elseif(NOT architectures)
+  # Cubins for the cards we know, and PTX for what comes after them.
+  set(architectures 80-real 86-real 89-real 90-real 120-real 90-virtual)
+endif()
+set(CMAKE_CUDA_ARCHITECTURES ${architectures})
+if(CHIMERE_CUDA STREQUAL "AUTO")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
+    message(STATUS "nvcc is not there: the CUDA backend is tested in the emulator and not built")
+    return()
+  endif()
+endif()
+enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25.1 does not know it
+endif()
+find_package(CUDAToolkit REQUIRED)
+
+list(FILTER cuda_sources EXCLUDE REGEX "/simt/(emulator|fiber)\\.cpp$")
+add_library(chimere_backend_cuda STATIC ${cuda_sources} ${cuda_kernels})
+target_include_directories(chimere_backend_cuda PUBLIC ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(chimere_backend_cuda INTERFACE CHIMERE_HAS_CUDA)
+# constexpr functions of tensor/ serve kernels too. -Wextra would blame the code that nvcc writes between ours, and
+# functions of host and device alike bring #pragma unroll to the host compiler.
+target_compile_options(chimere_backend_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Werror=all-warnings
+  -Xcompiler=-Wall,-Werror,-Wno-unknown-pragmas,-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>)
+target_link_libraries(chimere_backend_cuda PUBLIC ${cuda_deps} CUDA::cudart_static Threads::Threads)
+message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION} for ${architectures}")

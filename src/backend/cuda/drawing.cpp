@@ -1,0 +1,146 @@
+// drawing.cpp  Packing what requests ask for, and unpacking what was drawn.
+#include "backend/cuda/drawing.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace chimere::cuda {
+namespace {
+
+// Rows that are drawn from at a time. A row takes two arrays of the vocabulary.
+constexpr int kScratchRows = 32;
+constexpr size_t kFirstBytes = size_t{1} << 20;
+
+constexpr size_t padded(size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// The part of the history that penalties look at: the window they share begins at the row's first use of it.
+int32_t history_start(const SampleRow& row) { return std::min(row.counts_start, row.dry_start); }
+
+}  // namespace
+
+Result<Drawing> Drawing::create(Ledger& ledger, const Stream& stream, int n_vocab,
+                                std::span<const int32_t> suppressed) {
+  Drawing d(ledger, n_vocab);
+  std::vector<int32_t> ids;
+  std::vector<uint64_t> bits((static_cast<size_t>(n_vocab) + 63) / 64);
+  for (const int32_t id : suppressed) {
+    if (id < 0 || id >= n_vocab) continue;
+    ids.push_back(id);
+    bits[id / 64] |= uint64_t{1} << (id % 64);
+  }
+  d.n_suppressed_ = static_cast<int>(ids.size());
+  const Purpose purpose = Purpose::scratch;
+  TRY_ASSIGN(d.suppressed_, DeviceBuffer<int32_t>::create(ledger, purpose, ids.size()));
+  TRY_ASSIGN(d.suppressed_bits_, DeviceBuffer<uint64_t>::create(ledger, purpose, bits.size()));
+  TRY_ASSIGN(d.scratch_, DeviceBuffer<std::byte>::create(ledger, purpose, sample_scratch_bytes(n_vocab, kScratchRows)));
+  TRY_ASSIGN(d.host_sampled_, PinnedBuffer<SampledRow>::create(kMaxRows));
+  TRY_ASSIGN(d.device_sampled_, DeviceBuffer<SampledRow>::create(ledger, purpose, kMaxRows));
+  TRY_ASSIGN(d.host_top_, PinnedBuffer<TokenLogprob>::create(kMaxRows * kMaxTopLogprobs));
+  TRY_ASSIGN(d.device_top_, DeviceBuffer<TokenLogprob>::create(ledger, purpose, kMaxRows * kMaxTopLogprobs));
+  TRY(d.reserve(kFirstBytes));
+  if (!ids.empty()) TRY(d.suppressed_.write(stream, ids));
+  TRY(d.suppressed_bits_.write(stream, bits));
+  TRY(d.scratch_.zero(stream));
+  TRY(stream.synchronize());
+  return Result<Drawing>{std::move(d)};
+}
+
+Status Drawing::reserve(size_t bytes) {
+  TRY_ASSIGN(host_rows_, PinnedBuffer<std::byte>::create(bytes));
+  device_rows_ = {};
+  TRY_ASSIGN(device_rows_, DeviceBuffer<std::byte>::create(*ledger_, Purpose::scratch, bytes));
+  return Ok{};
+}
+
+Status Drawing::launch(const Stream& stream, const float* logits, std::span<const Draw* const> draws) {
+  CHECK(draws.size() <= kMaxRows);
+  const auto n = static_cast<int>(draws.size());
+  packed_.resize(draws.size());
+  positions_.resize(draws.size());
+  size_t bytes = padded(sizeof(SampleRow) * draws.size());
+  SampleNeeds needs;
+  for (int i = 0; i < n; ++i) {
+    const Draw& draw = *draws[i];
+    PackedSampleRow& packed = packed_[i];
+    positions_[i] = draw.position;
+    if (draw.params == nullptr) {
+      // Nobody looks at what comes out; a forced row without figures costs least.
+      packed = {};
+      packed.row.forced = 0;
+      continue;
+    }
+    const std::span<const int32_t> history = draw.state->tokens();
+    packed = pack_sample_row(*draw.params, draw.inputs, n_vocab_, n_suppressed_, static_cast<int32_t>(history.size()),
+                             static_cast<int32_t>(draw.state->n_prompt()), draw.position);
+    needs.add(packed.needs);
+    bytes += padded(packed.bias.size() * sizeof(TokenBias)) + padded(packed.memory.size() * sizeof(MemoryEntry)) +
+             padded(packed.dry_penalties.size() * sizeof(float)) +
+             padded(packed.dry_breakers.size() * sizeof(int32_t)) + padded(draw.inputs.mask.size_bytes()) +
+             padded(sizeof(int32_t) * (history.size() - history_start(packed.row)));
+  }
+  if (bytes > host_rows_.size()) TRY(reserve(2 * bytes));
+
+  std::byte *host = host_rows_.data(), *device = device_rows_.data();
+  size_t used = padded(sizeof(SampleRow) * draws.size());
+  const auto place = [&](const auto& list) {
+    using T = typename std::remove_cvref_t<decltype(list)>::value_type;
+    const auto* at = reinterpret_cast<const T*>(device + used);
+    if (list.empty()) return static_cast<const T*>(nullptr);
+    std::memcpy(host + used, list.data(), list.size() * sizeof(T));
+    used += padded(list.size() * sizeof(T));
+    return at;
+  };
+  auto* rows = reinterpret_cast<SampleRow*>(host);
+  for (int i = 0; i < n; ++i) {
+    SampleRow row = packed_[i].row;
+    if (draws[i]->params != nullptr) {
+      row.bias = place(packed_[i].bias);
+      row.memory = place(packed_[i].memory);
+      row.dry_penalties = place(packed_[i].dry_penalties);
+      row.dry_breakers = place(packed_[i].dry_breakers);
+      row.mask = place(draws[i]->inputs.mask);
+      const int32_t start = history_start(row);
+      row.history = place(draws[i]->state->tokens().subspan(static_cast<size_t>(start)));
+      row.n_history -= start;
+      row.n_prompt = std::max(0, row.n_prompt - start);
+      row.counts_start -= start;
+      row.dry_start -= start;
+    }
+    rows[i] = row;
+  }
+  TRY(stream.copy(device, host, used));
+  TRY(sample_rows(stream, {logits,
+                           reinterpret_cast<const SampleRow*>(device),
+                           n,
+                           n_vocab_,
+                           n_suppressed_ > 0 ? suppressed_.data() : nullptr,
+                           suppressed_bits_.data(),
+                           n_suppressed_,
+                           needs,
+                           {scratch_.data(), kScratchRows},
+                           device_sampled_.data(),
+                           device_top_.data(),
+                           kMaxTopLogprobs}));
+  TRY(stream.copy(host_sampled_.data(), device_sampled_.data(), draws.size() * sizeof(SampledRow)));
+  if (needs.top_logprobs) {
+    TRY(stream.copy(host_top_.data(), device_top_.data(), draws.size() * kMaxTopLogprobs * sizeof(TokenLogprob)));
+  }
+  return Ok{};
+}
+
+Result<Sampled> Drawing::drawn(int i) const {
+  const SampledRow& row = host_sampled_[i];
+  TRY(sample_status(row, n_vocab_, positions_[i]));
+  Sampled sampled;
+  sampled.id = row.id;
+  sampled.logprob = row.logprob;
+  sampled.entropy = row.entropy;
+  sampled.max_prob = row.max_prob;
+  const TokenLogprob* top = host_top_.data() + static_cast<size_t>(i) * kMaxTopLogprobs;
+  sampled.top.assign(top, top + row.n_top);
+  return Result<Sampled>{std::move(sampled)};
+}
+
+}  // namespace chimere::cuda

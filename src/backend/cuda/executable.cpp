@@ -1,0 +1,282 @@
+// executable.cpp  Runs a program on a CUDA card: a batch is staged, run in passes, and its results are copied back.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/cuda/drawing.h"
+#include "backend/cuda/lowering.h"
+#include "backend/cuda/measure.h"
+#include "backend/cuda/pass.h"
+#include "backend/cuda/program_binding.h"
+#include "backend/cuda/runtime/device.h"
+#include "backend/cuda/runtime/state_memory.h"
+#include "backend/cuda/step_graphs.h"
+#include "base/check.h"
+
+namespace chimere::cuda {
+namespace {
+
+class CudaExecutable final : public Executable {
+ public:
+  CudaExecutable(Program program, StateLayout layout, const DeviceInfo& device, uint64_t budget_bytes, Stream stream)
+      : program_(std::move(program)),
+        layout_(std::move(layout)),
+        device_(device),
+        ledger_(budget_bytes),
+        stream_(std::move(stream)),
+        binding_(program_),
+        memory_(ledger_, stream_, layout_.page_bytes()),
+        graphs_(ledger_) {}
+  // The card may still be at work on what we own.
+  ~CudaExecutable() override { static_cast<void>(static_cast<bool>(stream_.synchronize())); }
+
+  Status load(const LoadOptions& options);
+
+  Status run(const Batch& batch, const Outputs& outputs) override;
+  Status replay(float* recurrent, const float* recorded, int n_tokens) override;
+  Result<bool> prepare_draws(std::span<const int32_t> suppressed) override;
+  Result<std::optional<DeviceReport>> report() override;
+  Result<std::vector<FamilyTime>> profile(const Batch& batch, int repeats) override;
+
+  const Program& program() const override { return program_; }
+  const StateLayout& layout() const override { return layout_; }
+  StateMemory& memory() override { return memory_; }
+  int max_rows() const override { return max_rows_; }
+  int prefill_rows() const override { return prefill_rows_; }
+  uint64_t weight_bytes() const override { return binding_.size_bytes(); }
+  uint64_t scratch_bytes() const override { return ledger_.used_bytes(Purpose::scratch); }
+
+ private:
+  Status choose_rows(const LoadOptions& options);
+  Status check_room(uint64_t working_bytes) const;
+  uint64_t sequence_bytes() const;
+  PassShape shape_of(const Pass& pass, const BatchView& view, const Outputs& outputs) const;
+  Status run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs);
+  Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs);
+  Status fail(Error error);
+
+  Program program_;
+  StateLayout layout_;
+  const DeviceInfo device_;
+  Ledger ledger_;
+  Stream stream_;
+  ProgramBinding binding_;
+  DeviceStateMemory memory_;
+  StepGraphs graphs_;
+  int max_rows_ = 0, prefill_rows_ = 0;
+  std::optional<Lowering> lowering_;
+  std::optional<BatchStaging> staging_;
+  std::optional<Drawing> drawing_;
+  PinnedBuffer<float> host_logits_, host_hidden_;
+  std::vector<const Draw*> draws_;  // of the rows that are delivered now
+  std::optional<Error> failure_;
+};
+
+// Of one short sequence, the least that anything can run with.
+uint64_t CudaExecutable::sequence_bytes() const {
+  return Ledger::taken_bytes(layout_.page_bytes()) + Ledger::taken_bytes(layout_.recurrent_floats() * sizeof(float));
+}
+
+Status CudaExecutable::check_room(uint64_t working_bytes) const {
+  const uint64_t weights = Ledger::taken_bytes(binding_.size_bytes()), working = Ledger::taken_bytes(working_bytes);
+  const uint64_t context = ledger_.used_bytes(Purpose::context), state = sequence_bytes();
+  const uint64_t needed = weights + working + context + state;
+  if (needed <= ledger_.budget_bytes()) return Ok{};
+  return Error{Code::exhausted, "the model does not fit on " + device_.name + ": weights " + bytes_text(weights) +
+                                    ", working memory for batches of " + std::to_string(max_rows_) + " rows " +
+                                    bytes_text(working) + ", state of one sequence " + bytes_text(state) +
+                                    ", CUDA context " + bytes_text(context) + "; expected at most " +
+                                    bytes_text(ledger_.budget_bytes()) + ", found " + bytes_text(needed)};
+}
+
+// Long slices of prompts keep tensor cores busy and cost working memory: the longest for which that stays within an
+// eighth of what the weights leave.
+Status CudaExecutable::choose_rows(const LoadOptions& options) {
+  const auto lower_for = [&](int rows) -> uint64_t {
+    max_rows_ = rows;
+    lowering_.emplace(program_, layout_, binding_, device_, options.exact, rows);
+    return lowering_->working_bytes();
+  };
+  uint64_t working_bytes = 0;
+  if (options.max_rows > 0) {
+    working_bytes = lower_for(options.max_rows);
+  } else {
+    const uint64_t taken = binding_.size_bytes() + ledger_.used_bytes();
+    const uint64_t left = ledger_.budget_bytes() > taken ? ledger_.budget_bytes() - taken : 0;
+    const int least = default_max_rows(program_, options.decode_rows);
+    for (int slice = 2048;; slice /= 2) {
+      const int rows = slice + options.decode_rows;
+      working_bytes = lower_for(std::max(rows, least));
+      if (rows <= least || working_bytes <= left / 8) break;
+    }
+  }
+  prefill_rows_ = chimere::prefill_rows(max_rows_, options.decode_rows);
+  return check_room(working_bytes);
+}
+
+Status CudaExecutable::load(const LoadOptions& options) {
+  TRY(ledger_.charge(Purpose::context, device_.context_bytes));
+  TRY(choose_rows(options));
+  TRY(binding_.upload(program_, ledger_, options));
+  // Rows gathered at load were only needed until here.
+  program_.owned.clear();
+  TRY(lowering_->allocate(ledger_, stream_));
+  TRY_ASSIGN(BatchStaging staging, BatchStaging::create(ledger_, max_rows_, layout_.page_bytes() > 0));
+  staging_.emplace(std::move(staging));
+  const size_t head_rows = Lowering::kHeadRows;
+  TRY_ASSIGN(host_logits_, PinnedBuffer<float>::create(head_rows * program_.n_vocab));
+  TRY_ASSIGN(host_hidden_, PinnedBuffer<float>::create(head_rows * program_.d_model));
+  return stream_.synchronize();
+}
+
+Result<bool> CudaExecutable::prepare_draws(std::span<const int32_t> suppressed) {
+  auto drawing = Drawing::create(ledger_, stream_, program_.n_vocab, suppressed);
+  if (!drawing && drawing.error().code == Code::exhausted) return false;
+  if (!drawing) return drawing.error();
+  drawing_.emplace(std::move(*drawing));
+  return true;
+}
+
+// An error of the device is for good: whatever is asked later gets the same answer. Want of memory may pass.
+Status CudaExecutable::fail(Error error) {
+  if (error.code == Code::exhausted) return error;
+  error.code = Code::device;
+  failure_ = error;
+  return error;
+}
+
+Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
+  if (failure_) return *failure_;
+  CHECK(outputs.draws.empty() ||
+        (drawing_ && outputs.draws.size() == batch.logit_rows.size() && outputs.drawn.size() == outputs.draws.size()));
+  if (Status memory = memory_.failure(); !memory) return fail(std::move(memory.error()));
+  for (const Pass& pass : split_batch(batch, lowering_->limits())) {
+    if (Status done = run_pass(batch, pass, outputs); !done) return fail(std::move(done.error()));
+  }
+  return Ok{};
+}
+
+PassShape CudaExecutable::shape_of(const Pass& pass, const BatchView& view, const Outputs& outputs) const {
+  PassShape shape;
+  shape.batch = view;
+  shape.is_decode = pass.is_decode;
+  const int n_outputs = view.n_logit_rows;
+  shape.logits = n_outputs > 0 && (outputs.logits || !outputs.draws.empty());
+  shape.hidden = n_outputs > 0 && outputs.hidden;
+  shape.max_tokens = pass.max_tokens;
+  // A power of two, so that a growing context changes the shape seldom.
+  shape.kv_bound = kPageTokens;
+  while (shape.kv_bound < pass.max_kv) shape.kv_bound *= 2;
+  return shape;
+}
+
+Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs) {
+  TRY_ASSIGN(const BatchView view, staging_->stage(stream_, batch, pass));
+  const PassShape shape = shape_of(pass, view, outputs);
+  const int n_outputs = view.n_logit_rows;
+  const bool wants_head = shape.logits || shape.hidden;
+  if (pass.is_decode) {
+    TRY(graphs_.launch(stream_, shape, [&]() -> Status {
+      TRY(lowering_->body(stream_, shape));
+      if (wants_head) TRY(lowering_->head(stream_, shape, 0, n_outputs));
+      return Ok{};
+    }));
+    return deliver(pass, shape, 0, n_outputs, outputs);
+  }
+  TRY(lowering_->body(stream_, shape));
+  if (!wants_head) return stream_.synchronize();
+  for (int first = 0; first < n_outputs; first += Lowering::kHeadRows) {
+    const int n = std::min(Lowering::kHeadRows, n_outputs - first);
+    TRY(lowering_->head(stream_, shape, first, n));
+    TRY(deliver(pass, shape, first, n, outputs));
+  }
+  return Ok{};
+}
+
+// Takes results [first, first + n) of the pass, which are on the device, to where the batch wants them.
+Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs) {
+  const size_t v = program_.n_vocab, d = program_.d_model;
+  const auto output = [&](int i) { return static_cast<size_t>(pass.outputs[first + i]); };
+  const bool draws = shape.logits && !outputs.draws.empty();
+  const auto wants_logits = [&](int i) {
+    return shape.logits && outputs.logits && !(draws && outputs.draws[output(i)].params);
+  };
+  if (draws) {
+    draws_.clear();
+    for (int i = 0; i < n; ++i) draws_.push_back(&outputs.draws[output(i)]);
+    TRY(drawing_->launch(stream_, lowering_->logits(), draws_));
+  }
+  for (int i = 0; i < n; ++i) {
+    if (wants_logits(i)) TRY(stream_.copy(host_logits_.data() + i * v, lowering_->logits() + i * v, v * sizeof(float)));
+  }
+  if (shape.hidden) TRY(stream_.copy(host_hidden_.data(), lowering_->hidden(), n * d * sizeof(float)));
+  TRY(stream_.synchronize());
+  for (int i = 0; i < n; ++i) {
+    const size_t to = output(i);
+    if (wants_logits(i)) std::copy_n(host_logits_.data() + i * v, v, outputs.logits + to * v);
+    if (shape.hidden) std::copy_n(host_hidden_.data() + i * d, d, outputs.hidden + to * d);
+    if (draws && outputs.draws[to].params) outputs.drawn[to] = drawing_->drawn(i);
+  }
+  return Ok{};
+}
+
+Status CudaExecutable::replay(float* recurrent, const float* recorded, int n_tokens) {
+  if (failure_) return *failure_;
+  if (Status done = lowering_->replay(stream_, recurrent, recorded, n_tokens); !done) {
+    return fail(std::move(done.error()));
+  }
+  return Ok{};
+}
+
+Result<std::optional<DeviceReport>> CudaExecutable::report() {
+  TRY_ASSIGN(const double bandwidth, copy_bandwidth(ledger_, stream_));
+  return std::optional(DeviceReport{device_.name, ledger_.text(), bandwidth});
+}
+
+Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int repeats) {
+  std::vector<FamilyTime> times;
+  std::vector<float> logits(batch.logit_rows.size() * program_.n_vocab);
+  const Outputs outputs{.logits = logits.data()};
+  TRY(run(batch, outputs));
+  const auto add = [&](const char* name, const std::function<Status()>& record) -> Status {
+    TRY_ASSIGN(const GraphTime time, time_graph(stream_, repeats, record));
+    if (time.n_nodes > 0) times.push_back({name, time.n_nodes, time.seconds});
+    return Ok{};
+  };
+  for (const Pass& pass : split_batch(batch, lowering_->limits())) {
+    TRY_ASSIGN(const BatchView view, staging_->stage(stream_, batch, pass));
+    const PassShape shape = shape_of(pass, view, outputs);
+    const auto head = [&]() -> Status {
+      return shape.logits ? lowering_->head(stream_, shape, 0, std::min(Lowering::kHeadRows, view.n_logit_rows)) : Ok{};
+    };
+    for (const Family family : kFamilies) {
+      TRY(add(family_name(family), [&] { return lowering_->family(stream_, shape, family); }));
+    }
+    TRY(add("head", head));
+    TRY(add("all together", [&]() -> Status {
+      TRY(lowering_->body(stream_, shape));
+      return head();
+    }));
+  }
+  return times;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
+  TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
+  TRY_ASSIGN(const DeviceInfo device, probe_device());
+  TRY_ASSIGN(Stream stream, Stream::create());
+  // What is loaded later by itself, code and the driver's own, is not in any account.
+  constexpr uint64_t kSpareBytes = uint64_t{256} << 20;
+  const uint64_t all = device.free_bytes + device.context_bytes;
+  const uint64_t most = all > kSpareBytes ? all - kSpareBytes : 0;
+  const uint64_t budget = options.device_bytes > 0 ? std::min(options.device_bytes, most) : most;
+  auto executable =
+      std::make_unique<CudaExecutable>(std::move(program), std::move(layout), device, budget, std::move(stream));
+  TRY(executable->load(options));
+  return Result<std::unique_ptr<Executable>>{std::move(executable)};
+}
+
+}  // namespace chimere::cuda

@@ -1,0 +1,61 @@
+// activations.h  The rows that decode-class products read: where they come from, and their quantised form.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cuda/weights/formats.h"
+
+namespace chimere::cuda {
+
+// n_i = norm ? RMSNorm(x_r) * norm : gate ? silu(gate_r) * x_r : x_r  with  r = gather ? gather[i] : i
+struct InputRows {
+  const float* x = nullptr;     // [.., width], 16-byte aligned, like norm and gate
+  const float* norm = nullptr;  // [width]
+  float eps = 0;
+  int width = 0;
+  const int32_t* gather = nullptr;
+  const float* gate = nullptr;  // shaped like x; not together with norm
+};
+
+// A quantised row is one record, so that a block takes it over with one copy. G = width / 32 groups, or none when the
+// width is no multiple of 32: then no quantised matrix can read it.
+//     16 G bytes   elements 0..15 of each group, signed bytes    (planes, and in each the even groups before the odd
+//     16 G bytes   elements 16..31 of each group                  ones: lanes that read neighbouring pairs of groups
+//     then
+//                                                                 never meet in a bank)
+//     8 G bytes    { scale, scale * sum of the bytes } of each group
+//     16 bytes     { 1 / rms of the row, or 1 }, by which products are multiplied: the bytes are those of x * norm, so
+//                  that nobody waits for the sum of squares before quantising
+//     32 bytes     the sums of squares of the block's warps
+CHIMERE_BOTH constexpr uint32_t row_groups(int width) {
+  return width % kGroup == 0 ? static_cast<uint32_t>(width / kGroup) : 0u;
+}
+CHIMERE_BOTH constexpr uint32_t place_in_plane(uint32_t G, uint32_t g) { return g % 2u * ((G + 1u) / 2u) + g / 2u; }
+CHIMERE_BOTH constexpr uint32_t record_rms_offset(int width) { return (40u * row_groups(width) + 15u) / 16u * 16u; }
+CHIMERE_BOTH constexpr uint32_t record_squares_offset(int width) { return record_rms_offset(width) + 16u; }
+CHIMERE_BOTH constexpr uint32_t record_bytes(int width) { return record_squares_offset(width) + 32u; }
+
+// Lanes that share a row of G groups: as many as leave the fewest idle, the most of those. A function of the width
+// alone: it fixes the order of additions.
+CHIMERE_BOTH constexpr int lanes_per_row(uint32_t G) {
+  int best = 32;
+  uint32_t least = (G + 31u) / 32u * 32u;
+  for (int lanes = 16; lanes >= 1; lanes /= 2) {
+    const auto n = static_cast<uint32_t>(lanes);
+    const uint32_t taken = (G + n - 1u) / n * n;
+    if (taken < least && G < 4u * n) {
+      best = lanes;
+      least = taken;
+    }
+  }
+  return best;
+}
+
+CHIMERE_BOTH constexpr int log2_of(int power_of_two) {
+  int n = 0;
+  while (power_of_two > 1 << n) ++n;
+  return n;
+}
+
+}  // namespace chimere::cuda

@@ -1,0 +1,136 @@
+// gemm.h  Products of many rows with quantised matrices: the prefill class. Decode-class products are in matvec.h.
+//
+// The fast way multiplies halves on the tensor cores and adds up in float32; the exact way is float32 throughout. Both
+// add the terms of one output in the order of the columns, whatever the number of rows: a row's bits do not depend
+// on its neighbours.
+//
+// REQUIRES, of all: at least one row; arrays of rows 16-byte aligned; weights as wide as their input.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cuda/kernels/rows.h"
+#include "backend/cuda/runtime/stream.h"
+#include "backend/cuda/weights/weight.h"
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+// The rows to multiply: halves for the fast way, floats for the exact one.
+struct GemmInput {
+  HalfRows half;
+  const float* exact = nullptr;  // [n_rows, width]; when set, the product is the exact one
+  int n_rows = 0;
+  int width = 0;
+};
+
+// out[r, o] (+)= sum_i W[o, i] x[r, i] + bias[o]
+struct GemmOutput {
+  Weight weight;
+  const float* bias = nullptr;
+  float* out = nullptr;
+  int stride = 0;  // of out, in floats; where it is even, out is 8-byte aligned
+  bool add = false;
+};
+
+inline constexpr int kMaxGemmOutputs = 8;
+struct GemmArgs {
+  GemmInput x;
+  int n_outputs = 0;
+  GemmOutput outputs[kMaxGemmOutputs];
+};
+// All outputs whose weights share a type go in one launch.
+Status gemm(const Stream& stream, const GemmArgs& args);
+
+// hidden = silu(gate x) * (up x). Halves or floats as the input is; the rows' scales are all kHiddenScale, so that
+// hidden values up to two million fit.
+inline constexpr float kHiddenScale = 32.0f;
+struct GemmHidden {
+  HalfRows half;
+  float* exact = nullptr;  // [n_rows, d_ff]
+};
+struct GatedArgs {
+  GemmInput x;
+  Weight gate, up;
+  GemmHidden hidden;
+};
+Status gated_gemm(const Stream& stream, const GatedArgs& args);
+
+// The n_used largest logits of a token, best first, equal ones in the order of experts; weights are the softmax over
+// the chosen.
+struct ChooseArgs {
+  const float* logits;  // [n_tokens, n_experts]
+  int n_tokens;
+  int n_used;
+  int n_experts;
+  int32_t* ids;    // [n_tokens, n_used]
+  float* weights;  // [n_tokens, n_used]
+};
+Status choose_experts(const Stream& stream, const ChooseArgs& args);
+
+struct ExpertChoice {
+  const int32_t* ids = nullptr;    // [n_tokens, n_used]
+  const float* weights = nullptr;  // [n_tokens, n_used]
+  int n_tokens = 0;
+  int n_used = 0;
+  int n_experts = 0;
+};
+// Which expert multiplies which rows: pairs (token, slot) sorted by expert and cut into tiles. Made on the device from
+// the router's choice; the host never learns it.
+struct ExpertTile {
+  int32_t expert;
+  int32_t first;  // into pairs
+  int32_t n_rows;
+  int32_t reserved;
+};
+struct ExpertPlan {
+  int32_t* pairs = nullptr;     // [n_tokens * n_used]: token * n_used + slot
+  ExpertTile* tiles = nullptr;  // [max_expert_tiles]
+  int32_t* n_tiles = nullptr;
+  int tile_rows = 0;  // expert_tile_rows
+};
+// An expert's weights are unpacked once for each of its tiles: large tiles where experts have many rows. Only the
+// exact product wants 64 always.
+int expert_tile_rows(int n_tokens, int n_used, int n_experts, bool exact);
+int max_expert_tiles(int n_tokens, int n_used, int n_experts, int tile_rows);
+Status plan_experts(const Stream& stream, const ExpertChoice& choice, const ExpertPlan& plan);
+
+// hidden[i] = silu(gate_e x) * (up_e x) of pair i of the plan: x has a row a token, hidden a row a pair.
+struct ExpertGatedArgs {
+  GemmInput x;
+  ExpertChoice choice;
+  ExpertPlan plan;
+  Weight gate, up;
+  GemmHidden hidden;
+};
+Status expert_gated_gemm(const Stream& stream, const ExpertGatedArgs& args);
+
+// out[pair] = down_e hidden[i]: rows go to their token and slot.
+struct ExpertDownArgs {
+  GemmInput hidden;
+  ExpertChoice choice;
+  ExpertPlan plan;
+  Weight down;
+  float* out;  // [n_tokens * n_used, down.rows]
+};
+Status expert_down_gemm(const Stream& stream, const ExpertDownArgs& args);
+
+// residual[t] += sum_slot weight[t, slot] routed[t, slot] + shared_gate[t] shared[t], in the order of the slots
+struct CombineArgs {
+  const float* routed;  // [n_tokens, n_used, width]; 16-byte aligned, as all rows here
+  ExpertChoice choice;
+  const float* shared = nullptr;       // [n_tokens, width] or null
+  const float* shared_gate = nullptr;  // [n_tokens] or null: 1
+  float* residual;                     // [n_tokens, width]
+  int width;
+};
+Status combine_experts(const Stream& stream, const CombineArgs& args);
+
+// What a product moves and computes, for benches and profiles.
+struct GemmCost {
+  double bytes;
+  double flops;
+};
+GemmCost gemm_cost(const GemmArgs& args);
+
+}  // namespace chimere::cuda

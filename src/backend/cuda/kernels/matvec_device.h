@@ -1,0 +1,292 @@
+// matvec_device.h  The kernel template of matvec.cu, apart so that its instances can be compiled side by side.
+#pragma once
+
+#include "backend/cuda/simt/simt.h"
+
+#include <type_traits>
+
+#include "backend/cuda/kernels/dot_device.h"
+#include "backend/cuda/kernels/matvec.h"
+
+namespace chimere::cuda {
+
+// Where the launcher put things: projections of the kernel's own format first, then the others, row tiles counted
+// through, a tile being what one warp computes at a time.
+struct MatvecPlan {
+  MatvecArgs args;
+  int n_own = 0;
+  int own_tiles = 0;
+  int all_tiles = 0;
+  int first_tile[kMaxProjections] = {};  // of each projection
+  int n_passes = 1;  // of kT rows each; neighbouring blocks take the passes of the same tiles, so that the second-level
+                     // cache serves all but the first
+  int lanes_log2 = 5;       // of the lanes that share a row of the kernel's own format, a pair of groups each
+  int side_lanes_log2 = 5;  // of the others, a group each
+  bool quantise = true;     // some product takes bytes
+
+  CHIMERE_BOTH int lanes() const { return 1 << lanes_log2; }
+};
+
+// No format of its own: every product goes through any_dot and its kind.
+struct NoFormat {
+  static constexpr DType kType = DType::F32;
+};
+
+// Tiles of a warp that are asked for before the input is there, the first included.
+inline constexpr int kAheadTiles = 4;
+
+// Rows of kT activations that a warp multiplies with kR weight rows at a time. More weight rows for more activations:
+// what is read from shared memory then serves kR products.
+CHIMERE_BOTH constexpr int tile_rows(int n_acts) { return n_acts >= 16 ? 4 : 2; }
+
+// Blocks a multiprocessor. For one row warps count most: they hide one another's waits. (One weight row a lane and four
+// blocks: 23 % slower. Two blocks, and room for one of the next kernel: 7 % slower.)
+CHIMERE_BOTH constexpr int matvec_blocks(int n_acts) { return n_acts >= 16 ? 1 : n_acts == 1 ? 3 : 2; }
+
+CHIMERE_BOTH int side_rows_per_tile(const MatvecPlan& p, const MatvecOut& o) {
+  return p.args.exact || o.weight.is_float() ? 1 : 32 >> p.side_lanes_log2;
+}
+
+__device__ __forceinline__ void store_output(const MatvecOut& o, int t, int row, float sum) {
+  float* to = o.out + static_cast<int64_t>(t) * o.pitch + row;
+  if (o.bias) sum += o.bias[row];
+  *to = o.add ? *to + sum : sum;
+}
+
+// One tile of a projection of another format.
+template <class Inverse>
+__device__ __forceinline__ void side_tile(const MatvecPlan& p, int tile, int first, int n, const uint8_t* records,
+                                          const Inverse& inverse) {
+  int which = p.n_own;
+  while (which + 1 < p.args.n_outs && tile >= p.first_tile[which + 1]) ++which;
+  const MatvecOut& o = p.args.outs[which];
+  const Weight& w = o.weight;
+  const bool whole_warp = p.args.exact || w.is_float();
+  const int log2 = whole_warp ? 5 : p.side_lanes_log2, lanes = 1 << log2;
+  const int row = (tile - p.first_tile[which]) * (32 >> log2) + (simt::lane_id() >> log2);
+  const uint8_t* weights = w.row(0, min(row, w.rows - 1));
+  const uint32_t bytes = record_bytes(w.width), G = row_groups(w.width);
+  for (int t = 0; t < n; t += kAnyRows) {
+    const int here = min(kAnyRows, n - t);
+    float4 sums;
+    if (p.args.exact || w.is_float()) {
+      FloatRows rows{};
+      rows.norm = p.args.in.norm;
+      for (int i = 0; i < here; ++i) {
+        const int at = first + t + i;
+        const int64_t from = static_cast<int64_t>(p.args.in.gather ? p.args.in.gather[at] : at) * w.width;
+        rows.x[i] = p.args.in.x + from;
+        rows.gate[i] = p.args.in.gate ? p.args.in.gate + from : nullptr;
+        rows.inverse_rms[i] = inverse(t + i);
+      }
+      sums = w.is_float() ? float_dot(w.type, weights, w.width, rows, here)
+                          : exact_dot(w.type, weights, G, w.grids, rows, here);
+    } else {
+      sums = any_dot(w.type, weights, G, lanes, w.grids, {records + t * bytes, bytes, G, 0}, here);
+      float* sum[kAnyRows] = {&sums.x, &sums.y, &sums.z, &sums.w};
+#pragma unroll
+      for (int i = 0; i < kAnyRows; ++i) {
+        if (i < here) *sum[i] *= inverse(t + i);
+      }
+    }
+    const float whole[kAnyRows] = {lane_sum(sums.x, lanes), lane_sum(sums.y, lanes), lane_sum(sums.z, lanes),
+                                   lane_sum(sums.w, lanes)};
+    if (simt::lane_id() % lanes == 0 && row < w.rows) {
+#pragma unroll
+      for (int i = 0; i < kAnyRows; ++i) {
+        if (i < here) store_output(o, first + t + i, row, whole[i]);
+      }
+    }
+  }
+}
+
+// kR rows a lane of the kernel's own format, kR * 32 / lanes consecutive rows a warp.
+template <class F, int kR>
+struct OwnTile {
+  const uint8_t* row;  // the lane's first
+  uint32_t delta[kR];  // from there to its others
+
+  __device__ __forceinline__ static int find(const MatvecPlan& p, int tile) {
+    int which = 0;
+    while (which + 1 < p.n_own && tile >= p.first_tile[which + 1]) ++which;
+    return which;
+  }
+  __device__ __forceinline__ static int first_row(const MatvecPlan& p, int which, int tile) {
+    return ((tile - p.first_tile[which]) * kR << (5 - p.lanes_log2)) + (simt::lane_id() >> p.lanes_log2);
+  }
+
+  // Rows past the end are those before it, once more: they are computed and not stored.
+  __device__ __forceinline__ OwnTile(const MatvecPlan& p, int tile) {
+    const int which = find(p, tile);
+    const Weight& w = p.args.outs[which].weight;
+    const int from = min(first_row(p, which, tile), w.rows - 1);
+    row = w.row(0, from);
+#pragma unroll
+    for (int r = 0; r < kR; ++r) {
+      delta[r] = static_cast<uint32_t>(min(r << (5 - p.lanes_log2), w.rows - 1 - from)) * w.row_bytes;
+    }
+  }
+
+  __device__ __forceinline__ void load(uint32_t G, uint32_t pair, Pair<F> (&raw)[kR]) const {
+#pragma unroll
+    for (int r = 0; r < kR; ++r) raw[r] = F::load_pair(row + delta[r], G, min(pair, G / 2 - 1));
+  }
+
+  // Asks for all of a tile; the bytes of its rows lie in one run.
+  __device__ __forceinline__ static void prefetch(const MatvecPlan& p, int tile) {
+    const int which = find(p, tile);
+    const Weight& w = p.args.outs[which].weight;
+    const int from = (tile - p.first_tile[which]) * kR << (5 - p.lanes_log2);
+    const int rows = min(kR << (5 - p.lanes_log2), w.rows - from);
+    const uint8_t* at = w.row(0, from);
+    for (uint32_t i = 128u * simt::lane_id(); i < rows * w.row_bytes; i += 128u * 32u) simt::prefetch_l2(at + i);
+  }
+};
+
+template <class F, int kT>
+__global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(const __grid_constant__ MatvecPlan p) {
+  constexpr bool kOwn = !std::is_same_v<F, NoFormat>;
+  auto* shared = simt::dynamic_shared<uint8_t>();
+  const int n_blocks = static_cast<int>(gridDim.x) / p.n_passes;
+  const int pass = static_cast<int>(blockIdx.x) % p.n_passes;
+  const int stride = n_blocks * kDotWarps;
+  int tile = static_cast<int>(blockIdx.x) / p.n_passes * kDotWarps + simt::warp_id();
+  const int first = pass * kT, n = min(kT, p.args.n_rows - first);
+
+  if constexpr (kOwn) {
+    constexpr int kR = tile_rows(kT);
+    using Tile = OwnTile<F, kR>;
+    using Raws = Pair<F>[kR];
+    uint8_t* records = shared + book_bytes<F>();
+    const uint32_t G = row_groups(p.args.in.width), bytes = record_bytes(p.args.in.width);
+    const int lanes = p.lanes(), steps = (static_cast<int>(G / 2) + lanes - 1) >> p.lanes_log2;
+    const auto first_pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
+
+    // Weights do not depend on the kernel before: the first of them travel while it ends.
+    Tile at(p, min(tile, p.own_tiles - 1));
+    Raws raw;
+    if (tile < p.own_tiles) {
+      at.load(G, first_pair, raw);
+    }
+    // So do the second-level cache's: the first half of the blocks, which find room while the kernel before still runs,
+    // ask for the tiles of the second half too.
+    const int half = (n_blocks + 1) / 2, block = static_cast<int>(blockIdx.x) / p.n_passes;
+    if (pass == 0 && block < half) {
+      for (int ahead = 0; ahead < kAheadTiles; ++ahead) {
+        for (const int other : {0, half * kDotWarps}) {
+          const int wanted = tile + other + ahead * stride;
+          if (block + (other ? half : 0) < n_blocks && wanted < p.own_tiles) Tile::prefetch(p, wanted);
+        }
+      }
+    }
+    const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
+    const NormAhead norms = load_norm(p.args.in);
+    simt::wait_for_previous();
+    simt::allow_next();
+    float one_inverse = 1.0f;
+    if constexpr (kT == 1) {
+      if (p.args.records) {
+        stage_records(p.args.in, norms, p.args.records, first, n, p.quantise, records);
+        one_inverse = stored_inverse(records, p.args.in.width);
+      } else {
+        const int64_t row = p.args.in.gather ? p.args.in.gather[first] : first;
+        one_inverse = stage_one(p.args.in, row, norms, load_row<4>(p.args.in, row), p.quantise, records);
+      }
+    } else {
+      stage_records(p.args.in, norms, p.args.records, first, n, p.quantise, records);
+    }
+    const auto inverse = [&](int t) {
+      return kT == 1 ? one_inverse : stored_inverse(records + t * bytes, p.args.in.width);
+    };
+
+    float acc[kT * kR] = {};  // [t][r]
+    int step = 0;
+    // The weights of the next step travel while sums are finished; the second-level cache has them already.
+    for (bool more = tile < p.own_tiles; more;) {
+      const auto pair = static_cast<uint32_t>(step << p.lanes_log2) + first_pair;
+      const auto add_half = [&](auto half) {
+        Group w[kR];
+#pragma unroll
+        for (int r = 0; r < kR; ++r) F::unpack(raw[r].of[half], books, w[r]);
+#pragma unroll
+        for (int t = 0; t < kT; ++t) {
+          if (t >= n) break;
+          const ActGroup x = load_act_half<half>(records + t * bytes, G, pair);
+#pragma unroll
+          for (int r = 0; r < kR; ++r) acc[t * kR + r] = add_group<F::kScales, F::kMins>(w[r], x, acc[t * kR + r]);
+        }
+      };
+      if (pair < G / 2) {
+        add_half(std::integral_constant<int, 0>{});
+        add_half(std::integral_constant<int, 1>{});
+      }
+      if (++step < steps) {
+        at.load(G, pair + static_cast<uint32_t>(lanes), raw);
+        continue;
+      }
+      const int done = tile;
+      tile += stride;
+      step = 0;
+      more = tile < p.own_tiles;
+      if (more) {
+        at = Tile(p, tile);
+        at.load(G, first_pair, raw);
+      }
+      const int which = Tile::find(p, done);
+      const MatvecOut& o = p.args.outs[which];
+      const int row = Tile::first_row(p, which, done);
+      finish_sums(acc, lanes, [&](int i, float sum) {
+        const int t = i / kR, r = row + ((i % kR) << (5 - p.lanes_log2));
+        if (t < n && r < o.weight.rows) store_output(o, first + t, r, sum * inverse(t));
+      });
+#pragma unroll
+      for (float& a : acc) a = 0;
+    }
+    for (; tile < p.all_tiles; tile += stride) side_tile(p, tile, first, n, records, inverse);
+  } else {
+    const NormAhead norms = load_norm(p.args.in);
+    simt::wait_for_previous();
+    simt::allow_next();
+    stage_records(p.args.in, norms, p.args.records, first, n, p.quantise, shared);
+    const auto inverse = [&](int t) {
+      return stored_inverse(shared + t * record_bytes(p.args.in.width), p.args.in.width);
+    };
+    for (; tile < p.all_tiles; tile += stride) side_tile(p, tile, first, n, shared, inverse);
+  }
+}
+
+template <class F, int kT>
+Status launch_matvec(const Stream& stream, MatvecPlan& plan) {
+  const MatvecArgs& a = plan.args;
+  constexpr int kR = tile_rows(kT);
+  for (int i = 0; i < a.n_outs; ++i) {
+    const MatvecOut& o = a.outs[i];
+    const bool own = i < plan.n_own;
+    plan.first_tile[i] = plan.all_tiles;
+    plan.all_tiles += simt::div_up(o.weight.rows, own ? kR * 32 >> plan.lanes_log2 : side_rows_per_tile(plan, o));
+    if (own) plan.own_tiles = plan.all_tiles;
+  }
+  plan.n_passes = simt::div_up(a.n_rows, kT);
+  // As many blocks as run at once: more would only repeat the staging.
+  const int most = a.n_sms * matvec_blocks(kT);
+  const int blocks = min(simt::div_up(plan.all_tiles, kDotWarps), max(1, most / plan.n_passes));
+  size_t shared = static_cast<size_t>(kT) * record_bytes(a.in.width);
+  if constexpr (!std::is_same_v<F, NoFormat>) shared += book_bytes<F>();
+  return simt::launch(matvec_kernel<F, kT>,
+                      {static_cast<unsigned>(blocks * plan.n_passes), kDotThreads, shared, stream, a.dependent}, plan);
+}
+
+// The most activations a pass whose records fit into shared memory beside the code-book.
+template <class F>
+Status launch_matvec(const Stream& stream, MatvecPlan& plan) {
+  size_t room = simt::shared_limit() - 1024;
+  if constexpr (!std::is_same_v<F, NoFormat>) room -= book_bytes<F>();
+  const size_t fits = room / record_bytes(plan.args.in.width);
+  const size_t want = static_cast<size_t>(plan.args.n_rows);
+  if (want > 8 && fits >= 16) return launch_matvec<F, 16>(stream, plan);
+  if (want > 4 && fits >= 8) return launch_matvec<F, 8>(stream, plan);
+  if (want > 1 && fits >= 4) return launch_matvec<F, 4>(stream, plan);
+  return launch_matvec<F, 1>(stream, plan);
+}
+
+}  // namespace chimere::cuda

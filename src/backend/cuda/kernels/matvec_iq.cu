@@ -1,0 +1,12 @@
+// matvec_iq.cu  Instances of matvec_kernel for the types of code-books and look-up tables.
+#include "backend/cuda/simt/simt.h"
+
+#include "backend/cuda/kernels/matvec_instances.h"
+
+namespace chimere::cuda {
+
+Status matvec_iq3_s(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::IQ3_S>(stream, plan); }
+Status matvec_iq4_nl(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::IQ4_NL>(stream, plan); }
+Status matvec_iq4_xs(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::IQ4_XS>(stream, plan); }
+Status matvec_mxfp4(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::MXFP4>(stream, plan); }
+}  // namespace chimere::cuda

@@ -1,0 +1,202 @@
+// Decode-class products against the oracle, and a row's bits against those of the row alone.
+#include "backend/cuda/simt/simt.h"
+
+#include "backend/cuda/kernels/matvec.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/cuda/kernels/test_weights.h"
+#include "backend/reference/reference.h"
+
+namespace chimere::cuda {
+namespace {
+
+constexpr float kEps = 1e-6f;
+
+// The rows that products see: normalised like the oracle, rounded to bytes like the kernels.
+std::vector<float> seen_rows(const std::vector<float>& x, const std::vector<float>& norm, int width, bool bytes) {
+  std::vector<float> seen = x;
+  for (size_t at = 0; at < x.size(); at += width) {
+    if (!norm.empty()) reference::rms_norm(x.data() + at, norm.data(), kEps, width, seen.data() + at);
+    if (bytes) round_to_bytes(seen.data() + at, width);
+  }
+  return seen;
+}
+
+// A code of an activation on the edge between two bytes may fall either way: half a step of one of `width` elements
+// times a weight. Everything else is float rounding.
+void expect_near_oracle(const TestWeight& w, const std::vector<float>& seen, int n_rows, const float* bias,
+                        const float* base, const std::vector<float>& got, float slack) {
+  const auto rows = static_cast<int>(w.view.ne[1]);
+  std::vector<float> expected(static_cast<size_t>(n_rows) * rows);
+  reference::matmul(w.view, 0, seen.data(), n_rows, bias, expected.data());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(got[i], expected[i] + (base ? base[i] : 0.0f), slack) << "row " << i / rows << " output " << i % rows;
+  }
+}
+
+struct Product {
+  std::vector<const TestWeight*> weights = {};
+  std::vector<float> norm = {};
+  bool exact = false;
+  bool add = false;
+  std::vector<float> bias = {};
+  std::vector<int32_t> gather = {};
+  std::vector<float> gate = {};
+
+  std::vector<std::vector<float>> run(const std::vector<float>& x, int n_rows) const {
+    const auto width = static_cast<int>(weights[0]->view.ne[0]);
+    MatvecArgs a;
+    a.in = {x.data(), norm.empty() ? nullptr : norm.data(),     kEps,
+            width,    gather.empty() ? nullptr : gather.data(), gate.empty() ? nullptr : gate.data()};
+    a.n_rows = n_rows;
+    a.n_outs = static_cast<int>(weights.size());
+    a.exact = exact;
+    a.n_sms = 2;
+    std::vector<uint4> records(matvec_records_bytes(width, n_rows) / 16);
+    a.records = reinterpret_cast<uint8_t*>(records.data());
+    std::vector<std::vector<float>> outs;
+    for (int i = 0; i < a.n_outs; ++i) {
+      const Weight& w = weights[i]->weight;
+      outs.emplace_back(static_cast<size_t>(n_rows) * w.rows, add ? 0.5f : NAN);
+      a.outs[i] = {w, bias.empty() ? nullptr : bias.data(), outs[i].data(), w.rows, add};
+    }
+    const Stream stream;
+    EXPECT_TRUE(matvec(stream, a));
+    return outs;
+  }
+};
+
+class Matvec : public testing::TestWithParam<DType> {};
+
+TEST_P(Matvec, EveryTypeAgreesWithTheOracle) {
+  const DType type = GetParam();
+  const bool bytes = info(packed_type(type)).block_elems > 1;
+  for (const int width : {256, 1024, 1536}) {
+    const TestWeight w(type, width, 37);
+    Product p{.weights = {&w}, .norm = random_floats(width, 3, 0.5f)};
+    for (const int n_rows : {1, 3, 6, 11}) {
+      const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * width, 5);
+      const auto got = p.run(x, n_rows);
+      expect_near_oracle(w, seen_rows(x, p.norm, width, bytes), n_rows, nullptr, nullptr, got[0], 2e-3f);
+    }
+  }
+}
+
+TEST_P(Matvec, ARowsBitsAreItsOwn) {
+  const DType type = GetParam();
+  for (const int width : {512, 1280, 2048}) {
+    const TestWeight w(type, width, 21);
+    const Product p{.weights = {&w}, .norm = random_floats(width, 3)};
+    const std::vector<float> x = random_floats(static_cast<size_t>(width) * 19, 5);
+    const auto all = p.run(x, 19)[0];
+    for (const int n_rows : {1, 2, 5, 9}) {
+      const auto some = p.run({x.begin() + 2 * width, x.begin() + (2 + n_rows) * width}, n_rows)[0];
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + 2 * 21)) << width << " " << n_rows;
+    }
+  }
+}
+
+TEST_P(Matvec, ExactModeKeepsFloatActivations) {
+  const DType type = GetParam();
+  constexpr int kWidth = 512;
+  const TestWeight w(type, kWidth, 9);
+  const Product p{.weights = {&w}, .norm = random_floats(kWidth, 3), .exact = true};
+  const std::vector<float> x = random_floats(kWidth * 6, 5);
+  expect_near_oracle(w, seen_rows(x, p.norm, kWidth, false), 6, nullptr, nullptr, p.run(x, 6)[0], 1e-5f);
+}
+
+std::vector<DType> weight_types() {
+  std::vector<DType> all;
+  for (const DTypeInfo& t : all_dtypes()) {
+    if (t.type < DType::I8 || t.type > DType::F64) all.push_back(t.type);
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, Matvec, testing::ValuesIn(weight_types()),
+                         [](const auto& i) { return std::string(name(i.param)); });
+
+TEST(Matvec, ProjectionsOfSeveralTypesShareALaunch) {
+  constexpr int kWidth = 768;
+  const TestWeight q5(DType::Q5_K, kWidth, 50), q8(DType::Q8_0, kWidth, 6), f32(DType::F32, kWidth, 5),
+      iq(DType::IQ2_XS, kWidth, 4), more(DType::Q5_K, kWidth, 3);
+  const Product p{.weights = {&q8, &q5, &f32, &more, &iq}, .norm = random_floats(kWidth, 3)};
+  simt::for_both_schedules([&] {
+    for (const int n_rows : {1, 7}) {
+      const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * kWidth, 5);
+      const auto got = p.run(x, n_rows);
+      for (size_t i = 0; i < p.weights.size(); ++i) {
+        const bool bytes = p.weights[i] != &f32;
+        expect_near_oracle(*p.weights[i], seen_rows(x, p.norm, kWidth, bytes), n_rows, nullptr, nullptr, got[i], 2e-3f);
+      }
+    }
+  });
+}
+
+TEST(Matvec, AddsIntoTheResidualWithBias) {
+  constexpr int kWidth = 96;  // three groups: no multiple of a warp
+  const TestWeight w(DType::Q8_0, kWidth, 40);
+  const Product p{.weights = {&w}, .add = true, .bias = random_floats(40, 9)};
+  const std::vector<float> x = random_floats(kWidth * 2, 5), base(80, 0.5f);
+  expect_near_oracle(w, seen_rows(x, {}, kWidth, true), 2, p.bias.data(), base.data(), p.run(x, 2)[0], 1e-5f);
+}
+
+TEST(Matvec, OddWidthsOfFloatMatrices) {
+  for (const DType type : {DType::F32, DType::F16, DType::BF16}) {
+    for (const int width : {1, 7, 97, 515}) {
+      const TestWeight w(type, width, 3);
+      const Product p{.weights = {&w}, .norm = random_floats(width, 3)};
+      const std::vector<float> x = random_floats(static_cast<size_t>(width) * 5, 5);
+      expect_near_oracle(w, seen_rows(x, p.norm, width, false), 5, nullptr, nullptr, p.run(x, 5)[0], 1e-5f);
+    }
+  }
+}
+
+TEST(Matvec, GathersRows) {
+  constexpr int kWidth = 256;
+  const TestWeight w(DType::Q6_K, kWidth, 12);
+  const std::vector<float> x = random_floats(kWidth * 8, 5);
+  Product p{.weights = {&w}, .norm = random_floats(kWidth, 3)};
+  const auto all = p.run(x, 8)[0];
+  p.gather = {6, 1};
+  const auto two = p.run(x, 2)[0];
+  EXPECT_TRUE(std::equal(two.begin(), two.begin() + 12, all.begin() + 6 * 12));
+  EXPECT_TRUE(std::equal(two.begin() + 12, two.end(), all.begin() + 12));
+}
+
+TEST(Matvec, RowsLongerThanTheRegisters) {
+  constexpr int kWidth = 4352;
+  const TestWeight w(DType::Q8_0, kWidth, 3);
+  const Product p{.weights = {&w}, .norm = random_floats(kWidth, 3)};
+  for (const int n_rows : {1, 5}) {
+    const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * kWidth, 5);
+    expect_near_oracle(w, seen_rows(x, p.norm, kWidth, true), n_rows, nullptr, nullptr, p.run(x, n_rows)[0], 2e-3f);
+  }
+}
+
+TEST(Matvec, GatesRows) {
+  constexpr int kWidth = 160, kRows = 6;
+  const std::vector<float> x = random_floats(kWidth * kRows, 5);
+  Product p{.gate = random_floats(kWidth * kRows, 6)};
+  std::vector<float> seen = x;
+  for (size_t i = 0; i < x.size(); ++i) seen[i] = static_cast<float>(reference::silu(p.gate[i]) * x[i]);
+  for (const DType type : {DType::Q4_0, DType::F16}) {
+    const TestWeight w(type, kWidth, 12);
+    p.weights = {&w};
+    const auto rows = seen_rows(seen, {}, kWidth, type == DType::Q4_0);
+    expect_near_oracle(w, rows, kRows, nullptr, nullptr, p.run(x, kRows)[0], type == DType::Q4_0 ? 2e-3f : 1e-5f);
+  }
+}
+
+TEST(Matvec, ManyRowsInSeveralPasses) {
+  constexpr int kWidth = 2048;
+  const TestWeight w(DType::IQ3_S, kWidth, 41);
+  const Product p{.weights = {&w}};
+  for (const int n_rows : {1, 2, 7, 40}) {
+    const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * kWidth, 5);
+    expect_near_oracle(w, seen_rows(x, {}, kWidth, true), n_rows, nullptr, nullptr, p.run(x, n_rows)[0], 1e-4f);
+  }
+}
+
+}  // namespace
+}  // namespace chimere::cuda

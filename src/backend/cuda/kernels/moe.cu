@@ -1,0 +1,338 @@
+// moe.cu   x += sum_k w_k down_k(silu(gate_k n) * up_k n) + w_s shared(n),  n = RMSNorm(x) * norm, w from the router
+// Shapes    x [n_rows, width] f32, n_rows <= 64; router [n_experts, width]; gate, up [n_experts, d_ff, width], down
+//           [n_experts, width, d_ff] in layouts of weights/formats.h
+// Bytes     router once; each chosen expert once for up to 4 rows that chose it; the shared expert once for 4 rows up,
+//           once a row down (the second-level cache serves repetitions)
+// Launch    router: a block for two experts; of one row every warp of the up kernel chooses for itself, of more the
+// last
+//           block of the router does; up and down: 2 blocks of 8 warps a
+//           multiprocessor, a warp for one hidden element (both its rows) or one output (all its experts). Weights are
+//           sent for as soon as the choice is known, before the activations are quantised; the shared expert's before.
+//           More than 4 rows: rows are quantised by launches of their own, outputs go by expert (each weight unpacked
+//           once for 4 rows) and are added by a launch of its own: six launches in all instead of three
+// Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits; the
+// experts
+//           as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
+// Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 1.9,
+// up 11.6,
+//           down 9.3 us (5.7 and 3.9 million warp instructions: bound by issue and waits, not by memory); 32 rows 39,
+//           108 and 85 us.   Rejected: chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows)
+#include "backend/cuda/simt/simt.h"
+
+#include <string>
+
+#include "backend/cuda/kernels/moe_instances.h"
+
+namespace chimere::cuda {
+namespace {
+
+constexpr int kRouterRows = 2;                         // experts of a block
+constexpr int kRouterParts = kDotWarps / kRouterRows;  // warps of an expert
+constexpr int kRouterAhead = 4;                        // float4 of a lane loaded before the input is there
+
+__device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
+  return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+
+// Pairs sorted by expert and cut into chunks, by the whole block. `ids` are followed by -1 up to a multiple of four,
+// `leads` [kMoePairs] are bytes.
+__device__ void group_pairs(const MoePlan& p, const int32_t* ids, uint8_t* leads) {
+  struct Place {
+    int before, rank, total;  // pairs that stand before it, those of its expert, all of its expert
+  };
+  const int n = p.args.n_rows * p.args.n_used;
+  const auto place_of = [&](int i) {
+    Place at{0, 0, 0};
+    const int id = ids[i];
+    for (int j = 0; j < n; j += 4) {
+      const int4 four = *reinterpret_cast<const int4*>(ids + j);
+      const int others[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const bool same = others[c] == id, earlier = same && j + c < i;
+        at.before += (others[c] >= 0 && others[c] < id) || earlier;
+        at.rank += earlier;
+        at.total += same;
+      }
+    }
+    return at;
+  };
+  for (int i = simt::thread_id(); i < kMoePairs / 4; i += kDotThreads) reinterpret_cast<uint32_t*>(leads)[i] = 0;
+  __syncthreads();
+  for (int i = simt::thread_id(); i < n; i += kDotThreads) {
+    const Place at = place_of(i);
+    p.scratch.pairs[at.before] = i / p.args.n_used << 16 | i % p.args.n_used;
+    leads[at.before] = at.rank % kMoeChunk == 0;
+  }
+  __syncthreads();
+  for (int i = simt::thread_id(); i < n; i += kDotThreads) {
+    const Place at = place_of(i);
+    int chunk = 0;
+    for (int j = 0; j < at.before; j += 16) {
+      const uint4 bytes = *reinterpret_cast<const uint4*>(leads + j);
+      const uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int valid = min(max(at.before - j - 4 * c, 0), 4);  // bytes of the word that stand before
+        const uint32_t mask = valid == 4 ? 0xFFFFFFFFu : (1u << (8 * valid)) - 1u;
+        chunk = __dp4a(static_cast<int>(words[c] & mask), 0x01010101, chunk);
+      }
+    }
+    if (leads[at.before]) p.scratch.chunks[chunk] = {ids[i], at.before, min(kMoeChunk, at.total - at.rank), 0};
+    if (at.before == n - 1) *p.scratch.n_chunks = chunk + (leads[at.before] ? 1 : 0);
+  }
+}
+
+// Every warp has a part of an expert's row and the same part of x: products and squares come from one pass over it.
+__global__ void __launch_bounds__(kDotThreads) router_kernel(const __grid_constant__ MoePlan p) {
+  SIMT_SHARED(float2, parts, kMoeRows * kDotWarps);  // sums of products, and of squares
+  SIMT_SHARED(int4, ids4, kMoePairs / 4);
+  SIMT_SHARED(uint4, leads16, kMoePairs / 16);
+  SIMT_SHARED(int, finished, 1);
+  int32_t* ids = reinterpret_cast<int32_t*>(ids4);
+  const Weight& w = p.args.router;
+  const int n_logits = w.rows + (p.args.shared_router ? 1 : 0), width = w.width, n_rows = p.args.n_rows;
+  const int row = static_cast<int>(blockIdx.x) * kRouterRows + simt::warp_id() / kRouterParts;
+  const int part = simt::warp_id() % kRouterParts, lane = simt::lane_id();
+  const bool is_shared = row == w.rows;
+  const bool quads = width % 4 == 0 && (is_shared || w.type == DType::F32);
+  const auto* weights = is_shared ? reinterpret_cast<const float4*>(p.args.shared_router)
+                                  : reinterpret_cast<const float4*>(w.row(0, min(row, w.rows - 1)));
+  const auto* norm = reinterpret_cast<const float4*>(p.args.in.norm);
+  const auto at = [&](int i) { return (i * kRouterParts + part) * 32 + lane; };
+  const auto weight = [&](int i) { return times_each(__ldg(weights + at(i)), __ldg(norm + at(i))); };
+  float4 ahead[kRouterAhead] = {};
+  if (quads && row < n_logits) {
+#pragma unroll
+    for (int i = 0; i < kRouterAhead; ++i) {
+      if (at(i) < width / 4) ahead[i] = weight(i);
+    }
+  }
+  // Earlier than elsewhere: this kernel is so short that the next one would come late, and takes little room.
+  simt::allow_next();
+  simt::wait_for_previous();
+
+  // The next row travels while this one is multiplied.
+  float4 v[kRouterAhead];
+  const auto load = [&](int t) {
+    const auto* x4 = reinterpret_cast<const float4*>(p.args.in.x + static_cast<int64_t>(t) * width);
+#pragma unroll
+    for (int i = 0; i < kRouterAhead; ++i) v[i] = at(i) < width / 4 ? x4[at(i)] : make_float4(0, 0, 0, 0);
+  };
+  if (quads) load(0);
+  for (int t = 0; t < n_rows; ++t) {
+    const float* x = p.args.in.x + static_cast<int64_t>(t) * width;
+    float sum = 0, squares = 0;
+    if (row >= n_logits) {
+      sum = 0;
+    } else if (quads) {
+      float4 now[kRouterAhead];
+#pragma unroll
+      for (int i = 0; i < kRouterAhead; ++i) now[i] = v[i];
+      if (t + 1 < n_rows) load(t + 1);
+#pragma unroll
+      for (int i = 0; i < kRouterAhead; ++i) {
+        sum = dot(ahead[i], now[i], sum);
+        squares = square_sum(now[i], squares);
+      }
+      const auto* x4 = reinterpret_cast<const float4*>(x);
+      for (int i = kRouterAhead; at(i) < width / 4; ++i) {
+        const float4 more = x4[at(i)];
+        sum = dot(weight(i), more, sum);
+        squares = square_sum(more, squares);
+      }
+    } else if (part == 0) {
+      FloatRows rows{};
+      rows.x[0] = x;
+      rows.inverse_rms[0] = 1.0f;
+      rows.norm = p.args.in.norm;
+      if (is_shared) {
+        sum = float_dot(DType::F32, reinterpret_cast<const uint8_t*>(weights), width, rows, 1).x;
+      } else {
+        sum = any_product(w, w.row(0, row), true, 32, {}, rows);
+      }
+      for (int i = lane; i < width; i += 32) squares = fmaf(x[i], x[i], squares);
+    }
+    sum = simt::warp_sum(sum);
+    squares = simt::warp_sum(squares);
+    if (lane == 0) parts[t * kDotWarps + simt::warp_id()] = make_float2(sum, squares);
+  }
+  __syncthreads();
+  for (int i = simt::thread_id(); i < n_rows * kRouterRows; i += kDotThreads) {
+    const int t = i / kRouterRows, r = i % kRouterRows, to = static_cast<int>(blockIdx.x) * kRouterRows + r;
+    float sum = 0, squares = 0;
+    for (int j = 0; j < kRouterParts; ++j) {
+      const float2 one = parts[t * kDotWarps + r * kRouterParts + j];
+      sum += one.x;
+      squares += one.y;
+    }
+    const float inverse = 1.0f / sqrtf(squares / static_cast<float>(width) + p.args.in.eps);
+    if (to < n_logits) __stcg(p.scratch.logits + static_cast<int64_t>(t) * (w.rows + 1) + to, sum * inverse);
+  }
+  if (p.choice_in_up) return;
+
+  // The last block to come here sees all logits and chooses.
+  __threadfence();
+  __syncthreads();
+  if (simt::thread_id() == 0) finished[0] = atomicAdd(p.scratch.n_chunks + 1, 1);
+  __syncthreads();
+  if (finished[0] != static_cast<int>(gridDim.x) - 1) return;
+  __threadfence();
+  if (simt::thread_id() == 0) p.scratch.n_chunks[1] = 0;
+  const int n = n_rows * p.args.n_used;
+  if (simt::thread_id() < 4 && n + simt::thread_id() < kMoePairs) ids[n + simt::thread_id()] = -1;
+  for (int t = simt::warp_id(); t < n_rows; t += kDotWarps) {
+    if (w.rows <= kChoiceInUp) {
+      choose<kChoiceInUp / 32, true>(p, t, true, ids);
+    } else {
+      choose<kMoeExperts / 32, true>(p, t, true, ids);
+    }
+  }
+  __syncthreads();
+  group_pairs(p, ids, reinterpret_cast<uint8_t*>(leads16));
+}
+
+__global__ void __launch_bounds__(kDotThreads) add_experts_kernel(const __grid_constant__ MoePlan p) {
+  simt::wait_for_previous();
+  simt::allow_next();
+  const int width = p.args.down.rows, n_used = p.args.n_used, t = static_cast<int>(blockIdx.y);
+  const int i = static_cast<int>(blockIdx.x) * kDotThreads + simt::thread_id();
+  if (i >= width) return;
+  const float* weights = p.scratch.weights + t * (n_used + 1);
+  const float* outputs = p.scratch.outputs + static_cast<int64_t>(t) * n_used * width + i;
+  float sum = 0;
+  for (int k = 0; k < n_used; ++k) sum = fmaf(weights[k], outputs[static_cast<int64_t>(k) * width], sum);
+  const int64_t at = static_cast<int64_t>(t) * width + i;
+  if (p.args.shared_down) sum = fmaf(weights[n_used], p.scratch.shared_outputs[at], sum);
+  p.args.residual[at] += sum;
+}
+
+DType common_type(const Weight& a, const Weight& b) { return a.type == b.type ? a.type : DType::F32; }
+
+// Null where any_dot has to serve: their lanes take two groups at a time.
+const MoeKernels* kernels_for(DType routed, DType shared, int width, int shared_width) {
+  if (row_groups(width) % 2 != 0 || row_groups(shared_width) % 2 != 0) return nullptr;
+  for (const auto find : {moe_kernels_k, moe_kernels_legacy, moe_kernels_iq}) {
+    if (const MoeKernels* k = find(routed, shared)) return k;
+  }
+  return nullptr;
+}
+
+// The largest working memory that blocks take for rows they quantise themselves.
+constexpr size_t kFusedBytes = 48 * 1024;
+
+constexpr int whole_groups(int width) { return (width + kGroup - 1) / kGroup * kGroup; }
+int shared_offset(const MoeArgs& a) { return whole_groups(a.n_used * a.down.width); }
+int hidden_width(const MoeArgs& a) { return shared_offset(a) + whole_groups(a.shared_down.width); }
+
+MoePlan make_plan(const MoeArgs& a) {
+  MoePlan p;
+  p.args = a;
+  p.scratch = moe_scratch(a, a.n_rows, a.scratch);
+  const auto log2_lanes = [](uint32_t pieces) { return log2_of(lanes_per_row(pieces)); };
+  p.log2_in = log2_lanes(row_groups(a.in.width) / 2);
+  p.log2_hidden = log2_lanes(row_groups(a.down.width) / 2);
+  p.log2_shared = log2_lanes(row_groups(a.shared_down.width) / 2);
+  p.any_log2_in = log2_lanes(row_groups(a.in.width));
+  p.any_log2_hidden = log2_lanes(row_groups(a.down.width));
+  p.any_log2_shared = log2_lanes(row_groups(a.shared_down.width));
+  p.made_in = a.n_rows > 1 && (a.n_rows > kFusedRows || size_t{record_bytes(a.in.width)} * a.n_rows > kFusedBytes);
+  p.hidden_width = hidden_width(a);
+  p.shared_at = shared_offset(a);
+  p.choice_in_up = a.n_rows == 1 && a.n_used <= 32 && a.router.rows <= kChoiceInUp;
+  p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
+  return p;
+}
+
+}  // namespace
+
+MoeScratch moe_scratch(const MoeArgs& a, int max_rows, uint8_t* base) {
+  MoeScratch s{};
+  size_t at = 0;
+  const auto take = [&](auto*& p, size_t count) {
+    using T = std::remove_reference_t<decltype(*p)>;
+    // As an integer: without memory behind it this only measures, and offsets into nothing are undefined.
+    p = reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(base) + at);
+    at = (at + count * sizeof(T) + 255) / 256 * 256;
+  };
+  const auto rows = static_cast<size_t>(max_rows), used = static_cast<size_t>(a.n_used);
+  // What has to be zero at first stands where it does whatever the number of rows.
+  take(s.n_chunks, 2);
+  take(s.logits, rows * (a.router.rows + 1));
+  take(s.weights, rows * (used + 1));
+  take(s.ids, rows * used);
+  take(s.pairs, rows * used);
+  take(s.chunks, rows * used);
+  take(s.hidden, rows * hidden_width(a));
+  take(s.outputs, rows * used * a.down.rows);
+  take(s.shared_outputs, rows * a.down.rows);
+  take(s.in_records, rows * record_bytes(a.in.width));
+  take(s.hidden_records, rows * record_bytes(hidden_width(a)));
+  s.bytes = at;
+  return s;
+}
+
+Status launch_add_experts(const Stream& stream, const MoePlan& p) {
+  const dim3 grid(static_cast<unsigned>(simt::div_up(p.args.down.rows, kDotThreads)),
+                  static_cast<unsigned>(p.args.n_rows));
+  return simt::launch(add_experts_kernel, {grid, kDotThreads, 0, stream, p.args.dependent}, p);
+}
+
+Status moe_supported(const MoeArgs& a, int max_rows) {
+  const auto check = [](const char* what, int found, int most) -> Status {
+    if (found <= most) return Ok{};
+    return Error{Code::unsupported, std::string("mixture of experts: ") + what + " " + std::to_string(found) +
+                                        ", the decode kernels take " + std::to_string(most) + " at most"};
+  };
+  TRY(check("rows", max_rows, kMoeRows));
+  TRY(check("experts", a.router.rows, kMoeExperts));
+  return check("rows times experts used", max_rows * a.n_used, kMoePairs);
+}
+
+Status moe_route(const Stream& stream, const MoeArgs& args) {
+  const MoePlan p = make_plan(args);
+  if (p.made_in) {
+    TRY(quantise_rows(stream, args.in, args.n_rows, !args.exact, p.scratch.in_records, args.dependent));
+  }
+  const int n_logits = args.router.rows + (args.shared_router ? 1 : 0);
+  return simt::launch(
+      router_kernel,
+      {static_cast<unsigned>(simt::div_up(n_logits, kRouterRows)), kDotThreads, 0, stream, args.dependent}, p);
+}
+
+Status moe_up(const Stream& stream, const MoeArgs& args) {
+  const MoePlan p = make_plan(args);
+  const MoeKernels* k = args.exact
+                            ? nullptr
+                            : kernels_for(common_type(args.gate, args.up),
+                                          common_type(args.shared_gate, args.shared_up), args.in.width, args.in.width);
+  return k ? k->up(stream, p) : launch_moe_up<NoFormat, NoFormat>(stream, p);
+}
+
+Status moe_down(const Stream& stream, const MoeArgs& args) {
+  const MoePlan p = make_plan(args);
+  if (p.made_hidden) {
+    const InputRows hidden{p.scratch.hidden, nullptr, 0, p.hidden_width};
+    TRY(quantise_rows(stream, hidden, args.n_rows, !args.exact, p.scratch.hidden_records, args.dependent));
+  }
+  const MoeKernels* k =
+      args.exact ? nullptr
+                 : kernels_for(args.down.type, args.shared_down.type, args.down.width, args.shared_down.width);
+  return k ? k->down(stream, p) : launch_moe_down<NoFormat, NoFormat>(stream, p);
+}
+
+uint64_t moe_bytes(const MoeArgs& a) {
+  const auto bytes = [](const Weight& w) { return static_cast<uint64_t>(w.rows) * w.row_bytes; };
+  const auto experts = static_cast<uint64_t>(min(a.n_rows * a.n_used, a.router.rows));
+  const uint64_t rows = 3 * sizeof(float) * static_cast<uint64_t>(a.in.width) * a.n_rows;  // read twice, written once
+  return bytes(a.router) + experts * (bytes(a.gate) + bytes(a.up) + bytes(a.down)) + bytes(a.shared_gate) +
+         bytes(a.shared_up) + bytes(a.shared_down) + rows;
+}
+
+Status moe(const Stream& stream, const MoeArgs& args) {
+  TRY(moe_route(stream, args));
+  TRY(moe_up(stream, args));
+  return moe_down(stream, args);
+}
+
+}  // namespace chimere::cuda

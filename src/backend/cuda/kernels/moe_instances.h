@@ -1,0 +1,38 @@
+// moe_instances.h  The pairs of formats, routed and shared experts, with kernels of their own.
+#pragma once
+
+#include "backend/cuda/kernels/moe_device.h"
+
+namespace chimere::cuda {
+
+using MoeLaunch = Status (*)(const Stream&, const MoePlan&);
+
+struct MoeKernels {
+  DType routed;
+  DType shared;  // F32: any other
+  MoeLaunch up;
+  MoeLaunch down;
+};
+
+template <class F, class S>
+constexpr MoeKernels moe_kernels() {
+  return {F::kType, S::kType, launch_moe_up<F, S>, launch_moe_down<F, S>};
+}
+
+// Each file of instances has a list; nullptr when there is none for the pair.
+const MoeKernels* moe_kernels_k(DType routed, DType shared);
+const MoeKernels* moe_kernels_legacy(DType routed, DType shared);
+const MoeKernels* moe_kernels_iq(DType routed, DType shared);
+
+// The pair itself, or the routed format with a shared expert of any kind.
+template <size_t kCount>
+const MoeKernels* find_moe_kernels(const MoeKernels (&list)[kCount], DType routed, DType shared) {
+  const MoeKernels* found = nullptr;
+  for (const MoeKernels& k : list) {
+    if (k.routed == routed && k.shared == shared) return &k;
+    if (k.routed == routed && k.shared == DType::F32) found = &k;
+  }
+  return found;
+}
+
+}  // namespace chimere::cuda

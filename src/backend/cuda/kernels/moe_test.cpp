@@ -1,0 +1,212 @@
+// Mixture of experts against the oracle, and a row's bits against those of the row alone.
+#include "backend/cuda/simt/simt.h"
+
+#include "backend/cuda/kernels/moe.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "backend/cuda/kernels/test_weights.h"
+#include "backend/reference/reference.h"
+
+namespace chimere::cuda {
+namespace {
+
+constexpr float kEps = 1e-6f;
+
+struct Experts {
+  int width, d_ff, n_experts, n_used;
+  TestWeight router, gate, up, down;
+  std::optional<TestWeight> shared_gate, shared_up, shared_down;
+  std::vector<float> shared_router;
+  std::vector<float> norm;
+  bool exact = false;
+
+  Experts(DType type, DType down_type, DType shared, int width, int d_ff, int n_experts, int n_used, int d_shared,
+          bool gated = true, DType router_type = DType::F32)
+      : width(width),
+        d_ff(d_ff),
+        n_experts(n_experts),
+        n_used(n_used),
+        router(router_type, width, n_experts, 1, 11),
+        gate(type, width, d_ff, n_experts, 12),
+        up(type, width, d_ff, n_experts, 13),
+        down(down_type, d_ff, width, n_experts, 14),
+        norm(random_floats(width, 15)) {
+    if (d_shared == 0) return;
+    shared_gate.emplace(shared, width, d_shared, 1, 16);
+    shared_up.emplace(shared, width, d_shared, 1, 17);
+    shared_down.emplace(shared, d_shared, width, 1, 18);
+    if (gated) shared_router = random_floats(width, 19, 0.1f);
+  }
+
+  std::vector<float> run(std::vector<float> x) const {
+    MoeArgs a;
+    a.in = {x.data(), norm.data(), kEps, width};
+    a.residual = x.data();
+    a.n_rows = static_cast<int>(x.size()) / width;
+    a.n_used = n_used;
+    a.router = router.weight;
+    a.gate = gate.weight;
+    a.up = up.weight;
+    a.down = down.weight;
+    if (shared_gate) {
+      a.shared_gate = shared_gate->weight;
+      a.shared_up = shared_up->weight;
+      a.shared_down = shared_down->weight;
+      if (!shared_router.empty()) a.shared_router = shared_router.data();
+    }
+    a.exact = exact;
+    a.n_sms = 2;
+    std::vector<uint4> scratch(moe_scratch_bytes(a, a.n_rows) / 16);
+    a.scratch = reinterpret_cast<uint8_t*>(scratch.data());
+    const Stream stream;
+    EXPECT_TRUE(moe(stream, a));
+    return x;
+  }
+
+  // One expert as the oracle has it, with activations rounded to bytes where the kernels do so.
+  std::vector<double> ffn(const TestWeight& g, const TestWeight& u, const TestWeight& d, int expert,
+                          const std::vector<float>& n) const {
+    const auto rounded = [&](std::vector<float> v, const TestWeight& w) {
+      if (!exact && info(w.weight.type).block_elems > 1) round_to_bytes(v.data(), v.size());
+      return v;
+    };
+    const auto ff = static_cast<size_t>(g.view.ne[1]);
+    std::vector<float> a(ff), b(ff), y(width);
+    reference::matmul(g.view, expert, rounded(n, g).data(), 1, nullptr, a.data());
+    reference::matmul(u.view, expert, rounded(n, u).data(), 1, nullptr, b.data());
+    for (size_t i = 0; i < ff; ++i) a[i] = static_cast<float>(reference::silu(a[i]) * b[i]);
+    reference::matmul(d.view, expert, rounded(a, d).data(), 1, nullptr, y.data());
+    return {y.begin(), y.end()};
+  }
+
+  std::vector<float> oracle(const std::vector<float>& x) const {
+    std::vector<float> out = x;
+    for (size_t t = 0; t < x.size() / width; ++t) {
+      std::vector<float> n(width), logits(n_experts);
+      reference::rms_norm(x.data() + t * width, norm.data(), kEps, width, n.data());
+      reference::matmul(router.view, 0, n.data(), 1, nullptr, logits.data());
+      std::vector<int> order(n_experts);
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
+      double sum = 0;
+      for (int k = 0; k < n_used; ++k) sum += std::exp(double{logits[order[k]]} - logits[order[0]]);
+      for (int k = 0; k < n_used; ++k) {
+        const double weight = std::exp(double{logits[order[k]]} - logits[order[0]]) / sum;
+        const auto y = ffn(gate, up, down, order[k], n);
+        for (int i = 0; i < width; ++i) out[t * width + i] += static_cast<float>(weight * y[i]);
+      }
+      if (!shared_gate) continue;
+      double weight = 1;
+      if (!shared_router.empty()) {
+        double logit = 0;
+        for (int i = 0; i < width; ++i) logit += double{shared_router[i]} * n[i];
+        weight = reference::sigmoid(logit);
+      }
+      const auto y = ffn(*shared_gate, *shared_up, *shared_down, 0, n);
+      for (int i = 0; i < width; ++i) out[t * width + i] += static_cast<float>(weight * y[i]);
+    }
+    return out;
+  }
+
+  void expect_agreement(int n_rows, float slack) const {
+    const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * width, 5);
+    const std::vector<float> got = run(x), expected = oracle(x);
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], expected[i], slack) << "row " << i / width << " element " << i % width;
+    }
+  }
+};
+
+class Moe : public testing::TestWithParam<DType> {};
+
+TEST_P(Moe, EveryTypeAgreesWithTheOracle) {
+  const DType type = GetParam();
+  const Experts experts(type, type, DType::Q5_K, 256, 256, 8, 3, 256);
+  for (const int n_rows : {1, 9}) experts.expect_agreement(n_rows, 6e-3f);
+}
+
+std::vector<DType> weight_types() {
+  std::vector<DType> all;
+  for (const DTypeInfo& t : all_dtypes()) {
+    if (t.type < DType::I8 || t.type > DType::F64) all.push_back(t.type);
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, Moe, testing::ValuesIn(weight_types()),
+                         [](const auto& i) { return std::string(name(i.param)); });
+
+TEST(Moe, ARowsBitsAreItsOwn) {
+  for (const auto [type, down, shared] :
+       {std::array{DType::IQ3_S, DType::IQ3_S, DType::Q5_K}, std::array{DType::Q4_K, DType::Q6_K, DType::Q4_K},
+        std::array{DType::IQ2_XXS, DType::Q3_K, DType::F16}}) {
+    const Experts experts(type, down, shared, 512, 256, 12, 4, 256);
+    const std::vector<float> x = random_floats(512 * 21, 5);
+    const std::vector<float> all = experts.run(x);
+    for (const int n_rows : {1, 2, 6}) {
+      const std::vector<float> some = experts.run({x.begin() + 3 * 512, x.begin() + (3 + n_rows) * 512});
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + 3 * 512)) << n_rows;
+    }
+  }
+}
+
+TEST(Moe, WideShapes) {
+  for (const int d_ff : {1280, 2048}) {
+    const Experts experts(DType::IQ3_S, DType::IQ3_S, DType::Q5_K, 1024, d_ff, 3, 2, 256);
+    for (const int n_rows : {1, 2}) experts.expect_agreement(n_rows, 6e-3f);
+    const std::vector<float> x = random_floats(1024 * 5, 5);
+    const std::vector<float> all = experts.run(x), one = experts.run({x.begin() + 1024, x.begin() + 2048});
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + 1024));
+  }
+}
+
+TEST(Moe, SchedulesAgree) {
+  const Experts experts(DType::IQ3_S, DType::Q4_K, DType::Q5_K, 512, 256, 40, 8, 512);
+  const std::vector<float> x = random_floats(512 * 7, 5);
+  std::vector<std::vector<float>> results;
+  simt::for_both_schedules([&] { results.push_back(experts.run(x)); });
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(Moe, OddShapes) {
+  Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 96, 32, 5, 3, 64).expect_agreement(3, 3e-3f);
+  Experts(DType::F32, DType::F32, DType::F32, 97, 33, 5, 2, 17).expect_agreement(6, 1e-5f);
+  Experts(DType::Q8_0, DType::F16, DType::F32, 96, 48, 5, 2, 17, false).expect_agreement(2, 3e-3f);
+  Experts(DType::Q4_0, DType::Q4_0, DType::F32, 96, 96, 300, 6, 0).expect_agreement(2, 3e-3f);
+  Experts(DType::Q4_0, DType::Q4_0, DType::Q4_0, 96, 96, 7, 7, 32, true, DType::Q8_0).expect_agreement(2, 3e-3f);
+}
+
+TEST(Moe, ExactModeKeepsFloatActivations) {
+  Experts experts(DType::IQ3_S, DType::Q4_K, DType::Q5_K, 256, 256, 8, 3, 256);
+  experts.exact = true;
+  for (const int n_rows : {1, 6}) experts.expect_agreement(n_rows, 2e-5f);
+}
+
+TEST(Moe, LimitsAreTold) {
+  const Experts experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 32, 9, 4, 0);
+  MoeArgs a;
+  a.router = experts.router.weight;
+  a.n_used = 4;
+  EXPECT_TRUE(moe_supported(a, kMoeRows));
+  EXPECT_FALSE(moe_supported(a, kMoeRows + 1));
+  a.n_used = kMoePairs / kMoeRows + 1;
+  EXPECT_FALSE(moe_supported(a, kMoeRows));
+}
+
+TEST(Moe, TiesGoToTheLowerIndex) {
+  Experts experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 32, 9, 4, 0);
+  // All rows of the router alike: the first four experts.
+  const size_t row = experts.router.weight.row_bytes;
+  for (size_t e = 1; e < 9; ++e) {
+    std::copy_n(experts.router.file.begin(), row, experts.router.file.begin() + static_cast<std::ptrdiff_t>(e * row));
+  }
+  pack_rows(experts.router.view, 0, 9, reinterpret_cast<std::byte*>(experts.router.packed.data()));
+  experts.expect_agreement(2, 3e-3f);
+}
+
+}  // namespace
+}  // namespace chimere::cuda

@@ -1,0 +1,188 @@
+// prefill.cpp  Ops of many rows as launches. Each op lays out its working memory by one function, which also measures.
+#include "backend/cuda/kernels/prefill.h"
+
+#include <string>
+
+namespace chimere::cuda {
+namespace {
+
+class Arena {
+ public:
+  // As a number: a layout that is only measured has no base, and null has no neighbours.
+  explicit Arena(std::byte* base) : base_(reinterpret_cast<uintptr_t>(base)) {}
+
+  template <class T>
+  T* take(size_t count) {
+    T* taken = reinterpret_cast<T*>(base_ + used_);
+    used_ += (count * sizeof(T) + 255) / 256 * 256;
+    return taken;
+  }
+  HalfRows halves(size_t rows, int width) {
+    const int stride = half_stride(width);
+    uint16_t* data = take<uint16_t>(rows * static_cast<size_t>(stride));
+    return {data, take<float>(rows), stride};
+  }
+  size_t used() const { return used_; }
+
+ private:
+  uintptr_t base_;
+  size_t used_ = 0;
+};
+
+Status check_room(const char* what, const PrefillScratch& scratch, size_t needed) {
+  if (needed <= scratch.bytes) return Ok{};
+  return Error{Code::internal, std::string(what) + ": expected working memory of at least " + std::to_string(needed) +
+                                   " bytes, found " + std::to_string(scratch.bytes)};
+}
+
+struct ProductLayout {
+  HalfRows half;
+  float* floats = nullptr;
+  size_t bytes;
+
+  ProductLayout(const PrefillProduct& op, std::byte* base) {
+    Arena arena(base);
+    const auto rows = static_cast<size_t>(op.in.n_rows);
+    if (op.exact) {
+      floats = op.normed ? op.normed : arena.take<float>(rows * static_cast<size_t>(op.in.width));
+    } else {
+      half = arena.halves(rows, op.in.width);
+      floats = op.normed;
+    }
+    bytes = arena.used();
+  }
+};
+
+NormArgs norm_of(const PrefillInput& in, float* out, const HalfRows& half) {
+  return {.x = in.x,
+          .width = in.width,
+          .n_rows = in.n_rows,
+          .gather = in.gather,
+          .norm = in.norm,
+          .eps = in.eps,
+          .out = out,
+          .half = half};
+}
+
+// The feed-forward layouts: rows in, hidden rows between the products.
+struct FfnLayout {
+  HalfRows half, hidden_half;
+  float *floats = nullptr, *hidden = nullptr;
+  size_t bytes;
+
+  FfnLayout(const PrefillFfn& op, std::byte* base) {
+    Arena arena(base);
+    const auto rows = static_cast<size_t>(op.in.n_rows);
+    if (op.exact) {
+      floats = arena.take<float>(rows * static_cast<size_t>(op.in.width));
+      hidden = arena.take<float>(rows * static_cast<size_t>(op.gate.rows));
+    } else {
+      half = arena.halves(rows, op.in.width);
+      hidden_half = arena.halves(rows, op.gate.rows);
+    }
+    bytes = arena.used();
+  }
+};
+
+struct MoeLayout {
+  HalfRows half, hidden_half, shared_hidden_half;
+  float* normed;  // the router always reads floats
+  float *hidden = nullptr, *shared_hidden = nullptr, *shared = nullptr, *shared_weight = nullptr;
+  float *logits, *weights, *routed;
+  int32_t* ids;
+  ExpertPlan plan;
+  size_t bytes;
+
+  MoeLayout(const PrefillMoe& op, std::byte* base) {
+    Arena arena(base);
+    const auto rows = static_cast<size_t>(op.in.n_rows), width = static_cast<size_t>(op.in.width);
+    const size_t pairs = rows * static_cast<size_t>(op.n_used);
+    normed = arena.take<float>(rows * width);
+    logits = arena.take<float>(rows * static_cast<size_t>(op.router.rows));
+    ids = arena.take<int32_t>(pairs);
+    weights = arena.take<float>(pairs);
+    plan.pairs = arena.take<int32_t>(pairs);
+    plan.tile_rows = expert_tile_rows(op.in.n_rows, op.n_used, op.gate.experts, op.exact);
+    plan.tiles = arena.take<ExpertTile>(
+        static_cast<size_t>(max_expert_tiles(op.in.n_rows, op.n_used, op.gate.experts, plan.tile_rows)));
+    plan.n_tiles = arena.take<int32_t>(1);
+    routed = arena.take<float>(pairs * width);
+    if (op.exact) {
+      hidden = arena.take<float>(pairs * static_cast<size_t>(op.gate.rows));
+    } else {
+      half = arena.halves(rows, op.in.width);
+      hidden_half = arena.halves(pairs, op.gate.rows);
+    }
+    if (op.shared_gate) {
+      shared = arena.take<float>(rows * width);
+      shared_weight = arena.take<float>(rows);
+      if (op.exact) {
+        shared_hidden = arena.take<float>(rows * static_cast<size_t>(op.shared_gate.rows));
+      } else {
+        shared_hidden_half = arena.halves(rows, op.shared_gate.rows);
+      }
+    }
+    bytes = arena.used();
+  }
+};
+
+// out (+)= down(silu(gate x) * up x)
+Status gated_then_down(const Stream& stream, const GemmInput& x, const Weight& gate, const Weight& up,
+                       const Weight& down, const GemmHidden& hidden, float* out, bool add) {
+  TRY(gated_gemm(stream, {x, gate, up, hidden}));
+  GemmArgs args{{hidden.half, x.exact ? hidden.exact : nullptr, x.n_rows, gate.rows}, 1, {}};
+  args.outputs[0] = {down, nullptr, out, down.rows, add};
+  return gemm(stream, args);
+}
+
+}  // namespace
+
+Status prefill_product(const Stream& stream, const PrefillProduct& op, const PrefillScratch& scratch) {
+  const ProductLayout at(op, scratch.base);
+  TRY(check_room("product", scratch, at.bytes));
+  TRY(norm_rows(stream, norm_of(op.in, at.floats, at.half)));
+  GemmArgs args{{at.half, op.exact ? at.floats : nullptr, op.in.n_rows, op.in.width}, op.n_outputs, {}};
+  for (int i = 0; i < op.n_outputs; ++i) args.outputs[i] = op.outputs[i];
+  return gemm(stream, args);
+}
+
+Status prefill_ffn(const Stream& stream, const PrefillFfn& op, const PrefillScratch& scratch) {
+  const FfnLayout at(op, scratch.base);
+  TRY(check_room("feed-forward", scratch, at.bytes));
+  TRY(norm_rows(stream, norm_of(op.in, at.floats, at.half)));
+  return gated_then_down(stream, {at.half, at.floats, op.in.n_rows, op.in.width}, op.gate, op.up, op.down,
+                         {at.hidden_half, at.hidden}, op.residual, true);
+}
+
+Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScratch& scratch) {
+  const MoeLayout at(op, scratch.base);
+  TRY(check_room("experts", scratch, at.bytes));
+  const int n = op.in.n_rows, width = op.in.width;
+  NormArgs norm = norm_of(op.in, at.normed, at.half);
+  norm.gate_weight = op.shared_router;
+  norm.gate = at.shared_weight;
+  TRY(norm_rows(stream, norm));
+
+  GemmArgs router{{{}, at.normed, n, width}, 1, {}};
+  router.outputs[0] = {op.router, nullptr, at.logits, op.router.rows, false};
+  TRY(gemm(stream, router));
+  TRY(choose_experts(stream, {at.logits, n, op.n_used, op.router.rows, at.ids, at.weights}));
+  const ExpertChoice choice{at.ids, at.weights, n, op.n_used, op.gate.experts};
+  TRY(plan_experts(stream, choice, at.plan));
+
+  const GemmInput x{at.half, op.exact ? at.normed : nullptr, n, width};
+  TRY(expert_gated_gemm(stream, {x, choice, at.plan, op.gate, op.up, {at.hidden_half, at.hidden}}));
+  const GemmInput hidden{at.hidden_half, at.hidden, n * op.n_used, op.gate.rows};
+  TRY(expert_down_gemm(stream, {hidden, choice, at.plan, op.down, at.routed}));
+  if (op.shared_gate) {
+    TRY(gated_then_down(stream, x, op.shared_gate, op.shared_up, op.shared_down,
+                        {at.shared_hidden_half, at.shared_hidden}, at.shared, false));
+  }
+  return combine_experts(stream, {at.routed, choice, at.shared, at.shared_weight, op.residual, width});
+}
+
+size_t prefill_scratch_bytes(const PrefillProduct& op) { return ProductLayout(op, nullptr).bytes; }
+size_t prefill_scratch_bytes(const PrefillFfn& op) { return FfnLayout(op, nullptr).bytes; }
+size_t prefill_scratch_bytes(const PrefillMoe& op) { return MoeLayout(op, nullptr).bytes; }
+
+}  // namespace chimere::cuda

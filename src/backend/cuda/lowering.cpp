@@ -1,0 +1,471 @@
+// lowering.cpp  Each op as the launches of its class.
+#include "backend/cuda/lowering.h"
+
+#include <algorithm>
+#include <string>
+
+#include "backend/cuda/kernels/rows.h"
+
+namespace chimere::cuda {
+
+bool PassShape::operator==(const PassShape& o) const {
+  const BatchView &a = batch, &b = o.batch;
+  const bool same_batch = a.tokens == b.tokens && a.slices == b.slices && a.row_slice == b.row_slice &&
+                          a.row_pos == b.row_pos && a.logit_rows == b.logit_rows && a.n_rows == b.n_rows &&
+                          a.n_slices == b.n_slices && a.n_logit_rows == b.n_logit_rows;
+  return same_batch && is_decode == o.is_decode && logits == o.logits && hidden == o.hidden &&
+         max_tokens == o.max_tokens && kv_bound == o.kv_bound;
+}
+
+Lowering::Lowering(const Program& program, const StateLayout& layout, const ProgramBinding& binding,
+                   const DeviceInfo& device, bool exact, int max_rows)
+    : program_(program),
+      layout_(layout),
+      binding_(binding),
+      replay_(layout),
+      device_(device),
+      exact_(exact),
+      max_rows_(max_rows),
+      max_prefill_slices_(std::clamp(max_rows / (kDecodeTokens + 1), 1, 64)),
+      max_decode_rows_(kMatvecRows) {
+  for (const Op& op : program_.ops) {
+    const auto* moe = std::get_if<op::MoeFfn>(&op);
+    if (moe && decode_kernels_take(*moe)) max_decode_rows_ = std::min(max_decode_rows_, kMoePairs / moe->n_used);
+  }
+}
+
+// A slice of kDecodeTokens goes through in one piece, or the op uses the kernels of the prefill class.
+bool Lowering::decode_kernels_take(const op::MoeFfn& o) const {
+  return static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
+}
+
+PrefillInput Lowering::prefill_input(BufferId x, VectorId norm, float eps, int n_rows) const {
+  return {buffers_.empty() ? nullptr : buffers_[x], shape_of(x).width, n_rows, nullptr, binding_.vector(norm), eps};
+}
+
+InputRows Lowering::decode_input(BufferId x, VectorId norm, float eps) const {
+  return {buffers_.empty() ? nullptr : buffers_[x], binding_.vector(norm), eps, shape_of(x).width, nullptr, nullptr};
+}
+
+MatvecArgs Lowering::matvec_args(const InputRows& in, int n_rows, bool dependent) const {
+  MatvecArgs args;
+  args.in = in;
+  args.n_rows = n_rows;
+  args.exact = exact_;
+  args.records = records_;
+  args.dependent = dependent;
+  args.n_sms = device_.n_sms;
+  return args;
+}
+
+MoeArgs Lowering::moe_args(const op::MoeFfn& o, int n_rows) const {
+  MoeArgs args;
+  args.in = decode_input(o.x, o.norm, o.eps);
+  args.residual = buffers_.empty() ? nullptr : buffers_[o.x];
+  args.n_rows = n_rows;
+  args.n_used = o.n_used;
+  args.router = binding_.weight(o.router);
+  args.shared_router = binding_.vector(o.shared_router);
+  args.gate = binding_.weight(o.gate);
+  args.up = binding_.weight(o.up);
+  args.down = binding_.weight(o.down);
+  args.shared_gate = binding_.weight_or_none(o.shared_gate);
+  args.shared_up = binding_.weight_or_none(o.shared_up);
+  args.shared_down = binding_.weight_or_none(o.shared_down);
+  args.exact = exact_;
+  args.scratch = moe_;
+  args.n_sms = device_.n_sms;
+  return args;
+}
+
+PrefillMoe Lowering::prefill_moe_args(const op::MoeFfn& o, int n_rows) const {
+  PrefillMoe args;
+  args.in = prefill_input(o.x, o.norm, o.eps, n_rows);
+  args.router = binding_.weight(o.router);
+  args.gate = binding_.weight(o.gate);
+  args.up = binding_.weight(o.up);
+  args.down = binding_.weight(o.down);
+  args.n_used = o.n_used;
+  args.shared_gate = binding_.weight_or_none(o.shared_gate);
+  args.shared_up = binding_.weight_or_none(o.shared_up);
+  args.shared_down = binding_.weight_or_none(o.shared_down);
+  args.shared_router = binding_.vector(o.shared_router);
+  args.residual = buffers_.empty() ? nullptr : buffers_[o.x];
+  args.exact = exact_;
+  return args;
+}
+
+PrefillFfn Lowering::prefill_ffn_args(const op::DenseFfn& o, int n_rows) const {
+  PrefillFfn args;
+  args.in = prefill_input(o.x, o.norm, o.eps, n_rows);
+  args.gate = binding_.weight(o.gate);
+  args.up = binding_.weight(o.up);
+  args.down = binding_.weight(o.down);
+  args.residual = buffers_.empty() ? nullptr : buffers_[o.x];
+  args.exact = exact_;
+  return args;
+}
+
+PrefillProduct Lowering::prefill_head_args(const op::LmHead& o, int n_rows) const {
+  PrefillProduct args;
+  args.in = prefill_input(o.x, o.norm, o.eps, n_rows);
+  args.n_outputs = 1;
+  args.outputs[0] = {binding_.weight(o.weight), nullptr, logits_, program_.n_vocab, false};
+  args.exact = exact_;
+  return args;
+}
+
+AttentionArgs Lowering::attention_args(const op::Attention& o) const {
+  AttentionArgs args;
+  if (!buffers_.empty()) {
+    args.q = buffers_[o.q];
+    args.k = buffers_[o.k];
+    args.v = buffers_[o.v];
+    args.out = buffers_[o.out];
+  }
+  args.q_stride = shape_of(o.q).width;
+  args.k_stride = shape_of(o.k).width;
+  args.v_stride = shape_of(o.v).width;
+  args.out_stride = shape_of(o.out).width;
+  args.n_heads = o.n_heads;
+  args.n_kv_heads = o.n_kv_heads;
+  args.head_dim_k = o.head_dim_k;
+  args.head_dim_v = o.head_dim_v;
+  args.gated = o.gated;
+  args.q_norm = binding_.vector(o.q_norm);
+  args.k_norm = binding_.vector(o.k_norm);
+  args.eps = o.eps;
+  if (o.rope != kNone) {
+    const Rope& rope = program_.ropes[o.rope];
+    args.inv_freq = binding_.frequencies(o.rope);
+    args.n_rot = rope.n_rot();
+    args.rope_magnitude = rope.magnitude;
+    args.rope_adjacent = rope.pairing == Rope::Pairing::adjacent;
+  }
+  args.scale = o.scale;
+  args.k_type = layout_.format().k;
+  args.v_type = layout_.format().v;
+  args.rotate = layout_.format().rotate;
+  args.k_offset = layout_.k_offset(o.kv_layer, 0);
+  args.v_offset = layout_.v_offset(o.kv_layer, 0);
+  args.k_row_bytes = layout_.k_row_bytes(o.kv_layer);
+  args.v_row_bytes = layout_.v_row_bytes(o.kv_layer);
+  args.scratch = attention_;
+  args.max_decode_rows = max_decode_rows_;
+  args.exact = exact_;
+  return args;
+}
+
+GdnArgs Lowering::gdn_args(const op::GdnMix& o) const {
+  GdnArgs args;
+  if (!buffers_.empty()) {
+    args.qkv = buffers_[o.qkv];
+    args.z = buffers_[o.z];
+    args.alpha = buffers_[o.alpha];
+    args.beta = buffers_[o.beta];
+    args.out = buffers_[o.out];
+  }
+  args.qkv_stride = shape_of(o.qkv).width;
+  args.z_stride = shape_of(o.z).width;
+  args.alpha_stride = shape_of(o.alpha).width;
+  args.beta_stride = shape_of(o.beta).width;
+  args.out_stride = shape_of(o.out).width;
+  args.conv = binding_.vector(o.conv);
+  args.a = binding_.vector(o.a);
+  args.dt_bias = binding_.vector(o.dt_bias);
+  args.norm = binding_.vector(o.norm);
+  args.eps = o.eps;
+  args.n_key_heads = o.n_key_heads;
+  args.n_value_heads = o.n_value_heads;
+  args.d_head = o.d_head;
+  args.taps = layout_.recurrent()[o.recurrent_layer].conv_width + 1;
+  args.tiled_heads = o.tiled_heads;
+  args.conv_offset = layout_.conv_offset(o.recurrent_layer);
+  args.matrix_offset = layout_.matrix_offset(o.recurrent_layer);
+  args.replay_offset = replay_.offset[o.recurrent_layer];
+  args.replay_stride = replay_.floats_per_token;
+  args.arrivals = arrivals_;
+  args.scratch = gdn_;
+  args.max_prefill_slices = max_prefill_slices_;
+  args.exact = exact_;
+  return args;
+}
+
+Lowering::Sizes Lowering::measure() const {
+  Sizes sizes;
+  const auto grow = [](uint64_t& size, uint64_t wanted) { size = std::max(size, wanted); };
+  const auto product = [&](BufferId x, int n_rows) {
+    PrefillProduct args;
+    args.in = prefill_input(x, kNone, 0, n_rows);
+    args.exact = exact_;
+    grow(sizes.prefill, prefill_scratch_bytes(args));
+    grow(sizes.records, matvec_records_bytes(shape_of(x).width, max_decode_rows_));
+  };
+  for (const Op& any : program_.ops) {
+    if (const auto* o = std::get_if<op::NormMatmul>(&any)) product(o->x, max_rows_);
+    if (const auto* o = std::get_if<op::MatmulAdd>(&any)) product(o->x, max_rows_);
+    if (const auto* o = std::get_if<op::LmHead>(&any)) product(o->x, kHeadRows);
+    if (const auto* o = std::get_if<op::DenseFfn>(&any)) {
+      const int d_ff = binding_.weight(o->gate).rows;
+      grow(sizes.prefill, prefill_scratch_bytes(prefill_ffn_args(*o, max_rows_)));
+      grow(sizes.records, matvec_records_bytes(std::max(d_ff, shape_of(o->x).width), max_decode_rows_));
+      grow(sizes.ffn_hidden, sizeof(float) * static_cast<uint64_t>(d_ff) * max_decode_rows_);
+    }
+    if (const auto* o = std::get_if<op::MoeFfn>(&any)) {
+      // Tiles are larger for many rows: the most rows with small tiles can want more of them.
+      const auto tile_rows = [&](int n) { return expert_tile_rows(n, o->n_used, o->n_experts, exact_); };
+      int fewer = max_rows_;
+      while (fewer > 1 && tile_rows(fewer) == tile_rows(max_rows_)) --fewer;
+      for (int n : {max_rows_, fewer}) grow(sizes.prefill, prefill_scratch_bytes(prefill_moe_args(*o, n)));
+      grow(sizes.moe, moe_scratch_bytes(moe_args(*o, max_decode_rows_), max_decode_rows_));
+    }
+    if (const auto* o = std::get_if<op::Attention>(&any)) {
+      grow(sizes.attention, sizeof(float) * attention_scratch_floats(attention_args(*o), max_rows_, max_decode_rows_));
+    }
+    if (const auto* o = std::get_if<op::GdnMix>(&any)) {
+      const GdnArgs args = gdn_args(*o);
+      grow(sizes.gdn, sizeof(float) * gdn_scratch_floats(args, max_rows_, max_prefill_slices_));
+      grow(sizes.arrivals, sizeof(int32_t) * gdn_arrivals(args, max_rows_));
+    }
+  }
+  return sizes;
+}
+
+uint64_t Lowering::working_bytes() const {
+  const Sizes sizes = measure();
+  uint64_t bytes = 0;
+  const auto add = [&bytes](uint64_t piece) { bytes += DeviceArena::padded(piece); };
+  for (const Buffer& b : program_.buffers) add(sizeof(float) * static_cast<uint64_t>(b.width) * max_rows_);
+  for (uint64_t piece : {sizes.prefill, sizes.records, sizes.ffn_hidden, sizes.ffn_hidden, sizes.moe, sizes.attention,
+                         sizes.gdn, sizes.arrivals}) {
+    add(piece);
+  }
+  add(sizeof(float) * static_cast<uint64_t>(program_.n_vocab) * kHeadRows);
+  add(sizeof(float) * static_cast<uint64_t>(program_.d_model) * kHeadRows);
+  return bytes;
+}
+
+Status Lowering::allocate(Ledger& ledger, const Stream& stream) {
+  const Sizes sizes = measure();
+  TRY_ASSIGN(arena_, DeviceArena::create(ledger, Purpose::scratch, working_bytes()));
+  std::vector<float*> buffers;
+  for (const Buffer& b : program_.buffers) {
+    buffers.push_back(arena_.take_array<float>(static_cast<uint64_t>(b.width) * max_rows_));
+  }
+  buffers_ = std::move(buffers);
+  prefill_ = {arena_.take(sizes.prefill), sizes.prefill};
+  records_ = arena_.take_array<uint8_t>(sizes.records);
+  ffn_gate_ = reinterpret_cast<float*>(arena_.take(sizes.ffn_hidden));
+  ffn_up_ = reinterpret_cast<float*>(arena_.take(sizes.ffn_hidden));
+  moe_ = arena_.take_array<uint8_t>(sizes.moe);
+  attention_ = reinterpret_cast<float*>(arena_.take(sizes.attention));
+  gdn_ = reinterpret_cast<float*>(arena_.take(sizes.gdn));
+  arrivals_ = reinterpret_cast<int32_t*>(arena_.take(sizes.arrivals));
+  logits_ = arena_.take_array<float>(static_cast<uint64_t>(program_.n_vocab) * kHeadRows);
+  hidden_ = arena_.take_array<float>(static_cast<uint64_t>(program_.d_model) * kHeadRows);
+  if (sizes.moe > 0) TRY(stream.zero(moe_, sizes.moe));
+  if (sizes.arrivals > 0) TRY(stream.zero(arrivals_, sizes.arrivals));
+  return Ok{};
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Embed& o) const {
+  return embed_rows(stream, {binding_.weight(o.table), pass.batch.tokens, pass.batch.n_rows, buffers_[o.out]});
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::NormMatmul& o) const {
+  static_assert(kMaxProjections == kMaxGemmOutputs);
+  for (size_t first = 0; first < o.outs.size(); first += kMaxProjections) {
+    const int n = static_cast<int>(std::min<size_t>(kMaxProjections, o.outs.size() - first));
+    if (pass.is_decode) {
+      MatvecArgs args = matvec_args(decode_input(o.x, o.norm, o.eps), pass.batch.n_rows, dependent(pass));
+      args.n_outs = n;
+      for (int i = 0; i < n; ++i) {
+        const op::Projection& p = o.outs[first + i];
+        args.outs[i] = {binding_.weight(p.weight), binding_.vector(p.bias), buffers_[p.out], shape_of(p.out).width,
+                        false};
+      }
+      TRY(matvec(stream, args));
+    } else {
+      PrefillProduct args;
+      args.in = prefill_input(o.x, o.norm, o.eps, pass.batch.n_rows);
+      args.exact = exact_;
+      args.n_outputs = n;
+      for (int i = 0; i < n; ++i) {
+        const op::Projection& p = o.outs[first + i];
+        args.outputs[i] = {binding_.weight(p.weight), binding_.vector(p.bias), buffers_[p.out], shape_of(p.out).width,
+                           false};
+      }
+      TRY(prefill_product(stream, args, prefill_));
+    }
+  }
+  return Ok{};
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::MatmulAdd& o) const {
+  const Weight& weight = binding_.weight(o.weight);
+  const float* bias = binding_.vector(o.bias);
+  if (pass.is_decode) {
+    MatvecArgs args = matvec_args(decode_input(o.x, kNone, 0), pass.batch.n_rows, dependent(pass));
+    args.n_outs = 1;
+    args.outs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true};
+    return matvec(stream, args);
+  }
+  PrefillProduct args;
+  args.in = prefill_input(o.x, kNone, 0, pass.batch.n_rows);
+  args.exact = exact_;
+  args.n_outputs = 1;
+  args.outputs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true};
+  return prefill_product(stream, args, prefill_);
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::GdnMix& o) const {
+  GdnArgs args = gdn_args(o);
+  args.batch = pass.batch;
+  args.has_decode = pass.is_decode;
+  args.n_prefill_slices = pass.is_decode ? 0 : pass.batch.n_slices;
+  args.max_prefill_tokens = pass.is_decode ? 0 : pass.max_tokens;
+  args.dependent = dependent(pass);
+  return gdn_mix(stream, args);
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Attention& o) const {
+  AttentionArgs args = attention_args(o);
+  args.batch = pass.batch;
+  args.has_decode = pass.is_decode;
+  args.has_prefill = !pass.is_decode;
+  if (pass.is_decode) {
+    args.max_decode_tokens = pass.max_tokens;
+    args.max_decode_kv = pass.kv_bound;
+  } else {
+    args.max_prefill_tokens = pass.max_tokens;
+  }
+  args.dependent = dependent(pass);
+  return attention(stream, args);
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const {
+  if (!pass.is_decode) return prefill_ffn(stream, prefill_ffn_args(o, pass.batch.n_rows), prefill_);
+  const Weight &gate = binding_.weight(o.gate), &up = binding_.weight(o.up), &down = binding_.weight(o.down);
+  MatvecArgs in = matvec_args(decode_input(o.x, o.norm, o.eps), pass.batch.n_rows, dependent(pass));
+  in.n_outs = 2;
+  in.outs[0] = {gate, nullptr, ffn_gate_, gate.rows, false};
+  in.outs[1] = {up, nullptr, ffn_up_, up.rows, false};
+  TRY(matvec(stream, in));
+  const InputRows hidden{ffn_up_, nullptr, 0, up.rows, nullptr, ffn_gate_};
+  MatvecArgs out = matvec_args(hidden, pass.batch.n_rows, dependent(pass));
+  out.n_outs = 1;
+  out.outs[0] = {down, nullptr, buffers_[o.x], shape_of(o.x).width, true};
+  return matvec(stream, out);
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::MoeFfn& o) const {
+  if (!pass.is_decode || !decode_kernels_take(o)) {
+    return prefill_moe(stream, prefill_moe_args(o, pass.batch.n_rows), prefill_);
+  }
+  MoeArgs args = moe_args(o, pass.batch.n_rows);
+  args.dependent = dependent(pass);
+  return moe(stream, args);
+}
+
+Status Lowering::body(const Stream& stream, const PassShape& pass) const {
+  for (size_t i = 0; i < program_.ops.size(); ++i) {
+    const Op& op = program_.ops[i];
+    Status done = std::visit([&](const auto& o) { return run(stream, pass, o); }, op);
+    if (!done) {
+      done.error().message = std::string(op_name(op)) + ", op " + std::to_string(i) + ", " +
+                             std::to_string(pass.batch.n_rows) + " rows: " + done.error().message;
+      return done;
+    }
+  }
+  return Ok{};
+}
+
+const char* family_name(Family family) {
+  switch (family) {
+    case Family::embed: return "embedding";
+    case Family::projections: return "norm and projections";
+    case Family::delta_rule: return "delta rule";
+    case Family::attention: return "attention";
+    case Family::residual_products: return "output projections";
+    case Family::ffn: return "feed-forward";
+    case Family::router: return "router";
+    case Family::experts_up: return "experts up";
+    case Family::experts_down: return "experts down";
+  }
+  return "";
+}
+
+Status Lowering::family(const Stream& stream, const PassShape& pass, Family family) const {
+  const auto has_parts = [&](const op::MoeFfn& moe) { return pass.is_decode && decode_kernels_take(moe); };
+  const auto is = [&](const Op& op) {
+    const auto* moe = std::get_if<op::MoeFfn>(&op);
+    switch (family) {
+      case Family::embed: return std::holds_alternative<op::Embed>(op);
+      case Family::projections: return std::holds_alternative<op::NormMatmul>(op);
+      case Family::delta_rule: return std::holds_alternative<op::GdnMix>(op);
+      case Family::attention: return std::holds_alternative<op::Attention>(op);
+      case Family::residual_products: return std::holds_alternative<op::MatmulAdd>(op);
+      case Family::ffn: return std::holds_alternative<op::DenseFfn>(op) || (moe && !has_parts(*moe));
+      case Family::router:
+      case Family::experts_up:
+      case Family::experts_down: return moe && has_parts(*moe);
+    }
+    return false;
+  };
+  for (const Op& op : program_.ops) {
+    if (!is(op)) continue;
+    if (family == Family::ffn || !std::holds_alternative<op::MoeFfn>(op)) {
+      TRY(std::visit([&](const auto& o) { return run(stream, pass, o); }, op));
+      continue;
+    }
+    MoeArgs args = moe_args(std::get<op::MoeFfn>(op), pass.batch.n_rows);
+    args.dependent = dependent(pass);
+    if (family == Family::router) TRY(moe_route(stream, args));
+    if (family == Family::experts_up) TRY(moe_up(stream, args));
+    if (family == Family::experts_down) TRY(moe_down(stream, args));
+  }
+  return Ok{};
+}
+
+Status Lowering::head(const Stream& stream, const PassShape& pass, int first, int n) const {
+  const int32_t* rows = pass.batch.logit_rows + first;
+  for (const Op& any : program_.ops) {
+    const auto* o = std::get_if<op::LmHead>(&any);
+    if (!o) continue;
+    if (pass.hidden) {
+      TRY(norm_rows(stream, {.x = buffers_[o->x],
+                             .width = shape_of(o->x).width,
+                             .n_rows = n,
+                             .gather = rows,
+                             .norm = binding_.vector(o->norm),
+                             .eps = o->eps,
+                             .out = hidden_,
+                             .half = {}}));
+    }
+    if (!pass.logits) continue;
+    if (pass.is_decode) {
+      InputRows in = decode_input(o->x, o->norm, o->eps);
+      in.gather = rows;
+      MatvecArgs args = matvec_args(in, n, dependent(pass));
+      args.n_outs = 1;
+      args.outs[0] = {binding_.weight(o->weight), nullptr, logits_, program_.n_vocab, false};
+      TRY(matvec(stream, args));
+    } else {
+      PrefillProduct args = prefill_head_args(*o, n);
+      args.in.gather = rows;
+      TRY(prefill_product(stream, args, prefill_));
+    }
+  }
+  return Ok{};
+}
+
+Status Lowering::replay(const Stream& stream, float* recurrent, const float* recorded, int n_tokens) const {
+  for (const Op& any : program_.ops) {
+    if (const auto* o = std::get_if<op::GdnMix>(&any)) {
+      TRY(gdn_replay(stream, gdn_args(*o), recurrent, recorded, n_tokens));
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace chimere::cuda

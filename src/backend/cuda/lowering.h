@@ -1,0 +1,137 @@
+// lowering.h  The ops of a program as launches over one pass, and the working memory they need.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/batch_view.h"
+#include "backend/cuda/kernels/attention.h"
+#include "backend/cuda/kernels/gdn.h"
+#include "backend/cuda/kernels/matvec.h"
+#include "backend/cuda/kernels/moe.h"
+#include "backend/cuda/kernels/prefill.h"
+#include "backend/cuda/pass.h"
+#include "backend/cuda/program_binding.h"
+#include "backend/cuda/runtime/buffer.h"
+#include "backend/cuda/runtime/device.h"
+
+namespace chimere::cuda {
+
+// All that the launches of a pass depend on. Positions, pages and tokens are read on the device.
+struct PassShape {
+  bool is_decode = true;
+  bool logits = false;  // what is wanted of the logit rows
+  bool hidden = false;
+  int max_tokens = 0;    // of a slice
+  int kv_bound = 0;      // of the positions that a row sees
+  BatchView batch = {};  // its pointers and numbers
+
+  bool operator==(const PassShape& other) const;
+};
+
+// Launches that a profile counts together.
+enum class Family {
+  embed,
+  projections,
+  delta_rule,
+  attention,
+  residual_products,
+  ffn,
+  router,
+  experts_up,
+  experts_down
+};
+inline constexpr Family kFamilies[] = {Family::embed,     Family::projections,       Family::delta_rule,
+                                       Family::attention, Family::residual_products, Family::ffn,
+                                       Family::router,    Family::experts_up,        Family::experts_down};
+const char* family_name(Family family);
+
+class Lowering {
+ public:
+  // Logit rows that are computed at a time: their logits are large beside everything else.
+  static constexpr int kHeadRows = kMatvecRows;
+
+  // Everything it is given outlives it.
+  Lowering(const Program& program, const StateLayout& layout, const ProgramBinding& binding, const DeviceInfo& device,
+           bool exact, int max_rows);
+
+  // What the kernels take at a time.
+  PassLimits limits() const { return {max_decode_rows_, max_prefill_slices_}; }
+  uint64_t working_bytes() const;
+
+  Status allocate(Ledger& ledger, const Stream& stream);
+
+  // All ops but the head.
+  Status body(const Stream& stream, const PassShape& pass) const;
+  // Of those, the launches of one family, which then work on what the ones before left behind.
+  Status family(const Stream& stream, const PassShape& pass, Family family) const;
+  // Logits and hidden vectors of logit rows [first, first + n), n <= kHeadRows.
+  Status head(const Stream& stream, const PassShape& pass, int first, int n) const;
+  const float* logits() const { return logits_; }  // [kHeadRows, n_vocab]
+  const float* hidden() const { return hidden_; }  // [kHeadRows, d_model]
+
+  Status replay(const Stream& stream, float* recurrent, const float* recorded, int n_tokens) const;
+
+ private:
+  // What the ops share of working memory, in bytes. They run one after another.
+  struct Sizes {
+    uint64_t prefill = 0;     // of the prefill class
+    uint64_t records = 0;     // rows quantised for matvec
+    uint64_t ffn_hidden = 0;  // gate and up of decode rows, each
+    uint64_t moe = 0;         // keeps counters that are zero between launches
+    uint64_t attention = 0;
+    uint64_t gdn = 0;
+    uint64_t arrivals = 0;  // zero between launches
+  };
+
+  Sizes measure() const;
+  const Buffer& shape_of(BufferId id) const { return program_.buffers[id]; }
+
+  PrefillInput prefill_input(BufferId x, VectorId norm, float eps, int n_rows) const;
+  InputRows decode_input(BufferId x, VectorId norm, float eps) const;
+  MatvecArgs matvec_args(const InputRows& in, int n_rows, bool dependent) const;
+  MoeArgs moe_args(const op::MoeFfn& o, int n_rows) const;
+  PrefillMoe prefill_moe_args(const op::MoeFfn& o, int n_rows) const;
+  PrefillFfn prefill_ffn_args(const op::DenseFfn& o, int n_rows) const;
+  PrefillProduct prefill_head_args(const op::LmHead& o, int n_rows) const;
+  AttentionArgs attention_args(const op::Attention& o) const;
+  GdnArgs gdn_args(const op::GdnMix& o) const;
+  bool decode_kernels_take(const op::MoeFfn& o) const;
+
+  Status run(const Stream& stream, const PassShape& pass, const op::Embed& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::NormMatmul& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::MatmulAdd& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::GdnMix& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::Attention& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::MoeFfn& o) const;
+  Status run(const Stream&, const PassShape&, const op::LmHead&) const { return Ok{}; }  // head()
+
+  // Kernels may start under the end of the one before where the card can do it.
+  bool dependent(const PassShape& pass) const { return pass.is_decode && device_.dependent_launch(); }
+
+  const Program& program_;
+  const StateLayout& layout_;
+  const ProgramBinding& binding_;
+  const ReplayLayout replay_;
+  const DeviceInfo device_;
+  const bool exact_;
+  const int max_rows_;
+  const int max_prefill_slices_;
+  int max_decode_rows_;
+
+  DeviceArena arena_;
+  std::vector<float*> buffers_;
+  PrefillScratch prefill_;
+  uint8_t* records_ = nullptr;
+  float *ffn_gate_ = nullptr, *ffn_up_ = nullptr;
+  uint8_t* moe_ = nullptr;
+  float* attention_ = nullptr;
+  float* gdn_ = nullptr;
+  int32_t* arrivals_ = nullptr;
+  float *logits_ = nullptr, *hidden_ = nullptr;
+};
+
+}  // namespace chimere::cuda

@@ -1,0 +1,129 @@
+// pass.cpp  Cutting a batch into passes, and staging one.
+#include "backend/cuda/pass.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace chimere::cuda {
+namespace {
+
+int pages_of(const Slice& slice) { return (slice.pos + slice.n_tokens + kPageTokens - 1) / kPageTokens; }
+
+void add(Pass& pass, const Batch& batch, int slice_index) {
+  const Slice& slice = batch.slices[slice_index];
+  pass.slices.push_back(slice_index);
+  pass.n_rows += slice.n_tokens;
+  pass.max_tokens = std::max(pass.max_tokens, slice.n_tokens);
+  pass.max_kv = std::max(pass.max_kv, slice.pos + slice.n_tokens);
+  const std::vector<int32_t>& rows = batch.logit_rows;
+  const auto first = std::lower_bound(rows.begin(), rows.end(), slice.first_row);
+  const auto last = std::lower_bound(first, rows.end(), slice.first_row + slice.n_tokens);
+  for (auto row = first; row != last; ++row) pass.outputs.push_back(static_cast<int32_t>(row - rows.begin()));
+}
+
+}  // namespace
+
+std::vector<Pass> split_batch(const Batch& batch, const PassLimits& limits) {
+  std::vector<Pass> decode, prefill;
+  for (int i = 0; i < static_cast<int>(batch.slices.size()); ++i) {
+    const Slice& slice = batch.slices[i];
+    if (slice.n_tokens == 0) continue;
+    if (slice.is_decode()) {
+      if (decode.empty() || decode.back().n_rows + slice.n_tokens > limits.decode_rows) decode.emplace_back();
+      add(decode.back(), batch, i);
+    } else {
+      if (prefill.empty() || static_cast<int>(prefill.back().slices.size()) == limits.prefill_slices) {
+        prefill.emplace_back().is_decode = false;
+      }
+      add(prefill.back(), batch, i);
+    }
+  }
+  decode.insert(decode.end(), std::make_move_iterator(prefill.begin()), std::make_move_iterator(prefill.end()));
+  return decode;
+}
+
+namespace {
+
+// Where the arrays lie, in bytes.
+struct Places {
+  uint64_t slices, tokens, row_slice, row_pos, logit_rows, pages;
+
+  Places(int n_rows, int n_slices, int n_logit_rows) {
+    const uint64_t rows_bytes = sizeof(int32_t) * static_cast<uint64_t>(n_rows);
+    slices = 0;
+    tokens = sizeof(DeviceSlice) * static_cast<uint64_t>(n_slices);
+    row_slice = tokens + rows_bytes;
+    row_pos = row_slice + rows_bytes;
+    logit_rows = row_pos + rows_bytes;
+    pages = (logit_rows + sizeof(int32_t) * static_cast<uint64_t>(n_logit_rows) + 15) / 16 * 16;
+  }
+};
+
+}  // namespace
+
+Result<BatchStaging> BatchStaging::create(Ledger& ledger, int max_rows, bool kv_pages) {
+  BatchStaging staging(ledger, kv_pages);
+  constexpr uint64_t kPages = 8192;  // half a million positions; with more, the first batch that has them makes room
+  TRY(staging.reserve(Places(max_rows, max_rows, max_rows).pages + kPages * sizeof(std::byte*)));
+  return Result<BatchStaging>{std::move(staging)};
+}
+
+Status BatchStaging::reserve(uint64_t bytes) {
+  TRY_ASSIGN(host_, PinnedBuffer<std::byte>::create(bytes));
+  device_ = {};
+  TRY_ASSIGN(device_, DeviceBuffer<std::byte>::create(*ledger_, Purpose::scratch, bytes));
+  return Ok{};
+}
+
+Result<BatchView> BatchStaging::stage(const Stream& stream, const Batch& batch, const Pass& pass) {
+  const int n_slices = static_cast<int>(pass.slices.size()), n_outputs = static_cast<int>(pass.outputs.size());
+  const Places at(pass.n_rows, n_slices, n_outputs);
+  uint64_t bytes = at.pages;
+  if (kv_pages_) {
+    for (int32_t i : pass.slices) bytes += pages_of(batch.slices[i]) * sizeof(std::byte*);
+  }
+  if (bytes > device_.size()) TRY(reserve(2 * bytes));
+
+  std::byte *host = host_.data(), *device = device_.data();
+  auto* slices = reinterpret_cast<DeviceSlice*>(host + at.slices);
+  auto* tokens = reinterpret_cast<int32_t*>(host + at.tokens);
+  auto* row_slice = reinterpret_cast<int32_t*>(host + at.row_slice);
+  auto* row_pos = reinterpret_cast<int32_t*>(host + at.row_pos);
+  auto* logit_rows = reinterpret_cast<int32_t*>(host + at.logit_rows);
+  uint64_t page = at.pages;
+  int row = 0, output = 0;
+  for (int s = 0; s < n_slices; ++s) {
+    const Slice& slice = batch.slices[pass.slices[s]];
+    slices[s] = {reinterpret_cast<std::byte* const*>(device + page),
+                 slice.state.recurrent,
+                 slice.state.replay,
+                 slice.pos,
+                 slice.n_tokens,
+                 row,
+                 0};
+    if (kv_pages_) {
+      const int n = pages_of(slice);
+      std::copy_n(slice.state.kv_pages, n, reinterpret_cast<std::byte**>(host + page));
+      page += n * sizeof(std::byte*);
+    }
+    for (; output < n_outputs && batch.logit_rows[pass.outputs[output]] < slice.first_row + slice.n_tokens; ++output) {
+      logit_rows[output] = batch.logit_rows[pass.outputs[output]] - slice.first_row + row;
+    }
+    for (int t = 0; t < slice.n_tokens; ++t, ++row) {
+      tokens[row] = batch.tokens[slice.first_row + t];
+      row_slice[row] = s;
+      row_pos[row] = slice.pos + t;
+    }
+  }
+  TRY(stream.copy(device, host, bytes));
+  return BatchView{reinterpret_cast<const int32_t*>(device + at.tokens),
+                   reinterpret_cast<const DeviceSlice*>(device + at.slices),
+                   reinterpret_cast<const int32_t*>(device + at.row_slice),
+                   reinterpret_cast<const int32_t*>(device + at.row_pos),
+                   reinterpret_cast<const int32_t*>(device + at.logit_rows),
+                   pass.n_rows,
+                   n_slices,
+                   n_outputs};
+}
+
+}  // namespace chimere::cuda

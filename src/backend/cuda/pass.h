@@ -1,0 +1,61 @@
+// pass.h  A batch cut into passes of one class each, and a pass staged on the device.
+//
+// Decode-class and prefill-class rows go through different kernels, so that a decode row's bits do not depend on its
+// company; weights are read once for each class anyway. Slices are independent of one another, so a batch is run as
+// passes: its decode slices, at most kMatvecRows rows at a time, then its prefill slices, as many as kernels take. A
+// pass of decode slices beside a prompt is then the same work as a pass alone, and the same graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/batch_view.h"
+#include "backend/cuda/runtime/buffer.h"
+#include "backend/cuda/runtime/ledger.h"
+#include "backend/cuda/runtime/stream.h"
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+struct Pass {
+  bool is_decode = true;
+  std::vector<int32_t> slices;   // into Batch::slices
+  std::vector<int32_t> outputs;  // into Batch::logit_rows
+  int n_rows = 0;
+  int max_tokens = 0;  // of a slice
+  int max_kv = 0;      // positions that a row sees
+};
+
+struct PassLimits {
+  int decode_rows;  // at least kDecodeTokens
+  int prefill_slices;
+};
+
+std::vector<Pass> split_batch(const Batch& batch, const PassLimits& limits);
+
+// A pass's arrays in pinned memory and on the device. Where they lie is a function of the numbers of rows, slices and
+// logit rows alone, as long as base() stays.
+class BatchStaging {
+ public:
+  // kv_pages: whether the model has pages at all.
+  static Result<BatchStaging> create(Ledger& ledger, int max_rows, bool kv_pages);
+
+  // Starts the copy. REQUIRES: the stream is done with the pass before.
+  Result<BatchView> stage(const Stream& stream, const Batch& batch, const Pass& pass);
+
+  const std::byte* base() const { return device_.data(); }
+  uint64_t size_bytes() const { return device_.size_bytes(); }
+
+ private:
+  explicit BatchStaging(Ledger& ledger, bool kv_pages) : ledger_(&ledger), kv_pages_(kv_pages) {}
+  Status reserve(uint64_t bytes);
+
+  Ledger* ledger_;
+  bool kv_pages_;
+  PinnedBuffer<std::byte> host_;
+  DeviceBuffer<std::byte> device_;
+};
+
+}  // namespace chimere::cuda

@@ -1,0 +1,82 @@
+// program_binding.cpp  Packing a program's constants and bringing them to the device.
+#include "backend/cuda/program_binding.h"
+
+#include <string>
+
+#include "backend/cuda/runtime/upload.h"
+#include "backend/cuda/weights/pack.h"
+#include "base/thread_pool.h"
+#include "tensor/iq_grids.h"
+
+namespace chimere::cuda {
+
+ProgramBinding::ProgramBinding(const Program& program) {
+  place(program, reinterpret_cast<std::byte*>(DeviceArena::kAlign));
+}
+
+void ProgramBinding::place(const Program& program, std::byte* base) {
+  // As a number: what is only measured points nowhere.
+  const auto begin = reinterpret_cast<uintptr_t>(base);
+  uintptr_t at = begin;
+  const auto take = [&at](uint64_t bytes) {
+    const auto piece = reinterpret_cast<std::byte*>(at);
+    at += DeviceArena::padded(bytes);
+    return piece;
+  };
+  weights_.clear();
+  vectors_.clear();
+  frequencies_.clear();
+  grids_ = take(sizeof(IqGrids));
+  for (const std::vector<float>& v : program.vectors) {
+    vectors_.push_back(reinterpret_cast<const float*>(take(v.size() * sizeof(float))));
+  }
+  for (const Rope& rope : program.ropes) {
+    frequencies_.push_back(reinterpret_cast<const float*>(take(rope.inv_freq.size() * sizeof(float))));
+  }
+  for (const TensorView& m : program.matrices) {
+    weights_.push_back(packed_weight(m, take(packed_bytes(m)), reinterpret_cast<const IqGrids*>(grids_)));
+  }
+  bytes_ = at - begin;
+}
+
+Status ProgramBinding::upload(const Program& program, Ledger& ledger, const LoadOptions& options) {
+  TRY_ASSIGN(memory_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, bytes_));
+  place(program, memory_.data());
+
+  uint64_t total = 0;
+  for (const TensorView& m : program.matrices) total += packed_bytes(m);
+  TRY_ASSIGN(Uploader uploader, Uploader::create(total, options.progress));
+  ThreadPool pool(options.n_threads);
+  for (size_t i = 0; i < program.matrices.size(); ++i) {
+    const TensorView& tensor = program.matrices[i];
+    const uint64_t row_bytes = weights_[i].row_bytes;
+    Status taken = uploader.upload(
+        const_cast<uint8_t*>(weights_[i].data), packed_bytes(tensor), row_bytes,
+        [&](std::byte* to, uint64_t offset, uint64_t bytes) {
+          const uint64_t first = offset / row_bytes;
+          constexpr int64_t kGrain = 16;
+          pool.run([&](Team& team) {
+            team.parallel_for(static_cast<int64_t>(bytes / row_bytes), kGrain, [&](int64_t begin, int64_t end) {
+              pack_rows(tensor, first + begin, end - begin, to + begin * row_bytes);
+            });
+          });
+        });
+    if (!taken) {
+      taken.error().message = "tensor '" + std::string(tensor.name) + "': " + taken.error().message;
+      return taken;
+    }
+    if (options.matrix_taken) options.matrix_taken(tensor);
+  }
+
+  TRY_ASSIGN(Stream stream, Stream::create());
+  TRY(stream.copy(grids_, &kIqGrids, sizeof(IqGrids)));
+  const auto copy = [&stream](const float* to, const std::vector<float>& from) {
+    return stream.copy(const_cast<float*>(to), from.data(), from.size() * sizeof(float));
+  };
+  for (size_t i = 0; i < vectors_.size(); ++i) TRY(copy(vectors_[i], program.vectors[i]));
+  for (size_t i = 0; i < frequencies_.size(); ++i) TRY(copy(frequencies_[i], program.ropes[i].inv_freq));
+  TRY(stream.synchronize());
+  return uploader.finish();
+}
+
+}  // namespace chimere::cuda

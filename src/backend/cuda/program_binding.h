@@ -1,0 +1,42 @@
+// program_binding.h  The constants of a program on the device: matrices in the kernels' format, vectors, frequencies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/runtime/buffer.h"
+#include "backend/cuda/runtime/ledger.h"
+#include "backend/cuda/weights/weight.h"
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+class ProgramBinding {
+ public:
+  // Places everything as if the device's memory began at a made-up address: enough to measure working memory with.
+  explicit ProgramBinding(const Program& program);
+
+  // Takes the memory and fills it.
+  Status upload(const Program& program, Ledger& ledger, const LoadOptions& options);
+
+  const Weight& weight(MatrixId id) const { return weights_[id]; }
+  // An empty one for kNone.
+  Weight weight_or_none(MatrixId id) const { return id == kNone ? Weight{} : weights_[id]; }
+  const float* vector(VectorId id) const { return id == kNone ? nullptr : vectors_[id]; }
+  const float* frequencies(RopeId id) const { return id == kNone ? nullptr : frequencies_[id]; }
+
+  uint64_t size_bytes() const { return bytes_; }
+
+ private:
+  void place(const Program& program, std::byte* base);
+
+  uint64_t bytes_ = 0;
+  std::byte* grids_ = nullptr;
+  std::vector<Weight> weights_;
+  std::vector<const float*> vectors_, frequencies_;
+  DeviceBuffer<std::byte> memory_;
+};
+
+}  // namespace chimere::cuda

@@ -1,0 +1,47 @@
+// device.h  Which card there is, and its plain memory. Allocation goes through the ledger (ledger.h), not from here.
+//
+// The card is chosen per thread: a thread that uses it calls use_device() once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+struct DeviceInfo {
+  int index = 0;
+  std::string name;
+  int sm = 0;     // compute capability, 90 for 9.0
+  int n_sms = 0;  // multiprocessors
+  uint64_t memory_bytes = 0;
+  uint64_t free_bytes = 0;     // once our context is there
+  uint64_t context_bytes = 0;  // what that took, at most: other programs on the card count too, up to kMostContextBytes
+  uint64_t l2_bytes = 0;
+  uint64_t shared_bytes = 0;  // of a block that asks for it
+  bool emulated = false;
+
+  bool dependent_launch() const { return sm >= 90; }
+};
+
+inline constexpr uint64_t kMostContextBytes = uint64_t{768} << 20;
+
+// Number of cards; 0 without a driver.
+int device_count();
+// Makes the card the current thread's and asks it about itself. Fails without one, or when it is older than sm_80.
+Result<DeviceInfo> probe_device(int index = 0);
+Status use_device(int index);
+
+// Uninitialised, 256-byte aligned at least.
+Result<void*> allocate_device(uint64_t bytes);
+void free_device(void* memory);
+// Host memory that the card reads and writes directly.
+Result<void*> allocate_pinned(uint64_t bytes);
+void free_pinned(void* memory);
+
+// "1.50 GiB"
+std::string bytes_text(uint64_t bytes);
+
+}  // namespace chimere::cuda

@@ -1,0 +1,67 @@
+// event.cpp  Events of the device and of the emulator.
+#include "backend/cuda/runtime/event.h"
+
+#ifndef CHIMERE_SIMT_EMULATOR
+#include "backend/cuda/runtime/error.h"
+#endif
+
+namespace chimere::cuda {
+
+#ifdef CHIMERE_SIMT_EMULATOR
+
+Result<Event> Event::create(bool) { return Result<Event>{Event()}; }
+
+Event::~Event() = default;
+
+Status Event::record(const Stream& stream) {
+  queue_ = stream.queue_;
+  mark_ = queue_ ? queue_->n_given : 0;
+  return Ok{};
+}
+
+Status Event::synchronize() const {
+  if (queue_) queue_->run_until(mark_);
+  return Ok{};
+}
+
+Status Event::hold(const Stream& stream) const {
+  stream.submit([queue = queue_, mark = mark_] {
+    if (queue) queue->run_until(mark);
+  });
+  return Ok{};
+}
+
+Result<float> Event::milliseconds_since(const Event&) const { return 0.0f; }
+
+#else
+
+Result<Event> Event::create(bool timed) {
+  Event event;
+  TRY(checked(cudaEventCreateWithFlags(&event.handle_, timed ? cudaEventDefault : cudaEventDisableTiming),
+              "cudaEventCreate"));
+  return Result<Event>{std::move(event)};
+}
+
+Event::~Event() {
+  if (handle_) cudaEventDestroy(handle_);
+}
+
+Status Event::record(const Stream& stream) {
+  return checked(cudaEventRecord(handle_, stream.handle()), "cudaEventRecord");
+}
+
+Status Event::synchronize() const { return checked(cudaEventSynchronize(handle_), "cudaEventSynchronize"); }
+
+Status Event::hold(const Stream& stream) const {
+  return checked(cudaStreamWaitEvent(stream.handle(), handle_, 0), "cudaStreamWaitEvent");
+}
+
+Result<float> Event::milliseconds_since(const Event& earlier) const {
+  float ms = 0;
+  TRY(checked(cudaEventElapsedTime(&ms, earlier.handle_, handle_), "cudaEventElapsedTime"));
+  return ms;
+}
+
+#endif
+
+}  // namespace chimere::cuda

@@ -1,0 +1,45 @@
+// step_graphs.h  Graphs of decode passes, one for each shape that keeps coming back.
+//
+// A shape is launched kernel by kernel when it is seen first and captured when it is seen again: tails of prompts come
+// in many shapes once, decoding comes in few of them thousands of times. The graphs used last are kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <optional>
+
+#include "backend/cuda/lowering.h"
+#include "backend/cuda/runtime/graph.h"
+#include "backend/cuda/runtime/ledger.h"
+
+namespace chimere::cuda {
+
+class StepGraphs {
+ public:
+  static constexpr size_t kMost = 32;
+
+  explicit StepGraphs(Ledger& ledger) : ledger_(ledger) {}
+  ~StepGraphs() { clear(); }
+  StepGraphs(const StepGraphs&) = delete;
+
+  // Gives the stream what `record` gives it, which depends on the shape alone.
+  Status launch(const Stream& stream, const PassShape& shape, const std::function<Status()>& record);
+  void clear();
+
+  size_t n_graphs() const;
+  uint64_t n_launches() const { return n_launches_; }  // of graphs
+
+ private:
+  struct Entry {
+    PassShape shape;
+    std::optional<Graph> graph;
+  };
+  void forget_last();
+
+  Ledger& ledger_;
+  std::list<Entry> entries_;  // used last in front
+  uint64_t n_launches_ = 0;
+};
+
+}  // namespace chimere::cuda

@@ -1,0 +1,370 @@
+// Whole models on the CUDA backend, in the emulator: logits against the reference backend, and the numbers contract of
+// backend/ops.h. Here and not beside executable.cpp because it needs models/ and cache/, which stand above a backend.
+//
+// The models are those of the repository, and a few of the larger set in $CHIMERE_SHARED/fixtures.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/sequence.h"
+#include "gguf/gguf.h"
+#include "models/fixture_for_test.h"
+#include "models/registry.h"
+
+namespace chimere {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr float kExactLimit = 5e-4f;
+constexpr KvFormat kFloatKv{DType::F32, DType::F32, false};
+constexpr KvFormat kHalfKv{DType::F16, DType::F16, false};
+
+// A file bound to a backend; both live together.
+class Loaded {
+ public:
+  using Compile = Result<std::unique_ptr<Executable>> (*)(Program, const LoadOptions&);
+
+  static Result<Loaded> open(const fs::path& folder, Compile compile, const LoadOptions& options) {
+    Loaded loaded;
+    TRY_ASSIGN(gguf::File file, gguf::File::open((folder / "model.gguf").string()));
+    loaded.file_ = std::make_unique<gguf::File>(std::move(file));
+    models::FileSource source(*loaded.file_);
+    TRY_ASSIGN(Program program, models::build_program(source));
+    TRY_ASSIGN(loaded.executable_, compile(std::move(program), options));
+    return Result<Loaded>{std::move(loaded)};
+  }
+
+  Executable& operator*() { return *executable_; }
+  Executable* operator->() { return executable_.get(); }
+
+ private:
+  std::unique_ptr<gguf::File> file_;
+  std::unique_ptr<Executable> executable_;
+};
+
+LoadOptions options_for(bool exact, const KvFormat& kv) {
+  LoadOptions options;
+  options.exact = exact;
+  options.kv = kv;
+  options.max_rows = 96;
+  options.n_threads = 1;
+  return options;
+}
+
+Loaded load(const fs::path& folder, Loaded::Compile compile, bool exact, const KvFormat& kv) {
+  auto loaded = Loaded::open(folder, compile, options_for(exact, kv));
+  EXPECT_TRUE(loaded) << loaded.error().message;
+  return std::move(*loaded);
+}
+
+Sequence start(Executable& executable, int rollback_window = 0) {
+  auto sequence = Sequence::create(executable, rollback_window);
+  EXPECT_TRUE(sequence) << sequence.error().message;
+  return std::move(*sequence);
+}
+
+struct Part {
+  Sequence* sequence;
+  std::span<const int32_t> tokens;
+};
+
+// One batch of all parts; the logits of every row, part after part.
+std::vector<float> step(Executable& executable, const std::vector<Part>& parts) {
+  Batch batch;
+  for (const Part& part : parts) {
+    auto slice = part.sequence->begin(static_cast<int>(part.tokens.size()));
+    EXPECT_TRUE(slice) << slice.error().message;
+    slice->first_row = batch.n_rows();
+    batch.slices.push_back(*slice);
+    for (int32_t token : part.tokens) {
+      batch.logit_rows.push_back(batch.n_rows());
+      batch.tokens.push_back(token);
+    }
+  }
+  std::vector<float> logits(batch.logit_rows.size() * executable.program().n_vocab);
+  const Status done = executable.run(batch, {.logits = logits.data()});
+  EXPECT_TRUE(done) << done.error().message;
+  for (const Part& part : parts) EXPECT_TRUE(part.sequence->commit(static_cast<int>(part.tokens.size())));
+  return logits;
+}
+
+// The logits of every token, in slices of the lengths given, the last of which repeats.
+std::vector<float> feed(Executable& executable, Sequence& sequence, std::span<const int32_t> tokens,
+                        const std::vector<int>& lengths) {
+  std::vector<float> logits;
+  for (size_t at = 0, i = 0; at < tokens.size(); ++i) {
+    const size_t n = std::min<size_t>(lengths[std::min(i, lengths.size() - 1)], tokens.size() - at);
+    const std::vector<float> rows = step(executable, {{&sequence, tokens.subspan(at, n)}});
+    logits.insert(logits.end(), rows.begin(), rows.end());
+    at += n;
+  }
+  return logits;
+}
+
+std::vector<float> feed_alone(Executable& executable, std::span<const int32_t> tokens,
+                              const std::vector<int>& lengths) {
+  Sequence sequence = start(executable);
+  return feed(executable, sequence, tokens, lengths);
+}
+
+float max_difference(std::span<const float> a, std::span<const float> b) {
+  EXPECT_EQ(a.size(), b.size());
+  float worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float d = std::abs(a[i] - b[i]);
+    worst = std::isfinite(d) ? std::max(worst, d) : INFINITY;
+  }
+  return worst;
+}
+
+// Mean Kullback-Leibler divergence of q from p over all rows, in nats.
+double mean_divergence(std::span<const float> p, std::span<const float> q, size_t v) {
+  EXPECT_EQ(p.size(), q.size());
+  const auto log_total = [v](const float* row) {
+    const double top = *std::max_element(row, row + v);
+    double sum = 0;
+    for (size_t i = 0; i < v; ++i) sum += std::exp(row[i] - top);
+    return top + std::log(sum);
+  };
+  double total = 0;
+  for (size_t r = 0; r < p.size(); r += v) {
+    const double lp = log_total(&p[r]), lq = log_total(&q[r]);
+    for (size_t i = 0; i < v; ++i) {
+      const double log_p = p[r + i] - lp;
+      total += std::exp(log_p) * (log_p - (q[r + i] - lq));
+    }
+  }
+  return total / static_cast<double>(p.size() / v);
+}
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+std::vector<fs::path> model_folders() {
+  // Checked addresses make the emulator several times slower: one model, which has every kind of layer.
+  if (kSanitized) return {fixture::kept("qwen3_5_moe-B-untied")};
+  std::vector<fs::path> folders;
+  for (const char* name : {"llama-spm", "qwen2-A", "qwen3_5-A", "qwen3_5_moe-B-untied"}) {
+    folders.push_back(fixture::kept(name));
+  }
+  if (const char* shared = std::getenv("CHIMERE_SHARED")) {
+    for (const char* name : {"qwen3_5_moe-C", "qwen3_5_moe-R", "qwen3_5_moe-Q-iq3_s", "qwen3-A", "llama-A"}) {
+      const fs::path folder = fs::path(shared) / "fixtures" / name;
+      if (fs::exists(folder / "model.gguf")) folders.push_back(folder);
+    }
+  }
+  return folders;
+}
+
+std::vector<int32_t> some_tokens(const fs::path& folder, size_t n) {
+  const auto arrays = fixture::read_arrays(folder);
+  const auto tokens = arrays.at("tokens_150").ints();
+  return {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(std::min(n, tokens.size()))};
+}
+
+class CudaModels : public testing::TestWithParam<fs::path> {};
+
+// Prompt and tail in one slice, in slices of both classes, and decoded token by token (from the third step on by a
+// graph).
+TEST_P(CudaModels, ExactLogitsAreThoseOfTheOracle) {
+  const std::vector<int32_t> tokens = some_tokens(GetParam(), 40);
+  Loaded oracle = load(GetParam(), reference::compile, true, kFloatKv);
+  Loaded card = load(GetParam(), cuda::compile, true, kFloatKv);
+  const std::vector<float> expected = feed_alone(*oracle, tokens, {40});
+  const float whole = max_difference(expected, feed_alone(*card, tokens, {40}));
+  const float pieces = max_difference(expected, feed_alone(*card, tokens, {19, 5, 16}));
+  const float steps = max_difference(expected, feed_alone(*card, tokens, {32, 1}));
+  std::printf("    %-22s whole %.1e  pieces %.1e  steps %.1e\n", GetParam().filename().c_str(), whole, pieces, steps);
+  EXPECT_LE(whole, kExactLimit);
+  EXPECT_LE(pieces, kExactLimit);
+  EXPECT_LE(steps, kExactLimit);
+}
+
+// 1.6e-2 is what the same activations in 8 bits may cost on quantised files (models/golden_test.cpp); prefill keeps 11
+// bits.
+TEST_P(CudaModels, FastLogitsDivergeLittle) {
+  const std::vector<int32_t> tokens = some_tokens(GetParam(), 80);
+  Loaded oracle = load(GetParam(), reference::compile, true, kFloatKv);
+  Loaded card = load(GetParam(), cuda::compile, false, kHalfKv);
+  const size_t v = oracle->program().n_vocab;
+  const std::vector<float> expected = feed_alone(*oracle, tokens, {80});
+  const double whole = mean_divergence(expected, feed_alone(*card, tokens, {80}), v);
+  const double steps = mean_divergence(expected, feed_alone(*card, tokens, {64, 16}), v);
+  std::printf("    %-22s whole KL %.1e  with decoding KL %.1e\n", GetParam().filename().c_str(), whole, steps);
+  EXPECT_LE(whole, 1.6e-2);
+  EXPECT_LE(steps, 1.6e-2);
+}
+
+// Decode class: a row's bits depend on nothing else in the batch, neither on the lengths of slices nor on a prompt
+// beside them.
+TEST_P(CudaModels, DecodeRowsDoNotDependOnTheirCompany) {
+  const std::vector<int32_t> tokens = some_tokens(GetParam(), 60);
+  const std::span<const int32_t> all(tokens);
+  for (const bool exact : {true, false}) {
+    Loaded card = load(GetParam(), cuda::compile, exact, kHalfKv);
+    const std::vector<float> first = feed_alone(*card, all.first(8), {3, 1});
+    const std::vector<float> second = feed_alone(*card, all.subspan(8, 14), {7, 5, 2});
+    const std::vector<float> prompt = feed_alone(*card, all.subspan(22, 20), {20});
+    const size_t v = card->program().n_vocab;
+
+    Sequence a = start(*card), b = start(*card), c = start(*card);
+    std::vector<float> rows_a = feed(*card, a, all.first(3), {3}), rows_b;
+    // The prompt stands between the two, and the decode slices are cut otherwise than alone.
+    const std::vector<float> together =
+        step(*card, {{&a, all.subspan(3, 5)}, {&c, all.subspan(22, 20)}, {&b, all.subspan(8, 14)}});
+    rows_a.insert(rows_a.end(), together.begin(), together.begin() + static_cast<std::ptrdiff_t>(5 * v));
+    rows_b.assign(together.begin() + static_cast<std::ptrdiff_t>(25 * v), together.end());
+    const std::span<const float> rows_c(together.data() + 5 * v, 20 * v);
+    EXPECT_EQ(first, rows_a) << "exact " << exact;
+    EXPECT_EQ(second, rows_b) << "exact " << exact;
+    EXPECT_EQ(max_difference(prompt, rows_c), 0.0f) << "exact " << exact;
+  }
+}
+
+TEST_P(CudaModels, RollbackLeavesNoTrace) {
+  const std::vector<int32_t> tokens = some_tokens(GetParam(), 40);
+  const std::span<const int32_t> all(tokens);
+  Loaded card = load(GetParam(), cuda::compile, false, kHalfKv);
+  Sequence straight = start(*card);
+  feed(*card, straight, all.first(20), {20});
+  const std::vector<float> expected = feed(*card, straight, all.subspan(20, 6), {2});
+
+  Sequence back = start(*card, 8);
+  feed(*card, back, all.first(20), {20});
+  std::vector<float> found = feed(*card, back, all.subspan(20, 2), {2});
+  feed(*card, back, all.subspan(30, 5), {4, 1});
+  ASSERT_TRUE(back.rollback(5));
+  const std::vector<float> rest = feed(*card, back, all.subspan(22, 4), {1});
+  found.insert(found.end(), rest.begin(), rest.end());
+  EXPECT_EQ(expected, found);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaModels, testing::ValuesIn(model_folders()), [](const auto& info) {
+  std::string name = info.param.filename().string();
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+});
+
+// More decode rows than a pass takes.
+TEST(CudaExecutable, RunsManyDecodeRowsInSeveralPasses) {
+  const fs::path folder = fixture::kept("qwen3_5-A");
+  const std::vector<int32_t> tokens = some_tokens(folder, 80);
+  const std::span<const int32_t> all(tokens);
+  Loaded card = load(folder, cuda::compile, false, kHalfKv);
+  std::vector<Sequence> sequences;
+  std::vector<Part> parts;
+  std::vector<float> alone;
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<float> rows = feed_alone(*card, all.subspan(16 * i, 16), {16});
+    alone.insert(alone.end(), rows.begin(), rows.end());
+    sequences.push_back(start(*card));
+  }
+  for (int i = 0; i < 5; ++i) parts.push_back({&sequences[i], all.subspan(16 * i, 16)});
+  EXPECT_EQ(alone, step(*card, parts));
+}
+
+TEST(CudaExecutable, GivesHiddenVectorsOfTheRowsAskedFor) {
+  const fs::path folder = fixture::kept("qwen2-A");
+  const std::vector<int32_t> tokens = some_tokens(folder, 24);
+  std::vector<float> found[2];
+  for (const Loaded::Compile compile : {Loaded::Compile(reference::compile), Loaded::Compile(cuda::compile)}) {
+    Loaded loaded = load(folder, compile, true, kFloatKv);
+    Sequence a = start(*loaded), b = start(*loaded);
+    auto first = a.begin(18), second = b.begin(6);
+    ASSERT_TRUE(first && second);
+    second->first_row = 18;
+    const Batch batch{tokens, {*first, *second}, {3, 17, 20, 23}};
+    std::vector<float>& hidden = found[compile == Loaded::Compile(cuda::compile)];
+    hidden.resize(4 * loaded->program().d_model);
+    ASSERT_TRUE(loaded->run(batch, {.hidden = hidden.data()}));
+  }
+  EXPECT_LE(max_difference(found[0], found[1]), kExactLimit);
+}
+
+// Of each kind of row one: greedy, drawn, drawn with penalties on its history, forced with figures, and one whose
+// logits are wanted. Decode rows and rows of a prompt in one batch.
+TEST(CudaExecutable, DrawsWhatTheHostWouldDraw) {
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  const std::vector<int32_t> tokens = some_tokens(folder, 30);
+  Loaded card = load(folder, cuda::compile, false, kHalfKv);
+  const int32_t v = card->program().n_vocab;
+  const std::vector<int32_t> suppressed = {0, 5};
+  const auto ready = card->prepare_draws(suppressed);
+  ASSERT_TRUE(ready && *ready);
+  std::vector<SamplingParams> params(5);
+  params[0].temperature = 0;
+  params[1].seed = 7, params[1].top_k = 20, params[1].top_p = 0.9f;
+  params[2].seed = 8, params[2].repetition_penalty = 1.3f, params[2].presence_penalty = 0.4f;
+  params[2].penalty_last_n = 9, params[2].dry_multiplier = 0.8f;
+  params[3].top_logprobs = 4;
+  SamplerState state(std::span<const int32_t>(tokens).first(20));
+  for (int32_t token : {3, 4, 3, 4}) state.accept(token);
+
+  std::vector<float> logits;
+  std::vector<Result<Sampled>> drawn(5, Error{Code::internal, ""});
+  for (const bool draws : {false, true}) {
+    Sequence a = start(*card), b = start(*card);
+    auto first = a.begin(24), second = b.begin(6);
+    ASSERT_TRUE(first && second);
+    second->first_row = 24;
+    const Batch batch{tokens, {*first, *second}, {3, 17, 23, 25, 29}};
+    std::vector<float> found(5 * v, -1.0f);
+    std::vector<Draw> wanted;
+    for (int i = 0; i < 5 && draws; ++i) wanted.push_back({&params[i], &state, {}, 100u + i});
+    if (draws) {
+      wanted[3].inputs.forced = 11;
+      wanted[4].params = nullptr;
+    }
+    Outputs outputs{.logits = found.data(), .draws = wanted, .drawn = std::span(drawn).first(wanted.size())};
+    const Status done = card->run(batch, outputs);
+    ASSERT_TRUE(done) << done.error().message;
+    if (!draws) {
+      logits = found;
+      continue;
+    }
+    Sampler host(v, suppressed);
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(drawn[i]) << i << ": " << drawn[i].error().message;
+      const auto expected =
+          host.sample(std::span(logits).subspan(i * v, v), params[i], state, wanted[i].inputs, wanted[i].position);
+      ASSERT_TRUE(expected);
+      EXPECT_EQ(drawn[i]->id, expected->id) << i;
+      ASSERT_EQ(drawn[i]->top.size(), expected->top.size()) << i;
+      for (size_t j = 0; j < expected->top.size(); ++j) EXPECT_EQ(drawn[i]->top[j].id, expected->top[j].id);
+      if (i == 3) {
+        EXPECT_NEAR(drawn[i]->logprob, expected->logprob, 1e-5);
+      }
+      EXPECT_EQ(found[i * v], -1.0f) << "logits of a row that was drawn from";
+    }
+    EXPECT_TRUE(std::equal(found.begin() + 4 * v, found.end(), logits.begin() + 4 * v));
+  }
+}
+
+TEST(CudaExecutable, SaysWhatAModelNeedsThatDoesNotFit) {
+  LoadOptions options = options_for(false, kHalfKv);
+  options.device_bytes = 1 << 20;
+  const auto loaded = Loaded::open(fixture::kept("qwen3_5_moe-B-untied"), cuda::compile, options);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, Code::exhausted);
+  for (const char* part : {"weights", "working memory", "sequence", "expected at most 1.00 MiB"}) {
+    EXPECT_NE(loaded.error().message.find(part), std::string::npos) << loaded.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace chimere
