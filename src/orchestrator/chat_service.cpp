@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "chat/markers.h"
@@ -37,6 +38,23 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, const chat::Rendered& re
 bool starts_in_reasoning(const chat::Rendered& rendered) {
   if (rendered.spans.empty() || rendered.spans.back().is_input) return false;
   return chat::ends_inside_reasoning(std::string_view(rendered.text).substr(rendered.spans.back().begin));
+}
+
+// Whether the template has written an empty thought: the model is not to think.
+bool starts_after_thought(const chat::Rendered& rendered) {
+  if (rendered.spans.empty() || rendered.spans.back().is_input) return false;
+  const std::string_view words = std::string_view(rendered.text).substr(rendered.spans.back().begin);
+  const size_t end = words.find_last_not_of(" \n");
+  return end != std::string_view::npos && words.substr(0, end + 1).ends_with(chat::kThinkClose);
+}
+
+// No thought can begin or end any more: a small model may write such a word by mistake.
+void ban_thoughts(const Tokenizer& tokenizer, SamplingParams& sampling) {
+  for (const std::string_view word : {chat::kThinkOpen, chat::kThinkClose}) {
+    if (const int32_t id = tokenizer.find_token(word); id >= 0) {
+      sampling.logit_bias.push_back({id, -std::numeric_limits<float>::infinity()});
+    }
+  }
 }
 
 // A thought the model does not end is ended for it, at the latest when it has taken half of the context: an answer must
@@ -75,6 +93,8 @@ Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request
     const int32_t room = context_length - static_cast<int32_t>(generate.prompt.size());
     const int32_t asked = request.thinking_budget >= 0 ? request.thinking_budget : model.thinking_budget;
     generate.thought = thought_of(model.tokenizer, asked, room);
+  } else if (starts_after_thought(*rendered)) {
+    ban_thoughts(model.tokenizer, generate.sampling);
   }
   AnswerText text(model.tokenizer, chat::OutputParser(output), {request.stop, request.logprobs});
   return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};

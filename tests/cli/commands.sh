@@ -109,6 +109,12 @@ expect '"reasoning_content"' curl -s "$url" -d "$body"
 body='{"messages":[{"role":"user","content":"What is 48 + 27?"}],"temperature":0,"thinking_budget":2}'
 expect '"reasoning_content":"48"' curl -s "$url" -d "$body"
 expect '"content":"48 + 27 = 75."' curl -s "$url" -d "$body"
+# With thinking off no thought can begin or end, however much the model would like to.
+close=$(echo '"</think>"' | "$work/clone/build/release/chimere" tokenize | tr -d '[] \n')
+body='{"messages":[{"role":"user","content":"Hello!"}],"max_tokens":8,"enable_thinking":false,"logit_bias":{"'$close'":100}}'
+answer=$(curl -s "$url" -d "$body")
+grep -qF '"finish_reason"' <<<"$answer" || fail "a biased request gave: $answer"
+if grep -qF 'think>' <<<"$answer"; then fail "thinking is off and the answer is: $answer"; fi
 tool='{"type":"function","function":{"name":"get_weather","description":"Get the weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string","description":"The city"}},"required":["city"]}}}'
 body='{"messages":[{"role":"user","content":"What is the weather in Paris?"}],"temperature":0,"tools":['$tool']}'
 expect '"name":"get_weather"' curl -s "$url" -d "$body"
