@@ -13,10 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/lowering.h"
+#include "backend/cuda/program_binding.h"
 #include "cache/sequence.h"
 #include "gguf/gguf.h"
 #include "models/fixture_for_test.h"
 #include "models/registry.h"
+#include "models/synthetic.h"
 
 namespace chimere {
 namespace {
@@ -364,6 +367,64 @@ TEST(CudaExecutable, SaysWhatAModelNeedsThatDoesNotFit) {
   for (const char* part : {"weights", "working memory", "sequence", "expected at most 1.00 MiB"}) {
     EXPECT_NE(loaded.error().message.find(part), std::string::npos) << loaded.error().message;
   }
+}
+
+// The least that a model loads with, and room for some sequences: passes are smaller then, and nothing else is
+// different.
+TEST(CudaExecutable, ATightBudgetChangesNoBits) {
+  const fs::path folder = fixture::kept("qwen3_5-A");
+  const std::vector<int32_t> tokens = some_tokens(folder, 80);
+  LoadOptions options = options_for(false, kHalfKv);
+  options.max_rows = 0;
+  const auto open = [&](uint64_t budget) {
+    options.device_bytes = budget;
+    return Loaded::open(folder, cuda::compile, options);
+  };
+  uint64_t too_little = 0, enough = uint64_t{1} << 32;
+  while (enough - too_little > uint64_t{1} << 20) {
+    const uint64_t middle = (too_little + enough) / 2;
+    (open(middle) ? enough : too_little) = middle;
+  }
+  std::vector<std::vector<float>> found;
+  std::vector<uint64_t> scratch;
+  for (const uint64_t budget : {uint64_t{0}, enough + (uint64_t{16} << 20)}) {
+    auto loaded = open(budget);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    Executable& card = **loaded;
+    const auto draws = card.prepare_draws({});
+    ASSERT_TRUE(draws && *draws);
+    std::vector<Sequence> sequences;
+    std::vector<Part> parts;
+    for (int i = 0; i < 5; ++i) sequences.push_back(start(card));
+    for (int i = 0; i < 5; ++i) parts.push_back({&sequences[i], std::span<const int32_t>(tokens).subspan(16 * i, 16)});
+    found.push_back(step(card, parts));
+    scratch.push_back(card.scratch_bytes());
+  }
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_LT(scratch[1], scratch[0]);
+}
+
+// 64K positions of q8_0 keys and q4_0 values beside the weights of the model that 16 GiB cards are bought for. The
+// context's bytes are those of an H200.
+TEST(CudaExecutable, AModelOfTrueSizeFitsSixteenGibibytes) {
+  auto source = models::synthetic_source("qwen3.5-35b-a3b");
+  ASSERT_TRUE(source);
+  const auto program = models::build_program(**source);
+  ASSERT_TRUE(program);
+  const auto layout =
+      StateLayout::create(program->kv_layers, program->recurrent_layers, {DType::Q8_0, DType::Q4_0, false});
+  ASSERT_TRUE(layout);
+  const cuda::ProgramBinding binding(*program);
+  cuda::DeviceInfo device;
+  device.sm = 90;
+  device.n_sms = 132;
+  const cuda::Lowering lowering(*program, *layout, binding, device, false, default_max_rows(*program, kDecodeTokens),
+                                kDecodeTokens);
+  constexpr uint64_t kMiB = uint64_t{1} << 20, kContext = 527 * kMiB, kSmallThings = 16 * kMiB;
+  const uint64_t pages = 65536 / kPageTokens * layout->page_bytes();
+  const uint64_t needed = binding.size_bytes() + lowering.working_bytes() + pages +
+                          layout->recurrent_floats() * sizeof(float) + kContext + kSmallThings;
+  EXPECT_LE(needed, 16384 * kMiB) << needed / kMiB;
 }
 
 }  // namespace

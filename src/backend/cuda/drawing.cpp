@@ -9,8 +9,14 @@
 namespace chimere::cuda {
 namespace {
 
-// Rows that are drawn from at a time. A row takes two arrays of the vocabulary.
-constexpr int kScratchRows = 32;
+// Rows that are drawn from at a time. A row takes two arrays of the vocabulary: no more than a sixty-fourth of what is
+// left for all of them.
+int choose_scratch_rows(const Ledger& ledger, int n_vocab) {
+  int rows = 32;
+  while (rows > 1 && sample_scratch_bytes(n_vocab, rows) > ledger.free_bytes() / 64) rows /= 2;
+  return rows;
+}
+
 constexpr size_t kFirstBytes = size_t{1} << 20;
 
 constexpr size_t padded(size_t bytes) { return (bytes + 15) / 16 * 16; }
@@ -34,7 +40,9 @@ Result<Drawing> Drawing::create(Ledger& ledger, const Stream& stream, int n_voca
   const Purpose purpose = Purpose::scratch;
   TRY_ASSIGN(d.suppressed_, DeviceBuffer<int32_t>::create(ledger, purpose, ids.size()));
   TRY_ASSIGN(d.suppressed_bits_, DeviceBuffer<uint64_t>::create(ledger, purpose, bits.size()));
-  TRY_ASSIGN(d.scratch_, DeviceBuffer<std::byte>::create(ledger, purpose, sample_scratch_bytes(n_vocab, kScratchRows)));
+  d.scratch_rows_ = choose_scratch_rows(ledger, n_vocab);
+  const size_t scratch_bytes = sample_scratch_bytes(n_vocab, d.scratch_rows_);
+  TRY_ASSIGN(d.scratch_, DeviceBuffer<std::byte>::create(ledger, purpose, scratch_bytes));
   TRY_ASSIGN(d.host_sampled_, PinnedBuffer<SampledRow>::create(kMaxRows));
   TRY_ASSIGN(d.device_sampled_, DeviceBuffer<SampledRow>::create(ledger, purpose, kMaxRows));
   TRY_ASSIGN(d.host_top_, PinnedBuffer<TokenLogprob>::create(kMaxRows * kMaxTopLogprobs));
@@ -119,7 +127,7 @@ Status Drawing::launch(const Stream& stream, const float* logits, std::span<cons
                            suppressed_bits_.data(),
                            n_suppressed_,
                            needs,
-                           {scratch_.data(), kScratchRows},
+                           {scratch_.data(), scratch_rows_},
                            device_sampled_.data(),
                            device_top_.data(),
                            kMaxTopLogprobs}));

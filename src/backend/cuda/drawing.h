@@ -33,6 +33,7 @@ class Drawing {
   Ledger* ledger_;
   int n_vocab_;
   int n_suppressed_ = 0;
+  int scratch_rows_ = 0;
   DeviceBuffer<int32_t> suppressed_;
   DeviceBuffer<uint64_t> suppressed_bits_;
   DeviceBuffer<std::byte> scratch_;

@@ -90,26 +90,30 @@ Status CudaExecutable::check_room(uint64_t working_bytes) const {
                                     bytes_text(ledger_.budget_bytes()) + ", found " + bytes_text(needed)};
 }
 
-// Long slices of prompts keep tensor cores busy and cost working memory: the longest for which that stays within an
-// eighth of what the weights leave.
+// Long slices of prompts keep tensor cores busy, many rows of a decode pass share each reading of the weights, and both
+// cost working memory: the most for which that stays within an eighth of what the weights leave. Slices are shortened
+// first: their length matters less.
 Status CudaExecutable::choose_rows(const LoadOptions& options) {
-  const auto lower_for = [&](int rows) -> uint64_t {
+  const auto lower_for = [&](int rows, int decode_rows) -> uint64_t {
     max_rows_ = rows;
-    lowering_.emplace(program_, layout_, binding_, device_, options.exact, rows);
+    lowering_.emplace(program_, layout_, binding_, device_, options.exact, rows, decode_rows);
     return lowering_->working_bytes();
   };
+  const uint64_t taken = binding_.size_bytes() + ledger_.used_bytes();
+  const uint64_t left = ledger_.budget_bytes() > taken ? ledger_.budget_bytes() - taken : 0;
+  const int least = default_max_rows(program_, options.decode_rows);
   uint64_t working_bytes = 0;
-  if (options.max_rows > 0) {
-    working_bytes = lower_for(options.max_rows);
-  } else {
-    const uint64_t taken = binding_.size_bytes() + ledger_.used_bytes();
-    const uint64_t left = ledger_.budget_bytes() > taken ? ledger_.budget_bytes() - taken : 0;
-    const int least = default_max_rows(program_, options.decode_rows);
-    for (int slice = 2048;; slice /= 2) {
-      const int rows = slice + options.decode_rows;
-      working_bytes = lower_for(std::max(rows, least));
-      if (rows <= least || working_bytes <= left / 8) break;
+  for (int decode_rows = kMatvecRows; decode_rows >= kDecodeTokens; decode_rows /= 2) {
+    if (options.max_rows > 0) {
+      working_bytes = lower_for(options.max_rows, decode_rows);
+    } else {
+      for (int slice = 2048;; slice /= 2) {
+        const int rows = slice + options.decode_rows;
+        working_bytes = lower_for(std::max(rows, least), decode_rows);
+        if (rows <= least || working_bytes <= left / 8) break;
+      }
     }
+    if (working_bytes <= left / 8) break;
   }
   prefill_rows_ = chimere::prefill_rows(max_rows_, options.decode_rows);
   return check_room(working_bytes);
@@ -124,7 +128,7 @@ Status CudaExecutable::load(const LoadOptions& options) {
   TRY(lowering_->allocate(ledger_, stream_));
   TRY_ASSIGN(BatchStaging staging, BatchStaging::create(ledger_, max_rows_, layout_.page_bytes() > 0));
   staging_.emplace(std::move(staging));
-  const size_t head_rows = Lowering::kHeadRows;
+  const auto head_rows = static_cast<size_t>(lowering_->head_rows());
   TRY_ASSIGN(host_logits_, PinnedBuffer<float>::create(head_rows * program_.n_vocab));
   TRY_ASSIGN(host_hidden_, PinnedBuffer<float>::create(head_rows * program_.d_model));
   return stream_.synchronize();
@@ -186,8 +190,8 @@ Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outp
   }
   TRY(lowering_->body(stream_, shape));
   if (!wants_head) return stream_.synchronize();
-  for (int first = 0; first < n_outputs; first += Lowering::kHeadRows) {
-    const int n = std::min(Lowering::kHeadRows, n_outputs - first);
+  for (int first = 0; first < n_outputs; first += lowering_->head_rows()) {
+    const int n = std::min(lowering_->head_rows(), n_outputs - first);
     TRY(lowering_->head(stream_, shape, first, n));
     TRY(deliver(pass, shape, first, n, outputs));
   }
@@ -248,7 +252,8 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
     TRY_ASSIGN(const BatchView view, staging_->stage(stream_, batch, pass));
     const PassShape shape = shape_of(pass, view, outputs);
     const auto head = [&]() -> Status {
-      return shape.logits ? lowering_->head(stream_, shape, 0, std::min(Lowering::kHeadRows, view.n_logit_rows)) : Ok{};
+      return shape.logits ? lowering_->head(stream_, shape, 0, std::min(lowering_->head_rows(), view.n_logit_rows))
+                          : Ok{};
     };
     for (const Family family : kFamilies) {
       TRY(add(family_name(family), [&] { return lowering_->family(stream_, shape, family); }));

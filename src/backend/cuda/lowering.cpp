@@ -18,7 +18,7 @@ bool PassShape::operator==(const PassShape& o) const {
 }
 
 Lowering::Lowering(const Program& program, const StateLayout& layout, const ProgramBinding& binding,
-                   const DeviceInfo& device, bool exact, int max_rows)
+                   const DeviceInfo& device, bool exact, int max_rows, int decode_rows)
     : program_(program),
       layout_(layout),
       binding_(binding),
@@ -27,7 +27,7 @@ Lowering::Lowering(const Program& program, const StateLayout& layout, const Prog
       exact_(exact),
       max_rows_(max_rows),
       max_prefill_slices_(std::clamp(max_rows / (kDecodeTokens + 1), 1, 64)),
-      max_decode_rows_(kMatvecRows) {
+      max_decode_rows_(decode_rows) {
   for (const Op& op : program_.ops) {
     const auto* moe = std::get_if<op::MoeFfn>(&op);
     if (moe && decode_kernels_take(*moe)) max_decode_rows_ = std::min(max_decode_rows_, kMoePairs / moe->n_used);
@@ -204,7 +204,7 @@ Lowering::Sizes Lowering::measure() const {
   for (const Op& any : program_.ops) {
     if (const auto* o = std::get_if<op::NormMatmul>(&any)) product(o->x, max_rows_);
     if (const auto* o = std::get_if<op::MatmulAdd>(&any)) product(o->x, max_rows_);
-    if (const auto* o = std::get_if<op::LmHead>(&any)) product(o->x, kHeadRows);
+    if (const auto* o = std::get_if<op::LmHead>(&any)) product(o->x, head_rows());
     if (const auto* o = std::get_if<op::DenseFfn>(&any)) {
       const int d_ff = binding_.weight(o->gate).rows;
       grow(sizes.prefill, prefill_scratch_bytes(prefill_ffn_args(*o, max_rows_)));
@@ -240,8 +240,8 @@ uint64_t Lowering::working_bytes() const {
                          sizes.gdn, sizes.arrivals}) {
     add(piece);
   }
-  add(sizeof(float) * static_cast<uint64_t>(program_.n_vocab) * kHeadRows);
-  add(sizeof(float) * static_cast<uint64_t>(program_.d_model) * kHeadRows);
+  add(sizeof(float) * static_cast<uint64_t>(program_.n_vocab) * head_rows());
+  add(sizeof(float) * static_cast<uint64_t>(program_.d_model) * head_rows());
   return bytes;
 }
 
@@ -261,8 +261,8 @@ Status Lowering::allocate(Ledger& ledger, const Stream& stream) {
   attention_ = reinterpret_cast<float*>(arena_.take(sizes.attention));
   gdn_ = reinterpret_cast<float*>(arena_.take(sizes.gdn));
   arrivals_ = reinterpret_cast<int32_t*>(arena_.take(sizes.arrivals));
-  logits_ = arena_.take_array<float>(static_cast<uint64_t>(program_.n_vocab) * kHeadRows);
-  hidden_ = arena_.take_array<float>(static_cast<uint64_t>(program_.d_model) * kHeadRows);
+  logits_ = arena_.take_array<float>(static_cast<uint64_t>(program_.n_vocab) * head_rows());
+  hidden_ = arena_.take_array<float>(static_cast<uint64_t>(program_.d_model) * head_rows());
   if (sizes.moe > 0) TRY(stream.zero(moe_, sizes.moe));
   if (sizes.arrivals > 0) TRY(stream.zero(arrivals_, sizes.arrivals));
   return Ok{};

@@ -50,15 +50,14 @@ const char* family_name(Family family);
 
 class Lowering {
  public:
-  // Logit rows that are computed at a time: their logits are large beside everything else.
-  static constexpr int kHeadRows = kMatvecRows;
-
-  // Everything it is given outlives it.
+  // Everything it is given outlives it. decode_rows: of a pass, at most; kDecodeTokens to kMatvecRows.
   Lowering(const Program& program, const StateLayout& layout, const ProgramBinding& binding, const DeviceInfo& device,
-           bool exact, int max_rows);
+           bool exact, int max_rows, int decode_rows);
 
   // What the kernels take at a time.
   PassLimits limits() const { return {max_decode_rows_, max_prefill_slices_}; }
+  // Logit rows that are computed at a time: their logits are large beside everything else.
+  int head_rows() const { return max_decode_rows_; }
   uint64_t working_bytes() const;
 
   Status allocate(Ledger& ledger, const Stream& stream);
@@ -67,10 +66,10 @@ class Lowering {
   Status body(const Stream& stream, const PassShape& pass) const;
   // Of those, the launches of one family, which then work on what the ones before left behind.
   Status family(const Stream& stream, const PassShape& pass, Family family) const;
-  // Logits and hidden vectors of logit rows [first, first + n), n <= kHeadRows.
+  // Logits and hidden vectors of logit rows [first, first + n), n <= head_rows().
   Status head(const Stream& stream, const PassShape& pass, int first, int n) const;
-  const float* logits() const { return logits_; }  // [kHeadRows, n_vocab]
-  const float* hidden() const { return hidden_; }  // [kHeadRows, d_model]
+  const float* logits() const { return logits_; }  // [head_rows(), n_vocab]
+  const float* hidden() const { return hidden_; }  // [head_rows(), d_model]
 
   Status replay(const Stream& stream, float* recurrent, const float* recorded, int n_tokens) const;
 
