@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 // glibc declares these names for itself, so they can be macros only.
 #define __expf(x) expf(x)
@@ -32,12 +33,19 @@ inline float __fmul_rn(float x, float y) { return x * y; }
 inline float __fmaf_rn(float x, float y, float z) { return std::fmaf(x, y, z); }
 inline float __saturatef(float x) { return x > 0.0f ? std::fmin(x, 1.0f) : 0.0f; }
 
-inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
-inline int __float2int_rz(float x) { return static_cast<int>(x); }
-inline int __float2int_rd(float x) { return static_cast<int>(std::floor(x)); }
-inline int __float2int_ru(float x) { return static_cast<int>(std::ceil(x)); }
-inline unsigned __float2uint_rn(float x) { return static_cast<unsigned>(std::nearbyint(x)); }
-inline unsigned __float2uint_rz(float x) { return static_cast<unsigned>(x); }
+// As CUDA converts: NaN is 0, and what does not fit becomes the nearest number that does.
+template <class T>
+T saturated(float x) {
+  if (x != x) return 0;
+  if (x >= static_cast<float>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  return x <= static_cast<float>(std::numeric_limits<T>::min()) ? std::numeric_limits<T>::min() : static_cast<T>(x);
+}
+inline int __float2int_rn(float x) { return saturated<int>(std::nearbyint(x)); }
+inline int __float2int_rz(float x) { return saturated<int>(x); }
+inline int __float2int_rd(float x) { return saturated<int>(std::floor(x)); }
+inline int __float2int_ru(float x) { return saturated<int>(std::ceil(x)); }
+inline unsigned __float2uint_rn(float x) { return saturated<unsigned>(std::nearbyint(x)); }
+inline unsigned __float2uint_rz(float x) { return saturated<unsigned>(x); }
 inline float __int2float_rn(int x) { return static_cast<float>(x); }
 inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }

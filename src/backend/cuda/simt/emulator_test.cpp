@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -364,6 +367,14 @@ TEST(Emulator, HalvesRoundOnce) {
   EXPECT_EQ(f.y, -4.0f);
   EXPECT_EQ(sizeof(half2), 4u);
   EXPECT_EQ(alignof(float4), 16u);
+}
+
+TEST(EmulatedMath, ConvertsNumbersThatAreNoIntegersAsCudaDoes) {
+  EXPECT_EQ(__float2int_rn(std::nanf("")), 0);
+  EXPECT_EQ(__float2int_rn(1e20f), std::numeric_limits<int>::max());
+  EXPECT_EQ(__float2int_rn(-1e20f), std::numeric_limits<int>::min());
+  EXPECT_EQ(__float2int_rn(2.5f), 2);
+  EXPECT_EQ(__float2uint_rz(-3.0f), 0u);
 }
 
 }  // namespace
