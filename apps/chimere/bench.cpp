@@ -30,7 +30,7 @@ Result<std::unique_ptr<models::Model>> load(const BenchOptions& o) {
     return Error{Code::invalid_argument, "expected either --model or --synthetic, found both"};
   }
   if (o.synthetic.empty()) return load_model(o.model);
-  TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.model.backend));
+  TRY_ASSIGN(const models::BackendKind backend, backend_of(o.model));
   TRY_ASSIGN(LoadOptions options, load_options(o.model));
   TRY_ASSIGN(auto source, models::synthetic_source(o.synthetic));
   return models::Model::load(std::move(source), backend, std::move(options));
@@ -115,6 +115,7 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
                 share > 1 ? " (part of the model stays in the cache)" : "");
   }
   if (report.device) std::printf("  %s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
+  if (o.plan.profile && !report.device) std::printf("  no profile: only a card has launches to be timed\n");
   print_profile("a decode step", report.decode_profile);
   print_profile("a prompt", report.prefill_profile);
   std::printf("  peak memory %.1f MB\n", static_cast<double>(f.peak_rss_bytes) / 1e6);

@@ -72,8 +72,16 @@ Result<std::string> model_path(const std::string& given) {
                                     ") is not beside the program; give a GGUF file"};
 }
 
-Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o) {
+Result<models::BackendKind> backend_of(const ModelOptions& o) {
   TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.backend));
+  if (o.vram_bytes > 0 && backend != models::BackendKind::cuda) {
+    return Error{Code::invalid_argument, "--vram: expected a CUDA card to compute on, found none in use"};
+  }
+  return backend;
+}
+
+Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o) {
+  TRY_ASSIGN(const models::BackendKind backend, backend_of(o));
   TRY_ASSIGN(LoadOptions options, load_options(o));
   TRY_ASSIGN(const std::string path, model_path(o.path));
   return models::Model::load(path, backend, std::move(options));

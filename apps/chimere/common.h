@@ -17,7 +17,7 @@ struct ModelOptions {
   bool kv_rotate = false;
   bool exact = false;
   int threads = 0;
-  uint64_t vram_bytes = 0;  // 0: all that is free
+  uint64_t vram_bytes = 0;          // 0: all that is free
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
 };
 
@@ -31,6 +31,8 @@ Result<std::string> model_path(const std::string& given);
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options);
 Result<LoadOptions> load_options(const ModelOptions& options);
+// The backend the options name, if it can do what they ask for.
+Result<models::BackendKind> backend_of(const ModelOptions& options);
 
 // "chimere: message" on stderr; returns the exit code.
 int fail(const Error& error);

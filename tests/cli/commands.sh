@@ -84,6 +84,9 @@ expect "tok/s" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 16 -n 2 -r 1
 expect "expected one of" "$chimere" bench --synthetic nonsense
 expect '"perplexity"' "$chimere" perplexity --model "$model" --text "$2/cli/commands.sh" --ctx 128 --json
 
+expect "--vram: expected a CUDA card" "$chimere" bench --backend cpu --vram 1GiB --model "$model"
+expect "no profile" "$chimere" bench --backend cpu --profile -p 8 -n 2 -r 1 --model "$model"
+
 answer=$(printf 'Hi\n/quit\n' | "$chimere" chat "$model" --max-tokens 4 --seed 1)
 [ -n "$answer" ] || fail "chat said nothing"
 again=$(printf 'Hi\n/quit\n' | "$chimere" chat "$model" --max-tokens 4 --seed 1)

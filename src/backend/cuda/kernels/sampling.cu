@@ -5,7 +5,8 @@
 // Launch    grid (ceil(n_vocab / 4096), rows), block 256, one launch a pass: 2 (greedy) to 7; the block that arrives
 //           last reduces its row, so that no pass needs a second launch
 // Numerics  scores, weights and cuts bit for bit as sampling/; see sampling.h for the two exceptions
-// Measured  not by itself, see sampling_cut.cu.   Rejected: one block a row (a single SM reads 1 MB in about 10 us, times 6 passes)
+// Measured  not by itself, see sampling_cut.cu.   Rejected: one block a row (a single SM reads 1 MB in about 10 us,
+// times 6 passes)
 #include "backend/cuda/simt/simt.h"
 
 #include <algorithm>
