@@ -74,6 +74,7 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
 
   // Nothing here waits for the engine thread: a caller with one I/O thread must not stall for the length of a step.
   TRY(loop_->reserve_place(a.usage.prompt_tokens));
+  loop_->announce(a);
   loop_->post([active](Loop& loop) { loop.admit(std::move(*active)); });
   return submitted;
 }
@@ -112,5 +113,7 @@ Result<std::vector<float>> Engine::embed(std::vector<int32_t> tokens) {
 }
 
 EngineStats Engine::stats() const { return loop_->stats(); }
+
+std::vector<RequestInfo> Engine::list() const { return loop_->list(); }
 
 }  // namespace chimere::engine

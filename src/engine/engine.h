@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/event.h"
 #include "engine/request.h"
+#include "engine/stats.h"
 #include "models/model.h"
 
 namespace chimere::engine {
@@ -40,16 +41,6 @@ struct Submitted {
 // Log-probabilities of given text.
 struct Scored {
   std::vector<float> logprobs;  // [tokens - 1]: of tokens[i + 1] after tokens[0..i]
-};
-
-struct EngineStats {
-  int running = 0;
-  int queued = 0;
-  uint64_t state_bytes = 0;
-  uint64_t prompt_tokens = 0;  // since the start
-  uint64_t generated_tokens = 0;
-  uint64_t requests_finished = 0;
-  uint64_t requests_failed = 0;
 };
 
 class Loop;  // loop.h: the thread behind the verbs
@@ -77,7 +68,9 @@ class Engine {
   // The mean of the final hidden states, at length 1.
   Result<std::vector<float>> embed(std::vector<int32_t> tokens);
 
+  // These two never wait for a step.
   EngineStats stats() const;
+  std::vector<RequestInfo> list() const;  // oldest first
   int context_length() const { return context_length_; }
   int n_vocab() const { return model_.n_vocab(); }
 

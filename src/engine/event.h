@@ -17,12 +17,14 @@
 
 namespace chimere::engine {
 
-enum class FinishReason { stop, length, cancelled };
+enum class FinishReason { stop, length, cancelled, deadline };
+inline constexpr int kFinishReasons = 4;
 
 struct Usage {
   int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;  // of the prompt, not computed again
   int32_t completion_tokens = 0;
+  int32_t reasoning_tokens = 0;  // of these, inside the thought; what ends it is not counted
   double queue_seconds = 0;
   double prefill_seconds = 0;
   double decode_seconds = 0;

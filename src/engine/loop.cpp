@@ -17,11 +17,26 @@ constexpr int32_t kReservedTokens = 512;
 
 }  // namespace
 
+RequestInfo Active::info() const {
+  RequestInfo i;
+  i.id = id;
+  if (sequence) i.state = usage.completion_tokens > 0 ? RequestState::decode : RequestState::prefill;
+  i.prompt_tokens = usage.prompt_tokens;
+  i.cached_tokens = usage.cached_tokens;
+  i.completion_tokens = usage.completion_tokens;
+  i.is_thinking = request.thought.open;
+  i.submitted = submitted;
+  i.started = started;
+  return i;
+}
+
 Loop::Loop(models::Model& model, const EngineConfig& config, int context_length)
     : model_(model),
       config_(config),
       context_length_(context_length),
       sampler_(model.n_vocab(), config.suppressed_ids),
+      counts_{.max_running = config.max_running, .max_queued = config.max_queued},
+      published_(counts_),
       thread_([this] { thread_main(); }) {}
 
 Loop::~Loop() {
@@ -46,10 +61,28 @@ EngineStats Loop::stats() const {
   return published_;
 }
 
+std::vector<RequestInfo> Loop::list() const {
+  std::lock_guard lock(mutex_);
+  std::vector<RequestInfo> all;
+  for (const auto& entry : announced_) all.push_back(entry.second);
+  return all;
+}
+
+void Loop::announce(const Active& a) {
+  std::lock_guard lock(mutex_);
+  announced_[a.id] = a.info();
+}
+
+void Loop::forget(const Active& a) {
+  std::lock_guard lock(mutex_);
+  announced_.erase(a.id);
+}
+
 void Loop::thread_main() {
   if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
   while (take_messages(running_.empty() && waiting_.empty())) {
     try {
+      end_late_requests();
       start_waiting();
       step();
     } catch (const std::exception& e) {
@@ -82,8 +115,12 @@ void Loop::publish_stats() {
   counts_.running = static_cast<int>(running_.size());
   counts_.queued = static_cast<int>(waiting_.size());
   counts_.state_bytes = state_bytes();
+  counts_.memory = {{"weights", model_.executable().weight_bytes()},
+                    {"activations", model_.executable().scratch_bytes()},
+                    {"sequences", counts_.state_bytes}};
   std::lock_guard lock(mutex_);
   published_ = counts_;
+  for (const auto& a : running_) announced_[a->id] = a->info();
 }
 
 Active* Loop::find(RequestId id) {
@@ -94,6 +131,17 @@ Active* Loop::find(RequestId id) {
     if (a->id == id) return a.get();
   }
   return nullptr;
+}
+
+void Loop::end_late_requests() {
+  const auto now = Clock::now();
+  for (auto& a : waiting_) {
+    if (a->request.deadline <= now) finish(*a, FinishReason::deadline);
+  }
+  for (auto& a : running_) {
+    if (a->request.deadline <= now) finish(*a, FinishReason::deadline);
+  }
+  remove_ended();
 }
 
 Status Loop::reserve_place(int32_t n_prompt) {
@@ -120,6 +168,8 @@ void Loop::update(RequestId id, const Update& update) {
   if (Active* a = find(id)) {
     a->forced.insert(a->forced.end(), update.force.begin(), update.force.end());
     if (update.max_tokens > 0) a->request.max_tokens = update.max_tokens;
+    if (update.thinking_budget) a->request.thought.budget = *update.thinking_budget;
+    if (update.stop_thinking) a->request.thought.budget = 0;
   }
 }
 
@@ -136,10 +186,10 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->request.sampling = std::move(sampling);
   a->sampler = from->sampler;
   a->forced = from->forced;
-  a->thought_tokens = from->thought_tokens;
   a->usage = from->usage;
   a->usage.cached_tokens = from->sequence ? std::min(from->sequence->length(), a->usage.prompt_tokens) : 0;
   a->submitted = a->started = a->first_token = Clock::now();
+  announce(*a);
   if (!from->sequence) return waiting_.push_back(std::move(a));
   places_.fetch_sub(1);
   if (Status s = start_fork(*a, *from); !s) return fail(*a, s.error());
@@ -239,6 +289,7 @@ Batch Loop::make_batch() {
 void Loop::step() {
   if (running_.empty()) return;
   const Batch batch = make_batch();
+  counts_.batch_rows = batch.n_rows();
   if (batch.slices.empty()) return;
   draws_.assign(batch.logit_rows.size(), Draw{});
   bool wants_logits = false;
@@ -286,7 +337,7 @@ void Loop::close_thought(Active& a) {
 
 RowInputs Loop::next_inputs(Active& a) {
   const Thought& thought = a.request.thought;
-  const bool spent = thought.budget >= 0 && a.thought_tokens >= thought.budget;
+  const bool spent = thought.budget >= 0 && a.usage.reasoning_tokens >= thought.budget;
   if (thought.open && spent && a.forced.empty()) close_thought(a);
   RowInputs inputs;
   if (!a.forced.empty()) {
@@ -333,8 +384,8 @@ void Loop::accept(Active& a, Sampled sampled) {
     }
   }
   if (thought.open) {
-    ++a.thought_tokens;
     thought.open = std::find(thought.end_ids.begin(), thought.end_ids.end(), sampled.id) == thought.end_ids.end();
+    if (thought.open) ++a.usage.reasoning_tokens;
   }
   a.sampler.accept(sampled.id);
   ++a.usage.completion_tokens;
@@ -356,6 +407,8 @@ void Loop::finish(Active& a, FinishReason reason) {
   event.reason = reason;
   event.usage = a.usage;
   ++counts_.requests_finished;
+  ++counts_.finished_by_reason[static_cast<size_t>(reason)];
+  forget(a);
   a.events->push(std::move(event));
   a.events.reset();  // ended: no second terminal event can follow
 }
@@ -367,6 +420,7 @@ void Loop::fail(Active& a, const Error& error) {
   event.usage = a.usage;
   event.error = error;
   ++counts_.requests_failed;
+  forget(a);
   a.events->push(std::move(event));
   a.events.reset();
 }

@@ -1,6 +1,6 @@
 // loop.h  The engine thread: takes messages, makes batches, runs them, draws tokens.
 //
-// Everything here but post(), stats() and reserve_place() runs on the engine thread, so nothing needs a lock.
+// Everything here but what says "any thread" runs on the engine thread, so nothing needs a lock.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -27,13 +28,13 @@ struct Active {
   std::optional<Sequence> sequence;
   SamplerState sampler;  // prompt and what was drawn
   std::deque<int32_t> forced;
-  int32_t thought_tokens = 0;  // so far, while request.thought is open
   Usage usage;
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
   RowInputs inputs;           // of the token that is drawn in that step
   std::chrono::steady_clock::time_point submitted, started, first_token;
 
+  RequestInfo info() const;
   // Tokens that are decided but not yet in the sequence: the rest of the prompt, or the last token drawn.
   std::span<const int32_t> pending() const { return sampler.tokens().subspan(sequence ? sequence->length() : 0); }
 };
@@ -46,7 +47,11 @@ class Loop {
   using Message = std::function<void(Loop&)>;
   // Any thread. Runs between two steps, in order.
   void post(Message message);
+  // Any thread.
   EngineStats stats() const;
+  std::vector<RequestInfo> list() const;
+  // Any thread. The request shows up in list() from here on until it ends.
+  void announce(const Active& a);
   // Any thread. Takes a place in the queue for a request that will be admitted, or says why there is none.
   Status reserve_place(int32_t n_prompt);
 
@@ -74,6 +79,8 @@ class Loop {
   Status start_fork(Active& a, const Active& from);
   void finish(Active& a, FinishReason reason);
   void fail(Active& a, const Error& error);
+  void forget(const Active& a);
+  void end_late_requests();
   void remove_ended();
   Active* find(RequestId id);
   uint64_t state_bytes() const;
@@ -93,10 +100,11 @@ class Loop {
   std::vector<Result<Sampled>> drawn_;
   EngineStats counts_;
 
-  mutable std::mutex mutex_;  // guards the three below
+  mutable std::mutex mutex_;  // guards the four below
   std::condition_variable wake_;
   std::deque<Message> messages_;
   EngineStats published_;
+  std::map<RequestId, RequestInfo> announced_;
   bool stopping_ = false;
 
   std::thread thread_;

@@ -1,10 +1,17 @@
 // request.h  What goes into the engine: token ids and how to continue them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "sampling/sampling_params.h"
+
+namespace chimere {
+class TokenConstraint;
+}
 
 namespace chimere::engine {
 
@@ -25,13 +32,19 @@ struct Request {
   int32_t max_tokens = -1;        // tokens to generate; -1: until the context is full
   std::vector<int32_t> stop_ids;  // drawing one of these ends the answer; it is no part of it
   Thought thought;
+  std::shared_ptr<const TokenConstraint> constraint;  // what the answer may be; it acts while no thought is open
+  std::vector<int32_t> snapshot_points;               // prompt lengths at which state is worth keeping, ascending
+  uint64_t cache_scope = 0;                           // prompts share computed state inside one scope alone
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
 // A change to a running request.
 struct Update {
   // Emitted next instead of what would be drawn, e.g. the tokens that close a thinking phase.
-  std::vector<int32_t> force;
-  int32_t max_tokens = 0;  // a new limit on generated tokens; 0 leaves it
+  std::vector<int32_t> force = {};
+  int32_t max_tokens = 0;                       // a new limit on generated tokens; 0 leaves it
+  bool stop_thinking = false;                   // ends the thought, if one is open, before the next token is drawn
+  std::optional<int32_t> thinking_budget = {};  // a new budget of the thought, counted from its start
 };
 
 }  // namespace chimere::engine

@@ -136,7 +136,8 @@ ChatChunk ChatStream::end(const engine::Event& event) {
   } else if (event.reason == engine::FinishReason::stop) {
     chunk.finish = text.has_tool_calls() ? Finish::tool_calls : Finish::stop;
   } else {
-    chunk.finish = event.reason == engine::FinishReason::length ? Finish::length : Finish::cancelled;
+    // What a deadline cut off is an answer cut short, as one that reached its length.
+    chunk.finish = event.reason == engine::FinishReason::cancelled ? Finish::cancelled : Finish::length;
   }
   return chunk;
 }

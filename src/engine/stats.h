@@ -1,0 +1,57 @@
+// stats.h  What the engine tells about itself: totals since the start, what runs now, where memory went.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/event.h"
+#include "engine/request.h"
+
+namespace chimere::engine {
+
+// Lookups of prompts in the prefix cache. A lookup that did not find all it could have used counts one reason.
+struct CacheStats {
+  uint64_t lookups = 0;
+  uint64_t hits = 0;                                     // found something
+  std::vector<std::pair<std::string, uint64_t>> misses;  // by reason, every reason that exists
+  uint64_t ram_bytes = 0;                                // pages and snapshots, shared ones once
+  uint64_t disk_bytes = 0;
+  uint64_t entries = 0;       // kept positions in memory and on the disk
+  uint64_t budget_bytes = 0;  // of memory; 0: there is no cache
+};
+
+struct EngineStats {
+  int running = 0;
+  int queued = 0;
+  int max_running = 0;
+  int max_queued = 0;
+  int batch_rows = 0;  // of the last step
+  // Since the start:
+  uint64_t prompt_tokens = 0;  // of prompts, computed
+  uint64_t prompt_tokens_reused = 0;
+  uint64_t generated_tokens = 0;
+  uint64_t requests_finished = 0;
+  std::array<uint64_t, kFinishReasons> finished_by_reason{};  // [FinishReason]
+  uint64_t requests_failed = 0;
+  CacheStats cache = {};
+  uint64_t state_bytes = 0;                                   // of sequences and cache together
+  std::vector<std::pair<std::string, uint64_t>> memory = {};  // (purpose, bytes)
+};
+
+enum class RequestState { queued, prefill, decode };
+
+struct RequestInfo {
+  RequestId id = 0;
+  RequestState state = RequestState::queued;
+  int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;
+  int32_t completion_tokens = 0;
+  bool is_thinking = false;
+  std::chrono::steady_clock::time_point submitted, started;
+};
+
+}  // namespace chimere::engine
