@@ -5,7 +5,6 @@
 #include <array>
 
 #include "chat/jinja_json.h"
-#include "chat/markers.h"
 
 namespace chimere::chat {
 namespace {
@@ -63,10 +62,10 @@ Error in_field(Error error, const std::string& field) {
 
 }  // namespace
 
-bool ends_inside_reasoning(std::string_view generation_prompt) {
-  const size_t open = generation_prompt.rfind(kThinkOpen);
+bool ends_inside_reasoning(std::string_view generation_prompt, const ThoughtMarkers& markers) {
+  const size_t open = generation_prompt.rfind(markers.open);
   if (open == std::string_view::npos) return false;
-  const size_t close = generation_prompt.rfind(kThinkClose);
+  const size_t close = generation_prompt.rfind(markers.close);
   return close == std::string_view::npos || close < open;
 }
 
@@ -74,6 +73,8 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
                                           const jinja::Limits& limits) {
   TRY_ASSIGN(jinja::Template parsed, jinja::Template::parse(source));
   ChatTemplate result(std::move(parsed), std::move(bos_text), std::move(eos_text), limits);
+  result.tool_format_ = detect_tool_format(source);
+  result.thought_markers_ = detect_thought_markers(source);
   result.probe(source);
   return result;
 }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "chat/jinja_template.h"
 #include "chat/message.h"
+#include "chat/tool_format.h"
 
 namespace chimere::chat {
 
@@ -44,6 +45,8 @@ class ChatTemplate {
   bool supports_tools() const { return supports_tools_; }
   // Whether enable_thinking changes anything.
   bool supports_thinking_switch() const { return supports_thinking_switch_; }
+  ToolFormat tool_format() const { return tool_format_; }
+  const ThoughtMarkers& thought_markers() const { return thought_markers_; }
 
  private:
   ChatTemplate(jinja::Template parsed, std::string bos, std::string eos, const jinja::Limits& limits)
@@ -57,6 +60,8 @@ class ChatTemplate {
   std::string bos_text_, eos_text_;
   jinja::Limits limits_;
   const char* reasoning_key_ = "reasoning_content";  // of a message; gpt-oss calls it `thinking`
+  ToolFormat tool_format_ = ToolFormat::none;
+  ThoughtMarkers thought_markers_;
   bool supports_tools_ = false;
   bool supports_thinking_switch_ = false;
   bool arguments_as_object_ = true;
@@ -65,7 +70,7 @@ class ChatTemplate {
   bool requires_parts_ = false;   // content must be one
 };
 
-// True when the prompt ends inside an open <think>, so that the output starts with reasoning.
-bool ends_inside_reasoning(std::string_view generation_prompt);
+// True when the prompt ends inside an open thought, so that the output starts with reasoning.
+bool ends_inside_reasoning(std::string_view generation_prompt, const ThoughtMarkers& markers = {});
 
 }  // namespace chimere::chat

@@ -2,7 +2,6 @@
 #include "chat/output_parser.h"
 
 #include <algorithm>
-#include <array>
 
 #include "chat/markers.h"
 #include "chat/tool_schema.h"
@@ -55,6 +54,8 @@ OutputParser::OutputParser(const OutputOptions& options)
     : state_(!options.parse_reasoning      ? State::content
              : options.starts_in_reasoning ? State::reasoning
                                            : State::start),
+      format_(options.format),
+      thought_(options.thought),
       parse_reasoning_(options.parse_reasoning),
       parse_tools_(!options.tools.empty()),
       tools_(declared_parameters(options.tools)) {}
@@ -68,15 +69,62 @@ void OutputParser::feed(std::string_view piece, std::vector<OutputEvent>& events
   pos_ = 0;
 }
 
-void OutputParser::finish(std::vector<OutputEvent>& events) {
+void OutputParser::finish(std::vector<OutputEvent>& events, bool is_cut) {
   events_ = &events;
   while (step(true)) {
   }
+  if (!is_cut) end_open_call();
   if (state_ == State::call_open || state_ == State::json_call) call_was_content(text().size());
   if (state_ == State::content) emit_delta(Kind::content, held_space_, true);
   close_channel(state_ == State::reasoning ? Kind::reasoning : Kind::content);
   buffer_.clear();
   pos_ = 0;
+}
+
+// The model stopped without the tags that end a call; what it wrote of it counts.
+void OutputParser::end_open_call() {
+  if (state_ == State::value) {
+    const size_t n_close =
+        text().ends_with(kParameterClose) ? kParameterClose.size() : held_suffix(text(), kParameterClose);
+    std::string_view value = text().substr(0, text().size() - n_close);
+    if (value.starts_with('\n')) value.remove_prefix(1);
+    if (value.ends_with('\n')) value.remove_suffix(1);
+    add_argument(key_, value);
+    consume(text().size());
+    state_ = State::function_body;
+  }
+  if (state_ == State::function_body) {
+    end_call();
+    state_ = State::after_function;
+  }
+  JsonCall call;
+  if (state_ == State::json_call && parse_json_call(text(), call)) {
+    consume(text().size());
+    emit_call(call);
+    state_ = State::after_function;
+  }
+}
+
+void OutputParser::emit_call(const JsonCall& call) {
+  begin_call(call.name);
+  events_->push_back(OutputEvent{Kind::tool_call_arguments, call.arguments_json, call_index_});
+  events_->push_back(OutputEvent{Kind::tool_call_end, "", call_index_});
+}
+
+std::string_view OutputParser::call_marker() const {
+  if (format_ == ToolFormat::llama3) return kPythonTag;
+  return format_ == ToolFormat::mistral ? kToolCalls : kToolCallOpen;
+}
+
+void OutputParser::begin_bare() {
+  extent_ = {};
+  state_ = State::bare_calls;
+}
+
+// Llama writes its calls without any mark, but only at the start of an answer.
+void OutputParser::begin_content() {
+  if (parse_tools_ && format_ == ToolFormat::llama3) return begin_bare();
+  state_ = State::content;
 }
 
 bool OutputParser::step(bool is_final) {
@@ -86,7 +134,7 @@ bool OutputParser::step(bool is_final) {
     case State::after_reasoning: {
       consume(std::min(text().find_first_not_of("\r\n"), text().size()));
       if (text().empty()) return false;
-      state_ = State::content;
+      begin_content();
       return true;
     }
     case State::content: return step_content(is_final);
@@ -95,6 +143,8 @@ bool OutputParser::step(bool is_final) {
     case State::function_body: return step_function_body(is_final);
     case State::value: return step_value(is_final);
     case State::after_function: return step_after_function(is_final);
+    case State::bare_calls: return step_bare_calls(is_final);
+    case State::after_bare: return step_after_bare(is_final);
   }
   return false;
 }
@@ -150,14 +200,14 @@ void OutputParser::call_was_content(size_t n) {
 
 bool OutputParser::step_start(bool is_final) {
   const std::string_view rest = text().substr(count_space(text()));
-  if (rest.starts_with(kThinkOpen)) {
-    consume(text().size() - rest.size() + kThinkOpen.size());
+  if (rest.starts_with(thought_.open)) {
+    consume(text().size() - rest.size() + thought_.open.size());
     state_ = State::reasoning;
     return true;
   }
-  if (!is_final && is_prefix_of(rest, kThinkOpen)) return false;
+  if (!is_final && is_prefix_of(rest, thought_.open)) return false;
   if (text().empty()) return false;
-  state_ = State::content;
+  begin_content();
   return true;
 }
 
@@ -165,26 +215,31 @@ bool OutputParser::step_reasoning(bool is_final) {
   if (!channel_started_) {
     // The prompt opened the block already, yet some models open it again.
     skip_space();
-    if (text().starts_with(kThinkOpen)) {
-      consume(kThinkOpen.size());
+    if (text().starts_with(thought_.open)) {
+      consume(thought_.open.size());
       return true;
     }
-    if (!is_final && is_prefix_of(text(), kThinkOpen)) return false;
+    if (!is_final && is_prefix_of(text(), thought_.open)) return false;
   }
-  const size_t close = text().find(kThinkClose);
-  const size_t call = parse_tools_ ? text().find(kToolCallOpen) : npos;
+  const size_t close = text().find(thought_.close);
+  const size_t call = parse_tools_ ? text().find(call_marker()) : npos;
   const size_t end = std::min(close, call);
   if (end != npos) {
     emit(Kind::reasoning, text().substr(0, end));
     close_channel(Kind::reasoning);
-    consume(end + (close < call ? kThinkClose.size() : kToolCallOpen.size()));
-    state_ = close < call ? State::after_reasoning : State::call_open;
+    if (close < call) {
+      consume(end + thought_.close.size());
+      state_ = State::after_reasoning;
+    } else {
+      consume(end);
+      open_call();
+    }
     return true;
   }
   size_t held = 0;
   if (!is_final) {
-    held = held_suffix(text(), kThinkClose);
-    if (parse_tools_) held = std::max(held, held_suffix(text(), kToolCallOpen));
+    held = held_suffix(text(), thought_.close);
+    if (parse_tools_) held = std::max(held, held_suffix(text(), call_marker()));
   }
   const size_t ready = text().size() - held;
   emit(Kind::reasoning, text().substr(0, ready));
@@ -192,14 +247,22 @@ bool OutputParser::step_reasoning(bool is_final) {
   return false;
 }
 
+// REQUIRES: the text begins with the marker of a call.
+void OutputParser::open_call() {
+  if (has_bare_calls()) return begin_bare();
+  consume(kToolCallOpen.size());
+  state_ = State::call_open;
+}
+
 bool OutputParser::step_content(bool is_final) {
-  size_t end = npos, marker_size = 0;
-  std::string function;
+  size_t end = npos;
   size_t held = 0;
+  std::string function;
   if (parse_tools_) {
-    end = text().find(kToolCallOpen);
-    marker_size = kToolCallOpen.size();
-    held = held_suffix(text(), kToolCallOpen);
+    end = text().find(call_marker());
+    held = held_suffix(text(), call_marker());
+  }
+  if (parse_tools_ && !has_bare_calls()) {
     // A call whose opening tag the model left out; only declared names count.
     for (const auto& [name, parameters] : tools_) {
       const std::string marker = std::string(kFunction) + name + ">";
@@ -207,16 +270,19 @@ bool OutputParser::step_content(bool is_final) {
       held = std::max(held, held_suffix(text(), marker));
       if (found >= end) continue;
       end = found;
-      marker_size = marker.size();
       function = name;
     }
   }
   if (end != npos) {
     emit(Kind::content, text().substr(0, end));
     close_channel(Kind::content);
-    consume(end + marker_size);
-    state_ = State::call_open;
-    if (!function.empty()) begin_call(function);
+    consume(end);
+    if (function.empty()) {
+      open_call();
+    } else {
+      consume(kFunction.size() + function.size() + 1);
+      begin_call(function);
+    }
     return true;
   }
   const size_t ready = text().size() - (is_final ? 0 : held);
@@ -277,9 +343,7 @@ bool OutputParser::step_json_call(bool) {
       return true;
     }
     consume(scan_ + kCallClose.size());
-    begin_call(call.name);
-    events_->push_back(OutputEvent{Kind::tool_call_arguments, call.arguments_json, call_index_});
-    events_->push_back(OutputEvent{Kind::tool_call_end, "", call_index_});
+    emit_call(call);
     state_ = State::after_function;
     return true;
   }
@@ -406,6 +470,49 @@ bool OutputParser::step_after_function(bool is_final) {
     return false;
   }
   state_ = State::content;
+  return true;
+}
+
+bool OutputParser::step_bare_calls(bool is_final) {
+  const BareHead head = read_bare_head(text(), format_);
+  if (head.kind == BareHead::Kind::incomplete && !is_final) return false;
+  const std::string_view trimmed = text().substr(count_space(text()));
+  const bool is_marked = trimmed.starts_with(call_marker());
+  size_t n_content = is_final ? text().size() : 0;
+  if (head.kind == BareHead::Kind::found) {
+    const std::string_view json = text().substr(head.json_begin);
+    const std::optional<size_t> size = extent_.end(json);
+    if (!size && !is_final) return false;
+    if (size) {
+      std::vector<JsonCall> calls;
+      bool ok = parse_json_calls(json.substr(0, *size), head.name, calls);
+      // JSON at the start of an answer may be the answer.
+      for (const JsonCall& call : calls) ok = ok && (is_marked || tools_.count(call.name) > 0);
+      n_content = head.json_begin + *size;
+      if (ok) {
+        consume(n_content);
+        for (const JsonCall& call : calls) emit_call(call);
+        state_ = State::after_bare;
+        return true;
+      }
+    }
+  } else if (is_marked) {
+    n_content = text().size() - trimmed.size() + call_marker().size();
+  }
+  state_ = State::content;
+  emit(Kind::content, text().substr(0, n_content));
+  consume(n_content);
+  return true;
+}
+
+bool OutputParser::step_after_bare(bool is_final) {
+  while (!text().empty() && (is_space(text()[0]) || text()[0] == ';')) consume(1);
+  if (text().empty() || (!is_final && is_prefix_of(text(), call_marker()))) return false;
+  if (text().starts_with(call_marker()) || (format_ == ToolFormat::llama3 && text()[0] == '{')) {
+    begin_bare();
+  } else {
+    state_ = State::content;
+  }
   return true;
 }
 

@@ -1,9 +1,7 @@
 // output_parser.h  Generated text -> reasoning, content and tool calls, while it streams.
 //
-// Two tool-call forms are understood:
-//   <tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n</function>\n</tool_call>     Qwen3.5, Nemotron
-//   <tool_call>\n{"name": NAME, "arguments": {...}}\n</tool_call>                                      Hermes, Qwen3
-// The result does not depend on how the text was cut into pieces, and no delta ends inside a UTF-8 character. Whatever
+// The forms of tool calls are those of tool_format.h. What turns out to be none is content, as it was written. The
+// result does not depend on how the text was cut into pieces, and no delta ends inside a UTF-8 character. Whatever
 // could still turn out to be the start of a marker is held back.
 #pragma once
 
@@ -13,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/bare_calls.h"
 #include "chat/message.h"
+#include "chat/tool_format.h"
 
 namespace chimere::chat {
 
@@ -29,7 +29,11 @@ struct OutputOptions {
   bool starts_in_reasoning = false;  // see ends_inside_reasoning()
   bool parse_reasoning = true;       // false: tags stay in the content
   std::vector<Tool> tools;           // tool calls are looked for only when tools were declared
+  ToolFormat format = ToolFormat::none;
+  ThoughtMarkers thought;
 };
+
+struct JsonCall;
 
 // JSON types that a declared parameter accepts; empty when nothing is known about it.
 using JsonTypes = std::set<std::string>;
@@ -40,8 +44,9 @@ class OutputParser {
 
   // Appends the events that `piece` completes.
   void feed(std::string_view piece, std::vector<OutputEvent>& events);
-  // The end of the generation: what was held back is decided now. A call without its close tag gets no tool_call_end.
-  void finish(std::vector<OutputEvent>& events);
+  // The end of the generation: what was held back is decided now. A call without its close tag is ended where the model
+  // stopped by itself; where it was cut off (`is_cut`) it gets no tool_call_end.
+  void finish(std::vector<OutputEvent>& events, bool is_cut = true);
 
  private:
   enum class State {
@@ -54,6 +59,8 @@ class OutputParser {
     function_body,  // between the parameters
     value,          // inside a parameter
     after_function,
+    bare_calls,  // from the first byte of what may be calls in the form of Llama or Mistral
+    after_bare,
   };
 
   bool step(bool is_final);  // false: nothing more to do with the text at hand
@@ -65,6 +72,8 @@ class OutputParser {
   bool step_function_body(bool is_final);
   bool step_value(bool is_final);
   bool step_after_function(bool is_final);
+  bool step_bare_calls(bool is_final);
+  bool step_after_bare(bool is_final);
 
   std::string_view text() const { return std::string_view(buffer_).substr(pos_); }  // not consumed yet
   void consume(size_t n) { pos_ += n; }
@@ -76,9 +85,19 @@ class OutputParser {
   void begin_call(const std::string& name);
   void add_argument(const std::string& key, std::string_view raw);
   void end_call();
+  void end_open_call();
+  void emit_call(const JsonCall& call);
   void call_was_content(size_t n);  // what looked like a call was none: it and the next n bytes are content
 
+  bool has_bare_calls() const { return format_ == ToolFormat::llama3 || format_ == ToolFormat::mistral; }
+  std::string_view call_marker() const;
+  void open_call();
+  void begin_bare();
+  void begin_content();
+
   State state_;
+  ToolFormat format_;
+  ThoughtMarkers thought_;
   bool parse_reasoning_;
   bool parse_tools_;
   std::map<std::string, std::map<std::string, JsonTypes>> tools_;  // name -> parameter -> types
@@ -90,6 +109,7 @@ class OutputParser {
   bool channel_started_ = false;
   size_t scan_ = 0;                                   // how far the current state has searched text()
   bool in_string_ = false, after_backslash_ = false;  // of the JSON scanner
+  JsonExtent extent_;                                 // of the JSON of a bare call
   int call_index_ = -1;
   std::string function_, key_;
   std::set<std::string> seen_keys_;

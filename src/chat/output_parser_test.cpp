@@ -195,5 +195,77 @@ TEST(ToolSchema, TypesDecide) {
   EXPECT_TRUE(declared_parameters({Tool{"{broken"}, Tool{"[]"}, Tool{"{\"function\": {\"name\": 5}}"}}).empty());
 }
 
+OutputOptions in_format(ToolFormat format) {
+  OutputOptions options = with_tools();
+  options.format = format;
+  return options;
+}
+
+TEST(OutputParser, ReadsLlamaCalls) {
+  const OutputOptions llama = in_format(ToolFormat::llama3);
+  const ToolCall rome{"", "weather", R"({"city":"Rome {\"}"})"};
+  const std::string call = R"({"name": "weather", "parameters": {"city": "Rome {\"}"}})";
+  EXPECT_EQ(parse(call, llama), (ParsedOutput{"", "", {rome}, false}));
+  EXPECT_EQ(parse("\n<|python_tag|>" + call, llama), (ParsedOutput{"", "", {rome}, false}));
+  EXPECT_EQ(parse("I look.\n<|python_tag|>" + call, llama), (ParsedOutput{"", "I look.", {rome}, false}));
+  EXPECT_EQ(parse(call + "; " + call, llama), (ParsedOutput{"", "", {rome, rome}, false}));
+  EXPECT_EQ(parse("<think>hm</think>\n" + call, llama), (ParsedOutput{"hm", "", {rome}, false}));
+}
+
+TEST(OutputParser, LlamaTextThatIsNoCallIsContent) {
+  const OutputOptions llama = in_format(ToolFormat::llama3);
+  for (const char* text : {R"({"name": "unknown", "parameters": {}})", R"({"answer": [1, 2]} is it)", "{not json",
+                           "plain {\"name\": \"weather\", \"parameters\": {}}", "<|python_tag|>print(1)",
+                           "<|python_tag|>{\"a\": 1} x", "<|python", "[1, 2"}) {
+    EXPECT_EQ(parse(text, llama), (ParsedOutput{"", text, {}, false})) << text;
+  }
+}
+
+TEST(OutputParser, ReadsMistralCalls) {
+  const OutputOptions mistral = in_format(ToolFormat::mistral);
+  const ToolCall rome{"", "weather", R"({"city":"Rome"})"};
+  const ToolCall now{"", "now", "{}"};
+  EXPECT_EQ(parse(R"([TOOL_CALLS][{"name": "weather", "arguments": {"city": "Rome"}, "id": "abcdef123"}])", mistral),
+            (ParsedOutput{"", "", {rome}, false}));
+  EXPECT_EQ(parse(R"([TOOL_CALLS] [{"name": "weather", "arguments": {"city": "Rome"}}, {"name": "now"}])", mistral),
+            (ParsedOutput{"", "", {rome, now}, false}));
+  EXPECT_EQ(parse(R"(Well.[TOOL_CALLS]weather[ARGS]{"city": "Rome"}[TOOL_CALLS]now[CALL_ID]x1[ARGS]{})", mistral),
+            (ParsedOutput{"", "Well.", {rome, now}, false}));
+  EXPECT_EQ(parse(R"([TOOL_CALLS]weather{"city": "Rome"})", mistral), (ParsedOutput{"", "", {rome}, false}));
+  for (const char* text : {"[TOOL_CALLS]", "[TOOL_CALLS]?", "[TOOL_CALLS]weather[ARGS]no", "[TOOL_CALLS][1]",
+                           "[TOOL_CALLS][{\"name\": \"wea", "[TOOL_CALLS]weather[CALL_ID]never", "a [TOOL"}) {
+    EXPECT_EQ(parse(text, mistral), (ParsedOutput{"", text, {}, false})) << text;
+  }
+}
+
+TEST(OutputParser, KnowsOtherMarkersOfAThought) {
+  OutputOptions mistral = in_format(ToolFormat::mistral);
+  mistral.thought = {"[THINK]", "[/THINK]"};
+  EXPECT_EQ(parse("[THINK]hm <think>[/THINK]Hi", mistral), (ParsedOutput{"hm <think>", "Hi", {}, false}));
+}
+
+// What finish() makes of a call whose last tags are missing.
+ParsedOutput finish_after(const std::string& text, bool is_cut) {
+  OutputParser parser(with_tools());
+  std::vector<OutputEvent> events;
+  parser.feed(text, events);
+  parser.finish(events, is_cut);
+  ParsedOutput output;
+  accumulate(events, output);
+  return output;
+}
+
+TEST(OutputParser, EndsACallWhereTheModelStopped) {
+  const ToolCall rome{"", "weather", R"({"city": "Rome"})"};
+  const std::string head = "<tool_call>\n<function=weather>\n<parameter=city>\nRome";
+  for (const char* tail : {"", "\n", "\n</para", "\n</parameter>", "\n</parameter>\n</func"}) {
+    EXPECT_EQ(finish_after(head + tail, false), (ParsedOutput{"", "", {rome}, false})) << tail;
+    EXPECT_TRUE(finish_after(head + tail, true).has_incomplete_call) << tail;
+  }
+  const std::string json = R"(<tool_call>{"name": "now", "arguments": {}})";
+  EXPECT_EQ(finish_after(json, false), (ParsedOutput{"", "", {{"", "now", "{}"}}, false}));
+  EXPECT_EQ(finish_after(json, true), (ParsedOutput{"", json, {}, false}));
+}
+
 }  // namespace
 }  // namespace chimere::chat

@@ -153,8 +153,13 @@ std::string json_of_argument(std::string_view raw, const JsonTypes& types) {
   return std::string(text);
 }
 
-bool parse_json_call(std::string_view text, JsonCall& call) {
-  const ordered_json json = parse_lenient(trimmed(text));
+namespace {
+
+std::string compact(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+bool read_call(const ordered_json& json, JsonCall& call) {
   const ordered_json* name = member(json, "name");
   if (!name || !name->is_string()) return false;
   call.name = name->get<std::string>();
@@ -169,8 +174,26 @@ bool parse_json_call(std::string_view text, JsonCall& call) {
     return parse_lenient(call.arguments_json).is_object();
   }
   if (!arguments->is_object()) return false;
-  call.arguments_json = arguments->dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  call.arguments_json = compact(*arguments);
   return true;
+}
+
+}  // namespace
+
+bool parse_json_call(std::string_view text, JsonCall& call) { return read_call(parse_lenient(trimmed(text)), call); }
+
+bool parse_json_calls(std::string_view text, const std::string& name, std::vector<JsonCall>& calls) {
+  const ordered_json json = parse_lenient(trimmed(text));
+  if (!name.empty()) {
+    if (!json.is_object()) return false;
+    calls.push_back({name, compact(json)});
+    return true;
+  }
+  if (!json.is_array()) return read_call(json, calls.emplace_back());
+  for (const ordered_json& item : json) {
+    if (!read_call(item, calls.emplace_back())) return false;
+  }
+  return !calls.empty();
 }
 
 }  // namespace chimere::chat

@@ -26,5 +26,7 @@ struct JsonCall {
 };
 // {"name": ..., "arguments": {...}}; false when the text is something else.
 bool parse_json_call(std::string_view text, JsonCall& call);
+// One such object or an array of them; with a name, the arguments of that function alone.
+bool parse_json_calls(std::string_view text, const std::string& name, std::vector<JsonCall>& calls);
 
 }  // namespace chimere::chat
