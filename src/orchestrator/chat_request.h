@@ -11,6 +11,24 @@
 
 namespace chimere::orchestrator {
 
+// The form an answer must have. At most one of them is given; a request with two is refused.
+struct AnswerForm {
+  bool json_object = false;  // any JSON object
+  std::string json_schema;   // a JSON text that fits this schema; empty: none
+  std::string grammar;       // GBNF; empty: none
+  std::string regex;         // the whole answer matches; empty: none
+
+  bool is_free() const { return !json_object && json_schema.empty() && grammar.empty() && regex.empty(); }
+};
+
+// Whether the answer is a call of a tool.
+enum class ToolChoice {
+  automatic,  // as the model likes
+  none,       // the tools are shown to the model, calls are not looked for
+  required,   // at least one call, of any tool
+  named,      // a call of ChatRequest::tool_name
+};
+
 // How to generate, whatever the prompt is.
 struct GenerateOptions {
   SamplingParams sampling;
@@ -19,11 +37,15 @@ struct GenerateOptions {
   int32_t max_tokens = -1;                         // -1: until the context is full
   std::vector<std::string> stop;                   // the answer ends before the first of these
   bool logprobs = false;                           // fill ChatChunk::tokens
+  AnswerForm form;                                 // of the answer, behind its thought
 };
 
 struct ChatRequest : GenerateOptions {
   std::vector<chat::Message> messages;
   std::vector<chat::Tool> tools;
+  ToolChoice tool_choice = ToolChoice::automatic;
+  std::string tool_name;                // of ToolChoice::named
+  bool parallel_tool_calls = true;      // false: at most one call
   std::optional<bool> enable_thinking;  // what the template does by itself when absent
   int32_t thinking_budget = -1;         // tokens of the thought; -1: what the file says, or half of the context left
   std::string template_kwargs;          // a JSON object of further template variables; empty: none
