@@ -96,9 +96,11 @@ find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 
 chimere_layer(orchestrator DEPS chat tokenizer engine base LIBS nlohmann_json::nlohmann_json)
-chimere_layer(server DEPS orchestrator base LIBS Boost::headers nlohmann_json::nlohmann_json spdlog::spdlog)
+chimere_layer(server DEPS orchestrator base LIBS Boost::headers nlohmann_json::nlohmann_json spdlog::spdlog OpenSSL::SSL
+                                                 OpenSSL::Crypto)
 
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})

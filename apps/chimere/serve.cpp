@@ -16,6 +16,8 @@ namespace {
 struct ServeOptions {
   ModelOptions model;
   server::ServerConfig server;
+  std::vector<std::string> api_keys;
+  std::string api_keys_file;
   int context = 0;
   int parallel = 8;
   int queue = 64;
@@ -28,13 +30,22 @@ void print_ready(const server::Server& server, const orchestrator::ChatService& 
   std::printf(
       "curl -N %s/v1/chat/completions -H 'Content-Type: application/json'%s -d "
       "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"stream\":true}'\n\n",
-      server.url().c_str(), o.server.api_key.empty() ? "" : " -H \"Authorization: Bearer $CHIMERE_API_KEY\"");
+      server.url().c_str(), o.server.keys.empty() ? "" : " -H \"Authorization: Bearer $CHIMERE_API_KEY\"");
   std::fflush(stdout);
 }
 
-Status serve(const ServeOptions& o) {
+Status collect_keys(ServeOptions& o) {
+  for (size_t i = 0; i < o.api_keys.size(); ++i) {
+    TRY(o.server.keys.add("key-" + std::to_string(i + 1), o.api_keys[i]));
+  }
+  if (!o.api_keys_file.empty()) TRY(o.server.keys.add_file(o.api_keys_file));
+  return Ok{};
+}
+
+Status serve(ServeOptions& o) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("chimere"));
   // Before the minutes a large model takes to load.
+  TRY(collect_keys(o));
   TRY(server::Server::check(o.server));
   engine::EngineConfig config;
   config.context_length = o.context;
@@ -65,9 +76,16 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   command->add_option("--port", o->server.http.port, "port to listen on; 0: any free one")->capture_default_str();
   command
-      ->add_option("--api-key", o->server.api_key,
-                   "key that clients must send as 'Authorization: Bearer KEY'; the variable keeps it out of `ps`")
+      ->add_option("--api-key", o->api_keys,
+                   "key that clients must send as 'Authorization: Bearer KEY'; may be repeated; the variable keeps it "
+                   "out of `ps`")
+      ->allow_extra_args(false)
       ->envname("CHIMERE_API_KEY");
+  command->add_option("--api-keys-file", o->api_keys_file,
+                      "file with lines name:sha256hex of further keys; `chimere keys` makes them");
+  command->add_option("--rate-limit", o->server.rate_limit, "requests a minute of each key or address; 0: any number")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
   command->add_option("--ctx", o->context, "tokens of one conversation; 0: what the model was made for")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -25,14 +25,14 @@ std::string new_id() {
 class ChatAnswer : public Answer {
  public:
   ChatAnswer(ResponseHead head, const ChatCall& call, std::unique_ptr<ChatStream> stream,
-             std::unique_ptr<RequestLog> log)
+             std::unique_ptr<RequestRecord> record)
       : head_(head),
         is_stream_(call.stream),
         include_usage_(call.include_usage),
         ignored_(ignored_header(call.ignored)),
         stream_(std::move(stream)),
         whole_(std::move(head)),
-        log_(std::move(log)) {}
+        record_(std::move(record)) {}
 
   Piece poll() override {
     Piece piece;
@@ -44,12 +44,12 @@ class ChatAnswer : public Answer {
         chunk->error = Error{Code::cancelled, "the server is stopping"};
       }
       if (chunk->is_terminal()) {
-        log_->set_usage(chunk->usage, chunk->error ? code_name(chunk->error->code) : finish_name(chunk->finish));
+        record_->set_usage(chunk->usage, chunk->error ? code_name(chunk->error->code) : finish_name(chunk->finish));
       }
       if (chunk->kind == ChatChunk::Kind::failed && !head_sent_) {
         piece.head = with_ignored(error_response(to_api_error(*chunk->error)));
         piece.done = true;
-        log_->set_status(piece.head->status);
+        record_->set_status(piece.head->status);
       } else if (is_stream_) {
         add_events(piece, *chunk);
       } else {
@@ -64,7 +64,7 @@ class ChatAnswer : public Answer {
     if (!head_sent_) {
       piece.head = with_ignored({200, {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}}, {}});
       head_sent_ = true;
-      log_->set_status(200);
+      record_->set_status(200);
     }
     piece.body += stream_events(head_, chunk, include_usage_);
     if (chunk.is_terminal()) {
@@ -79,7 +79,7 @@ class ChatAnswer : public Answer {
     if (!last) return;
     piece.head = with_ignored({200, {{"Content-Type", "application/json"}}, whole_.body()});
     piece.done = true;
-    log_->set_status(200);
+    record_->set_status(200);
   }
 
   HttpResponse with_ignored(HttpResponse response) const {
@@ -93,20 +93,21 @@ class ChatAnswer : public Answer {
   const std::string ignored_;
   std::unique_ptr<ChatStream> stream_;
   WholeResponse whole_;
-  std::unique_ptr<RequestLog> log_;
+  std::unique_ptr<RequestRecord> record_;
   bool head_sent_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Answer> chat_answer(ChatService& service, ChatCall call, Wake wake, std::unique_ptr<RequestLog> log) {
+std::unique_ptr<Answer> chat_answer(ChatService& service, ChatCall call, Wake wake,
+                                    std::unique_ptr<RequestRecord> record) {
   ResponseHead head;
   head.id = new_id();
   head.model = call.model.empty() ? service.model_name() : call.model;
   head.created = static_cast<int64_t>(std::time(nullptr));
   head.logprobs = call.request.logprobs;
   auto stream = service.start(std::move(call.request), std::move(wake));
-  return std::make_unique<ChatAnswer>(std::move(head), call, std::move(stream), std::move(log));
+  return std::make_unique<ChatAnswer>(std::move(head), call, std::move(stream), std::move(record));
 }
 
 }  // namespace chimere::server

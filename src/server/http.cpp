@@ -35,6 +35,11 @@ void HttpResponse::add_header(std::string name, std::string value) {
   headers.emplace_back(std::move(name), std::move(value));
 }
 
+void HttpResponse::set_header(std::string_view name, std::string value) {
+  std::erase_if(headers, [&](const auto& header) { return equals_ignoring_case(header.first, name); });
+  headers.emplace_back(std::string(name), std::move(value));
+}
+
 std::unique_ptr<Answer> immediate(HttpResponse response) { return std::make_unique<Immediate>(std::move(response)); }
 
 const char* reason_phrase(int status) {
@@ -47,11 +52,13 @@ const char* reason_phrase(int status) {
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";
     case 408: return "Request Timeout";
+    case 409: return "Conflict";
     case 413: return "Content Too Large";
     case 429: return "Too Many Requests";
     case 431: return "Request Header Fields Too Large";
     case 500: return "Internal Server Error";
     case 503: return "Service Unavailable";
+    case 504: return "Gateway Timeout";
     default: return "Status";
   }
 }

@@ -15,6 +15,9 @@ namespace chimere::server {
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
+  std::string id;      // X-Request-Id of the answer, given by the connection
+  std::string remote;  // address of the other end
+  std::string client;  // the name of its key; empty where the server has none
   std::string method;  // as sent: "GET", "POST", ...
   std::string path;    // of the target, without the query
   std::string query;   // after '?', undecoded
@@ -27,10 +30,12 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 200;
-  Headers headers;  // Content-Length, Connection and framing are the connection's business
+  Headers headers;  // Content-Length, Connection, X-Request-Id and framing are the connection's business
   std::string body;
 
   void add_header(std::string name, std::string value);
+  // Instead of those of that name.
+  void set_header(std::string_view name, std::string value);
 };
 
 // What an answer has ready. The first piece that is not empty carries the head. A head with `done` is a whole response;
@@ -57,11 +62,11 @@ using Wake = std::function<void()>;
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
-  // Called with the head alone, before a body is read: a response here ends the request.
-  virtual std::optional<HttpResponse> refuse(const HttpRequest& head) = 0;
+  // Called with the head alone, before a body is read: a response here ends the request. Fills in `client`.
+  virtual std::optional<HttpResponse> refuse(HttpRequest& head) = 0;
   virtual std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) = 0;
   // A response of the connection itself, for what never became a request: 400, 408, 413, 431, 500, 503.
-  virtual HttpResponse error(int status, std::string message) = 0;
+  virtual HttpResponse error(const std::string& request_id, int status, std::string message) = 0;
 };
 
 // An answer that is there at once.

@@ -31,6 +31,8 @@
 #include <exception>
 #include <set>
 
+#include "server/request_id.h"
+
 namespace chimere::server {
 namespace {
 
@@ -87,11 +89,13 @@ struct Framing {
   bool head_only = false;  // the request was HEAD
 };
 
-std::string format_head(const HttpResponse& response, const Framing& framing, bool whole) {
+std::string format_head(const HttpResponse& response, const std::string& request_id, const Framing& framing,
+                        bool whole) {
   std::string out = "HTTP/1.1 " + std::to_string(response.status) + " " + reason_phrase(response.status) + "\r\n";
   for (const auto& [name, value] : response.headers) {
     if (!is_framing(name)) out += name + ": " + value + "\r\n";
   }
+  out += "X-Request-Id: " + request_id + "\r\n";
   if (whole) {
     out += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
   } else if (framing.chunked) {
@@ -135,6 +139,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     shared_.connections.insert(this);
     error_code ec;
     stream_.socket().set_option(tcp::no_delay(true), ec);  // tokens are small and should not wait for each other
+    const tcp::endpoint remote = stream_.socket().remote_endpoint(ec);
+    if (!ec) remote_ = remote.address().to_string();
   }
   ~Connection() {
     shared_.connections.erase(this);
@@ -174,12 +180,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
     parser.header_limit(shared_.config.max_header_bytes);
     parser.body_limit(shared_.config.max_body_bytes);
     stream_.expires_after(shared_.config.header_timeout);
+    request_id_ = new_request_id();
     const auto [head_ec, head_n] = co_await http::async_read_header(stream_, buffer_, parser, kAwait);
     if (head_ec) {
       co_await refuse(head_ec, false);
       co_return false;
     }
     HttpRequest request = head_of(parser);
+    request_id_ = request_id_or_new(request.header("X-Request-Id"));
+    request.id = request_id_;
+    request.remote = remote_;
     const Framing framing{parser.keep_alive() && !shared_.stopping, parser.get().version() >= 11,
                           request.method == "HEAD"};
     if (auto refused = shared_.handler.refuse(request)) {
@@ -229,7 +239,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (piece.head) {
         const bool whole = piece.done && piece.body.empty();
         if (!whole && !framing.chunked) framing.keep_alive = false;
-        bytes = format_head(*piece.head, framing, whole);
+        bytes = format_head(*piece.head, request_id_, framing, whole);
         if (whole && !framing.head_only) bytes += piece.head->body;
         if (whole) framing.chunked = false;
         head_sent = true;
@@ -261,7 +271,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     try {
       return shared_.handler.handle(std::move(request), std::move(wake));
     } catch (const std::exception& e) {
-      return immediate(shared_.handler.error(500, e.what()));
+      return immediate(shared_.handler.error(request_id_, 500, e.what()));
     }
   }
 
@@ -275,7 +285,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (head_sent) {
         gone_ = true;
       } else {
-        piece.head = shared_.handler.error(500, e.what());
+        piece.head = shared_.handler.error(request_id_, 500, e.what());
       }
       return piece;
     }
@@ -332,24 +342,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const HttpConfig& config = shared_.config;
     HttpHandler& handler = shared_.handler;
     if (ec == http::error::body_limit) {
-      co_await send_last(handler.error(413, "request body: expected at most " + std::to_string(config.max_body_bytes) +
-                                                " bytes, found more"),
+      co_await send_last(handler.error(request_id_, 413,
+                                       "request body: expected at most " + std::to_string(config.max_body_bytes) +
+                                           " bytes, found more"),
                          head_only);
     } else if (ec == http::error::header_limit) {
-      co_await send_last(handler.error(431, "request head: expected at most " +
-                                                std::to_string(config.max_header_bytes) + " bytes, found more"),
+      co_await send_last(handler.error(request_id_, 431,
+                                       "request head: expected at most " + std::to_string(config.max_header_bytes) +
+                                           " bytes, found more"),
                          head_only);
     } else if (ec == beast::error::timeout) {
       // The stream closed itself when its time ran out.
     } else if (ec.category() == http::make_error_code(http::error::bad_version).category() &&
                ec != http::error::end_of_stream && ec != http::error::partial_message) {
-      co_await send_last(handler.error(400, "malformed HTTP request: " + ec.message()), head_only);
+      co_await send_last(handler.error(request_id_, 400, "malformed HTTP request: " + ec.message()), head_only);
     }
   }
 
   // A response after which the connection ends although its sender may still be sending.
   asio::awaitable<void> send_last(HttpResponse response, bool head_only) {
-    std::string bytes = format_head(response, Framing{}, true);
+    std::string bytes = format_head(response, request_id_, Framing{}, true);
     if (!head_only) bytes += response.body;
     const bool sent = co_await write(bytes);
     if (!sent) co_return;
@@ -367,6 +379,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Shared& shared_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
+  std::string remote_;      // address of the client
+  std::string request_id_;  // of the request that is served now
   asio::steady_timer woken_timer_;
   bool busy_ = false;           // between the first byte of a request and the last of its answer
   bool gone_ = false;           // the client, or our patience with it
@@ -409,9 +423,10 @@ struct HttpServer::Impl {
 
   // The socket is new, so its send buffer takes these few bytes at once.
   void turn_away(tcp::socket& socket) {
+    const std::string id = new_request_id();
     const HttpResponse full = shared.handler.error(
-        503, "too many connections: at most " + std::to_string(shared.config.max_connections) + " at a time");
-    const std::string bytes = format_head(full, Framing{}, true) + full.body;
+        id, 503, "too many connections: at most " + std::to_string(shared.config.max_connections) + " at a time");
+    const std::string bytes = format_head(full, id, Framing{}, true) + full.body;
     error_code ec;
     socket.non_blocking(true, ec);
     socket.write_some(asio::buffer(bytes), ec);

@@ -53,7 +53,7 @@ class Throwing : public Answer {
 
 class Echo : public HttpHandler {
  public:
-  std::optional<HttpResponse> refuse(const HttpRequest& head) override {
+  std::optional<HttpResponse> refuse(HttpRequest& head) override {
     if (head.path == "/refused") return HttpResponse{403, {}, "no"};
     return std::nullopt;
   }
@@ -62,7 +62,9 @@ class Echo : public HttpHandler {
     if (request.path == "/throw") return std::make_unique<Throwing>();
     return immediate({200, {{"X-Test", "yes"}}, request.method + " " + request.path + " " + request.body});
   }
-  HttpResponse error(int status, std::string message) override { return {status, {}, "error: " + message}; }
+  HttpResponse error(const std::string&, int status, std::string message) override {
+    return {status, {}, "error: " + message};
+  }
 
   std::atomic<int> alive{0};
 };
@@ -100,6 +102,26 @@ TEST_F(HttpServerTest, AnswersSeveralRequestsOnOneConnection) {
     EXPECT_EQ(response.header("X-Test"), "yes");
     EXPECT_EQ(response.header("Connection"), "keep-alive");
   }
+}
+
+TEST_F(HttpServerTest, NamesEveryAnswer) {
+  start();
+  const std::string id = "X-Request-Id";
+  Client client(port());
+  const std::string first = client.request("GET", "/").header(id);
+  const std::string second = client.request("GET", "/").header(id);
+  EXPECT_EQ(first.rfind("req-", 0), 0u) << first;
+  EXPECT_NE(first, second);
+  EXPECT_EQ(client.request("GET", "/", {}, "x-request-id: my_own.1:2-3\r\n").header(id), "my_own.1:2-3");
+  for (const std::string& odd : {std::string("two words"), std::string(65, 'x'), std::string("a\tb"), std::string()}) {
+    EXPECT_EQ(client.request("GET", "/", {}, "X-Request-Id: " + odd + "\r\n").header(id).rfind("req-", 0), 0u) << odd;
+  }
+  EXPECT_NE(client.request("GET", "/count?3").header(id), "");
+  EXPECT_NE(client.request("GET", "/throw").header(id), "");
+  EXPECT_NE(Client(port()).request("GET", "/refused").header(id), "");
+  Client odd(port());
+  odd.send("hello\r\n\r\n");
+  EXPECT_NE(odd.read_response().header(id), "");
 }
 
 TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {

@@ -59,6 +59,8 @@ Result<Json> parse_json(std::string_view text, int max_depth) {
 
 std::string to_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+HttpResponse json_response(const Json& json) { return {200, {{"Content-Type", "application/json"}}, to_text(json)}; }
+
 const char* describe(const Json& json) {
   switch (json.type()) {
     case Json::value_t::null: return "null";

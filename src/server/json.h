@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "server/http.h"
 
 namespace chimere::server {
 
@@ -19,6 +20,9 @@ Result<Json> parse_json(std::string_view text, int max_depth = kMaxJsonDepth);
 
 // Compact. Bytes that are no UTF-8 become U+FFFD.
 std::string to_text(const Json& json);
+
+// Status 200 with that text.
+HttpResponse json_response(const Json& json);
 
 // "a string", "a number", ... for messages.
 const char* describe(const Json& json);

@@ -1,36 +1,28 @@
-// routes.h  Which request means what: /health, /v1/models, /v1/chat/completions. Keys and origins are checked here too.
+// routes.h  The door of the server: who may come in (access.h), and which route takes the request (router.h).
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
-#include "orchestrator/chat_service.h"
+#include "server/access.h"
+#include "server/endpoints.h"
 #include "server/http.h"
+#include "server/router.h"
 
 namespace chimere::server {
 
-// Takes the same time whatever `given` has in common with `key`.
-bool is_same_key(std::string_view given, std::string_view key);
-
 class Routes : public HttpHandler {
  public:
-  // Without a key everything that comes from this machine is served. The service outlives the routes.
-  Routes(orchestrator::ChatService& service, std::string api_key);
+  Routes(const Services& services, Access access);
 
-  std::optional<HttpResponse> refuse(const HttpRequest& head) override;
+  std::optional<HttpResponse> refuse(HttpRequest& head) override;
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override;
-  HttpResponse error(int status, std::string message) override;
+  HttpResponse error(const std::string& request_id, int status, std::string message) override;
 
  private:
-  std::optional<HttpResponse> refuse_stranger(const HttpRequest& head) const;
-  HttpResponse health() const;
-  HttpResponse models() const;
-
-  orchestrator::ChatService& service_;
-  const std::string api_key_;
-  const int64_t started_;  // Unix time
+  Router router_;
+  Access access_;
 };
 
 }  // namespace chimere::server

@@ -9,7 +9,7 @@ Server::~Server() = default;
 
 Status Server::check(const ServerConfig& config) {
   TRY(check_address(config.http));
-  if (config.api_key.empty() && !is_loopback(config.http.host)) {
+  if (config.keys.empty() && !is_loopback(config.http.host)) {
     return Error{Code::invalid_argument,
                  "host " + config.http.host + " is reachable from other machines: expected an API key, found none"};
   }
@@ -18,7 +18,8 @@ Status Server::check(const ServerConfig& config) {
 
 Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator::ChatService& service) {
   TRY(check(config));
-  std::unique_ptr<Server> server(new Server(std::make_unique<Routes>(service, std::move(config.api_key))));
+  Access access(std::move(config.keys), config.rate_limit);
+  std::unique_ptr<Server> server(new Server(std::make_unique<Routes>(Services{service}, std::move(access))));
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
   return Result<std::unique_ptr<Server>>{std::move(server)};
 }

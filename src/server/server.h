@@ -6,13 +6,15 @@
 
 #include "base/result.h"
 #include "orchestrator/chat_service.h"
+#include "server/api_keys.h"
 #include "server/http_server.h"
 
 namespace chimere::server {
 
 struct ServerConfig {
   HttpConfig http;
-  std::string api_key;  // asked of every client; empty: none
+  ApiKeys keys;        // one of them is asked of every client; empty: none
+  int rate_limit = 0;  // requests a minute of each key or, without keys, of each address; 0: any number
 };
 
 class Server {

@@ -1,0 +1,19 @@
+// endpoints.h  The families of endpoints, one file each. A new endpoint is a route added in one of these; a new family
+// is a file, a line here and a line in routes.cpp.
+#pragma once
+
+#include "orchestrator/chat_service.h"
+#include "server/router.h"
+
+namespace chimere::server {
+
+// What endpoints work with; all of it outlives the routes.
+struct Services {
+  orchestrator::ChatService& chat;
+};
+
+void add_status_endpoints(Router& router, const Services& services);  // status_endpoints.cpp
+void add_model_endpoints(Router& router, const Services& services);   // model_endpoints.cpp
+void add_chat_endpoints(Router& router, const Services& services);    // chat_endpoints.cpp
+
+}  // namespace chimere::server
