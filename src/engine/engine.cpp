@@ -69,6 +69,7 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
   a.events = submitted.events;
   a.sampler = SamplerState(request.prompt);
   a.usage.prompt_tokens = static_cast<int32_t>(request.prompt.size());
+  if (request.constraint) a.constraint = request.constraint->clone();
   a.request = std::move(request);
   a.submitted = std::chrono::steady_clock::now();
 

@@ -186,6 +186,8 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->request.sampling = std::move(sampling);
   a->sampler = from->sampler;
   a->forced = from->forced;
+  a->closing = from->closing;
+  if (from->constraint) a->constraint = from->constraint->clone();
   a->usage = from->usage;
   a->usage.cached_tokens = from->sequence ? std::min(from->sequence->length(), a->usage.prompt_tokens) : 0;
   a->submitted = a->started = a->first_token = Clock::now();
@@ -332,7 +334,15 @@ void Loop::step() {
 
 void Loop::close_thought(Active& a) {
   a.forced.assign(a.request.thought.close.begin(), a.request.thought.close.end());
+  a.closing = static_cast<int32_t>(a.forced.size());
   a.request.thought.open = false;
+}
+
+// A thought may also end with the first token of a tool call, which is no part of what closes a thought.
+bool Loop::is_answer(const Active& a, int32_t id, bool was_thinking, bool was_closing) {
+  if (!was_thinking) return !was_closing;
+  const Thought& thought = a.request.thought;
+  return !thought.open && std::find(thought.close.begin(), thought.close.end(), id) == thought.close.end();
 }
 
 RowInputs Loop::next_inputs(Active& a) {
@@ -343,6 +353,8 @@ RowInputs Loop::next_inputs(Active& a) {
   if (!a.forced.empty()) {
     inputs.forced = a.forced.front();
     a.forced.pop_front();
+  } else if (a.constraint && !thought.open) {
+    inputs.mask = a.constraint->mask();
   }
   return inputs;
 }
@@ -383,10 +395,14 @@ void Loop::accept(Active& a, Sampled sampled) {
       sampled = std::move(*again);
     }
   }
+  const bool was_thinking = thought.open;
+  const bool was_closing = a.inputs.forced && a.closing > 0;
+  if (was_closing) --a.closing;
   if (thought.open) {
     thought.open = std::find(thought.end_ids.begin(), thought.end_ids.end(), sampled.id) == thought.end_ids.end();
     if (thought.open) ++a.usage.reasoning_tokens;
   }
+  if (a.constraint && is_answer(a, sampled.id, was_thinking, was_closing)) a.constraint->accept(sampled.id);
   a.sampler.accept(sampled.id);
   ++a.usage.completion_tokens;
   ++counts_.generated_tokens;
@@ -396,6 +412,8 @@ void Loop::accept(Active& a, Sampled sampled) {
   a.events->push(std::move(event));
   const bool full = static_cast<int>(a.sampler.tokens().size()) >= context_length_;
   const bool enough = a.request.max_tokens >= 0 && a.usage.completion_tokens >= a.request.max_tokens;
+  const bool complete = a.constraint && !thought.open && a.forced.empty() && a.constraint->is_finished();
+  if (complete) return finish(a, FinishReason::stop);
   if (full || enough) finish(a, FinishReason::length);
 }
 

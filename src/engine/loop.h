@@ -28,6 +28,8 @@ struct Active {
   std::optional<Sequence> sequence;
   SamplerState sampler;  // prompt and what was drawn
   std::deque<int32_t> forced;
+  int32_t closing = 0;                          // of `forced`, those at the front that close a thought
+  std::unique_ptr<TokenConstraint> constraint;  // null: any token may follow
   Usage usage;
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
@@ -76,6 +78,8 @@ class Loop {
   Result<Sampled> draw(const Active& a);
   void accept(Active& a, Sampled sampled);
   void close_thought(Active& a);
+  // Whether a token is text that the request's constraint is about.
+  static bool is_answer(const Active& a, int32_t id, bool was_thinking, bool was_closing);
   Status start_fork(Active& a, const Active& from);
   void finish(Active& a, FinishReason reason);
   void fail(Active& a, const Error& error);

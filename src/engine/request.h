@@ -8,10 +8,7 @@
 #include <vector>
 
 #include "sampling/sampling_params.h"
-
-namespace chimere {
-class TokenConstraint;
-}
+#include "sampling/token_constraint.h"
 
 namespace chimere::engine {
 
@@ -32,9 +29,10 @@ struct Request {
   int32_t max_tokens = -1;        // tokens to generate; -1: until the context is full
   std::vector<int32_t> stop_ids;  // drawing one of these ends the answer; it is no part of it
   Thought thought;
-  std::shared_ptr<const TokenConstraint> constraint;  // what the answer may be; it acts while no thought is open
-  std::vector<int32_t> snapshot_points;               // prompt lengths at which state is worth keeping, ascending
-  uint64_t cache_scope = 0;                           // prompts share computed state inside one scope alone
+  // Cloned at admission. Acts on the answer alone: not while a thought is open, nor on the tokens that close one.
+  std::shared_ptr<const TokenConstraint> constraint;
+  std::vector<int32_t> snapshot_points;  // prompt lengths at which state is worth keeping, ascending
+  uint64_t cache_scope = 0;              // prompts share computed state inside one scope alone
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 

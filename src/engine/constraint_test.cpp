@@ -1,0 +1,161 @@
+// constraint_test.cpp  Where a request's constraint acts: on the answer alone, in forks too, and up to its end.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <utility>
+
+#include "engine/engine.h"
+#include "models/fixture_for_test.h"
+
+namespace chimere::engine {
+namespace {
+
+constexpr int32_t kEnd = 999;
+
+// The answer is 10 or 20, then 11 or 21, and so on; it may end from the third token on and must after `length`.
+class Ladder : public TokenConstraint {
+ public:
+  Ladder(int n_vocab, int length) : bits_((static_cast<size_t>(n_vocab) + 63) / 64), length_(length) {}
+
+  std::unique_ptr<TokenConstraint> clone() const override { return std::make_unique<Ladder>(*this); }
+  std::span<const uint64_t> mask() override {
+    std::fill(bits_.begin(), bits_.end(), 0);
+    if (step_ < length_) {
+      set(10 + step_);
+      set(20 + step_);
+    }
+    if (step_ >= 3 || step_ >= length_) set(kEnd);
+    return bits_;
+  }
+  void accept(int32_t id) override { step_ = id == 10 + step_ || id == 20 + step_ ? step_ + 1 : length_; }
+  bool is_finished() const override { return step_ >= length_; }
+
+ private:
+  void set(int id) { bits_[id / 64] |= uint64_t{1} << (id % 64); }
+  std::vector<uint64_t> bits_;
+  int length_;
+  int step_ = 0;
+};
+
+std::vector<int32_t> ids_until_end(EventQueue& events, Event& end) {
+  std::vector<int32_t> ids;
+  while (true) {
+    Event event = events.pop();
+    if (event.is_terminal()) {
+      end = std::move(event);
+      return ids;
+    }
+    ids.push_back(event.token.id);
+  }
+}
+
+bool climbs(std::span<const int32_t> ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto step = static_cast<int32_t>(i);
+    if (ids[i] != 10 + step && ids[i] != 20 + step) return false;
+  }
+  return true;
+}
+
+class ConstraintTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    model_ =
+        fixture::load(fixture::kept("qwen3_5-A"), models::BackendKind::cpu, false, {DType::F16, DType::F16, false});
+    ASSERT_TRUE(model_);
+  }
+  Request constrained(int length, uint64_t seed) const {
+    Request r;
+    r.prompt = {5, 6, 7, 8};
+    r.sampling.temperature = 1.0f;
+    r.sampling.seed = seed;
+    r.max_tokens = 40;
+    r.stop_ids = {kEnd};
+    r.constraint = std::make_shared<Ladder>(model_->n_vocab(), length);
+    return r;
+  }
+
+  std::unique_ptr<models::Model> model_;
+};
+
+TEST_F(ConstraintTest, OnlyAllowedTokensAreDrawnAndTheLastOneEndsTheAnswer) {
+  Engine engine(*model_, {});
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    auto submitted = engine.submit(constrained(6, seed));
+    ASSERT_TRUE(submitted);
+    Event end;
+    const std::vector<int32_t> ids = ids_until_end(*submitted->events, end);
+    EXPECT_GE(ids.size(), 3u);
+    EXPECT_LE(ids.size(), 6u);
+    EXPECT_TRUE(climbs(ids));
+    EXPECT_EQ(end.kind, Event::Kind::finished);
+    EXPECT_EQ(end.reason, FinishReason::stop);
+  }
+}
+
+TEST_F(ConstraintTest, AThoughtAndItsCloseAreFree) {
+  Engine engine(*model_, {});
+  Request r = constrained(4, 1);
+  r.thought.open = true;
+  r.thought.end_ids = {998};
+  r.thought.close = {997, 998, 996};
+  r.thought.budget = 5;
+  auto submitted = engine.submit(r);
+  ASSERT_TRUE(submitted);
+  Event end;
+  const std::vector<int32_t> ids = ids_until_end(*submitted->events, end);
+  const auto close = std::find(ids.begin(), ids.end(), 998);
+  ASSERT_NE(close, ids.end());
+  const bool by_budget = close != ids.begin() && close[-1] == 997;
+  std::span<const int32_t> answer(ids);
+  answer = answer.subspan(static_cast<size_t>(close - ids.begin()) + (by_budget ? 2 : 1));
+  EXPECT_GE(answer.size(), 3u);
+  EXPECT_TRUE(climbs(answer));
+  EXPECT_EQ(end.reason, FinishReason::stop);
+}
+
+TEST_F(ConstraintTest, ATokenOfTheAnswerThatEndsAThoughtCounts) {
+  Engine engine(*model_, {});
+  Request r = constrained(4, 1);
+  r.thought.open = true;
+  for (int32_t id = 0; id < 1000; ++id) r.sampling.logit_bias.push_back({id, id == 10 ? 100.0f : 0.0f});
+  r.thought.end_ids = {998, 10};
+  r.thought.close = {998};
+  auto submitted = engine.submit(r);
+  ASSERT_TRUE(submitted);
+  Event end;
+  const std::vector<int32_t> ids = ids_until_end(*submitted->events, end);
+  ASSERT_FALSE(ids.empty());
+  EXPECT_EQ(ids[0], 10);
+  EXPECT_TRUE(climbs(ids));
+  EXPECT_GE(ids.size(), 3u);
+}
+
+TEST_F(ConstraintTest, AForkGoesOnByItself) {
+  Engine engine(*model_, {});
+  std::promise<void> may_go;
+  auto submitted = engine.submit(constrained(12, 3), [&, first = true]() mutable {
+    if (std::exchange(first, false)) may_go.get_future().wait();
+  });
+  ASSERT_TRUE(submitted);
+  SamplingParams other;
+  other.temperature = 1.0f;
+  other.seed = 77;
+  auto fork = engine.fork(submitted->id, other);
+  ASSERT_TRUE(fork);
+  may_go.set_value();
+  Event end, fork_end;
+  const std::vector<int32_t> ids = ids_until_end(*submitted->events, end);
+  std::vector<int32_t> forked = ids_until_end(*fork->events, fork_end);
+  EXPECT_TRUE(climbs(ids));
+  ASSERT_EQ(fork_end.kind, Event::Kind::finished);
+  // The fork was made when some tokens of the first were there; its own go on from them.
+  ASSERT_LE(forked.size(), 12u);
+  const auto shared = static_cast<size_t>(fork_end.usage.completion_tokens) - forked.size();
+  std::vector<int32_t> whole(ids.begin(), ids.begin() + static_cast<int64_t>(std::min(shared, ids.size())));
+  whole.insert(whole.end(), forked.begin(), forked.end());
+  EXPECT_TRUE(climbs(whole));
+}
+
+}  // namespace
+}  // namespace chimere::engine
