@@ -70,7 +70,7 @@ chimere_layer(backend DEPS sampling gguf tensor base)
 chimere_layer(backend/reference DEPS backend tensor base)
 chimere_layer(backend/cpu DEPS backend backend/reference tensor base)
 include(cmake/cuda.cmake)
-chimere_layer(cache DEPS backend gguf tensor base)
+chimere_layer(cache FUZZED DEPS backend gguf tensor base)
 chimere_layer(models DEPS cache backend/cuda backend/cpu backend/reference backend gguf tensor base)
 chimere_layer(engine DEPS sampling models cache backend base)
 

@@ -116,6 +116,18 @@ Result<Snapshot> Sequence::snapshot() const {
   return Result<Snapshot>{std::move(s)};
 }
 
+Snapshot Sequence::take() {
+  pages_.resize(std::min<size_t>(pages_.size(), pages_for(length_)));
+  return {length_, std::move(pages_), std::move(recurrent_)};
+}
+
+uint64_t Sequence::bytes_to_begin(int n_tokens) const {
+  const size_t have = pages_.size(), first = static_cast<size_t>(length_ / kPageTokens);
+  const size_t need = static_cast<size_t>(pages_for(length_ + n_tokens));
+  const uint64_t copies = first < have && pages_[first].use_count() > 1 ? 1 : 0;
+  return (copies + need - std::min(have, need)) * executable_->layout().page_bytes();
+}
+
 Status Sequence::restore(const Snapshot& snapshot) {
   if (is_recurrent() != (snapshot.recurrent != nullptr) ||
       (is_recurrent() && snapshot.recurrent->size_bytes() != recurrent_->size_bytes())) {
@@ -162,9 +174,15 @@ Status Sequence::rollback(int n_tokens) {
 
 uint64_t Sequence::size_bytes() const {
   uint64_t bytes = 0;
-  for (const StateBlockPtr& page : pages_) bytes += page->size_bytes();
-  for (const StateBlockPtr& block : {recurrent_, checkpoint_state_, records_}) bytes += block ? block->size_bytes() : 0;
+  for_each_block([&](const StateBlock& block) { bytes += block.size_bytes(); });
   return bytes;
+}
+
+void Sequence::for_each_block(const std::function<void(const StateBlock&)>& visit) const {
+  for (const StateBlockPtr& page : pages_) visit(*page);
+  for (const StateBlockPtr& block : {recurrent_, checkpoint_state_, records_}) {
+    if (block) visit(*block);
+  }
 }
 
 }  // namespace chimere

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -67,12 +68,18 @@ class Sequence {
   Status commit(int n_tokens);
 
   Result<Snapshot> snapshot() const;
+  // Like snapshot(), but takes the state along: nothing is copied, and the sequence is good for nothing more.
+  Snapshot take();
   Status restore(const Snapshot& snapshot);
+  // What begin(n) will allocate.
+  uint64_t bytes_to_begin(int n_tokens) const;
   Status rollback(int n_tokens);
   // How many tokens rollback() can take back now.
   int rollback_reach() const;
 
   uint64_t size_bytes() const;
+  // The blocks it holds, each of them perhaps shared.
+  void for_each_block(const std::function<void(const StateBlock&)>& visit) const;
 
  private:
   explicit Sequence(Executable& executable) : executable_(&executable) {}

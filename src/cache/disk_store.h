@@ -1,0 +1,131 @@
+// disk_store.h  Kept positions on the disk: one folder a model, files named after their content (point_file.h), one
+// thread that reads and writes them in the order it was asked to.
+//
+// Who asks never waits: jobs go into a queue, results come back through take_results(), after `wake` was called on the
+// store's thread. The store keeps within its quota by removing what was not used for the longest time, and reports what
+// it removed. A file that is not what it should be is removed with a line in the log; nothing of it is used.
+//
+// Everything on the disk is for its owner alone (the folder's mode is 0700): the files hold what people wrote.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache/point_file.h"
+
+namespace chimere {
+
+struct DiskConfig {
+  std::string folder;                                // of all models; empty: nothing is kept on the disk
+  uint64_t quota_bytes = 0;                          // of all models together
+  std::function<void(const std::string&)> log = {};  // lines for a person; called from any thread
+  // Writes a file so that it is there as a whole or not at all; tests make it fail.
+  std::function<Status(const std::string& path, std::span<const std::byte>)> write_file = {};
+};
+
+class DiskStore {
+ public:
+  struct Write {
+    PointRecord record;  // pages[i] is known, or new_pages has it
+    PointBytes state;
+    std::vector<std::pair<size_t, std::vector<std::byte>>> new_pages;  // (index into record.pages, bytes)
+    uint64_t size_bytes() const;
+  };
+  struct Read {
+    uint64_t name = 0;
+    std::vector<PageName> in_memory;  // pages that need not be read, sorted
+  };
+  struct Results {
+    struct Loaded {
+      uint64_t name = 0;
+      bool ok = false;
+      PointRecord record;
+      PointBytes state;
+      std::map<PageName, std::vector<std::byte>> pages;
+    };
+    std::vector<PointRecord> written;  // with the names of all pages
+    std::vector<uint64_t> lost;        // points that were not written, or are no longer there
+    std::vector<Loaded> loaded;
+  };
+
+  // Reads the index of what is there; `found` is called for each usable position, the least recently used first.
+  DiskStore(DiskConfig config, PointFormat format, std::function<void()> wake,
+            const std::function<void(const PointRecord&)>& found);
+  // Ends what is queued.
+  ~DiskStore();
+
+  void write(Write job);
+  void read(Read job);
+  void touch(uint64_t name);  // it was used
+  Results take_results();
+
+  uint64_t queued_bytes() const { return queued_bytes_; }  // memory of jobs and results
+  uint64_t disk_bytes() const { return disk_bytes_; }
+
+ private:
+  struct Point {
+    uint64_t bytes = 0;
+    uint64_t last_used = 0;
+    std::vector<PageName> pages;
+  };
+  struct Page {
+    uint64_t bytes = 0;
+    int holders = 0;
+  };
+  struct Job {
+    std::optional<Write> write = {};
+    std::optional<Read> read = {};
+    std::optional<uint64_t> touch = {};
+  };
+
+  void scan(const std::function<void(const PointRecord&)>& found);
+  Result<PointRecord> read_head(const std::string& path) const;
+  void make_room_among_others(uint64_t own_bytes);
+  void thread_main();
+  void post(Job job);
+  void do_write(Write& job);
+  Status store(Write& job);
+  void do_read(Read& job);
+  Result<Results::Loaded> load(const Read& job);
+  bool make_room(uint64_t bytes);
+  void remove(uint64_t name);
+  void remove_holders(const PageName& page);
+  void release_page(const PageName& name);
+  void add_bytes(int64_t bytes);
+  std::string path(const std::string& file) const { return folder_ + "/" + file; }
+  void log(const std::string& line) const;
+
+  const DiskConfig config_;
+  const PointFormat format_;
+  const std::function<void()> wake_;
+  const std::string folder_;
+
+  // Of the store's thread, once it runs.
+  std::map<uint64_t, Point> points_;
+  std::map<PageName, Page> pages_;
+  uint64_t others_bytes_ = 0;  // of other models
+  uint64_t tick_ = 0;
+  int failures_ = 0;                  // in a row
+  std::optional<PageName> bad_page_;  // that load() found
+
+  std::atomic<uint64_t> queued_bytes_{0};
+  std::atomic<uint64_t> disk_bytes_{0};
+  std::mutex mutex_;  // guards the three below
+  std::condition_variable ready_;
+  std::deque<Job> jobs_;
+  Results results_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace chimere
