@@ -19,6 +19,9 @@ RequestId next_id() {
 EngineConfig within(EngineConfig config, const Executable& executable) {
   const int rows = executable.prefill_rows();
   config.prefill_tokens = config.prefill_tokens > 0 ? std::min(config.prefill_tokens, rows) : rows;
+  const int every = std::max(config.filler_tokens > 0 ? config.filler_tokens : 1024, config.prefill_tokens);
+  config.filler_tokens = (every + config.prefill_tokens - 1) / config.prefill_tokens * config.prefill_tokens;
+  config.cache.ram_bytes = std::min(config.cache.ram_bytes, config.state_bytes / 2);
   config.max_running = std::clamp(config.max_running, 1, std::max(1, executable.max_rows() - config.prefill_tokens));
   return config;
 }
@@ -70,6 +73,7 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
   a.sampler = SamplerState(request.prompt);
   a.usage.prompt_tokens = static_cast<int32_t>(request.prompt.size());
   if (request.constraint) a.constraint = request.constraint->clone();
+  a.cuts = cut_prompt(a.usage.prompt_tokens, request.snapshot_points, config_.prefill_tokens, config_.filler_tokens);
   a.request = std::move(request);
   a.submitted = std::chrono::steady_clock::now();
 

@@ -2,7 +2,7 @@
 //
 // One thread owns the model, the sequences and the schedule; callers on any thread speak to it through these verbs,
 // which only put a message into its queue. The engine batches what is running: every step takes one token of each
-// decoding request and as much prefill as fits into the batch, oldest request first.
+// decoding request and as much prefill as fits into the batch, prompts taking turns.
 //
 //   Engine engine(model, {});
 //   auto answer = engine.submit(request);            // Result<Submitted>: refused at once when it can not run
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cache/prefix_cache.h"
 #include "engine/event.h"
 #include "engine/request.h"
 #include "engine/stats.h"
@@ -29,8 +30,10 @@ struct EngineConfig {
   int max_queued = 64;     // waiting requests; one more is refused as exhausted
   int context_length = 0;  // of a sequence; 0: what the model was made for
   int prefill_tokens = 0;  // the longest slice of a prompt in one step, and its grid; 0: what suits the model
-  uint64_t state_bytes = uint64_t{4} << 30;  // KV pages and recurrent state of all sequences together
-  std::vector<int32_t> suppressed_ids;       // never drawn
+  uint64_t state_bytes = uint64_t{4} << 30;  // KV pages and recurrent state of all sequences and of the cache together
+  CacheConfig cache = {.ram_bytes = uint64_t{2} << 30, .disk = {}};  // at most half of state_bytes
+  int filler_tokens = 0;  // a snapshot of a long prompt at least every so many tokens; 0: what suits the slices
+  std::vector<int32_t> suppressed_ids;  // never drawn
 };
 
 struct Submitted {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cache/cache_miss.h"
 #include "sampling/sampler.h"
 
 namespace chimere::engine {
@@ -22,7 +23,9 @@ inline constexpr int kFinishReasons = 4;
 
 struct Usage {
   int32_t prompt_tokens = 0;
-  int32_t cached_tokens = 0;  // of the prompt, not computed again
+  int32_t cached_tokens = 0;               // of the prompt, not computed again
+  CacheMiss cache_miss = CacheMiss::none;  // why these are not more
+  int32_t cache_differs_at = 0;            // the first token of the prompt that no kept text has
   int32_t completion_tokens = 0;
   int32_t reasoning_tokens = 0;  // of these, inside the thought; what ends it is not counted
   double queue_seconds = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/hash.h"
+
 namespace chimere::engine {
 namespace {
 
@@ -12,8 +14,14 @@ double seconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// Room kept for an answer when a request is started; more is taken page by page while there is some.
-constexpr int32_t kReservedTokens = 512;
+// A state depends on its weights and on where prompts are cut.
+uint64_t state_key(const models::Model& model, const EngineConfig& config) {
+  return hash_mix(model.cache_key() ^ hash_mix(static_cast<uint64_t>(config.prefill_tokens) << 16 | kMinSliceTokens));
+}
+
+// How long nothing runs before states go to the disk: in the pause between two turns nobody should wait for a copy.
+constexpr std::chrono::seconds kQuiet{3};
+constexpr std::chrono::hours kLongest{1};
 
 }  // namespace
 
@@ -37,7 +45,10 @@ Loop::Loop(models::Model& model, const EngineConfig& config, int context_length)
       sampler_(model.n_vocab(), config.suppressed_ids),
       counts_{.max_running = config.max_running, .max_queued = config.max_queued},
       published_(counts_),
-      thread_([this] { thread_main(); }) {}
+      cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
+  publish_stats();
+  thread_ = std::thread([this] { thread_main(); });
+}
 
 Loop::~Loop() {
   {
@@ -80,28 +91,40 @@ void Loop::forget(const Active& a) {
 
 void Loop::thread_main() {
   if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
-  while (take_messages(running_.empty() && waiting_.empty())) {
+  while (take_messages()) {
     try {
+      if (cache_.poll()) may_write_ = true;
       end_late_requests();
       start_waiting();
       step();
     } catch (const std::exception& e) {
       // Only the standard library throws here, and only when memory ends: no request can go on.
-      for (auto& a : running_) fail(*a, {Code::exhausted, std::string("engine: ") + e.what()});
+      const Error error{Code::exhausted, std::string("engine: ") + e.what()};
+      if (running_.empty() && !waiting_.empty()) fail(*waiting_.front(), error);
+      for (auto& a : running_) fail(*a, error);
     }
     remove_ended();
+    // A request that waits for the disk is heard of through a message.
+    can_go_on_ = !running_.empty() ||
+                 std::any_of(waiting_.begin(), waiting_.end(), [](const auto& a) { return !a->is_loading; });
+    if (running_.empty() && waiting_.empty()) work_while_idle();
     publish_stats();
   }
   for (auto& a : running_) finish(*a, FinishReason::cancelled);
   for (auto& a : waiting_) finish(*a, FinishReason::cancelled);
+  try {
+    cache_.flush();
+  } catch (const std::exception&) {
+    // No memory for a copy: what is not on the disk yet is computed again some day.
+  }
 }
 
 // False when the engine stops.
-bool Loop::take_messages(bool wait) {
+bool Loop::take_messages() {
   std::deque<Message> messages;
   {
     std::unique_lock lock(mutex_);
-    if (wait) wake_.wait(lock, [&] { return stopping_ || !messages_.empty(); });
+    if (!can_go_on_) wake_.wait_until(lock, next_alarm(), [&] { return stopping_ || !messages_.empty(); });
     messages.swap(messages_);
   }
   // Also when stopping: whoever posted may wait for the answer.
@@ -111,13 +134,38 @@ bool Loop::take_messages(bool wait) {
   return !stopping_;
 }
 
+Clock::time_point Loop::next_alarm() const {
+  Clock::time_point alarm = Clock::now() + kLongest;
+  for (const auto& a : waiting_) alarm = std::min(alarm, a->request.deadline);
+  return may_write_ ? std::min(alarm, last_step_ + kQuiet) : alarm;
+}
+
+void Loop::work_while_idle() {
+  cache_.check_integrity();
+  if (may_write_ && Clock::now() >= last_step_ + kQuiet) may_write_ = cache_.write_some();
+}
+
 void Loop::publish_stats() {
   counts_.running = static_cast<int>(running_.size());
   counts_.queued = static_cast<int>(waiting_.size());
-  counts_.state_bytes = state_bytes();
-  counts_.memory = {{"weights", model_.executable().weight_bytes()},
-                    {"activations", model_.executable().scratch_bytes()},
-                    {"sequences", counts_.state_bytes}};
+  // Looking at every page is not for every step.
+  if (n_steps_ % 16 == 0 || running_.empty()) {
+    counts_.state_bytes = held_bytes();
+    counts_.memory = {{"weights", model_.executable().weight_bytes()},
+                      {"activations", model_.executable().scratch_bytes()},
+                      {"sequences", counts_.state_bytes - cache_.ram_bytes()},
+                      {"prefix cache", cache_.ram_bytes()},
+                      {"disk queue", cache_.queued_bytes()}};
+  }
+  CacheStats& cache = counts_.cache;
+  cache.lookups = cache_.n_lookups();
+  cache.hits = cache_.n_hits();
+  cache.misses.clear();
+  for (int i = 1; i < kCacheMisses; ++i) cache.misses.push_back({name(static_cast<CacheMiss>(i)), cache_.misses()[i]});
+  cache.ram_bytes = cache_.ram_bytes();
+  cache.disk_bytes = cache_.disk_bytes();
+  cache.entries = cache_.n_points();
+  cache.budget_bytes = config_.cache.ram_bytes;
   std::lock_guard lock(mutex_);
   published_ = counts_;
   for (const auto& a : running_) announced_[a->id] = a->info();
@@ -142,19 +190,6 @@ void Loop::end_late_requests() {
     if (a->request.deadline <= now) finish(*a, FinishReason::deadline);
   }
   remove_ended();
-}
-
-Status Loop::reserve_place(int32_t n_prompt) {
-  if (bytes_for(n_prompt + 1) > config_.state_bytes) {
-    return Error{Code::exhausted, "a prompt of " + std::to_string(n_prompt) + " tokens needs " +
-                                      std::to_string(bytes_for(n_prompt + 1)) + " bytes of state, the limit is " +
-                                      std::to_string(config_.state_bytes)};
-  }
-  if (places_.fetch_add(1) >= config_.max_queued) {
-    places_.fetch_sub(1);
-    return Error{Code::exhausted, "the queue is full: " + std::to_string(config_.max_queued) + " requests wait"};
-  }
-  return Ok{};
 }
 
 void Loop::cancel(RequestId id) {
@@ -183,6 +218,7 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
     return fail(*a, {Code::not_found, "request " + std::to_string(id) + " is not running"});
   }
   a->request = from->request;
+  a->cuts = from->cuts;
   a->request.sampling = std::move(sampling);
   a->sampler = from->sampler;
   a->forced = from->forced;
@@ -206,93 +242,13 @@ Status Loop::start_fork(Active& a, const Active& from) {
   return Ok{};
 }
 
-uint64_t Loop::bytes_for(int32_t n_tokens) const {
-  const StateLayout& layout = model_.executable().layout();
-  const uint64_t pages = (static_cast<uint64_t>(n_tokens) + kPageTokens - 1) / kPageTokens;
-  return pages * layout.page_bytes() + layout.recurrent_floats() * sizeof(float);
-}
-
-uint64_t Loop::state_bytes() const {
-  uint64_t bytes = 0;
-  for (const auto& a : running_) bytes += a->sequence ? a->sequence->size_bytes() : 0;
-  return bytes;
-}
-
-// Moves requests from the queue to the running ones while there is room for their prompt and a short answer.
-void Loop::start_waiting() {
-  while (!waiting_.empty() && static_cast<int>(running_.size()) < config_.max_running) {
-    uint64_t reserved = 0;
-    for (const auto& a : running_)
-      reserved += bytes_for(static_cast<int32_t>(a->sampler.tokens().size()) + kReservedTokens);
-    const auto n = static_cast<int32_t>(waiting_.front()->sampler.tokens().size());
-    if (!running_.empty() && reserved + bytes_for(n + kReservedTokens) > config_.state_bytes) return;
-    // It runs from here on, so that whatever happens next it is among those that get a terminal event.
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
-    places_.fetch_sub(1);
-    Active& a = *running_.back();
-    a.started = Clock::now();
-    a.usage.queue_seconds = seconds(a.submitted, a.started);
-    auto sequence = Sequence::create(model_.executable());
-    if (sequence) {
-      a.sequence.emplace(std::move(*sequence));
-    } else {
-      fail(a, sequence.error());
-    }
-  }
-}
-
-bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
-  if (state_bytes() > config_.state_bytes) {
-    fail(a, {Code::exhausted,
-             "out of state memory: all sequences together may hold " + std::to_string(config_.state_bytes) + " bytes"});
-    return false;
-  }
-  auto slice = a.sequence->begin(n_tokens);
-  if (!slice) {
-    fail(a, slice.error());
-    return false;
-  }
-  slice->first_row = batch.n_rows();
-  const std::span<const int32_t> pending = a.pending();
-  batch.tokens.insert(batch.tokens.end(), pending.begin(), pending.begin() + n_tokens);
-  batch.slices.push_back(*slice);
-  a.rows_in_batch = n_tokens;
-  if (static_cast<size_t>(n_tokens) == pending.size()) {
-    a.logit_index = static_cast<int32_t>(batch.logit_rows.size());
-    batch.logit_rows.push_back(batch.n_rows() - 1);
-  }
-  return true;
-}
-
-Batch Loop::make_batch() {
-  Batch batch;
-  const int max_rows = model_.executable().max_rows();
-  for (auto& a : running_) {
-    a->rows_in_batch = 0;
-    a->logit_index = -1;
-  }
-  // Decoding requests first: one token each, so nobody's stream waits for somebody's prompt.
-  for (auto& a : running_) {
-    if (a->events && a->pending().size() == 1 && batch.n_rows() < max_rows) add_slice(batch, *a, 1);
-  }
-  // Then prompts, oldest first, in slices that end on a grid of absolute positions: what a slice computes does not
-  // depend on who else was in the batch.
-  for (auto& a : running_) {
-    if (!a->events || a->pending().size() < 2) continue;
-    const int32_t pos = a->sequence->length();
-    const int32_t grid_end = (pos / config_.prefill_tokens + 1) * config_.prefill_tokens;
-    const auto n = static_cast<int32_t>(std::min<int64_t>(grid_end - pos, static_cast<int64_t>(a->pending().size())));
-    if (batch.n_rows() + n <= max_rows) add_slice(batch, *a, n);
-  }
-  return batch;
-}
-
 void Loop::step() {
   if (running_.empty()) return;
   const Batch batch = make_batch();
   counts_.batch_rows = batch.n_rows();
   if (batch.slices.empty()) return;
+  last_step_ = Clock::now();
+  may_write_ = true;
   draws_.assign(batch.logit_rows.size(), Draw{});
   bool wants_logits = false;
   for (auto& a : running_) {
@@ -322,6 +278,7 @@ void Loop::step() {
       continue;
     }
     if (a->sequence->length() <= static_cast<int32_t>(a->sampler.n_prompt())) counts_.prompt_tokens += a->rows_in_batch;
+    keep_state(*a);
     if (a->logit_index < 0) continue;
     Result<Sampled> sampled = draws_[a->logit_index].params ? std::move(drawn_[a->logit_index]) : draw(*a);
     if (sampled) {
@@ -429,6 +386,7 @@ void Loop::finish(Active& a, FinishReason reason) {
   forget(a);
   a.events->push(std::move(event));
   a.events.reset();  // ended: no second terminal event can follow
+  keep_last_state(a);
 }
 
 void Loop::fail(Active& a, const Error& error) {

@@ -14,8 +14,10 @@
 #include <thread>
 #include <vector>
 
+#include "cache/prefix_cache.h"
 #include "cache/sequence.h"
 #include "engine/engine.h"
+#include "engine/prompt_cuts.h"
 #include "sampling/sampler.h"
 
 namespace chimere::engine {
@@ -34,12 +36,25 @@ struct Active {
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
   RowInputs inputs;           // of the token that is drawn in that step
+  PromptCuts cuts;            // of the prompt
+  int32_t kept_at = 0;        // the last position whose state is kept
+  uint64_t last_slice = 0;    // the step in which its prompt last got on
+  bool is_stalled = false;    // there was no memory for it in this step
+  bool is_loading = false;    // waits for the disk
+  int n_loads = 0;            // times it did
+  RequestId leader = 0;       // whose prompt it waits for
+  int n_leaders = 0;          // how many it waited for
   std::chrono::steady_clock::time_point submitted, started, first_token;
 
   RequestInfo info() const;
   // Tokens that are decided but not yet in the sequence: the rest of the prompt, or the last token drawn.
   std::span<const int32_t> pending() const { return sampler.tokens().subspan(sequence ? sequence->length() : 0); }
 };
+
+// While answering, state is kept every so many tokens, in case the answer comes back as prompt with another end; and at
+// the end, when it is so far from what is kept already.
+inline constexpr int32_t kAnswerSnapshotTokens = 256;
+inline constexpr int32_t kMinKeptTokens = 8;
 
 class Loop {
  public:
@@ -66,12 +81,28 @@ class Loop {
 
  private:
   void thread_main();
-  bool take_messages(bool wait);
+  bool take_messages();
+  std::chrono::steady_clock::time_point next_alarm() const;
+  void work_while_idle();
+
+  // admission.cpp
   void start_waiting();
-  void step();
-  // Chooses each request's share of the next step and fills the batch.
+  bool waits_for_another(Active& a, int32_t n_cached);
+  bool has_room_for(const Active& a, int32_t n_cached);
+  Status start(Active& a, const PrefixCache::Found& found);
+  uint64_t bytes_for(int32_t n_tokens) const;
+  uint64_t held_bytes() const;
+  // Whether this much more state may be allocated now, after the cache gave way.
+  bool make_room(uint64_t bytes);
+  void keep_state(Active& a);
+  void keep_last_state(Active& a);
+
+  // batching.cpp: chooses each request's share of the next step and fills the batch.
   Batch make_batch();
+  void add_prompts(Batch& batch);
   bool add_slice(Batch& batch, Active& a, int n_tokens);
+
+  void step();
   // What the token to be drawn depends on beside its logits.
   RowInputs next_inputs(Active& a);
   Draw device_draw(const Active& a) const;
@@ -87,8 +118,6 @@ class Loop {
   void end_late_requests();
   void remove_ended();
   Active* find(RequestId id);
-  uint64_t state_bytes() const;
-  uint64_t bytes_for(int32_t n_tokens) const;
   void publish_stats();
 
   models::Model& model_;
@@ -103,6 +132,10 @@ class Loop {
   std::vector<Draw> draws_;
   std::vector<Result<Sampled>> drawn_;
   EngineStats counts_;
+  uint64_t n_steps_ = 0;
+  bool can_go_on_ = false;  // without a message
+  bool may_write_ = true;   // there may be something for the disk
+  std::chrono::steady_clock::time_point last_step_;
 
   mutable std::mutex mutex_;  // guards the four below
   std::condition_variable wake_;
@@ -111,6 +144,7 @@ class Loop {
   std::map<RequestId, RequestInfo> announced_;
   bool stopping_ = false;
 
+  PrefixCache cache_;  // its disk's thread posts messages
   std::thread thread_;
 };
 

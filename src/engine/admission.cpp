@@ -1,0 +1,183 @@
+// admission.cpp  Which waiting request starts next, from where, and whether there is memory for it.
+#include <algorithm>
+#include <unordered_set>
+
+#include "engine/loop.h"
+
+namespace chimere::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Room kept for an answer when a request is started; more is taken page by page while there is some.
+constexpr int32_t kReservedTokens = 512;
+// A request that could use what another is computing waits for it, when it saves at least as many tokens.
+constexpr int32_t kWorthWaiting = 16;
+// As many others at most: nobody waits for ever.
+constexpr int kMaxLeaders = 4;
+constexpr int kMaxLoads = 2;
+
+int32_t common_length(std::span<const int32_t> a, std::span<const int32_t> b) {
+  const size_t n = std::min(a.size(), b.size());
+  return static_cast<int32_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first -
+                              a.begin());
+}
+
+int32_t reserve_for_answer(const Active& a) {
+  const int32_t left = a.request.max_tokens - a.usage.completion_tokens;
+  return a.request.max_tokens < 0 ? kReservedTokens : std::clamp(left, 0, kReservedTokens);
+}
+
+// The last position that `leader` will come to and keep, and that the prompt of `a` can go on from.
+int32_t position_to_share(const Active& a, const Active& leader) {
+  const auto prompt = leader.sampler.tokens().first(leader.sampler.n_prompt());
+  const int32_t common = common_length(a.sampler.tokens(), prompt);
+  const int32_t longest = std::min(common, static_cast<int32_t>(a.sampler.n_prompt()) - 1);
+  const std::vector<int32_t>& keep = leader.cuts.keep;
+  for (auto at = keep.rbegin(); at != keep.rend() && *at > leader.sequence->length(); ++at) {
+    if (*at <= longest && std::binary_search(a.cuts.cuts.begin(), a.cuts.cuts.end(), *at)) return *at;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Status Loop::reserve_place(int32_t n_prompt) {
+  if (bytes_for(n_prompt + 1) > config_.state_bytes) {
+    return Error{Code::exhausted, "a prompt of " + std::to_string(n_prompt) + " tokens needs " +
+                                      std::to_string(bytes_for(n_prompt + 1)) + " bytes of state, the limit is " +
+                                      std::to_string(config_.state_bytes)};
+  }
+  if (places_.fetch_add(1) >= config_.max_queued) {
+    places_.fetch_sub(1);
+    return Error{Code::exhausted, "the queue is full: " + std::to_string(config_.max_queued) + " requests wait"};
+  }
+  return Ok{};
+}
+
+uint64_t Loop::bytes_for(int32_t n_tokens) const {
+  const StateLayout& layout = model_.executable().layout();
+  const uint64_t pages = (static_cast<uint64_t>(n_tokens) + kPageTokens - 1) / kPageTokens;
+  return pages * layout.page_bytes() + layout.recurrent_floats() * sizeof(float);
+}
+
+// Exact: what is shared counts once.
+uint64_t Loop::held_bytes() const {
+  uint64_t bytes = cache_.ram_bytes();
+  std::unordered_set<const StateBlock*> seen;
+  for (const auto& a : running_) {
+    if (!a->sequence) continue;
+    a->sequence->for_each_block([&](const StateBlock& block) {
+      if (!cache_.holds(block) && seen.insert(&block).second) bytes += block.size_bytes();
+    });
+  }
+  return bytes;
+}
+
+bool Loop::make_room(uint64_t bytes) {
+  uint64_t at_most = cache_.ram_bytes() + bytes;
+  for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
+  if (at_most <= config_.state_bytes) return true;
+  const uint64_t wanted = held_bytes() + bytes;
+  if (wanted <= config_.state_bytes) return true;
+  cache_.release(wanted - config_.state_bytes);
+  return held_bytes() + bytes <= config_.state_bytes;
+}
+
+// Room for its prompt and a short answer, beside what the running ones may still take. The cache gives way.
+bool Loop::has_room_for(const Active& a, int32_t n_cached) {
+  const uint64_t shared = static_cast<uint64_t>(n_cached / kPageTokens) * model_.executable().layout().page_bytes();
+  uint64_t wanted = bytes_for(a.usage.prompt_tokens + reserve_for_answer(a)) - shared;
+  for (const auto& other : running_) {
+    const uint64_t in_the_end =
+        bytes_for(static_cast<int32_t>(other->sampler.tokens().size()) + reserve_for_answer(*other));
+    const uint64_t now = other->sequence ? other->sequence->size_bytes() : 0;
+    wanted += in_the_end - std::min(in_the_end, now);
+  }
+  const uint64_t held = held_bytes();
+  if (held + wanted <= config_.state_bytes) return true;
+  const uint64_t excess = held + wanted - config_.state_bytes;
+  if (!running_.empty() && cache_.releasable_bytes() < excess) return false;
+  cache_.release(excess);
+  return true;
+}
+
+bool Loop::waits_for_another(Active& a, int32_t n_cached) {
+  for (const auto& leader : running_) {
+    const bool prefills = leader->events && leader->sequence && leader->usage.completion_tokens == 0;
+    if (!prefills || leader->request.cache_scope != a.request.cache_scope) continue;
+    if (position_to_share(a, *leader) < n_cached + kWorthWaiting) continue;
+    if (a.leader != leader->id && ++a.n_leaders > kMaxLeaders) return false;
+    a.leader = leader->id;
+    return true;
+  }
+  return false;
+}
+
+// Moves requests from the queue to the running ones, oldest first. Those that wait for the disk or for what another one
+// computes let others pass; one that waits for memory does not, or it would wait for ever.
+void Loop::start_waiting() {
+  for (size_t i = 0; i < waiting_.size() && static_cast<int>(running_.size()) < config_.max_running;) {
+    Active& a = *waiting_[i];
+    const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens()};
+    PrefixCache::Found found = cache_.find(text, a.cuts.cuts, a.n_loads < kMaxLoads);
+    if (found.is_loading && !a.is_loading) ++a.n_loads;
+    a.is_loading = found.is_loading;
+    if (a.is_loading || waits_for_another(a, found.length)) {
+      ++i;
+      continue;
+    }
+    if (!has_room_for(a, found.length)) return;
+    // It runs from here on, so that whatever happens next it is among those that get a terminal event.
+    running_.push_back(std::move(waiting_[i]));
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    places_.fetch_sub(1);
+    a.started = Clock::now();
+    a.usage.queue_seconds = std::chrono::duration<double>(a.started - a.submitted).count();
+    if (Status s = start(a, found); !s) fail(a, s.error());
+  }
+}
+
+Status Loop::start(Active& a, const PrefixCache::Found& found) {
+  TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
+  if (found.length > 0) TRY(sequence.restore(found.snapshot));
+  a.sequence.emplace(std::move(sequence));
+  a.usage.cached_tokens = a.kept_at = found.length;
+  // That somebody else has the same prompt is nobody's business.
+  a.usage.cache_miss = found.miss == CacheMiss::scope ? CacheMiss::empty : found.miss;
+  a.usage.cache_differs_at = found.differs_at;
+  counts_.prompt_tokens_reused += static_cast<uint64_t>(found.length);
+  cache_.count(found);
+  return Ok{};
+}
+
+// After a step: the state of a position that others will come back to.
+void Loop::keep_state(Active& a) {
+  const int32_t at = a.sequence->length();
+  const bool is_prompt = at < static_cast<int32_t>(a.sampler.n_prompt());
+  const auto among = [&](const std::vector<int32_t>& list) { return std::binary_search(list.begin(), list.end(), at); };
+  const bool is_wanted = is_prompt ? among(a.cuts.keep) : at - a.kept_at >= kAnswerSnapshotTokens;
+  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at)};
+  if (!is_wanted || !cache_.wants(text)) return;
+  a.kept_at = at;
+  const StateLayout& layout = model_.executable().layout();
+  const uint64_t bytes = layout.recurrent_floats() * sizeof(float);
+  // The page written next will be copied first.
+  if (!cache_.make_room(bytes) || !make_room(bytes + layout.page_bytes())) return;
+  if (auto snapshot = a.sequence->snapshot()) {
+    cache_.keep(text, std::move(*snapshot), std::min(at, a.usage.prompt_tokens), !is_prompt || among(a.cuts.fillers));
+  }
+}
+
+// At the end: where the next turn goes on, or where the same prompt does when it was cancelled.
+void Loop::keep_last_state(Active& a) {
+  if (!a.sequence) return;
+  const int32_t at = a.sequence->length();
+  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at)};
+  if (at - a.kept_at >= kMinKeptTokens && cache_.wants(text)) {
+    cache_.keep(text, a.sequence->take(), std::min(at, a.usage.prompt_tokens), false);
+  }
+  a.sequence.reset();
+}
+
+}  // namespace chimere::engine
