@@ -7,6 +7,11 @@
 namespace chimere::orchestrator {
 namespace {
 
+// Text that a parser needs to see even in vocabularies that make control tokens of it, which otherwise print nothing.
+bool is_marker(std::string_view text) {
+  return text == "<think>" || text == "</think>" || text == "<tool_call>" || text == "</tool_call>";
+}
+
 std::string new_call_id() {
   static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   thread_local std::mt19937_64 random{std::random_device{}()};
@@ -42,19 +47,18 @@ void AnswerText::push(const Sampled& token, ChatChunk& out) {
 
 std::string AnswerText::decode(int32_t id) {
   std::string text = decoder_.push(id);
-  const std::string_view word = tokenizer_.token_text(id);
-  if (parser_ && tokenizer_.is_control(id) && chat::is_output_marker(word)) text += word;
+  if (parser_ && tokenizer_.is_control(id) && is_marker(tokenizer_.token_text(id))) text += tokenizer_.token_text(id);
   return text;
 }
 
-void AnswerText::finish(ChatChunk& out, bool is_cut) {
+void AnswerText::finish(ChatChunk& out) {
   if (!stop_.hit()) {
     std::string rest = stop_.push(decoder_.finish());
     rest += stop_.finish();
     release(rest, out);
     if (!stop_.hit()) release_tokens(std::string::npos, out);
   }
-  if (parser_) parser_->finish(events_, is_cut);
+  if (parser_) parser_->finish(events_);
   add_events(out);
 }
 
@@ -76,6 +80,7 @@ void AnswerText::add_events(ChatChunk& out) {
       case Kind::reasoning: out.reasoning += event.text; break;
       case Kind::content: out.content += event.text; break;
       case Kind::tool_call_begin:
+        has_tool_calls_ = true;
         out.tool_calls.push_back({event.call_index, new_call_id(), std::move(event.text), {}});
         break;
       case Kind::tool_call_arguments:
@@ -85,7 +90,7 @@ void AnswerText::add_events(ChatChunk& out) {
           out.tool_calls.push_back({event.call_index, {}, {}, std::move(event.text)});
         }
         break;
-      case Kind::tool_call_end: has_tool_calls_ = true; break;
+      case Kind::tool_call_end: break;
     }
   }
   events_.clear();

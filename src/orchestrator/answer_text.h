@@ -28,12 +28,11 @@ class AnswerText {
 
   // Adds to `out` what became certain with this token. After a stop string nothing more comes.
   void push(const Sampled& token, ChatChunk& out);
-  // The rest, when no token follows. `is_cut`: the model did not stop by itself.
-  void finish(ChatChunk& out, bool is_cut);
+  // The rest, when no token follows.
+  void finish(ChatChunk& out);
 
   bool is_stopped() const { return stop_.hit(); }
-  const std::string& stop_text() const { return stop_.matched(); }
-  bool has_tool_calls() const { return has_tool_calls_; }  // complete ones
+  bool has_tool_calls() const { return has_tool_calls_; }
   int n_tokens() const { return n_tokens_; }
 
  private:

@@ -1,0 +1,22 @@
+#include "data_folder.h"
+
+#include <cstdlib>
+
+namespace chimere::apps {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+std::string data_folder() {
+  if (const std::string home = variable("CHIMERE_HOME"); !home.empty()) return home;
+  if (const std::string data = variable("XDG_DATA_HOME"); !data.empty()) return data + "/chimere";
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/share/chimere";
+  return "";
+}
+
+}  // namespace chimere::apps
