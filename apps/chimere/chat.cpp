@@ -261,6 +261,11 @@ Status chat(const ChatOptions& o, Outcome& outcome) {
   TRY_ASSIGN(auto model, load_model(o.model));
   TRY_ASSIGN(ChatModel chat_model, ChatModel::from_model(std::move(model)));
   for (const std::string& warning : chat_model.warnings) std::fprintf(stderr, "chimere: %s\n", warning.c_str());
+  if (!chat_model.chat_template) {
+    return Error{Code::unsupported,
+                 "this file can not be talked to: it may be a base model, which continues text but "
+                 "answers no messages"};
+  }
   ChatService service(std::move(chat_model), std::move(config));
   struct sigaction action {};
   action.sa_handler = on_interrupt;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 
 #include "commands.h"
 #include "common.h"
@@ -19,6 +20,7 @@ struct ServeOptions {
   server::ServerConfig server;
   std::vector<std::string> api_keys;
   std::string api_keys_file;
+  std::string chat_template_file;
   int context = 0;
   int parallel = 8;
   int queue = 64;
@@ -60,11 +62,29 @@ Status collect_keys(ServeOptions& o) {
   return Ok{};
 }
 
+// Empty when no file was named.
+Result<std::string> read_chat_template(const std::string& path) {
+  constexpr std::streamsize kMaxBytes = 1 << 20;
+  if (path.empty()) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{Code::io, "--chat-template " + path + ": can not be read"};
+  std::string text(kMaxBytes, '\0');
+  file.read(text.data(), kMaxBytes);
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.empty() || file.gcount() == kMaxBytes) {
+    return Error{Code::invalid_argument,
+                 "--chat-template " + path + ": expected a Jinja template of less than 1 MiB, found " +
+                     (text.empty() ? "nothing" : "more")};
+  }
+  return text;
+}
+
 Status serve(ServeOptions& o) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("chimere"));
   // Before the minutes a large model takes to load.
   TRY(collect_keys(o));
   TRY(server::Server::check(o.server));
+  TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   engine::EngineConfig config;
   config.context_length = o.context;
   config.max_running = o.parallel;
@@ -74,7 +94,7 @@ Status serve(ServeOptions& o) {
   ModelOptions model_options = o.model;
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
   TRY_ASSIGN(auto model, load_model(model_options));
-  TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
+  TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   orchestrator::ChatService service(std::move(chat_model), std::move(config));
   TRY_ASSIGN(auto server, server::Server::listen(o.server, service));
@@ -91,6 +111,8 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   o->server.http.handle_signals = true;
   CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's API does");
   add_model_options(*command, o->model, true);
+  command->add_option("--chat-template", o->chat_template_file,
+                      "Jinja file to render conversations with; the file's own template when absent");
   command->add_option("--host", o->server.http.host, "address to listen on; beyond this machine only with a key")
       ->capture_default_str();
   command->add_option("--port", o->server.http.port, "port to listen on; 0: any free one")->capture_default_str();

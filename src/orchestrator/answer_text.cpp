@@ -7,11 +7,6 @@
 namespace chimere::orchestrator {
 namespace {
 
-// Text that a parser needs to see even in vocabularies that make control tokens of it, which otherwise print nothing.
-bool is_marker(std::string_view text) {
-  return text == "<think>" || text == "</think>" || text == "<tool_call>" || text == "</tool_call>";
-}
-
 std::string new_call_id() {
   static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   thread_local std::mt19937_64 random{std::random_device{}()};
@@ -47,18 +42,19 @@ void AnswerText::push(const Sampled& token, ChatChunk& out) {
 
 std::string AnswerText::decode(int32_t id) {
   std::string text = decoder_.push(id);
-  if (parser_ && tokenizer_.is_control(id) && is_marker(tokenizer_.token_text(id))) text += tokenizer_.token_text(id);
+  const std::string_view word = tokenizer_.token_text(id);
+  if (parser_ && tokenizer_.is_control(id) && chat::is_output_marker(word)) text += word;
   return text;
 }
 
-void AnswerText::finish(ChatChunk& out) {
+void AnswerText::finish(ChatChunk& out, bool is_cut) {
   if (!stop_.hit()) {
     std::string rest = stop_.push(decoder_.finish());
     rest += stop_.finish();
     release(rest, out);
     if (!stop_.hit()) release_tokens(std::string::npos, out);
   }
-  if (parser_) parser_->finish(events_);
+  if (parser_) parser_->finish(events_, is_cut);
   add_events(out);
 }
 
@@ -80,7 +76,6 @@ void AnswerText::add_events(ChatChunk& out) {
       case Kind::reasoning: out.reasoning += event.text; break;
       case Kind::content: out.content += event.text; break;
       case Kind::tool_call_begin:
-        has_tool_calls_ = true;
         out.tool_calls.push_back({event.call_index, new_call_id(), std::move(event.text), {}});
         break;
       case Kind::tool_call_arguments:
@@ -90,7 +85,7 @@ void AnswerText::add_events(ChatChunk& out) {
           out.tool_calls.push_back({event.call_index, {}, {}, std::move(event.text)});
         }
         break;
-      case Kind::tool_call_end: break;
+      case Kind::tool_call_end: has_tool_calls_ = true; break;
     }
   }
   events_.clear();

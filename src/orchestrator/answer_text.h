@@ -28,11 +28,12 @@ class AnswerText {
 
   // Adds to `out` what became certain with this token. After a stop string nothing more comes.
   void push(const Sampled& token, ChatChunk& out);
-  // The rest, when no token follows.
-  void finish(ChatChunk& out);
+  // The rest, when no token follows. `is_cut`: the model did not stop by itself.
+  void finish(ChatChunk& out, bool is_cut);
 
   bool is_stopped() const { return stop_.hit(); }
-  bool has_tool_calls() const { return has_tool_calls_; }
+  const std::string& stop_text() const { return stop_.matched(); }
+  bool has_tool_calls() const { return has_tool_calls_; }  // complete ones
   int n_tokens() const { return n_tokens_; }
 
  private:

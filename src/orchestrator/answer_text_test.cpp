@@ -56,7 +56,7 @@ Read read(const std::string& answer, const chat::OutputOptions& output, AnswerTe
     add(result.sum, delta);
   }
   ChatChunk delta;
-  text.finish(delta);
+  text.finish(delta, true);
   add(result.sum, delta);
   result.n_tokens = text.n_tokens();
   result.stopped = text.is_stopped();
@@ -135,7 +135,7 @@ TEST(AnswerText, ACutCharacterIsReplacedAtTheEnd) {
   text.push(token, out);
   if (ids.size() == 1) GTEST_SKIP() << "one token holds the character";
   EXPECT_EQ(out.content, "");
-  text.finish(out);
+  text.finish(out, true);
   EXPECT_EQ(out.content, "\xef\xbf\xbd");
 }
 

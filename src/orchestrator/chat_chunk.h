@@ -44,8 +44,10 @@ struct ChatChunk {
   std::vector<TokenInfo> tokens;  // when asked for
 
   Finish finish = Finish::stop;  // finished
-  engine::Usage usage;           // finished and failed
+  std::string stop_text;         // finished: the stop string that ended the answer, if one did
+  engine::Usage usage;           // finished and failed; of `started` only prompt_tokens
   std::optional<Error> error;    // failed
+  bool is_too_long = false;      // failed: the prompt does not fit into the context
 
   bool is_terminal() const { return kind == Kind::finished || kind == Kind::failed; }
 };

@@ -36,6 +36,7 @@ constexpr std::string_view kChatMl =
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
+// Empty for a base model, which continues text.
 Result<std::string_view> template_source(const gguf::Metadata& metadata, const Tokenizer& tokenizer,
                                          std::vector<std::string>& warnings) {
   if (metadata.contains("tokenizer.chat_template")) return metadata.get_string("tokenizer.chat_template");
@@ -43,17 +44,17 @@ Result<std::string_view> template_source(const gguf::Metadata& metadata, const T
     warnings.push_back("the file has no chat template; its vocabulary has <|im_start|>, so ChatML is used");
     return kChatMl;
   }
-  return Error{
-      Code::unsupported,
-      "this file can not be talked to: expected a chat template (tokenizer.chat_template), found none. It may be "
-      "a base model, which continues text but answers no messages; look for an instruct or chat version"};
+  warnings.push_back(
+      "the file has no chat template (tokenizer.chat_template): it continues text and answers no messages; give one "
+      "with --chat-template FILE, or look for an instruct or chat version of the model");
+  return std::string_view();
 }
 
 Result<chat::ChatTemplate> parse_template(std::string_view source, const Tokenizer& tokenizer) {
   const SpecialIds& ids = tokenizer.special_ids();
   auto parsed = chat::ChatTemplate::create(source, std::string(tokenizer.token_text(ids.bos)),
                                            std::string(tokenizer.token_text(ids.eos)));
-  if (!parsed) return Error{parsed.error().code, "chat template of the file: " + parsed.error().message};
+  if (!parsed) return Error{parsed.error().code, "chat template: " + parsed.error().message};
   return parsed;
 }
 
@@ -99,12 +100,13 @@ engine::Request generation_request(const GenerateOptions& options, const Tokeniz
     request.sampling.dry_sequence_breakers = breaker_ids(options.dry_sequence_breakers, tokenizer);
   }
   request.max_tokens = options.max_tokens;
+  request.deadline = options.deadline;
   request.stop_ids = tokenizer.eog_ids();
   request.cache_scope = options.cache_scope;
   return request;
 }
 
-Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model) {
+Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model, const std::string& template_text) {
   const gguf::Metadata& metadata = model->metadata();
   auto tokenizer = Tokenizer::from_metadata(metadata);
   if (!tokenizer) {
@@ -113,11 +115,17 @@ Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model) {
   TRY_ASSIGN(SamplingParams sampling, recommended_sampling(metadata));
   TRY_ASSIGN(const int64_t thinking_budget, metadata.get_int_or("chimere.thinking_budget", 0, INT32_MAX, -1));
   std::vector<std::string> warnings = tokenizer->warnings();
-  TRY_ASSIGN(const std::string_view source, template_source(metadata, *tokenizer, warnings));
-  TRY_ASSIGN(chat::ChatTemplate chat_template, parse_template(source, *tokenizer));
-  std::optional<chat::ChatTemplate> tool_template;
-  if (const auto named = metadata.get_string("tokenizer.chat_template.tool_use")) {
-    TRY_ASSIGN(tool_template, parse_template(*named, *tokenizer));
+  std::optional<chat::ChatTemplate> chat_template, tool_template;
+  if (!template_text.empty()) {
+    TRY_ASSIGN(chat_template, parse_template(template_text, *tokenizer));
+  } else {
+    TRY_ASSIGN(const std::string_view source, template_source(metadata, *tokenizer, warnings));
+    if (!source.empty()) {
+      TRY_ASSIGN(chat_template, parse_template(source, *tokenizer));
+    }
+    if (const auto named = metadata.get_string("tokenizer.chat_template.tool_use")) {
+      TRY_ASSIGN(tool_template, parse_template(*named, *tokenizer));
+    }
   }
   return Result<ChatModel>{ChatModel{std::move(model), *tokenizer, std::move(chat_template), std::move(tool_template),
                                      std::move(sampling), static_cast<int32_t>(thinking_budget), std::move(warnings)}};

@@ -18,17 +18,20 @@ namespace chimere::orchestrator {
 struct ChatModel {
   std::unique_ptr<models::Model> model;
   Tokenizer tokenizer;
-  chat::ChatTemplate chat_template;
+  std::optional<chat::ChatTemplate> chat_template;  // none: it continues text and answers no messages
   std::optional<chat::ChatTemplate> tool_template;  // some files have another one for requests with tools
   SamplingParams default_sampling;
   int32_t thinking_budget = -1;  // chimere.thinking_budget of the file: tokens of a thought when a request does not say
   std::vector<std::string> warnings;  // what its user should know
 
-  // Fails when the file has no vocabulary or no usable chat template, and says what to do about it.
-  static Result<ChatModel> from_model(std::unique_ptr<models::Model> model);
+  // Fails when the file has no vocabulary or a broken chat template. `template_text` stands for the file's own
+  // templates when it is not empty.
+  static Result<ChatModel> from_model(std::unique_ptr<models::Model> model, const std::string& template_text = {});
 
-  const chat::ChatTemplate& template_for(const ChatRequest& request) const {
-    return tool_template && !request.tools.empty() ? *tool_template : chat_template;
+  // Null when there is none.
+  const chat::ChatTemplate* template_for(const ChatRequest& request) const {
+    if (tool_template && !request.tools.empty()) return &*tool_template;
+    return chat_template ? &*chat_template : nullptr;
   }
   // Ids that are never drawn: placeholders of the vocabulary, rows of the output matrix beyond it, what the file asks
   // for.

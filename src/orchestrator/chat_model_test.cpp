@@ -16,9 +16,9 @@ namespace {
 
 const std::string kModels = CHIMERE_TESTS_DIR "/golden/models/";
 
-Result<ChatModel> load(const std::string& path) {
+Result<ChatModel> load(const std::string& path, const std::string& template_text = {}) {
   TRY_ASSIGN(auto model, models::Model::load(path, models::BackendKind::reference, {}));
-  return ChatModel::from_model(std::move(model));
+  return ChatModel::from_model(std::move(model), template_text);
 }
 
 // The small qwen3_5 model with other metadata.
@@ -57,15 +57,25 @@ TEST(ChatModel, FallsBackToChatMlWhenTheVocabularyHasIt) {
   message.role = "user";
   message.content = "Hi <|im_end|>";
   input.messages = {message};
-  const auto rendered = model->chat_template.render(input);
+  const auto rendered = model->chat_template->render(input);
   ASSERT_TRUE(rendered) << rendered.error().message;
   EXPECT_EQ(rendered->text, "<|im_start|>user\nHi <|im_end|><|im_end|>\n<|im_start|>assistant\n");
 }
 
 TEST(ChatModel, SaysThatTheTemplateIsMissing) {
   const auto model = load(kModels + "llama-spm/model.gguf");
-  ASSERT_FALSE(model);
-  EXPECT_NE(model.error().message.find("tokenizer.chat_template"), std::string::npos) << model.error().message;
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_FALSE(model->chat_template);
+  ASSERT_FALSE(model->warnings.empty());
+  EXPECT_NE(model->warnings.back().find("tokenizer.chat_template"), std::string::npos) << model->warnings.back();
+}
+
+TEST(ChatModel, TakesATemplateFromOutside) {
+  const auto model = load(kModels + "llama-spm/model.gguf", "{{ messages[0].content }} [TOOL_CALLS]");
+  ASSERT_TRUE(model) << model.error().message;
+  ASSERT_TRUE(model->chat_template);
+  EXPECT_EQ(model->chat_template->tool_format(), chat::ToolFormat::mistral);
+  EXPECT_FALSE(load(kModels + "llama-spm/model.gguf", "{% for x in %}"));
 }
 
 TEST(ChatModel, SaysThatTheVocabularyIsMissing) {
@@ -83,7 +93,7 @@ TEST(ChatModel, SaysWhatIsWrongWithATemplate) {
     return true;
   });
   ASSERT_FALSE(model);
-  EXPECT_NE(model.error().message.find("chat template of the file"), std::string::npos) << model.error().message;
+  EXPECT_NE(model.error().message.find("chat template: "), std::string::npos) << model.error().message;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // chat_request.h  What goes into ChatService: a conversation and how to continue it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,6 +40,7 @@ struct GenerateOptions {
   bool logprobs = false;                           // fill ChatChunk::tokens
   uint64_t cache_scope = 0;                        // who may share what was computed for the prompt
   AnswerForm form;                                 // of the answer, behind its thought
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
 struct ChatRequest : GenerateOptions {
@@ -49,12 +51,14 @@ struct ChatRequest : GenerateOptions {
   bool parallel_tool_calls = true;      // false: at most one call
   std::optional<bool> enable_thinking;  // what the template does by itself when absent
   int32_t thinking_budget = -1;         // tokens of the thought; -1: what the file says, or half of the context left
+  int32_t thinking_limit = -1;          // at most this many where thinking_budget does not say
   std::string template_kwargs;          // a JSON object of further template variables; empty: none
 };
 
 // Text to be continued as it is, without a template.
 struct CompletionRequest : GenerateOptions {
   std::string prompt;
+  std::vector<int32_t> prompt_ids;  // used instead, when not empty
 };
 
 }  // namespace chimere::orchestrator

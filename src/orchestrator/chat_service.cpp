@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "chat/bare_calls.h"
 #include "chat/markers.h"
 #include "orchestrator/prepare_thread.h"
 #include "orchestrator/snapshot_points.h"
@@ -35,40 +36,48 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, const chat::Rendered& re
   return ids;
 }
 
-// The last words of the template itself: they say whether the answer starts inside a thinking block.
-bool starts_in_reasoning(const chat::Rendered& rendered) {
-  if (rendered.spans.empty() || rendered.spans.back().is_input) return false;
-  return chat::ends_inside_reasoning(std::string_view(rendered.text).substr(rendered.spans.back().begin));
+// The last words of the template itself: they say whether the answer starts inside a thought.
+std::string_view last_words(const chat::Rendered& rendered) {
+  if (rendered.spans.empty() || rendered.spans.back().is_input) return {};
+  return std::string_view(rendered.text).substr(rendered.spans.back().begin);
 }
 
 // Whether the template has written an empty thought: the model is not to think.
-bool starts_after_thought(const chat::Rendered& rendered) {
-  if (rendered.spans.empty() || rendered.spans.back().is_input) return false;
-  const std::string_view words = std::string_view(rendered.text).substr(rendered.spans.back().begin);
+bool ends_after_thought(std::string_view words, const chat::ThoughtMarkers& markers) {
   const size_t end = words.find_last_not_of(" \n");
-  return end != std::string_view::npos && words.substr(0, end + 1).ends_with(chat::kThinkClose);
+  return end != std::string_view::npos && words.substr(0, end + 1).ends_with(markers.close);
 }
 
 // No thought can begin or end any more: a small model may write such a word by mistake.
-void ban_thoughts(const Tokenizer& tokenizer, SamplingParams& sampling) {
-  for (const std::string_view word : {chat::kThinkOpen, chat::kThinkClose}) {
+void ban_thoughts(const Tokenizer& tokenizer, const chat::ThoughtMarkers& markers, SamplingParams& sampling) {
+  for (const std::string_view word : {markers.open, markers.close}) {
     if (const int32_t id = tokenizer.find_token(word); id >= 0) {
       sampling.logit_bias.push_back({id, -std::numeric_limits<float>::infinity()});
     }
   }
 }
 
-// A thought the model does not end is ended for it, at the latest when it has taken half of the context: an answer must
-// fit behind it. Vocabularies without one token for the end of a thought are left alone.
-engine::Thought thought_of(const Tokenizer& tokenizer, int32_t asked_budget, int32_t room) {
+// Tokens of a thought when the request does not count them itself. An answer must fit behind it, so it has half of the
+// context at most.
+int32_t default_budget(const ChatModel& model, const ChatRequest& request, int32_t room) {
+  int32_t budget = model.thinking_budget >= 0 ? model.thinking_budget : std::max(room / 2, 0);
+  if (request.thinking_limit >= 0) budget = std::min(request.thinking_limit, std::max(room / 2, 0));
+  return budget;
+}
+
+// A thought the model does not end is ended for it. Vocabularies without one token for the end of a thought are left
+// alone.
+engine::Thought thought_of(const Tokenizer& tokenizer, const chat::ThoughtMarkers& markers, int32_t budget) {
   engine::Thought thought;
-  const int32_t end = tokenizer.find_token(chat::kThinkClose);
+  const int32_t end = tokenizer.find_token(markers.close);
   if (end < 0) return thought;
   thought.open = true;
   thought.end_ids = {end};
-  if (const int32_t call = tokenizer.find_token(chat::kToolCallOpen); call >= 0) thought.end_ids.push_back(call);
-  thought.close = tokenizer.encode("\n" + std::string(chat::kThinkClose) + "\n\n", EncodeMode::special, false);
-  thought.budget = asked_budget >= 0 ? asked_budget : std::max(room / 2, 0);
+  for (const std::string_view call : {chat::kToolCallOpen, chat::kToolCalls}) {
+    if (const int32_t id = tokenizer.find_token(call); id >= 0) thought.end_ids.push_back(id);
+  }
+  thought.close = tokenizer.encode("\n" + std::string(markers.close) + "\n\n", EncodeMode::special, false);
+  thought.budget = budget;
   return thought;
 }
 
@@ -83,8 +92,13 @@ std::string generation_prompt(const chat::ChatTemplate& chat_template) {
 }
 
 Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request, int context_length) {
-  const chat::ChatTemplate& chat_template = model.template_for(request);
-  if (!request.tools.empty() && !chat_template.supports_tools()) {
+  const chat::ChatTemplate* chat_template = model.template_for(request);
+  if (!chat_template) {
+    return Error{Code::unsupported,
+                 "messages: this model has no chat template, so it continues text and answers no messages: use "
+                 "/v1/completions, or start the server with --chat-template FILE"};
+  }
+  if (!request.tools.empty() && !chat_template->supports_tools()) {
     return Error{Code::unsupported, "tools: the chat template of this model knows no tools"};
   }
   chat::ChatInput input;
@@ -92,21 +106,24 @@ Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request
   input.tools = request.tools;
   input.enable_thinking = request.enable_thinking;
   input.extra_kwargs_json = request.template_kwargs;
-  auto rendered = chat_template.render(input);
+  auto rendered = chat_template->render(input);
   // Whatever stopped the template, it was this conversation that it could not render.
   if (!rendered) return Error{Code::invalid_argument, "chat template: " + rendered.error().message};
   chat::OutputOptions output;
-  output.starts_in_reasoning = starts_in_reasoning(*rendered);
-  output.tools = request.tools;
+  output.thought = chat_template->thought_markers();
+  output.starts_in_reasoning = chat::ends_inside_reasoning(last_words(*rendered), output.thought);
+  output.format = chat_template->tool_format();
+  if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
   engine::Request generate = generation_request(request, model.tokenizer);
   generate.prompt = encode(model.tokenizer, *rendered);
-  generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(chat_template), generate.prompt);
+  generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(*chat_template), generate.prompt);
   if (output.starts_in_reasoning) {
     const int32_t room = context_length - static_cast<int32_t>(generate.prompt.size());
-    const int32_t asked = request.thinking_budget >= 0 ? request.thinking_budget : model.thinking_budget;
-    generate.thought = thought_of(model.tokenizer, asked, room);
-  } else if (starts_after_thought(*rendered)) {
-    ban_thoughts(model.tokenizer, generate.sampling);
+    const int32_t asked = request.thinking_budget;
+    const int32_t budget = asked >= 0 ? asked : default_budget(model, request, room);
+    generate.thought = thought_of(model.tokenizer, output.thought, budget);
+  } else if (ends_after_thought(last_words(*rendered), output.thought)) {
+    ban_thoughts(model.tokenizer, output.thought, generate.sampling);
   }
   AnswerText text(model.tokenizer, chat::OutputParser(output), {request.stop, request.logprobs});
   return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
@@ -114,17 +131,23 @@ Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request
 
 Result<Prepared> prepare_completion(const ChatModel& model, const CompletionRequest& request) {
   engine::Request generate = generation_request(request, model.tokenizer);
-  generate.prompt = model.tokenizer.encode(request.prompt, EncodeMode::text, true);
+  generate.prompt =
+      request.prompt_ids.empty() ? model.tokenizer.encode(request.prompt, EncodeMode::text, true) : request.prompt_ids;
   // For the same text once more: several answers, or another try.
   if (generate.prompt.size() > 1) generate.snapshot_points = {static_cast<int32_t>(generate.prompt.size()) - 1};
   AnswerText text(model.tokenizer, std::nullopt, {request.stop, request.logprobs});
   return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
 }
 
+Error too_many_prepared() {
+  return {Code::exhausted, "too many requests wait to be prepared: " + std::to_string(kMaxPreparing)};
+}
+
 // The one place where what libraries throw while a request is prepared becomes its error.
-Result<Prepared> guarded(const std::function<Result<Prepared>()>& prepare) {
+template <class T>
+Result<T> guarded(const std::function<Result<T>()>& work) {
   try {
-    return prepare();
+    return work();
   } catch (const std::exception& e) {
     return Error{Code::internal, std::string("preparing the prompt: ") + e.what()};
   }
@@ -140,36 +163,124 @@ ChatService::ChatService(ChatModel model, engine::EngineConfig config)
 ChatService::~ChatService() = default;
 
 std::unique_ptr<ChatStream> ChatService::start(ChatRequest request, std::function<void()> notify) {
-  return run([this, request = std::move(request)] { return prepare_chat(model_, request, context_length()); },
+  return std::move(start(std::move(request), 1, std::move(notify)).front());
+}
+
+std::vector<std::unique_ptr<ChatStream>> ChatService::start(ChatRequest request, int n, std::function<void()> notify) {
+  return run([this, request = std::move(request)] { return prepare_chat(model_, request, context_length()); }, n,
              std::move(notify));
 }
 
 std::unique_ptr<ChatStream> ChatService::complete(CompletionRequest request, std::function<void()> notify) {
-  return run([this, request = std::move(request)] { return prepare_completion(model_, request); }, std::move(notify));
+  return std::move(complete(std::move(request), 1, std::move(notify)).front());
 }
 
-std::unique_ptr<ChatStream> ChatService::run(std::function<Result<Prepared>()> prepare, std::function<void()> notify) {
-  auto mailbox = std::make_shared<Mailbox>(std::move(notify));
-  auto admit = [this, mailbox, prepare = std::move(prepare)]() -> Result<Admitted> {
-    TRY_ASSIGN(Prepared prepared, guarded(prepare));
-    if (mailbox->is_cancelled()) return Error{Code::cancelled, "cancelled"};
-    TRY_ASSIGN(engine::Submitted submitted,
-               engine_.submit(std::move(prepared.request), [mailbox] { mailbox->ring(); }));
-    return Result<Admitted>{Admitted{std::move(submitted), std::move(prepared.text)}};
+std::vector<std::unique_ptr<ChatStream>> ChatService::complete(CompletionRequest request, int n,
+                                                               std::function<void()> notify) {
+  return run([this, request = std::move(request)] { return prepare_completion(model_, request); }, n,
+             std::move(notify));
+}
+
+std::unique_ptr<TokenJob> ChatService::tokenize(ChatRequest request, std::function<void()> notify) {
+  auto work = [this, request = std::move(request)]() -> Result<std::vector<int32_t>> {
+    TRY_ASSIGN(Prepared prepared, prepare_chat(model_, request, context_length()));
+    return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
   };
-  const bool posted = prepare_->post([this, mailbox, admit = std::move(admit)](bool go_on) {
-    if (!go_on || mailbox->is_cancelled()) {
-      mailbox->put(Error{Code::cancelled, "the service is stopping"});
+  return run_job(std::move(work), std::move(notify));
+}
+
+std::unique_ptr<TokenJob> ChatService::tokenize(std::string text, bool add_special, std::function<void()> notify) {
+  auto work = [this, text = std::move(text), add_special]() -> Result<std::vector<int32_t>> {
+    return model_.tokenizer.encode(text, EncodeMode::text, add_special);
+  };
+  return run_job(std::move(work), std::move(notify));
+}
+
+std::unique_ptr<TokenJob> ChatService::run_job(std::function<Result<std::vector<int32_t>>()> work,
+                                               std::function<void()> notify) {
+  auto box = std::make_shared<TokenJob::Box>(std::move(notify));
+  const bool posted = prepare_->post([box, work = std::move(work)](bool go_on) {
+    if (!go_on) return box->put(Error{Code::cancelled, "the service is stopping"});
+    box->put(guarded(work));
+  });
+  if (!posted) box->put(too_many_prepared());
+  return std::make_unique<TokenJob>(std::move(box));
+}
+
+std::vector<std::unique_ptr<ChatStream>> ChatService::run(std::function<Result<Prepared>()> prepare, int n,
+                                                          std::function<void()> notify) {
+  std::vector<std::shared_ptr<Mailbox>> mailboxes;
+  std::vector<std::unique_ptr<ChatStream>> streams;
+  for (int i = 0; i < n; ++i) {
+    mailboxes.push_back(std::make_shared<Mailbox>(notify));
+    streams.push_back(std::make_unique<ChatStream>(engine_, mailboxes.back()));
+  }
+  const bool posted = prepare_->post([this, mailboxes, prepare = std::move(prepare)](bool go_on) {
+    if (!go_on || mailboxes[0]->is_cancelled()) {
+      for (auto& mailbox : mailboxes) mailbox->put(Error{Code::cancelled, "the service is stopping"});
       return;
     }
-    Result<Admitted> result = admit();
-    const engine::RequestId id = result ? result->submitted.id : 0;
-    if (!mailbox->put(std::move(result)) && id != 0) engine_.cancel(id);
+    admit(guarded(prepare), mailboxes);
   });
   if (!posted) {
-    mailbox->put(Error{Code::exhausted, "too many requests wait to be prepared: " + std::to_string(kMaxPreparing)});
+    for (auto& mailbox : mailboxes) mailbox->put(too_many_prepared());
   }
-  return std::make_unique<ChatStream>(engine_, std::move(mailbox));
+  return streams;
+}
+
+void ChatService::admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Mailbox>>& mailboxes) {
+  if (!prepared) {
+    for (auto& mailbox : mailboxes) mailbox->put(prepared.error());
+    return;
+  }
+  const auto n_prompt = static_cast<int>(prepared->request.prompt.size());
+  if (n_prompt >= context_length()) {
+    for (auto& mailbox : mailboxes) mailbox->put_too_long(n_prompt, context_length());
+    return;
+  }
+  // On the first event of the first answer, which comes when its prompt is read, the engine thread hands in the others.
+  struct Others {
+    std::vector<Prepared> prepared;
+    std::vector<std::shared_ptr<Mailbox>> mailboxes;
+  };
+  auto others = std::make_shared<Others>();
+  for (size_t i = 1; i < mailboxes.size(); ++i) {
+    others->prepared.push_back(*prepared);
+    others->prepared.back().request.sampling.choice = static_cast<uint32_t>(i);
+    others->mailboxes.push_back(mailboxes[i]);
+  }
+  std::function<void()> on_event;
+  if (mailboxes.size() > 1) {
+    on_event = [this, others] {
+      std::vector<Prepared> waiting = std::exchange(others->prepared, {});
+      // What is refused ends as a failed stream.
+      for (size_t i = 0; i < waiting.size(); ++i) (void)submit(std::move(waiting[i]), others->mailboxes[i]);
+    };
+  }
+  const Status submitted = submit(std::move(*prepared), mailboxes[0], on_event);
+  if (submitted) return;
+  for (size_t i = 1; i < mailboxes.size(); ++i) mailboxes[i]->put(submitted.error());
+}
+
+Status ChatService::submit(Prepared prepared, const std::shared_ptr<Mailbox>& mailbox, std::function<void()> on_event) {
+  const Error cancelled{Code::cancelled, "cancelled"};
+  if (mailbox->is_cancelled()) {
+    mailbox->put(cancelled);
+    return cancelled;
+  }
+  const auto n_prompt = static_cast<int32_t>(prepared.request.prompt.size());
+  auto notify = [mailbox, on_event = std::move(on_event)] {
+    mailbox->ring();
+    if (on_event) on_event();
+  };
+  auto submitted = engine_.submit(std::move(prepared.request), std::move(notify));
+  if (!submitted) {
+    mailbox->put(submitted.error());
+    return submitted.error();
+  }
+  const engine::RequestId id = submitted->id;
+  if (!mailbox->put(Admitted{std::move(*submitted), std::move(prepared.text), n_prompt})) engine_.cancel(id);
+  return Ok{};
 }
 
 }  // namespace chimere::orchestrator

@@ -11,12 +11,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
 #include "orchestrator/chat_model.h"
 #include "orchestrator/chat_request.h"
 #include "orchestrator/chat_stream.h"
+#include "orchestrator/token_job.h"
 
 namespace chimere::orchestrator {
 
@@ -33,16 +35,28 @@ class ChatService {
   // Never blocks and never refuses: what can not run ends as a failed stream. `notify` is called from other threads
   // whenever poll() may have something new, also shortly after the stream is gone.
   std::unique_ptr<ChatStream> start(ChatRequest request, std::function<void()> notify = {});
+  // `n` answers to one prompt. The others begin when the first one has read it, and find its state in the cache.
+  std::vector<std::unique_ptr<ChatStream>> start(ChatRequest request, int n, std::function<void()> notify);
   // Continues a text as it is; all of the answer is content.
   std::unique_ptr<ChatStream> complete(CompletionRequest request, std::function<void()> notify = {});
+  std::vector<std::unique_ptr<ChatStream>> complete(CompletionRequest request, int n, std::function<void()> notify);
+
+  // The ids of a prompt that is not run; the same rules for `notify`.
+  std::unique_ptr<TokenJob> tokenize(ChatRequest request, std::function<void()> notify);
+  std::unique_ptr<TokenJob> tokenize(std::string text, bool add_special, std::function<void()> notify);
 
   const std::string& model_name() const { return model_.model->name(); }
   const SamplingParams& default_sampling() const { return model_.default_sampling; }
+  const Tokenizer& tokenizer() const { return model_.tokenizer; }
   int context_length() const { return engine_.context_length(); }
   engine::EngineStats stats() const { return engine_.stats(); }
 
  private:
-  std::unique_ptr<ChatStream> run(std::function<Result<Prepared>()> prepare, std::function<void()> notify);
+  std::vector<std::unique_ptr<ChatStream>> run(std::function<Result<Prepared>()> prepare, int n,
+                                               std::function<void()> notify);
+  void admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Mailbox>>& mailboxes);
+  Status submit(Prepared prepared, const std::shared_ptr<Mailbox>& mailbox, std::function<void()> on_event = {});
+  std::unique_ptr<TokenJob> run_job(std::function<Result<std::vector<int32_t>>()> work, std::function<void()> notify);
 
   ChatModel model_;
   engine::Engine engine_;

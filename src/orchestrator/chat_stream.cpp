@@ -1,6 +1,7 @@
 // chat_stream.cpp  Delivery of chunks, and every way a stream can end.
 #include "orchestrator/chat_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace chimere::orchestrator {
@@ -23,6 +24,21 @@ bool Mailbox::put(Result<Admitted> result) {
   }
   ring();
   return wanted;
+}
+
+void Mailbox::put_too_long(int n_prompt, int context_length) {
+  {
+    std::lock_guard lock(mutex_);
+    is_too_long_ = true;
+  }
+  put(Error{Code::invalid_argument, "the prompt has " + std::to_string(n_prompt) +
+                                        " tokens and leaves no room for an answer: the context holds " +
+                                        std::to_string(context_length)});
+}
+
+bool Mailbox::is_too_long() const {
+  std::lock_guard lock(mutex_);
+  return is_too_long_;
 }
 
 bool Mailbox::is_cancelled() const {
@@ -89,7 +105,7 @@ std::optional<ChatChunk> ChatStream::poll() {
       text.push(event->token, delta);
       if (text.is_stopped() && !cancel_sent_) cancel();
     } else {
-      text.finish(delta);
+      text.finish(delta, event->kind != engine::Event::Kind::finished || event->reason != engine::FinishReason::stop);
       terminal_ = end(*event);
     }
   }
@@ -110,12 +126,14 @@ ChatChunk ChatStream::start(Result<Admitted> result) {
     } else {
       chunk.kind = ChatChunk::Kind::failed;
       chunk.error = std::move(result.error());
+      chunk.is_too_long = mailbox_->is_too_long();
     }
     return chunk;
   }
   admitted_.emplace(std::move(*result));
   if (cancel_sent_) engine_.cancel(admitted_->submitted.id);
   chunk.kind = ChatChunk::Kind::started;
+  chunk.usage.prompt_tokens = admitted_->n_prompt;
   return chunk;
 }
 
@@ -132,7 +150,9 @@ ChatChunk ChatStream::end(const engine::Event& event) {
   if (text.is_stopped()) {
     // The engine learned of it a little later; the tokens it drew in between are no part of the answer.
     chunk.finish = Finish::stop;
+    chunk.stop_text = text.stop_text();
     chunk.usage.completion_tokens = text.n_tokens();
+    chunk.usage.reasoning_tokens = std::min(chunk.usage.reasoning_tokens, chunk.usage.completion_tokens);
   } else if (event.reason == engine::FinishReason::stop) {
     chunk.finish = text.has_tool_calls() ? Finish::tool_calls : Finish::stop;
   } else {

@@ -25,6 +25,7 @@ struct Prepared {
 struct Admitted {
   engine::Submitted submitted;
   AnswerText text;
+  int32_t n_prompt = 0;
 };
 
 // Where the thread that prepares a request leaves its result, and where everyone rings who has something for the
@@ -37,10 +38,13 @@ class Mailbox {
   void ring();
   // False when the reader cancelled before: it may be gone, so what runs must be cancelled by the writer.
   bool put(Result<Admitted> result);
+  // Instead of put(): the prompt does not fit into the context.
+  void put_too_long(int n_prompt, int context_length);
   bool is_cancelled() const;
 
   // By the reader.
   std::optional<Result<Admitted>> take();
+  bool is_too_long() const;
   void cancel();
   // Until the next ring, or the last one that nobody waited for.
   void wait(std::chrono::milliseconds longest);
@@ -51,6 +55,7 @@ class Mailbox {
   std::condition_variable rung_condition_;
   bool rung_ = false;
   bool cancelled_ = false;
+  bool is_too_long_ = false;
   std::optional<Result<Admitted>> result_;
 };
 

@@ -4,25 +4,20 @@
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "orchestrator/chat_request.h"
 #include "server/api_error.h"
+#include "server/generate_fields.h"
 
 namespace chimere::server {
 
-struct ChatCall {
+struct ChatCall : CallOptions {
   orchestrator::ChatRequest request;
-  std::string model;  // as the client named it; empty when it did not
-  bool stream = false;
+  int n = 1;  // answers
   bool include_usage = false;
-  std::vector<std::string> ignored;  // fields we do not know, in the order of the request
 };
 
 // `defaults`: the sampling of a request that says nothing about it.
 std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const SamplingParams& defaults);
-
-// The value of X-Chimere-Ignored: names joined by ", ", safe in a header whatever the client called its fields.
-std::string ignored_header(const std::vector<std::string>& names);
 
 }  // namespace chimere::server

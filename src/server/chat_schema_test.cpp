@@ -6,6 +6,8 @@
 namespace chimere::server {
 namespace {
 
+using orchestrator::ToolChoice;
+
 SamplingParams file_defaults() {
   SamplingParams defaults;
   defaults.temperature = 0.6f;
@@ -81,7 +83,6 @@ TEST(ChatSchema, ReadsEveryField) {
   EXPECT_EQ(s.logit_bias[1].id, 6);
   EXPECT_FLOAT_EQ(s.logit_bias[1].delta, 2.5f);
   EXPECT_TRUE(call.request.logprobs);
-  EXPECT_TRUE(s.stats);
   EXPECT_EQ(s.top_logprobs, 20);
   EXPECT_EQ(call.request.max_tokens, 12);
   EXPECT_EQ(call.request.enable_thinking, false);
@@ -94,6 +95,46 @@ TEST(ChatSchema, ReadsEveryField) {
   EXPECT_EQ(s.dry_penalty_last_n, 64);
   EXPECT_EQ(call.request.dry_sequence_breakers, std::vector<std::string>{"\n"});
   EXPECT_TRUE(call.ignored.empty()) << ignored_header(call.ignored);
+}
+
+TEST(ChatSchema, ReadsTheFormOfTheAnswer) {
+  EXPECT_TRUE(accepted("").request.form.is_free());
+  EXPECT_TRUE(accepted(R"("response_format":{"type":"json_object"})").request.form.json_object);
+  EXPECT_EQ(
+      accepted(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}})")
+          .request.form.json_schema,
+      R"({"type":"object"})");
+  EXPECT_EQ(accepted(R"("regex":"a+")").request.form.regex, "a+");
+  EXPECT_EQ(accepted(R"("grammar":"root ::= \"a\"")").request.form.grammar, "root ::= \"a\"");
+}
+
+TEST(ChatSchema, ReadsChoicesOfTools) {
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}],)";
+  EXPECT_EQ(accepted(tools + R"("tool_choice":"required","parallel_tool_calls":false)").request.tool_choice,
+            ToolChoice::required);
+  EXPECT_FALSE(accepted(tools + R"("parallel_tool_calls":false)").request.parallel_tool_calls);
+  const ChatCall named = accepted(tools + R"("tool_choice":{"type":"function","function":{"name":"f"}})");
+  EXPECT_EQ(named.request.tool_choice, ToolChoice::named);
+  EXPECT_EQ(named.request.tool_name, "f");
+}
+
+TEST(ChatSchema, ReadsHowMuchToThink) {
+  EXPECT_EQ(accepted(R"("reasoning_effort":"none")").request.enable_thinking, false);
+  const ChatCall low = accepted(R"("reasoning_effort":"low")");
+  EXPECT_EQ(low.request.enable_thinking, true);
+  EXPECT_EQ(low.request.thinking_limit, 256);
+  EXPECT_EQ(low.request.thinking_budget, -1);
+  EXPECT_EQ(low.request.template_kwargs, R"({"reasoning_effort":"low"})");
+  EXPECT_EQ(accepted(R"("reasoning_effort":"high","thinking_budget":7)").request.thinking_budget, 7);
+  EXPECT_EQ(accepted(R"("reasoning_effort":"high","enable_thinking":false)").request.enable_thinking, false);
+}
+
+TEST(ChatSchema, ReadsWhoAsksHowOftenAndForHowLong) {
+  const ChatCall call = accepted(R"("n":3,"user":"ann","timeout":30)");
+  EXPECT_EQ(call.n, 3);
+  EXPECT_EQ(call.user, "ann");
+  EXPECT_LT(call.request.deadline, std::chrono::steady_clock::time_point::max());
+  EXPECT_EQ(accepted("").request.deadline, std::chrono::steady_clock::time_point::max());
 }
 
 TEST(ChatSchema, NullMeansAbsent) {
@@ -110,8 +151,9 @@ TEST(ChatSchema, OtherSpellings) {
   EXPECT_EQ(
       accepted(R"("enable_thinking":true,"chat_template_kwargs":{"enable_thinking":false})").request.enable_thinking,
       true);
-  EXPECT_TRUE(
-      accepted(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none")").request.tools.empty());
+  EXPECT_EQ(
+      accepted(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none")").request.tool_choice,
+      ToolChoice::none);
   EXPECT_TRUE(accepted(R"("tools":[])").request.tools.empty());
 }
 
@@ -138,7 +180,7 @@ TEST(ChatSchema, RefusesWrongTypesAndRangesByName) {
   expect_refused(R"("stop":["a","b","c","d","e"])", "stop");
   expect_refused(R"("stop":[1])", "stop");
   expect_refused(R"("stop":"")", "stop");
-  expect_refused(R"("n":2)", "n");
+  expect_refused(R"("n":17)", "n");
   expect_refused(R"("n":0)", "n");
   expect_refused(R"("max_tokens":0)", "max_tokens");
   expect_refused(R"("logprobs":true,"top_logprobs":21)", "top_logprobs");
@@ -154,7 +196,18 @@ TEST(ChatSchema, RefusesWrongTypesAndRangesByName) {
   expect_refused(R"("tools":{})", "tools");
   expect_refused(R"("tools":[{"type":"search"}])", "tools[0].type");
   expect_refused(R"("tools":[{"type":"function","function":{}}])", "tools[0].function.name");
-  expect_refused(R"("response_format":{"type":"json_object"})", "response_format");
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}],)";
+  expect_refused(tools + R"("tool_choice":"always")", "tool_choice");
+  expect_refused(tools + R"("tool_choice":{"type":"function","function":{"name":"g"}})", "tool_choice");
+  expect_refused(tools + R"("tool_choice":{"type":"function"})", "tool_choice.function.name");
+  expect_refused(R"("response_format":{"type":"xml"})", "response_format.type");
+  expect_refused(R"("response_format":{"type":"json_schema"})", "response_format.schema");
+  expect_refused(R"("response_format":{"type":"json_schema","json_schema":{}})", "response_format.json_schema.schema");
+  expect_refused(R"("reasoning_effort":"enormous")", "reasoning_effort");
+  expect_refused(R"("thinking_budget":-1)", "thinking_budget");
+  expect_refused(R"("timeout":0)", "timeout");
+  expect_refused(R"("grammar":1)", "grammar");
+  expect_refused(R"("parallel_tool_calls":"no")", "parallel_tool_calls");
   expect_refused(R"("chat_template_kwargs":[])", "chat_template_kwargs");
   expect_refused(R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs");
   expect_refused(R"("dry_sequence_breakers":[""])", "dry_sequence_breakers");
@@ -209,8 +262,8 @@ TEST(ChatSchema, RefusesWhatIsNoJsonObject) {
 }
 
 TEST(ChatSchema, ReportsWhatItIgnores) {
-  const ChatCall call = accepted(R"("user":"u","store":true,"stream_options":{"odd":1},"a\r\nX: y":1)");
-  EXPECT_EQ(ignored_header(call.ignored), "stream_options.odd, user, store, a??X:?y");
+  const ChatCall call = accepted(R"("service_tier":"u","store":true,"stream_options":{"odd":1},"a\r\nX: y":1)");
+  EXPECT_EQ(ignored_header(call.ignored), "stream_options.odd, service_tier, store, a??X:?y");
   const auto parsed = parse_chat_call(R"({"messages":[{"role":"user","content":"x","mood":"good"}]})", {});
   EXPECT_EQ(std::get<ChatCall>(parsed).ignored, std::vector<std::string>{"messages[0].mood"});
   EXPECT_LT(ignored_header(std::vector<std::string>(10'000, std::string(1000, 'x'))).size(), 2000u);

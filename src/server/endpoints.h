@@ -12,8 +12,9 @@ struct Services {
   orchestrator::ChatService& chat;
 };
 
-void add_status_endpoints(Router& router, const Services& services);  // status_endpoints.cpp
-void add_model_endpoints(Router& router, const Services& services);   // model_endpoints.cpp
-void add_chat_endpoints(Router& router, const Services& services);    // chat_endpoints.cpp
+void add_status_endpoints(Router& router, const Services& services);      // status_endpoints.cpp
+void add_model_endpoints(Router& router, const Services& services);       // model_endpoints.cpp
+void add_generation_endpoints(Router& router, const Services& services);  // generation_endpoints.cpp
+void add_token_endpoints(Router& router, const Services& services);       // token_endpoints.cpp
 
 }  // namespace chimere::server

@@ -1,9 +1,13 @@
 // message_schema.cpp  Messages and tools: JSON to structs.
 #include "server/message_schema.h"
 
-#include <algorithm>
+#include "chat/tool_schema.h"
 
 namespace chimere::server {
+
+using orchestrator::ChatRequest;
+using orchestrator::ToolChoice;
+
 namespace {
 
 constexpr size_t kMaxMessages = 4096;
@@ -83,12 +87,15 @@ chat::Message read_message(JsonFields& fields) {
   }
   read_content(fields, message);
   if (message.role == "assistant") {
-    if (fields.find("reasoning_content")) {
+    for (const char* name : {"reasoning", "reasoning_content"}) {  // two names are in use
+      if (!fields.find(name)) continue;
       std::string reasoning;
-      fields.string("reasoning_content", reasoning);
+      fields.string(name, reasoning);
       message.reasoning_content = std::move(reasoning);
     }
     read_tool_calls(fields, message);
+    // Parts of OpenAI's own answers that come back with the history and say nothing here.
+    for (const char* name : {"refusal", "annotations", "audio", "function_call"}) fields.find(name);
   }
   if (message.role == "tool") fields.string("tool_call_id", message.tool_call_id);
   fields.string("name", message.name);
@@ -120,7 +127,9 @@ std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::s
   return messages;
 }
 
-std::vector<chat::Tool> read_tools(JsonFields& request) {
+namespace {
+
+std::vector<chat::Tool> read_declarations(JsonFields& request) {
   std::vector<chat::Tool> tools;
   if (const Json* list = request.array("tools")) {
     if (list->size() > kMaxTools) {
@@ -142,13 +151,49 @@ std::vector<chat::Tool> read_tools(JsonFields& request) {
       tools.push_back({to_text(tool)});
     }
   }
-  const Json* choice = request.find("tool_choice");
-  if (!choice || *choice == "auto") return tools;
-  if (*choice != "none") {
-    request.fail("tool_choice",
-                 "expected \"auto\" or \"none\", found " + to_text(*choice) + ": this server can not force a call yet");
+  return tools;
+}
+
+// "auto", "none", "required" or {"type": "function", "function": {"name": ...}}.
+void read_choice(JsonFields& fields, ChatRequest& request) {
+  const Json* choice = fields.find("tool_choice");
+  if (!choice || *choice == "auto") return;
+  if (*choice == "none") {
+    request.tool_choice = ToolChoice::none;
+  } else if (*choice == "required") {
+    request.tool_choice = ToolChoice::required;
+  } else if (choice->is_object()) {
+    const Json function = choice->value("function", Json());
+    const Json name = function.is_object() ? function.value("name", Json()) : choice->value("name", Json());
+    if (!name.is_string()) return fields.fail("tool_choice.function.name", "expected a string");
+    request.tool_choice = ToolChoice::named;
+    request.tool_name = name.get<std::string>();
+  } else {
+    fields.fail("tool_choice", "expected auto, none, required or the name of a function, found " + to_text(*choice));
   }
-  return {};
+}
+
+}  // namespace
+
+void read_tools(JsonFields& fields, ChatRequest& request) {
+  request.tools = read_declarations(fields);
+  read_tool_choice(fields, request);
+}
+
+void read_tool_choice(JsonFields& fields, ChatRequest& request) {
+  read_choice(fields, request);
+  check_tool_choice(fields, request);
+  fields.boolean("parallel_tool_calls", request.parallel_tool_calls);
+}
+
+void check_tool_choice(JsonFields& fields, const ChatRequest& request) {
+  const bool wants_call = request.tool_choice == ToolChoice::required || request.tool_choice == ToolChoice::named;
+  if (wants_call && request.tools.empty()) fields.fail("tool_choice", "expected tools to choose from, found none");
+  if (request.tool_choice != ToolChoice::named || !fields.ok()) return;
+  for (const chat::Tool& tool : request.tools) {
+    if (chat::declared_parameters({tool}).count(request.tool_name) > 0) return;
+  }
+  fields.fail("tool_choice", "expected one of the tools, found '" + request.tool_name + "'");
 }
 
 }  // namespace chimere::server

@@ -19,7 +19,8 @@ HttpResponse logged(const HttpRequest& request, HttpResponse response) {
 Routes::Routes(const Services& services, Access access) : access_(std::move(access)) {
   add_status_endpoints(router_, services);
   add_model_endpoints(router_, services);
-  add_chat_endpoints(router_, services);
+  add_generation_endpoints(router_, services);
+  add_token_endpoints(router_, services);
 }
 
 std::optional<HttpResponse> Routes::refuse(HttpRequest& head) {

@@ -205,7 +205,7 @@ TEST_F(ServerTest, ErrorsHaveTheShapeAndTheStatus) {
       {post("{"), 400},
       {post("[1,2]"), 400},
       {post(std::string(5000, '[')), 400},
-      {chat(R"("n":3)"), 400},
+      {chat(R"("n":300)"), 400},
       {chat(R"("logit_bias":{"99999999":1})"), 400},
       {post(std::string(200'000, ' ')), 413},
       {Client(server_->port()).request("GET", "/health", {}, "X: " + std::string(50'000, 'x') + "\r\n"), 431},
@@ -219,11 +219,11 @@ TEST_F(ServerTest, ErrorsHaveTheShapeAndTheStatus) {
     EXPECT_TRUE(body["error"].contains("param"));
     EXPECT_TRUE(body["error"].contains("code"));
   }
-  EXPECT_EQ(json(chat(R"("n":3)"))["error"]["param"], "n");
+  EXPECT_EQ(json(chat(R"("n":300)"))["error"]["param"], "n");
 }
 
 TEST_F(ServerTest, IgnoredFieldsAreReported) {
-  EXPECT_EQ(chat(R"("max_tokens":1,"user":"u","flavour":3)").header("X-Chimere-Ignored"), "user, flavour");
+  EXPECT_EQ(chat(R"("max_tokens":1,"user":"u","flavour":3)").header("X-Chimere-Ignored"), "flavour");
   EXPECT_EQ(chat(R"("max_tokens":1)").header("X-Chimere-Ignored"), "");
 }
 

@@ -1,0 +1,112 @@
+// generation_answer.cpp  Polls the choices in turn and writes what came.
+#include "server/generation_answer.h"
+
+#include <utility>
+
+#include "server/openai_json.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::ChatChunk;
+using orchestrator::ChatStream;
+using orchestrator::Finish;
+
+ApiError api_error(const ChatChunk& failed) {
+  ApiError error = to_api_error(*failed.error);
+  if (failed.is_too_long) {
+    error.param = "messages";
+    error.code = "context_length_exceeded";
+  }
+  return error;
+}
+
+class GenerationAnswer : public Answer {
+ public:
+  GenerationAnswer(Generation generation, std::unique_ptr<RequestRecord> record)
+      : generation_(std::move(generation)),
+        ignored_(ignored_header(generation_.ignored)),
+        sums_(generation_.choices.size()),
+        usages_(generation_.choices.size()),
+        n_open_(generation_.choices.size()),
+        record_(std::move(record)) {}
+
+  Piece poll() override {
+    Piece piece;
+    for (size_t i = 0; i < generation_.choices.size(); ++i) {
+      while (!piece.done) {
+        std::optional<ChatChunk> chunk = generation_.choices[i]->poll();
+        if (!chunk) break;
+        take(piece, i, std::move(*chunk));
+      }
+    }
+    return piece;
+  }
+
+ private:
+  void take(Piece& piece, size_t choice, ChatChunk chunk) {
+    if (chunk.kind == ChatChunk::Kind::finished && chunk.finish == Finish::cancelled) {
+      chunk.kind = ChatChunk::Kind::failed;
+      chunk.error = Error{Code::cancelled, "the request was cancelled, or the server is stopping"};
+    }
+    if (chunk.is_terminal()) {
+      usages_[choice] = chunk.usage;
+      record_->set_usage(total(), chunk.error ? code_name(chunk.error->code) : finish_name(chunk.finish));
+    }
+    if (chunk.kind == ChatChunk::Kind::failed) return fail(piece, api_error(chunk));
+    const bool is_last = chunk.is_terminal() && --n_open_ == 0;
+    if (generation_.stream) {
+      if (!head_sent_) send_head(piece);
+      piece.body += generation_.writer->events(choice, chunk);
+      if (is_last) piece.body += generation_.writer->end(total());
+    } else {
+      append(sums_[choice], std::move(chunk));
+      if (is_last) {
+        piece.head =
+            with_ignored({200, {{"Content-Type", "application/json"}}, generation_.writer->body(sums_, total())});
+        record_->set_status(200);
+      }
+    }
+    piece.done = is_last;
+  }
+
+  // One choice that fails ends the answer; the others are cancelled with it.
+  void fail(Piece& piece, const ApiError& error) {
+    if (head_sent_) {
+      piece.body += generation_.writer->error_event(error);
+    } else {
+      piece.head = with_ignored(generation_.writer->error(error));
+      record_->set_status(piece.head->status);
+    }
+    piece.done = true;
+  }
+
+  void send_head(Piece& piece) {
+    piece.head = with_ignored({200, {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}}, {}});
+    head_sent_ = true;
+    record_->set_status(200);
+  }
+
+  engine::Usage total() const { return total_usage(usages_, generation_.choices_per_prompt); }
+
+  HttpResponse with_ignored(HttpResponse response) const {
+    if (!ignored_.empty()) response.add_header("X-Chimere-Ignored", ignored_);
+    return response;
+  }
+
+  Generation generation_;
+  const std::string ignored_;
+  std::vector<ChatChunk> sums_;
+  std::vector<engine::Usage> usages_;
+  size_t n_open_;
+  std::unique_ptr<RequestRecord> record_;
+  bool head_sent_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Answer> generation_answer(Generation generation, std::unique_ptr<RequestRecord> record) {
+  return std::make_unique<GenerationAnswer>(std::move(generation), std::move(record));
+}
+
+}  // namespace chimere::server

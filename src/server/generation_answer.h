@@ -1,0 +1,27 @@
+// generation_answer.h  The work behind one generated answer, whatever its protocol: chunks of the service as pieces of
+// an HTTP answer.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "orchestrator/chat_stream.h"
+#include "server/generate_fields.h"
+#include "server/http.h"
+#include "server/request_record.h"
+#include "server/response_writer.h"
+
+namespace chimere::server {
+
+struct Generation {
+  std::vector<std::unique_ptr<orchestrator::ChatStream>> choices;  // those of one prompt stand together
+  size_t choices_per_prompt = 1;
+  std::unique_ptr<ResponseWriter> writer;
+  bool stream = false;
+  std::vector<std::string> ignored;  // field names for X-Chimere-Ignored
+};
+
+// Server-sent events when `stream`, one JSON object otherwise. Destroying the answer cancels what still runs.
+std::unique_ptr<Answer> generation_answer(Generation generation, std::unique_ptr<RequestRecord> record);
+
+}  // namespace chimere::server

@@ -1,0 +1,113 @@
+// generation_endpoints.cpp  The endpoints that generate: chat completions, completions, responses, messages.
+#include <ctime>
+#include <utility>
+
+#include "server/anthropic_response.h"
+#include "server/anthropic_schema.h"
+#include "server/chat_response.h"
+#include "server/chat_schema.h"
+#include "server/completion_response.h"
+#include "server/completion_schema.h"
+#include "server/endpoints.h"
+#include "server/generation_answer.h"
+#include "server/responses_response.h"
+#include "server/responses_schema.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::ChatService;
+
+std::string shown_model(const ChatService& chat, const CallOptions& options) {
+  return options.model.empty() ? chat.model_name() : options.model;
+}
+
+ResponseHead response_head(const ChatService& chat, const CallOptions& options, const char* prefix) {
+  ResponseHead head;
+  head.id = new_object_id(prefix);
+  head.model = shown_model(chat, options);
+  head.created = static_cast<int64_t>(std::time(nullptr));
+  return head;
+}
+
+std::unique_ptr<Answer> answer(Call& call, CallOptions options, Generation generation) {
+  generation.stream = options.stream;
+  generation.ignored = std::move(options.ignored);
+  return generation_answer(std::move(generation), std::move(call.record));
+}
+
+std::unique_ptr<Answer> chat_completion(ChatService& chat, Call call) {
+  auto parsed = parse_chat_call(call.request.body, chat.default_sampling());
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  ChatCall& asked = std::get<ChatCall>(parsed);
+  ResponseHead head = response_head(chat, asked, "chatcmpl-");
+  head.logprobs = asked.request.logprobs;
+  head.include_usage = asked.include_usage;
+  Generation generation;
+  generation.writer = chat_writer(std::move(head));
+  generation.choices = chat.start(std::move(asked.request), asked.n, call.wake);
+  generation.choices_per_prompt = static_cast<size_t>(asked.n);
+  return answer(call, std::move(asked), std::move(generation));
+}
+
+std::unique_ptr<Answer> completion(ChatService& chat, Call call) {
+  auto parsed = parse_completion_call(call.request.body, chat.default_sampling());
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  CompletionCall& asked = std::get<CompletionCall>(parsed);
+  ResponseHead head = response_head(chat, asked, "cmpl-");
+  head.logprobs = asked.prompts.front().logprobs;
+  head.include_usage = asked.include_usage;
+  std::vector<std::string> echoes;
+  Generation generation;
+  generation.choices_per_prompt = static_cast<size_t>(asked.n);
+  for (orchestrator::CompletionRequest& prompt : asked.prompts) {
+    if (asked.echo) {
+      const std::string text =
+          prompt.prompt_ids.empty() ? prompt.prompt : chat.tokenizer().decode(prompt.prompt_ids, true);
+      echoes.insert(echoes.end(), generation.choices_per_prompt, text);
+    }
+    for (auto& choice : chat.complete(std::move(prompt), asked.n, call.wake)) {
+      generation.choices.push_back(std::move(choice));
+    }
+  }
+  generation.writer = completion_writer(std::move(head), std::move(echoes));
+  return answer(call, std::move(asked), std::move(generation));
+}
+
+std::unique_ptr<Answer> response(ChatService& chat, Call call) {
+  auto parsed = parse_responses_call(call.request.body, chat.default_sampling());
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  ResponsesCall& asked = std::get<ResponsesCall>(parsed);
+  Generation generation;
+  generation.writer = responses_writer(shown_model(chat, asked), static_cast<int64_t>(std::time(nullptr)), asked.echo,
+                                       asked.request.logprobs);
+  generation.choices = chat.start(std::move(asked.request), 1, call.wake);
+  return answer(call, std::move(asked), std::move(generation));
+}
+
+std::unique_ptr<Answer> anthropic_message(ChatService& chat, Call call) {
+  auto parsed = parse_anthropic_call(call.request.body, chat.default_sampling(), false);
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
+  AnthropicCall& asked = std::get<AnthropicCall>(parsed);
+  Generation generation;
+  generation.writer = anthropic_writer(shown_model(chat, asked));
+  generation.choices = chat.start(std::move(asked.request), 1, call.wake);
+  return answer(call, std::move(asked), std::move(generation));
+}
+
+}  // namespace
+
+void add_generation_endpoints(Router& router, const Services& services) {
+  const auto add = [&](const char* path, std::unique_ptr<Answer> (*handler)(ChatService&, Call)) {
+    ChatService& chat = services.chat;
+    router.add({.method = "POST", .path = path, .handler = [&chat, handler](Call call) {
+                  return handler(chat, std::move(call));
+                }});
+  };
+  add("/v1/chat/completions", chat_completion);
+  add("/v1/completions", completion);
+  add("/v1/responses", response);
+  add("/v1/messages", anthropic_message);
+}
+
+}  // namespace chimere::server
