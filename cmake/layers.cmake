@@ -72,6 +72,7 @@ chimere_layer(backend/cpu DEPS backend backend/reference tensor base)
 include(cmake/cuda.cmake)
 chimere_layer(cache FUZZED DEPS backend gguf tensor base)
 chimere_layer(models DEPS cache backend/cuda backend/cpu backend/reference backend gguf tensor base)
+chimere_layer(engram FUZZED DEPS sampling base)
 chimere_layer(engine DEPS sampling models cache backend base)
 
 file(GLOB core_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/core/*.cpp)

@@ -1,0 +1,47 @@
+#include "engram/cuckoo_filter.h"
+
+#include <algorithm>
+
+namespace chimere::engram {
+namespace {
+
+constexpr double kLoad = 0.95;   // cuckoo hashing with buckets of four works up to about 0.98
+constexpr int kMaxKicks = 2000;  // beyond this the filter is made a little larger and built anew
+
+}  // namespace
+
+bool CuckooFilter::insert(std::vector<uint64_t>& buckets, uint64_t hash, uint64_t& noise) {
+  uint64_t fingerprint = fingerprint_of(hash), bucket = place_of(hash, buckets.size());
+  for (int kick = 0; kick < kMaxKicks; ++kick) {
+    for (const uint64_t b : {bucket, other_bucket(bucket, fingerprint, buckets.size())}) {
+      for (int lane = 0; lane < 64; lane += 16) {
+        if (((buckets[b] >> lane) & 0xffff) != 0) continue;
+        buckets[b] |= fingerprint << lane;
+        return true;
+      }
+    }
+    // Both are full: one of the lodgers moves to its other bucket. Which one must vary, or two could swap for ever.
+    noise = hash_mix(noise + 1);
+    if (noise & 4) bucket = other_bucket(bucket, fingerprint, buckets.size());
+    const int lane = static_cast<int>(noise & 3) * 16;
+    const uint64_t evicted = (buckets[bucket] >> lane) & 0xffff;
+    buckets[bucket] ^= (evicted ^ fingerprint) << lane;
+    fingerprint = evicted;
+    bucket = other_bucket(bucket, fingerprint, buckets.size());
+  }
+  return false;
+}
+
+std::vector<uint64_t> CuckooFilter::build(std::span<const uint64_t> hashes) {
+  auto n = std::max<uint64_t>(2, static_cast<uint64_t>(static_cast<double>(hashes.size()) / (4 * kLoad)) + 1);
+  while (true) {
+    std::vector<uint64_t> buckets(n, 0);
+    uint64_t noise = 0;
+    const bool fits =
+        std::all_of(hashes.begin(), hashes.end(), [&](uint64_t hash) { return insert(buckets, hash, noise); });
+    if (fits) return buckets;
+    n += n / 16 + 1;
+  }
+}
+
+}  // namespace chimere::engram

@@ -1,0 +1,41 @@
+// edit.h  Changing tables. Each function replaces a file in one step: whoever opens it sees the old table or the new
+// one, also when the power fails, and writers of the same table wait for each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engram/record.h"
+#include "engram/table_writer.h"
+
+namespace chimere::engram {
+
+// What a source teaches.
+struct Lesson {
+  Source source;                            // n_tokens is filled in here
+  std::vector<std::vector<int32_t>> texts;  // token ids; no n-gram reaches across two texts
+};
+
+// Makes a new table, or replaces one.
+Status build_table(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons);
+
+// Adds to a table; makes it with `shape` when there is none, else its own shape must be the same. A lesson whose score
+// is below `threshold` is refused as invalid_argument and nothing is changed.
+Status add_lessons(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons,
+                   float threshold);
+
+// The sum of tables. Sources keep their names and ages; one of the same name and age in several tables becomes one.
+Status merge_tables(const std::string& path, const std::vector<std::string>& inputs, const Vocabulary& vocabulary);
+
+struct Removed {
+  uint64_t sources = 0;
+  uint64_t keys = 0;  // of which nothing is left
+};
+// Removes what is older than kGoneAfterDays.
+Result<Removed> decay_table(const std::string& path, const Vocabulary& vocabulary, uint32_t today);
+// Removes everything that sources of this name taught; not_found when there is none.
+Result<Removed> forget_source(const std::string& path, const Vocabulary& vocabulary, const std::string& id);
+
+}  // namespace chimere::engram

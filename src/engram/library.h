@@ -1,0 +1,52 @@
+// library.h  A folder of tables: `NAME.engram` (or `NAME.engr`, version 1), and one a user in its folder `users/`.
+//
+// Tables are opened when they are first asked for and again when their file was replaced or the day changed; a user's
+// table is found only through that user. Use it from any thread.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engram/table.h"
+
+namespace chimere::engram {
+
+class Library {
+ public:
+  Library(std::filesystem::path folder, Vocabulary vocabulary);
+
+  // Opens every table once, so that what is wrong with one is said at the start; the others can be used.
+  std::vector<Error> check();
+  // Names of the tables for all, sorted.
+  std::vector<std::string> names() const;
+  // not_found names what there is; a damaged or foreign table is refused as Table::open says.
+  Result<std::shared_ptr<const Table>> table(const std::string& name);
+  // Null when this user has none.
+  Result<std::shared_ptr<const Table>> table_of_user(const std::string& user);
+
+  // Where a user's table lies: any name gives one plain file name, and two names never the same.
+  static std::filesystem::path user_file(const std::filesystem::path& folder, const std::string& user);
+  // Letters, digits, '-', '_' and '.', not at the start: no path.
+  static bool is_name(const std::string& name);
+
+ private:
+  struct Opened {
+    std::shared_ptr<const Table> table;
+    std::filesystem::file_time_type written;
+    uintmax_t bytes = 0;
+    uint32_t day = 0;
+  };
+  Result<std::shared_ptr<const Table>> open(const std::filesystem::path& path);
+
+  const std::filesystem::path folder_;
+  const Vocabulary vocabulary_;
+  std::mutex mutex_;
+  std::map<std::filesystem::path, Opened> opened_;
+};
+
+}  // namespace chimere::engram
