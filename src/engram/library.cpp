@@ -66,6 +66,10 @@ std::vector<Error> Library::check() {
   for (const std::string& name : names()) {
     if (auto opened = table(name); !opened) errors.push_back(opened.error());
   }
+  for (fs::directory_iterator it(folder_ / "users", error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() != kExtension) continue;
+    if (auto opened = open(it->path()); !opened) errors.push_back(opened.error());
+  }
   return errors;
 }
 

@@ -10,6 +10,9 @@
 namespace chimere::engram {
 namespace {
 
+// At two thirds full a walk of more than a few hundred slots does not happen, not even among 10^8 keys.
+constexpr uint64_t kLongestProbe = 4096;
+
 template <class T>
 std::span<const T> cast(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
@@ -124,7 +127,8 @@ Status Table::read_header(const std::string& path) {
   }
   if (checksum != h.body_checksum) return corrupt(path, "the checksum of its content does not fit");
   const bool orders = h.min_order >= 1 && h.min_order <= h.max_order && h.max_order <= kMaxOrder;
-  if (!orders || h.n_slots == 0 || h.n_keys > h.n_slots || h.n_vocab > Entry::kMaxToken) {
+  if (!orders || h.n_slots == 0 || h.n_keys > h.n_slots || h.longest_probe > kLongestProbe ||
+      h.n_vocab > Entry::kMaxToken) {
     return corrupt(path, "its sizes do not fit together");
   }
   min_order_ = static_cast<int>(h.min_order);

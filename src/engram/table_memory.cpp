@@ -8,18 +8,18 @@ namespace {
 
 constexpr float kSmallestShare = 0.005f;  // what is left for shorter keys when we stop looking
 constexpr size_t kMaxPerKey = 32;         // continuations of one key that become entries
-constexpr float kStandingLimit = 8;       // so that a long good or bad run is not held for ever
+constexpr float kStandingLimit = 4;       // so that a long good or bad run is not held for ever
 
 }  // namespace
 
 const MixConstants kFitted = {
-    .trust = {0, 0, 0.1f, 0.3f, 0.5f, 0.7f, 0.8f, 0.9f, 0.95f},
-    .doubt = {0, 0, 4, 2, 1, 1, 0.5f, 0.5f, 0.5f},
-    .entropy_half = 0.5f,
-    .entropy_memory = 0.8f,
-    .standing_start = 1.0f,
-    .standing_memory = 0.95f,
-    .standing_slope = 1.0f,
+    .trust = {0, 0, 0.06f, 0.06f, 0.15f, 0.6f, 0.8f, 0.85f, 0.98f},
+    .doubt = {0, 0, 7, 4, 1.5f, 3, 3, 3, 1},
+    .entropy_half = 1.8f,
+    .entropy_memory = 0.5f,
+    .standing_start = 1.6f,
+    .standing_memory = 0.97f,
+    .standing_slope = 2.0f,
 };
 
 TableMemory::TableMemory(std::vector<WeightedTable> tables, MixOptions options, const MixConstants& constants)
@@ -53,19 +53,19 @@ std::span<const MemoryEntry> TableMemory::expect(std::span<const int32_t> tokens
   if (options_.alpha <= 0 || (in_thought && !options_.in_thoughts)) return {};
   const Table::Context context = Table::context_of(tokens);
   const float strength = this->strength();
-  std::vector<std::pair<size_t, float>> ends;  // of each table's entries, and its factor
+  ends_.clear();
   float kept = 1, claimed = 0;
   for (const WeightedTable& table : tables_) {
     const float factor = std::min(1.0f, table.weight * strength);
     const float share = factor * add_claims(table, context);
-    ends.push_back({entries_.size(), factor});
+    ends_.push_back({entries_.size(), factor});
     kept *= 1 - share;
     claimed += share;
   }
   // Claims of several tables add up to more than they claim together; they shrink in proportion.
   const float shrink = claimed > 0 ? (1 - kept) / claimed : 0;
   size_t at = 0;
-  for (const auto& [end, factor] : ends) {
+  for (const auto& [end, factor] : ends_) {
     for (; at < end; ++at) entries_[at].weight *= factor * shrink;
   }
   return entries_;
@@ -78,18 +78,6 @@ void TableMemory::accept(const Sampled& token) {
   const auto gain = static_cast<float>(mixed_logprob(token.logprob, token.id, entries_) - token.logprob);
   standing_ = std::clamp(constants_.standing_memory * standing_ + gain, -kStandingLimit, kStandingLimit);
   entries_.clear();
-}
-
-double mixed_logprob(double logprob, int32_t token, std::span<const MemoryEntry> entries) {
-  double total = 0, own = 0;
-  for (const MemoryEntry& entry : entries) {
-    const double share = static_cast<double>(entry.probability) * static_cast<double>(entry.weight);
-    total += share;
-    if (entry.id == token) own += share;
-  }
-  if (total <= 0) return logprob;
-  const double shrink = total > kMaxMemoryShare ? kMaxMemoryShare / total : 1.0;
-  return std::log((1 - total * shrink) * std::exp(logprob) + own * shrink);
 }
 
 }  // namespace chimere::engram

@@ -68,10 +68,8 @@ class TableMemory : public MemorySource {
   float entropy_ = -1;  // running mean; below 0: nothing was seen yet
   float standing_ = 0;  // sum of log(p' / p)
   std::vector<MemoryEntry> entries_;
+  std::vector<std::pair<size_t, float>> ends_;  // of each table's entries, and the factor of their weights
   Hit hit_;
 };
-
-// log p'(x) of the token that was taken, given the model's own log p(x): what the sampler makes of these entries.
-double mixed_logprob(double logprob, int32_t token, std::span<const MemoryEntry> entries);
 
 }  // namespace chimere::engram

@@ -22,4 +22,7 @@ class MemorySource {
   virtual void accept(const Sampled& token) = 0;
 };
 
+// log p'(x) of the token that was taken, given the model's own log p(x): what the sampler makes of these entries.
+double mixed_logprob(double logprob, int32_t token, std::span<const MemoryEntry> entries);
+
 }  // namespace chimere
