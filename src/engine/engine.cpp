@@ -75,6 +75,7 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
   if (request.constraint) a.constraint = request.constraint->clone();
   a.cuts = cut_prompt(a.usage.prompt_tokens, request.snapshot_points, config_.prefill_tokens, config_.filler_tokens);
   a.request = std::move(request);
+  a.remember(a.request.memory.get());
   a.submitted = std::chrono::steady_clock::now();
 
   // Nothing here waits for the engine thread: a caller with one I/O thread must not stall for the length of a step.

@@ -224,6 +224,7 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->forced = from->forced;
   a->closing = from->closing;
   if (from->constraint) a->constraint = from->constraint->clone();
+  a->remember(from->memory.get());
   a->usage = from->usage;
   a->usage.cached_tokens = from->sequence ? std::min(from->sequence->length(), a->usage.prompt_tokens) : 0;
   a->submitted = a->started = a->first_token = Clock::now();
@@ -289,6 +290,13 @@ void Loop::step() {
   }
 }
 
+void Active::remember(const MemorySource* source) {
+  if (!source) return;
+  memory = source->clone();
+  remembering = request.sampling;
+  remembering.stats = true;
+}
+
 void Loop::close_thought(Active& a) {
   a.forced.assign(a.request.thought.close.begin(), a.request.thought.close.end());
   a.closing = static_cast<int32_t>(a.forced.size());
@@ -310,9 +318,10 @@ RowInputs Loop::next_inputs(Active& a) {
   if (!a.forced.empty()) {
     inputs.forced = a.forced.front();
     a.forced.pop_front();
-  } else if (a.constraint && !thought.open) {
-    inputs.mask = a.constraint->mask();
+    return inputs;
   }
+  if (a.constraint && !thought.open) inputs.mask = a.constraint->mask();
+  if (a.memory) inputs.memory = a.memory->expect(a.sampler.tokens(), thought.open);
   return inputs;
 }
 
@@ -322,12 +331,12 @@ Draw Loop::device_draw(const Active& a) const {
   const SamplingParams& params = a.request.sampling;
   const bool figures = params.stats || params.top_logprobs > 0;
   if (!draws_on_device_ || (a.request.thought.open && figures)) return {};
-  return {&params, &a.sampler, a.inputs, a.sampler.tokens().size()};
+  return {&a.params(), &a.sampler, a.inputs, a.sampler.tokens().size()};
 }
 
 Result<Sampled> Loop::draw(const Active& a) {
   const size_t v = model_.n_vocab();
-  return sampler_.sample(std::span(logits_).subspan(a.logit_index * v, v), a.request.sampling, a.sampler, a.inputs,
+  return sampler_.sample(std::span(logits_).subspan(a.logit_index * v, v), a.params(), a.sampler, a.inputs,
                          a.sampler.tokens().size());
 }
 
@@ -360,6 +369,7 @@ void Loop::accept(Active& a, Sampled sampled) {
     if (thought.open) ++a.usage.reasoning_tokens;
   }
   if (a.constraint && is_answer(a, sampled.id, was_thinking, was_closing)) a.constraint->accept(sampled.id);
+  if (!a.inputs.memory.empty()) a.memory->accept(sampled);
   a.sampler.accept(sampled.id);
   ++a.usage.completion_tokens;
   ++counts_.generated_tokens;

@@ -32,6 +32,8 @@ struct Active {
   std::deque<int32_t> forced;
   int32_t closing = 0;                          // of `forced`, those at the front that close a thought
   std::unique_ptr<TokenConstraint> constraint;  // null: any token may follow
+  std::unique_ptr<MemorySource> memory;         // null: none
+  SamplingParams remembering;                   // the request's, with the figures that a memory is told
   Usage usage;
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
@@ -47,6 +49,10 @@ struct Active {
   std::chrono::steady_clock::time_point submitted, started, first_token;
 
   RequestInfo info() const;
+  // Of the token that is drawn in this step.
+  const SamplingParams& params() const { return inputs.memory.empty() ? request.sampling : remembering; }
+  // Takes a copy of what the request remembers, if anything. REQUIRES: request.sampling is set.
+  void remember(const MemorySource* source);
   // Tokens that are decided but not yet in the sequence: the rest of the prompt, or the last token drawn.
   std::span<const int32_t> pending() const { return sampler.tokens().subspan(sequence ? sequence->length() : 0); }
 };

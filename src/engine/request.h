@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "sampling/memory_source.h"
 #include "sampling/sampling_params.h"
 #include "sampling/token_constraint.h"
 
@@ -31,6 +32,8 @@ struct Request {
   Thought thought;
   // Cloned at admission. Acts on the answer alone: not while a thought is open, nor on the tokens that close one.
   std::shared_ptr<const TokenConstraint> constraint;
+  // Cloned at admission; null: none. It is told whether a thought is open and decides itself whether to speak.
+  std::shared_ptr<const MemorySource> memory;
   std::vector<int32_t> snapshot_points;  // prompt lengths at which state is worth keeping, ascending
   uint64_t cache_scope = 0;              // prompts share computed state inside one scope alone
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();

@@ -27,6 +27,15 @@ Result<Batch> next_slice(Sequence& sequence, std::span<const int32_t> tokens) {
   return Result<Batch>{std::move(batch)};
 }
 
+double entropy(std::span<const float> logits, double total) {
+  double sum = 0;
+  for (const float logit : logits) {
+    const double logprob = logit - total;
+    if (logprob > -80) sum -= logprob * std::exp(logprob);
+  }
+  return sum;
+}
+
 }  // namespace
 
 double log_sum_exp(std::span<const float> logits) {
@@ -36,12 +45,24 @@ double log_sum_exp(std::span<const float> logits) {
   return std::log(sum) + top;
 }
 
-Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens) {
+Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens, MemorySource* memory) {
   std::vector<float> logprobs;
   if (tokens.size() < 2) return Result<std::vector<float>>{std::move(logprobs)};
   size_t next = 1;
   TRY(all_logits(model, tokens.first(tokens.size() - 1), 0, [&](std::span<const float> row) {
-    logprobs.push_back(static_cast<float>(row[tokens[next++]] - log_sum_exp(row)));
+    const double total = log_sum_exp(row);
+    Sampled taken;
+    taken.id = tokens[next];
+    taken.logprob = static_cast<float>(row[taken.id] - total);
+    if (memory) {
+      const std::span<const MemoryEntry> entries = memory->expect(tokens.first(next), false);
+      logprobs.push_back(static_cast<float>(mixed_logprob(taken.logprob, taken.id, entries)));
+      taken.entropy = static_cast<float>(entropy(row, total));
+      memory->accept(taken);
+    } else {
+      logprobs.push_back(taken.logprob);
+    }
+    ++next;
   }));
   return Result<std::vector<float>>{std::move(logprobs)};
 }

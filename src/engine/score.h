@@ -9,12 +9,15 @@
 
 #include "base/result.h"
 #include "models/model.h"
+#include "sampling/memory_source.h"
 
 namespace chimere::engine {
 
 // Log-probability of tokens[i + 1] after tokens[0..i], for every i; natural logarithm.
+// With a memory: of the mixture that would be drawn from; it sees the same as it would while these tokens are drawn.
 // REQUIRES: ids inside the vocabulary.
-Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens);
+Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens,
+                                        MemorySource* memory = nullptr);
 
 // The mean of the final hidden states over all tokens, scaled to length 1.
 Result<std::vector<float>> embed_tokens(models::Model& model, std::span<const int32_t> tokens);
