@@ -100,8 +100,10 @@ find_package(CLI11 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 
 chimere_layer(orchestrator DEPS chat tokenizer engine base LIBS nlohmann_json::nlohmann_json)
+include(cmake/studio.cmake)
 chimere_layer(server DEPS orchestrator base LIBS Boost::headers nlohmann_json::nlohmann_json spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)
+target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})

@@ -2,7 +2,8 @@
 
 BUILD_PACKAGES=(g++ cmake ninja-build ccache libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
                 libutf8proc-dev libssl-dev)
-TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 python3-numpy python3-regex curl)
+TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 python3-numpy python3-regex curl
+               chromium)
 
 # Installs what is not there yet, with sudo when we are not root.
 install_packages() {
@@ -19,6 +20,19 @@ install_packages() {
   echo "Installing Debian packages: ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Node.js and npm, for the web page: what is there, or else Debian's. Debian's npm brings Debian's nodejs with it, which
+# would replace a Node from elsewhere, so it is installed only where that is the Node we have.
+ensure_node() {
+  command -v npm >/dev/null && return 0
+  local version
+  version=$(dpkg-query -W -f='${Version}' nodejs 2>/dev/null || true)
+  if command -v node >/dev/null && [[ "$version" != *dfsg* ]]; then
+    echo "A Node.js that is not Debian's is here, but no npm beside it: install its npm, and the web page can be built."
+    return 0
+  fi
+  install_packages nodejs npm
 }
 
 tell_about_cuda() {

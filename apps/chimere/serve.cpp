@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "common.h"
 #include "data_folder.h"
+#include "open_browser.h"
 #include "orchestrator/chat_service.h"
 #include "server/server.h"
 
@@ -29,6 +30,7 @@ struct ServeOptions {
   std::string cache_folder;
   double cache_disk_gb = 8;
   bool no_disk_cache = false;
+  bool open = false;
 };
 
 CacheConfig cache_config(const ServeOptions& o) {
@@ -99,6 +101,7 @@ Status serve(ServeOptions& o) {
   orchestrator::ChatService service(std::move(chat_model), std::move(config));
   TRY_ASSIGN(auto server, server::Server::listen(o.server, service));
   print_ready(*server, service, o);
+  if (o.open && !open_browser(server->url())) spdlog::warn("xdg-open was not found: open {} yourself", server->url());
   server->run();
   spdlog::info("stopped");
   return Ok{};
@@ -150,6 +153,7 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_flag("--no-disk-cache", o->no_disk_cache, "keep computed prompts in memory only");
+  command->add_flag("--open", o->open, "show the web page in the desktop's browser once the model is ready");
   command->callback([o, &outcome] {
     if (Status s = serve(*o); !s) outcome.code = fail(s.error());
   });

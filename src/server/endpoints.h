@@ -16,5 +16,6 @@ void add_status_endpoints(Router& router, const Services& services);      // sta
 void add_model_endpoints(Router& router, const Services& services);       // model_endpoints.cpp
 void add_generation_endpoints(Router& router, const Services& services);  // generation_endpoints.cpp
 void add_token_endpoints(Router& router, const Services& services);       // token_endpoints.cpp
+void add_page_endpoints(Router& router);                                  // page_endpoints.cpp
 
 }  // namespace chimere::server

@@ -21,6 +21,7 @@ Routes::Routes(const Services& services, Access access) : access_(std::move(acce
   add_model_endpoints(router_, services);
   add_generation_endpoints(router_, services);
   add_token_endpoints(router_, services);
+  add_page_endpoints(router_);
 }
 
 std::optional<HttpResponse> Routes::refuse(HttpRequest& head) {

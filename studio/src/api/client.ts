@@ -1,0 +1,100 @@
+// client.ts  The only place that talks to the server: keys, errors, and whether it answers at all.
+import { askForKey, apiKey, forgetKey, markOffline, markOnline } from '../store/session'
+import { events } from './sse'
+import type { ChatChunk, Health, ModelEntry, RunningRequest, Status } from './types'
+
+// The server answered, with an error. `message` is the server's own.
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+// The server did not answer, or broke off.
+export class ConnectionLost extends Error {}
+
+const isAbort = (error: unknown) => error instanceof DOMException && error.name === 'AbortError'
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => '')
+  try {
+    const message = JSON.parse(text)?.error?.message
+    if (typeof message === 'string') return new ApiError(response.status, message)
+  } catch {
+    // not JSON: a proxy's page, most likely
+  }
+  return new ApiError(response.status, `${response.status} ${response.statusText}`)
+}
+
+async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  for (;;) {
+    const headers = new Headers(init.headers)
+    const key = apiKey()
+    if (key) headers.set('Authorization', `Bearer ${key}`)
+    let response: Response
+    try {
+      response = await fetch(path, { ...init, headers, cache: 'no-store' })
+    } catch (error) {
+      if (isAbort(error)) throw error
+      markOffline()
+      throw new ConnectionLost()
+    }
+    markOnline()
+    if (response.ok) return response
+    const error = await errorOf(response)
+    if (response.status !== 401) throw error
+    forgetKey(key)
+    if (!(await askForKey(key !== null))) throw error
+  }
+}
+
+const json = async <T>(path: string, init?: RequestInit): Promise<T> => (await request(path, init)).json() as Promise<T>
+
+export const health = () => json<Health>('/health')
+export const models = async () => (await json<{ data: ModelEntry[] }>('/v1/models')).data
+export const status = () => json<Status>('/v1/status')
+export const requests = async () => (await json<{ data: RunningRequest[] }>('/v1/requests')).data
+
+const act = (id: string, action: string) =>
+  json<unknown>(`/v1/requests/${encodeURIComponent(id)}/${action}`, { method: 'POST' })
+export const cancel = (id: string) => act(id, 'cancel')
+export const stopThinking = (id: string) => act(id, 'stop_thinking')
+
+export interface ChatStream {
+  requestId: string | null
+  chunks: AsyncGenerator<ChatChunk>
+}
+
+export async function streamChat(body: object, signal: AbortSignal): Promise<ChatStream> {
+  const response = await request('/v1/chat/completions', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+    signal,
+  })
+  return { requestId: response.headers.get('X-Request-Id'), chunks: chunksOf(response) }
+}
+
+async function* chunksOf(response: Response): AsyncGenerator<ChatChunk> {
+  let isComplete = false
+  try {
+    if (response.body) {
+      for await (const data of events(response.body)) {
+        if (data === '[DONE]') {
+          isComplete = true
+          break
+        }
+        const chunk = JSON.parse(data) as ChatChunk
+        if (chunk.error) throw new ApiError(200, chunk.error.message ?? 'error')
+        yield chunk
+      }
+    }
+  } catch (error) {
+    if (isAbort(error) || error instanceof ApiError) throw error
+    throw new ConnectionLost()
+  }
+  if (!isComplete) throw new ConnectionLost()
+}

@@ -1,0 +1,100 @@
+// types.ts  What the server sends, as far as the page reads it. Everything optional may be missing on an older server.
+
+export interface Health {
+  status: string
+  model: string
+}
+
+export interface ModelEntry {
+  id: string
+  context_length?: number
+}
+
+export interface Usage {
+  prompt_tokens: number
+  completion_tokens: number
+  prompt_tokens_details?: { cached_tokens?: number }
+  completion_tokens_details?: { reasoning_tokens?: number }
+}
+
+export interface Timings {
+  queue_ms?: number
+  prefill_ms?: number
+  decode_ms?: number
+  prompt_per_second?: number
+  generated_per_second?: number
+}
+
+export interface ToolCallDelta {
+  index: number
+  id?: string
+  function?: { name?: string; arguments?: string }
+}
+
+export interface ChatChunk {
+  choices?: {
+    delta?: { content?: string | null; reasoning_content?: string | null; tool_calls?: ToolCallDelta[] }
+    finish_reason?: string | null
+  }[]
+  usage?: Usage | null
+  timings?: Timings | null
+  error?: { message?: string }
+}
+
+export interface Layer {
+  mixer: string
+  ffn: string
+}
+
+export interface ModelCard {
+  name: string
+  architecture: string
+  backend: string
+  file_bytes: number
+  parameters: number
+  context_length: number
+  vocabulary: number
+  experts: number
+  experts_used: number
+  thinking: boolean
+  tools: boolean
+  layers: Layer[]
+  formats: { type: string; tensors: number; bytes: number }[]
+}
+
+export interface Status {
+  version: string
+  uptime_seconds: number
+  model: ModelCard
+  load: { running: number; queued: number; max_running: number; max_queued: number; batch_rows: number }
+  tokens: {
+    prompt_total: number
+    prompt_reused_total: number
+    generated_total: number
+    prompt_per_second: number
+    generated_per_second: number
+  }
+  cache: {
+    lookups: number
+    hits: number
+    tokens_reused: number
+    tokens_computed: number
+    misses: Record<string, number>
+    ram_bytes: number
+    disk_bytes: number
+    budget_bytes: number
+    entries: number
+  }
+  memory: { purpose: string; bytes: number }[]
+}
+
+export interface RunningRequest {
+  id: string
+  state: 'queued' | 'prefill' | 'decode'
+  thinking: boolean
+  prompt_tokens: number
+  cached_tokens: number
+  completion_tokens: number
+  age_seconds: number
+  user: string | null
+}

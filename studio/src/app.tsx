@@ -1,0 +1,112 @@
+// app.tsx  The frame of the page: navigation, banners, dialogs, and the screen in the middle.
+import { useEffect, useState } from 'preact/hooks'
+import { ChatScreen } from './chat/screen'
+import { isPanelOpen, SettingsPanel } from './chat/settings_panel'
+import { newConversation, Sidebar } from './chat/sidebar'
+import { closeArtefact, openedArtefact } from './artefacts/open'
+import { t } from './i18n'
+import { openConversation, openId, storageFailed } from './store/conversations'
+import { running } from './store/generation'
+import { isOnline, modelList } from './store/session'
+import { settings } from './store/settings'
+import { Announcer } from './ui/announcer'
+import { ConfirmDialog, KeyDialog } from './ui/dialog'
+import { Bubble, Gear, Menu, Pulse } from './ui/icons'
+import { NoticeBar } from './ui/notice'
+import { screen } from './ui/route'
+import { LazyStatus } from './status/lazy'
+
+function Banner() {
+  const text = !isOnline.value ? t('connectionLost') : storageFailed.value ? t('storageFailed') : null
+  // Always there, so that screen readers hear when it fills.
+  return (
+    <div role="alert" class="banner-place">
+      {text && <p class="banner">{text}</p>}
+    </div>
+  )
+}
+
+function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => void }) {
+  const isChat = screen.value === 'chat'
+  return (
+    <header class="top">
+      <button
+        type="button"
+        class="quiet round menu"
+        aria-label={t('menu')}
+        aria-expanded={isMenuShown}
+        aria-controls="sidebar"
+        onClick={onMenu}
+      >
+        <Menu />
+      </button>
+      <span class="brand">Chimère</span>
+      <span class="model-name">{settings.value.model || (modelList.value[0]?.id ?? '')}</span>
+      <nav aria-label={t('page')}>
+        <a href="#/" aria-current={isChat ? 'page' : undefined}>
+          <Bubble /> <span>{t('chat')}</span>
+        </a>
+        <a href="#/status" aria-current={isChat ? undefined : 'page'}>
+          <Pulse /> <span>{t('status')}</span>
+        </a>
+      </nav>
+      <button
+        type="button"
+        class="quiet round"
+        aria-label={t('settings')}
+        aria-expanded={isPanelOpen.value}
+        onClick={() => (isPanelOpen.value = !isPanelOpen.value)}
+      >
+        <Gear />
+      </button>
+    </header>
+  )
+}
+
+// Escape closes what is open on top, then stops the answer.
+function onKey(event: KeyboardEvent) {
+  if (event.key === 'Escape' && !event.defaultPrevented && !document.querySelector('dialog[open]')) {
+    const live = openId.value ? running.value.get(openId.value) : undefined
+    if (live) live.stop()
+    else if (openedArtefact.value) closeArtefact()
+    else isPanelOpen.value = false
+  }
+  if (event.altKey && event.key.toLowerCase() === 'n') {
+    event.preventDefault()
+    newConversation()
+  }
+}
+
+export function App() {
+  const [isMenuShown, setIsMenuShown] = useState(false)
+  useEffect(() => {
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [])
+  const title = openConversation.value?.title
+  useEffect(() => {
+    document.title = screen.value === 'chat' && title ? `${title} · Chimère` : 'Chimère'
+  }, [title, screen.value])
+  return (
+    <div class="app">
+      <a class="skip" href="#content" onClick={(event) => {
+        event.preventDefault()
+        document.getElementById('content')?.focus()
+      }}>
+        {t('skip')}
+      </a>
+      <TopBar isMenuShown={isMenuShown} onMenu={() => setIsMenuShown(!isMenuShown)} />
+      <Banner />
+      <div class="middle">
+        <Sidebar isShown={isMenuShown} onClose={() => setIsMenuShown(false)} />
+        {isMenuShown && <div class="shade" onClick={() => setIsMenuShown(false)} />}
+        {screen.value === 'chat' ? <ChatScreen /> : <LazyStatus />}
+        <SettingsPanel />
+      </div>
+      <NoticeBar />
+      <KeyDialog />
+      <ConfirmDialog />
+      <Announcer />
+    </div>
+  )
+}

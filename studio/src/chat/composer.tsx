@@ -1,0 +1,135 @@
+// composer.tsx  Where a message is written: text, files, send and stop.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { t } from '../i18n'
+import type { AttachedFile, Conversation } from '../store/conversations'
+import { openCalls, send, type Live } from '../store/generation'
+import { Clip, Cross, Send, StopSquare } from '../ui/icons'
+import { readFiles } from './files'
+
+interface Props {
+  conversation: Conversation | undefined
+  live: Live | null
+}
+
+function FileChips({ files, onRemove }: { files: AttachedFile[]; onRemove: (at: number) => void }) {
+  if (!files.length) return null
+  return (
+    <ul class="files">
+      {files.map((file, i) => (
+        <li key={i}>
+          {file.name}
+          <button type="button" class="quiet" aria-label={t('removeFile', { name: file.name })} onClick={() => onRemove(i)}>
+            <Cross />
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+// Files dropped anywhere on the page.
+function useDrop(onFiles: (files: Iterable<File>) => void): boolean {
+  const [isOver, setIsOver] = useState(false)
+  const handler = useRef(onFiles)
+  handler.current = onFiles
+  useEffect(() => {
+    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes('Files') ?? false
+    const over = (event: DragEvent) => {
+      if (!hasFiles(event)) return
+      event.preventDefault()
+      setIsOver(true)
+    }
+    const leave = (event: DragEvent) => {
+      if (!event.relatedTarget) setIsOver(false)
+    }
+    const drop = (event: DragEvent) => {
+      if (!hasFiles(event)) return
+      event.preventDefault()
+      setIsOver(false)
+      handler.current(event.dataTransfer!.files)
+    }
+    addEventListener('dragover', over)
+    addEventListener('dragleave', leave)
+    addEventListener('drop', drop)
+    return () => {
+      removeEventListener('dragover', over)
+      removeEventListener('dragleave', leave)
+      removeEventListener('drop', drop)
+    }
+  }, [])
+  return isOver
+}
+
+export function Composer({ conversation, live }: Props) {
+  const [text, setText] = useState('')
+  const [files, setFiles] = useState<AttachedFile[]>([])
+  const area = useRef<HTMLTextAreaElement>(null)
+  const picker = useRef<HTMLInputElement>(null)
+  const addFiles = async (list: Iterable<File>) => {
+    const read = await readFiles(list)
+    setFiles((old) => [...old, ...read])
+  }
+  const isOver = useDrop((list) => void addFiles(list))
+  const id = conversation?.id ?? null
+  useEffect(() => area.current?.focus({ preventScroll: true }), [id])
+
+  const isWaitingForResult = openCalls(conversation?.messages ?? []).length > 0
+  const canSend = !live && !isWaitingForResult && (text.trim() !== '' || files.length > 0)
+  const submit = () => {
+    if (!canSend) return
+    send(id, text.trim(), files)
+    setText('')
+    setFiles([])
+  }
+  const onKey = (event: KeyboardEvent) => {
+    // An Enter that chooses a word of an input method is not meant for us.
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+    event.preventDefault()
+    submit()
+  }
+  return (
+    <form
+      class={isOver ? 'composer over' : 'composer'}
+      onSubmit={(event) => {
+        event.preventDefault()
+        submit()
+      }}
+    >
+      {isOver && <div class="drop-hint">{t('dropHere')}</div>}
+      <FileChips files={files} onRemove={(at) => setFiles(files.filter((_, i) => i !== at))} />
+      <div class="line">
+        <button type="button" class="quiet round" aria-label={t('attachFiles')} onClick={() => picker.current?.click()}>
+          <Clip />
+        </button>
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          onChange={(event) => {
+            void addFiles(event.currentTarget.files ?? [])
+            event.currentTarget.value = ''
+          }}
+        />
+        <textarea
+          ref={area}
+          rows={Math.min(8, text.split('\n').length)}
+          aria-label={t('placeholder')}
+          placeholder={t('placeholder')}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={onKey}
+        />
+        {live ? (
+          <button type="button" class="main round" aria-label={t('stop')} title={t('stop')} onClick={live.stop}>
+            <StopSquare />
+          </button>
+        ) : (
+          <button type="submit" class="main round" aria-label={t('send')} title={t('send')} disabled={!canSend}>
+            <Send />
+          </button>
+        )}
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,185 @@
+// message.tsx  One message: what was said, thought and called, and what can be done with it.
+import { useState } from 'preact/hooks'
+import { t } from '../i18n'
+import { copyText } from '../markdown/code_view'
+import { Markdown } from '../markdown/markdown'
+import { find, type Message } from '../store/conversations'
+import { edit, openCalls, regenerate, type Live } from '../store/generation'
+import { memo } from '../ui/memo'
+import { SpeedStrip } from './speed_strip'
+import { Thinking } from './thinking'
+import { ToolCallView } from './tool_call'
+
+interface Props {
+  conversationId: string
+  message: Message
+  live: Live | null // while it is being written
+  isBusy: boolean // some answer of this conversation is being written
+}
+
+function Files({ message }: { message: Message }) {
+  if (!message.files?.length) return null
+  return (
+    <ul class="files">
+      {message.files.map((file) => (
+        <li key={file.name}>{file.name}</li>
+      ))}
+    </ul>
+  )
+}
+
+function EditForm({ conversationId, message, onClose }: Omit<Props, 'live' | 'isBusy'> & { onClose: () => void }) {
+  const [text, setText] = useState(message.content)
+  return (
+    <form
+      class="edit"
+      onSubmit={(event) => {
+        event.preventDefault()
+        onClose()
+        edit(conversationId, message.id, text)
+      }}
+    >
+      <textarea
+        aria-label={t('edit')}
+        rows={Math.min(12, text.split('\n').length + 1)}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        ref={(area) => area?.focus()}
+      />
+      <div class="buttons">
+        <button type="button" class="quiet" onClick={onClose}>
+          {t('cancel')}
+        </button>
+        <button type="submit" class="main" disabled={!text.trim()}>
+          {t('save')}
+        </button>
+      </div>
+    </form>
+  )
+}
+
+function UserMessage({ conversationId, message, isBusy }: Props) {
+  const [isEditing, setIsEditing] = useState(false)
+  return (
+    <article class="message user" aria-label={t('messageYours')}>
+      <Files message={message} />
+      {isEditing ? (
+        <EditForm conversationId={conversationId} message={message} onClose={() => setIsEditing(false)} />
+      ) : (
+        <>
+          {message.content && <div class="said">{message.content}</div>}
+          <div class="actions">
+            <button type="button" class="quiet small" onClick={() => void copyText(message.content)}>
+              {t('copy')}
+            </button>
+            <button type="button" class="quiet small" disabled={isBusy} onClick={() => setIsEditing(true)}>
+              {t('edit')}
+            </button>
+          </div>
+        </>
+      )}
+    </article>
+  )
+}
+
+function Ending({ conversationId, message, isBusy }: Omit<Props, 'live'>) {
+  const text =
+    message.outcome === 'stopped'
+      ? t('endedStopped')
+      : message.outcome === 'length'
+        ? t('endedByLength')
+        : message.outcome === 'lost'
+          ? t('endedLost')
+          : (message.error ?? '')
+  const isProblem = message.outcome === 'lost' || message.outcome === 'failed'
+  return (
+    <div class={isProblem ? 'ending problem' : 'ending'}>
+      <span>{text}</span>
+      {isProblem && (
+        <button type="button" class="small" disabled={isBusy} onClick={() => regenerate(conversationId, message.id)}>
+          {t('tryAgain')}
+        </button>
+      )}
+    </div>
+  )
+}
+
+function AssistantMessage({ conversationId, message, live, isBusy }: Props) {
+  const shown = live ? live.text.value : message
+  const reasoning = shown.reasoning ?? ''
+  const calls = shown.toolCalls ?? []
+  const isEmpty = !shown.content && !reasoning && !calls.length
+  const open = live ? [] : openCalls(find(conversationId)?.messages ?? [])
+  return (
+    <article class="message assistant" aria-label={t('messageModel')} aria-busy={live !== null}>
+      {reasoning && (
+        <Thinking
+          text={reasoning}
+          tokens={shown.speed?.thinkingTokens ?? 0}
+          isOpenEnded={live !== null && live.text.value.isThinking}
+          onStop={live?.stopThinking ?? null}
+        />
+      )}
+      {live && isEmpty && (
+        <p class="waiting">
+          <span class="dots" aria-hidden="true" />
+          <span class="hidden-text">{t('waiting')}</span>
+        </p>
+      )}
+      {shown.content && <Markdown text={shown.content} isGrowing={live !== null} />}
+      {calls.map((call, i) => (
+        <ToolCallView
+          key={call.id || i}
+          conversationId={conversationId}
+          call={call}
+          isOpen={open.some((o) => o.id === call.id)}
+        />
+      ))}
+      {message.outcome && message.outcome !== 'done' && (
+        <Ending conversationId={conversationId} message={message} isBusy={isBusy} />
+      )}
+      <footer>
+        {shown.speed && shown.speed.tokens > 0 && <SpeedStrip speed={shown.speed} />}
+        {!live && (
+          <div class="actions">
+            {message.content && (
+              <button type="button" class="quiet small" onClick={() => void copyText(message.content)}>
+                {t('copy')}
+              </button>
+            )}
+            <button
+              type="button"
+              class="quiet small"
+              disabled={isBusy}
+              onClick={() => regenerate(conversationId, message.id)}
+            >
+              {t('regenerate')}
+            </button>
+          </div>
+        )}
+      </footer>
+    </article>
+  )
+}
+
+function ToolMessage({ message }: Props) {
+  return (
+    <article class="message tool" aria-label={t('messageTool')}>
+      <details>
+        <summary>{t('messageTool')}</summary>
+        <pre tabIndex={0}>{message.content}</pre>
+      </details>
+    </article>
+  )
+}
+
+export const MessageView = memo((props: Props) => {
+  switch (props.message.role) {
+    case 'user':
+      return <UserMessage {...props} />
+    case 'assistant':
+      return <AssistantMessage {...props} />
+    case 'tool':
+      return <ToolMessage {...props} />
+  }
+})

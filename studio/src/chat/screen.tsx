@@ -1,0 +1,77 @@
+// screen.tsx  The chat: messages, the composer, and the artefact beside them.
+import { useEffect, useRef } from 'preact/hooks'
+import { ArtefactPanel } from '../artefacts/panel'
+import { t } from '../i18n'
+import { openConversation, type Conversation } from '../store/conversations'
+import { running, send } from '../store/generation'
+import { Composer } from './composer'
+import { MessageView } from './message'
+
+function Empty() {
+  return (
+    <div class="empty">
+      <h1>{t('emptyTitle')}</h1>
+      <p>{t('emptyHint')}</p>
+      <div class="examples">
+        {[t('example1'), t('example2'), t('example3')].map((text) => (
+          <button type="button" key={text} onClick={() => send(openConversation.value?.id ?? null, text, [])}>
+            {text}
+          </button>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+// Follows the end while the reader is at the end, and leaves alone a reader who scrolled up.
+function useFollow(conversation: Conversation | undefined) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  useEffect(() => {
+    const box = scroller.current
+    if (!box) return
+    isAtEnd.current = true
+    const toEnd = () => {
+      if (isAtEnd.current) box.scrollTop = box.scrollHeight
+    }
+    const onScroll = () => (isAtEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < 60)
+    box.addEventListener('scroll', onScroll, { passive: true })
+    const observer = new ResizeObserver(toEnd)
+    observer.observe(box.firstElementChild!)
+    toEnd()
+    return () => {
+      observer.disconnect()
+      box.removeEventListener('scroll', onScroll)
+    }
+  }, [conversation?.id])
+  return scroller
+}
+
+export function ChatScreen() {
+  const conversation = openConversation.value
+  const scroller = useFollow(conversation)
+  const live = conversation ? running.value.get(conversation.id) : undefined
+  const messages = conversation?.messages ?? []
+  return (
+    <div class="chat">
+      <main id="content" tabIndex={-1} aria-label={conversation?.title || t('chat')}>
+        <div class="scroller" ref={scroller} tabIndex={0} role="log" aria-live="off" aria-label={t('chat')}>
+          <div class="messages">
+            {messages.length === 0 && <Empty />}
+            {messages.map((message) => (
+              <MessageView
+                key={message.id}
+                conversationId={conversation!.id}
+                message={message}
+                live={live?.messageId === message.id ? live : null}
+                isBusy={live !== undefined}
+              />
+            ))}
+          </div>
+        </div>
+        <Composer conversation={conversation} live={live ?? null} />
+      </main>
+      <ArtefactPanel />
+    </div>
+  )
+}

@@ -1,0 +1,241 @@
+// settings_panel.tsx  The model, how it samples and thinks, its tools; the look of the page; export.
+import { signal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { languageNames, t } from '../i18n'
+import { conversations, openConversation, removeAll, update } from '../store/conversations'
+import { parseTools } from '../store/request'
+import { modelList } from '../store/session'
+import { change, settings, type Sampling, type Settings } from '../store/settings'
+import { download, fileName, toJson, toMarkdown } from '../store/transfer'
+import { confirmThen } from '../ui/dialog'
+import { count } from '../ui/format'
+import { Cross } from '../ui/icons'
+
+export const isPanelOpen = signal(false)
+
+interface Field {
+  key: keyof Sampling
+  label:
+    | 'samplingTemperature'
+    | 'samplingTopP'
+    | 'samplingTopK'
+    | 'samplingMinP'
+    | 'samplingFrequency'
+    | 'samplingRepetition'
+    | 'samplingMaxTokens'
+    | 'samplingThinkingBudget'
+    | 'samplingSeed'
+  min: number
+  max?: number
+  step: number
+}
+
+const FIELDS: Field[] = [
+  { key: 'temperature', label: 'samplingTemperature', min: 0, max: 2, step: 0.05 },
+  { key: 'top_p', label: 'samplingTopP', min: 0, max: 1, step: 0.01 },
+  { key: 'top_k', label: 'samplingTopK', min: 0, step: 1 },
+  { key: 'min_p', label: 'samplingMinP', min: 0, max: 1, step: 0.01 },
+  { key: 'presence_penalty', label: 'samplingFrequency', min: -2, max: 2, step: 0.1 },
+  { key: 'repetition_penalty', label: 'samplingRepetition', min: 0.01, max: 100, step: 0.01 },
+  { key: 'max_tokens', label: 'samplingMaxTokens', min: 1, step: 1 },
+  { key: 'thinking_budget', label: 'samplingThinkingBudget', min: 0, step: 1 },
+  { key: 'seed', label: 'samplingSeed', min: 0, step: 1 },
+]
+
+function setSampling(key: keyof Sampling, value: string) {
+  const sampling = { ...settings.value.sampling }
+  if (value === '' || !Number.isFinite(Number(value))) delete sampling[key]
+  else sampling[key] = Number(value)
+  change({ sampling })
+}
+
+function SamplingFields() {
+  return (
+    <fieldset class="grid">
+      <legend>{t('samplingTitle')}</legend>
+      {FIELDS.map(({ key, label, min, max, step }) => (
+        <label key={key}>
+          {t(label)}
+          <input
+            type="number"
+            min={min}
+            max={max}
+            step={step}
+            placeholder={t('samplingDefault')}
+            value={settings.value.sampling[key] ?? ''}
+            onInput={(event) => event.currentTarget.validity.valid && setSampling(key, event.currentTarget.value)}
+          />
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+function toolsProblem(): string | null {
+  try {
+    parseTools(settings.value.tools)
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+function ToolsField() {
+  const problem = toolsProblem()
+  return (
+    <label>
+      {t('tools')}
+      <span class="hint">{t('toolsHint')}</span>
+      <textarea
+        class="mono"
+        rows={4}
+        spellcheck={false}
+        value={settings.value.tools}
+        aria-invalid={problem !== null}
+        onInput={(event) => change({ tools: event.currentTarget.value })}
+      />
+      {problem && (
+        <span class="problem" role="alert">
+          {t('toolsWrong', { reason: problem })}
+        </span>
+      )}
+    </label>
+  )
+}
+
+function SystemField() {
+  const conversation = openConversation.value
+  return (
+    <label>
+      {t('system')}
+      <textarea
+        rows={3}
+        value={conversation ? conversation.system : settings.value.system}
+        onInput={(event) => {
+          const system = event.currentTarget.value
+          change({ system })
+          if (conversation) update(conversation.id, () => ({ system }))
+        }}
+      />
+    </label>
+  )
+}
+
+function Choice<K extends 'theme' | 'language' | 'thinking' | 'model'>(props: {
+  name: K
+  label: string
+  options: [Settings[K], string][]
+}) {
+  return (
+    <label>
+      {props.label}
+      <select
+        value={settings.value[props.name]}
+        onChange={(event) => change({ [props.name]: event.currentTarget.value } as Partial<Settings>)}
+      >
+        {props.options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+function ExportButtons() {
+  const conversation = openConversation.value
+  const all = conversations.value
+  return (
+    <div class="buttons wrap">
+      {conversation && (
+        <>
+          <button
+            type="button"
+            onClick={() => download(`${fileName(conversation.title)}.json`, 'application/json', toJson([conversation]))}
+          >
+            {t('exportJson')}
+          </button>
+          <button
+            type="button"
+            onClick={() => download(`${fileName(conversation.title)}.md`, 'text/markdown', toMarkdown(conversation))}
+          >
+            {t('exportMarkdown')}
+          </button>
+        </>
+      )}
+      <button
+        type="button"
+        disabled={!all.length}
+        onClick={() => download('chimere-conversations.json', 'application/json', toJson(all))}
+      >
+        {t('exportAll')}
+      </button>
+      <button
+        type="button"
+        class="danger"
+        disabled={!all.length}
+        onClick={() => confirmThen(t('clearAllSure', { n: all.length }), t('delete'), removeAll)}
+      >
+        {t('clearAll')}
+      </button>
+    </div>
+  )
+}
+
+export function SettingsPanel() {
+  const heading = useRef<HTMLHeadingElement>(null)
+  const isOpen = isPanelOpen.value
+  useEffect(() => {
+    if (isOpen) heading.current?.focus()
+  }, [isOpen])
+  if (!isOpen) return null
+  const models = modelList.value
+  const entry = models.find((m) => m.id === settings.value.model) ?? models[0]
+  return (
+    <aside class="panel" aria-label={t('settings')} id="settings">
+      <header>
+        <h2 tabIndex={-1} ref={heading}>
+          {t('settings')}
+        </h2>
+        <button type="button" class="quiet round" aria-label={t('close')} onClick={() => (isPanelOpen.value = false)}>
+          <Cross />
+        </button>
+      </header>
+      <Choice
+        name="model"
+        label={t('model')}
+        options={[['', models[0]?.id ?? '…'], ...models.slice(1).map((m): [string, string] => [m.id, m.id])]}
+      />
+      {entry?.context_length && <span class="hint">{t('contextOf', { n: count(entry.context_length) })}</span>}
+      <SystemField />
+      <Choice
+        name="thinking"
+        label={t('thinking')}
+        options={[
+          ['auto', t('thinkingAuto')],
+          ['on', t('thinkingOn')],
+          ['off', t('thinkingOff')],
+        ]}
+      />
+      <SamplingFields />
+      <ToolsField />
+      <Choice
+        name="theme"
+        label={t('theme')}
+        options={[
+          ['auto', t('themeAuto')],
+          ['light', t('themeLight')],
+          ['dark', t('themeDark')],
+        ]}
+      />
+      <Choice
+        name="language"
+        label={t('language')}
+        options={[['auto', t('languageAuto')], ...Object.entries(languageNames)]}
+      />
+      <ExportButtons />
+      <p class="hint">{t('shortcuts')}</p>
+    </aside>
+  )
+}

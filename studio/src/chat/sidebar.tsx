@@ -1,0 +1,130 @@
+// sidebar.tsx  The list of conversations.
+import { useRef, useState } from 'preact/hooks'
+import { t } from '../i18n'
+import { conversations, openId, put, remove, start, update, type Conversation } from '../store/conversations'
+import { running } from '../store/generation'
+import { readExport } from '../store/transfer'
+import { confirmThen } from '../ui/dialog'
+import { Plus, Trash } from '../ui/icons'
+import { notify } from '../ui/notice'
+
+function Title({ conversation, onDone }: { conversation: Conversation; onDone: () => void }) {
+  return (
+    <input
+      class="rename"
+      aria-label={t('renameConversation')}
+      defaultValue={conversation.title}
+      ref={(input) => input?.focus()}
+      onBlur={(event) => {
+        const title = event.currentTarget.value.trim()
+        if (title && title !== conversation.title) update(conversation.id, () => ({ title }))
+        onDone()
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') event.currentTarget.value = conversation.title
+        if (event.key === 'Enter' || event.key === 'Escape') event.currentTarget.blur()
+      }}
+    />
+  )
+}
+
+function Entry({ conversation, onOpen }: { conversation: Conversation; onOpen: () => void }) {
+  const [isRenaming, setIsRenaming] = useState(false)
+  const title = conversation.title || t('unnamed')
+  const isOpen = conversation.id === openId.value
+  if (isRenaming) {
+    return (
+      <li class="open">
+        <Title conversation={conversation} onDone={() => setIsRenaming(false)} />
+      </li>
+    )
+  }
+  return (
+    <li class={isOpen ? 'open' : ''}>
+      <button
+        type="button"
+        class="entry"
+        aria-current={isOpen ? 'page' : undefined}
+        title={title}
+        onClick={() => {
+          openId.value = conversation.id
+          location.hash = '#/'
+          onOpen()
+        }}
+        onDblClick={() => setIsRenaming(true)}
+        onKeyDown={(event) => {
+          if (event.key === 'F2') setIsRenaming(true)
+        }}
+      >
+        {running.value.has(conversation.id) && <span class="busy" aria-label={t('running')} role="img" />}
+        {title}
+      </button>
+      <button
+        type="button"
+        class="quiet delete"
+        aria-label={t('deleteConversation', { title })}
+        onClick={() => confirmThen(t('deleteSure', { title }), t('delete'), () => remove(conversation.id))}
+      >
+        <Trash />
+      </button>
+    </li>
+  )
+}
+
+async function importFiles(files: Iterable<File>) {
+  let found = 0
+  for (const file of files) {
+    const list = readExport(await file.text())
+    if (!list.length) notify(t('importFailed', { name: file.name, reason: t('importWrong') }), 'error')
+    list.forEach(put)
+    found += list.length
+    if (list[0]) openId.value = list[0].id
+  }
+  if (found) notify(t('imported', { n: found }))
+}
+
+export function newConversation() {
+  // An empty one that is open already is as good as new.
+  const open = conversations.value.find((c) => c.id === openId.value)
+  if (!open || open.messages.length) start()
+  location.hash = '#/'
+}
+
+export function Sidebar({ isShown, onClose }: { isShown: boolean; onClose: () => void }) {
+  const picker = useRef<HTMLInputElement>(null)
+  return (
+    <nav class={isShown ? 'sidebar shown' : 'sidebar'} aria-label={t('menu')} id="sidebar">
+      <button
+        type="button"
+        class="new"
+        onClick={() => {
+          newConversation()
+          onClose()
+        }}
+      >
+        <Plus /> {t('newConversation')}
+      </button>
+      {conversations.value.length === 0 && <p class="none">{t('noConversations')}</p>}
+      <ul>
+        {conversations.value.map((conversation) => (
+          <Entry key={conversation.id} conversation={conversation} onOpen={onClose} />
+        ))}
+      </ul>
+      <button type="button" class="quiet" onClick={() => picker.current?.click()}>
+        {t('import')}
+      </button>
+      <input
+        ref={picker}
+        type="file"
+        accept=".json,.md,application/json,text/markdown"
+        multiple
+        hidden
+        data-purpose="import"
+        onChange={(event) => {
+          void importFiles(event.currentTarget.files ?? [])
+          event.currentTarget.value = ''
+        }}
+      />
+    </nav>
+  )
+}

@@ -1,0 +1,14 @@
+import '@preact/signals'
+import { render } from 'preact'
+import { App } from './app'
+import { startConnection } from './store/connection'
+import { loadConversations } from './store/conversations'
+import './styles/base.css'
+import './styles/layout.css'
+import './styles/chat.css'
+import './styles/markdown.css'
+import './styles/status.css'
+
+render(<App />, document.getElementById('app')!)
+void loadConversations()
+startConnection()

@@ -1,0 +1,30 @@
+// screen.tsx  What the engine is doing.
+import { useEffect } from 'preact/hooks'
+import { t } from '../i18n'
+import { bytes, duration } from '../ui/format'
+import { isMissing, latest, watchStatus } from './history'
+import { ModelCardView } from './model_card'
+import { Plots } from './plots'
+import { Requests } from './requests'
+
+export function StatusScreen() {
+  useEffect(watchStatus, [])
+  const status = latest.value
+  return (
+    <main id="content" class="status" tabIndex={-1}>
+      <h1>{t('status')}</h1>
+      {!status && isMissing.value && <p>{t('noStatus')}</p>}
+      {status && (
+        <>
+          <p class="hint">
+            {t('version', { version: status.version })} · {t('uptime', { time: duration(status.uptime_seconds) })} ·{' '}
+            {t('ramCache')} {bytes(status.cache.ram_bytes)} · {t('diskCache')} {bytes(status.cache.disk_bytes)}
+          </p>
+          <Requests />
+          <Plots />
+          <ModelCardView model={status.model} />
+        </>
+      )}
+    </main>
+  )
+}

@@ -1,0 +1,125 @@
+// conversations.ts  The conversations and which one is open. Values are replaced, never changed in place.
+import { computed, signal } from '@preact/signals'
+import { newId } from '../id'
+import * as database from './database'
+import { settings } from './settings'
+
+export interface ToolCall {
+  id: string
+  name: string
+  arguments: string
+}
+
+export interface AttachedFile {
+  name: string
+  text: string
+}
+
+// What one answer cost, for the strip below it.
+export interface Speed {
+  firstTokenMs: number | null
+  tokensPerSecond: number | null
+  tokens: number
+  thinkingTokens: number
+  promptTokens: number | null
+  cachedTokens: number | null
+}
+
+export type Outcome = 'done' | 'length' | 'stopped' | 'lost' | 'failed'
+
+export interface Message {
+  id: string
+  role: 'user' | 'assistant' | 'tool'
+  content: string
+  reasoning?: string
+  files?: AttachedFile[]
+  toolCalls?: ToolCall[]
+  toolCallId?: string
+  outcome?: Outcome // of an answer; missing while it is being written
+  error?: string
+  speed?: Speed
+}
+
+export interface Conversation {
+  id: string
+  title: string
+  created: number
+  updated: number
+  system: string
+  messages: Message[]
+}
+
+export const conversations = signal<Conversation[]>([])
+export const isLoaded = signal(false)
+export const storageFailed = signal(false)
+export const openId = signal<string | null>(null)
+export const openConversation = computed(() => find(openId.value))
+
+export const find = (id: string | null) => conversations.value.find((c) => c.id === id)
+
+const newestFirst = (list: Conversation[]) => [...list].sort((a, b) => b.updated - a.updated)
+
+export async function loadConversations() {
+  try {
+    const stored = await database.loadAll()
+    conversations.value = newestFirst(stored.map(closeUnfinished))
+    openId.value ??= conversations.value[0]?.id ?? null
+  } catch {
+    storageFailed.value = true
+  }
+  isLoaded.value = true
+}
+
+// An answer that was being written when the page went away will not go on.
+function closeUnfinished(conversation: Conversation): Conversation {
+  const messages = conversation.messages.map((m) =>
+    m.role === 'assistant' && !m.outcome ? { ...m, outcome: 'stopped' as const } : m,
+  )
+  return { ...conversation, messages }
+}
+
+export function put(conversation: Conversation) {
+  conversations.value = newestFirst([conversation, ...conversations.value.filter((c) => c.id !== conversation.id)])
+  database.save(conversation).catch(() => (storageFailed.value = true))
+}
+
+export function start(): Conversation {
+  const now = Date.now()
+  const conversation = {
+    id: newId(),
+    title: '',
+    created: now,
+    updated: now,
+    system: settings.value.system,
+    messages: [],
+  }
+  put(conversation)
+  openId.value = conversation.id
+  return conversation
+}
+
+export function update(id: string, change: (conversation: Conversation) => Partial<Conversation>) {
+  const conversation = find(id)
+  if (conversation) put({ ...conversation, updated: Date.now(), ...change(conversation) })
+}
+
+export function updateMessage(id: string, messageId: string, change: Partial<Message>) {
+  update(id, (c) => ({ messages: c.messages.map((m) => (m.id === messageId ? { ...m, ...change } : m)) }))
+}
+
+export function remove(id: string) {
+  conversations.value = conversations.value.filter((c) => c.id !== id)
+  if (openId.value === id) openId.value = conversations.value[0]?.id ?? null
+  database.remove(id).catch(() => (storageFailed.value = true))
+}
+
+export function removeAll() {
+  conversations.value = []
+  openId.value = null
+  database.clear().catch(() => (storageFailed.value = true))
+}
+
+export function titleOf(text: string): string {
+  const line = text.trim().split('\n')[0] ?? ''
+  return line.length > 60 ? line.slice(0, 59).trimEnd() + '…' : line
+}

@@ -1,0 +1,223 @@
+// generation.ts  Answers being written. Their text lives in signals of its own and reaches the conversation when it
+// ends, so that a token costs the page one small update and not a new list of conversations.
+import { signal, type Signal } from '@preact/signals'
+import * as api from '../api/client'
+import type { ChatChunk, ToolCallDelta } from '../api/types'
+import { announce } from '../ui/announcer'
+import { newId } from '../id'
+import { t } from '../i18n'
+import { find, start, titleOf, update, updateMessage } from './conversations'
+import type { AttachedFile, Message, Outcome, Speed, ToolCall } from './conversations'
+import { chatBody } from './request'
+import { settings } from './settings'
+
+export interface LiveText {
+  content: string
+  reasoning: string
+  toolCalls: ToolCall[]
+  speed: Speed
+  isThinking: boolean
+}
+
+export interface Live {
+  messageId: string
+  text: Signal<LiveText>
+  stop: () => void
+  stopThinking: () => void
+}
+
+// By conversation.
+export const running = signal<ReadonlyMap<string, Live>>(new Map())
+
+function setRunning(id: string, live: Live | null) {
+  const next = new Map(running.value)
+  if (live) next.set(id, live)
+  else next.delete(id)
+  running.value = next
+}
+
+// Collects chunks as they come and publishes once a frame.
+class Collector {
+  private next: LiveText = {
+    content: '',
+    reasoning: '',
+    toolCalls: [],
+    isThinking: false,
+    speed: {
+      firstTokenMs: null,
+      tokensPerSecond: null,
+      tokens: 0,
+      thinkingTokens: 0,
+      promptTokens: null,
+      cachedTokens: null,
+    },
+  }
+  readonly text = signal<LiveText>(this.next)
+  finish: string | null = null
+  private readonly began = performance.now()
+  private firstAt = 0
+  private frame = 0
+
+  add(chunk: ChatChunk) {
+    const choice = chunk.choices?.[0]
+    const { content, reasoning_content: reasoning, tool_calls: calls } = choice?.delta ?? {}
+    if (content || reasoning || calls) this.count(!!reasoning)
+    if (content) this.next = { ...this.next, content: this.next.content + content, isThinking: false }
+    if (reasoning) this.next = { ...this.next, reasoning: this.next.reasoning + reasoning, isThinking: true }
+    if (calls) this.next = { ...this.next, toolCalls: merge(this.next.toolCalls, calls), isThinking: false }
+    if (choice?.finish_reason) this.finish = choice.finish_reason
+    if (chunk.usage) this.settle(chunk)
+    this.publishSoon()
+  }
+
+  // One delta is one token nearly always; the usage at the end has the true count.
+  private count(isThought: boolean) {
+    const now = performance.now()
+    const speed = { ...this.next.speed }
+    if (speed.firstTokenMs === null) {
+      this.firstAt = now
+      speed.firstTokenMs = now - this.began
+    }
+    speed.tokens++
+    if (isThought) speed.thinkingTokens++
+    if (speed.tokens > 1) speed.tokensPerSecond = ((speed.tokens - 1) * 1000) / Math.max(1, now - this.firstAt)
+    this.next = { ...this.next, speed }
+  }
+
+  private settle({ usage, timings }: ChatChunk) {
+    if (!usage) return
+    const speed = this.next.speed
+    const tokens = usage.completion_tokens
+    const measured = tokens > 1 ? ((tokens - 1) * 1000) / Math.max(1, performance.now() - this.firstAt) : null
+    this.next = {
+      ...this.next,
+      speed: {
+        ...speed,
+        tokens,
+        tokensPerSecond: timings?.generated_per_second ?? measured,
+        thinkingTokens: usage.completion_tokens_details?.reasoning_tokens ?? speed.thinkingTokens,
+        promptTokens: usage.prompt_tokens,
+        cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,
+      },
+    }
+  }
+
+  // A hidden page gets no frames, and none are needed there.
+  private publishSoon() {
+    if (!this.frame && !document.hidden) this.frame = requestAnimationFrame(() => this.publish())
+  }
+
+  publish(): LiveText {
+    cancelAnimationFrame(this.frame)
+    this.frame = 0
+    this.next = { ...this.next }
+    this.text.value = this.next
+    return this.next
+  }
+}
+
+function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
+  const merged = [...calls]
+  for (const delta of deltas) {
+    const old = merged[delta.index] ?? { id: '', name: '', arguments: '' }
+    merged[delta.index] = {
+      id: delta.id ?? old.id,
+      name: old.name + (delta.function?.name ?? ''),
+      arguments: old.arguments + (delta.function?.arguments ?? ''),
+    }
+  }
+  // Where numbers were left out there is nothing to show.
+  return merged.filter((call) => call !== undefined)
+}
+
+function outcomeOf(finish: string | null): Outcome {
+  return finish === 'length' ? 'length' : 'done'
+}
+
+// Writes the answer to the last message of the conversation.
+export async function generate(id: string) {
+  const conversation = find(id)
+  if (!conversation || running.value.has(id)) return
+  const message: Message = { id: newId(), role: 'assistant', content: '' }
+  const abort = new AbortController()
+  const collector = new Collector()
+  let requestId: string | null = null
+  const saving = setInterval(() => keep(collector.text.value), 2000)
+  const keep = (text: LiveText, end: Partial<Message> = {}) =>
+    updateMessage(id, message.id, {
+      content: text.content,
+      ...(text.reasoning ? { reasoning: text.reasoning } : {}),
+      ...(text.toolCalls.length ? { toolCalls: text.toolCalls } : {}),
+      speed: text.speed,
+      ...end,
+    })
+
+  setRunning(id, {
+    messageId: message.id,
+    text: collector.text,
+    stop: () => abort.abort(),
+    stopThinking: () => {
+      // Refused when the thought has just ended by itself, which is what was wanted.
+      if (requestId) api.stopThinking(requestId).catch(() => undefined)
+    },
+  })
+  update(id, (c) => ({ messages: [...c.messages, message] }))
+  let end: Partial<Message> = { outcome: 'done' }
+  try {
+    const stream = await api.streamChat(chatBody(conversation, settings.value), abort.signal)
+    requestId = stream.requestId
+    for await (const chunk of stream.chunks) collector.add(chunk)
+    end = { outcome: outcomeOf(collector.finish) }
+  } catch (error) {
+    end = failure(error)
+  }
+  clearInterval(saving)
+  keep(collector.publish(), end)
+  setRunning(id, null)
+  announce(t(end.outcome === 'done' ? 'answerComplete' : 'answerEnded'))
+}
+
+function failure(error: unknown): Partial<Message> {
+  if (error instanceof DOMException && error.name === 'AbortError') return { outcome: 'stopped' }
+  if (error instanceof api.ConnectionLost) return { outcome: 'lost' }
+  return { outcome: 'failed', error: error instanceof Error ? error.message : String(error) }
+}
+
+export function send(id: string | null, content: string, files: AttachedFile[]) {
+  const conversation = find(id) ?? start()
+  const message: Message = { id: newId(), role: 'user', content, ...(files.length ? { files } : {}) }
+  update(conversation.id, (c) => ({
+    title: c.title || titleOf(content) || (files[0]?.name ?? ''),
+    messages: [...c.messages, message],
+  }))
+  void generate(conversation.id)
+}
+
+// The answer again, from the question on: drops the message and all that came after it.
+export function regenerate(id: string, messageId: string) {
+  running.value.get(id)?.stop()
+  update(id, (c) => ({ messages: c.messages.slice(0, c.messages.findIndex((m) => m.id === messageId)) }))
+  void generate(id)
+}
+
+export function edit(id: string, messageId: string, content: string) {
+  update(id, (c) => {
+    const at = c.messages.findIndex((m) => m.id === messageId)
+    return { messages: [...c.messages.slice(0, at), { ...c.messages[at]!, content }] }
+  })
+  void generate(id)
+}
+
+// Adds the result of a call; when the last missing one has come, the model goes on.
+export function giveResult(id: string, callId: string, content: string) {
+  const result: Message = { id: newId(), role: 'tool', content, toolCallId: callId }
+  update(id, (c) => ({ messages: [...c.messages, result] }))
+  if (openCalls(find(id)?.messages ?? []).length === 0) void generate(id)
+}
+
+// Calls of the last answer that have no result yet.
+export function openCalls(messages: Message[]): ToolCall[] {
+  const at = messages.findLastIndex((m) => m.role === 'assistant')
+  const given = new Set(messages.slice(at + 1).map((m) => m.toolCallId))
+  return (messages[at]?.toolCalls ?? []).filter((call) => !given.has(call.id))
+}

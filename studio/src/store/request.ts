@@ -1,0 +1,61 @@
+// request.ts  A conversation as the body of a chat request.
+import type { AttachedFile, Conversation, Message } from './conversations'
+import type { Settings } from './settings'
+
+// A fence longer than any in the text, so that the file cannot end it.
+function fenced(file: AttachedFile): string {
+  const longest = Math.max(2, ...(file.text.match(/`{3,}/g) ?? []).map((run) => run.length))
+  const fence = '`'.repeat(longest + 1)
+  return `File ${file.name}:\n${fence}\n${file.text}\n${fence}\n\n`
+}
+
+function wireMessage(message: Message): object | null {
+  switch (message.role) {
+    case 'user':
+      return { role: 'user', content: (message.files ?? []).map(fenced).join('') + message.content }
+    case 'tool':
+      return { role: 'tool', tool_call_id: message.toolCallId, content: message.content }
+    case 'assistant': {
+      if (!message.content && !message.reasoning && !message.toolCalls?.length) return null
+      return {
+        role: 'assistant',
+        content: message.content,
+        ...(message.reasoning ? { reasoning_content: message.reasoning } : {}),
+        ...(message.toolCalls?.length
+          ? {
+              tool_calls: message.toolCalls.map((call) => ({
+                id: call.id,
+                type: 'function',
+                function: { name: call.name, arguments: call.arguments },
+              })),
+            }
+          : {}),
+      }
+    }
+  }
+}
+
+// The tools of the panel; throws what JSON.parse or the wrong shape has to say.
+export function parseTools(text: string): object[] {
+  if (!text.trim()) return []
+  const tools: unknown = JSON.parse(text)
+  const list = Array.isArray(tools) ? tools : [tools]
+  return list.map((tool) => {
+    if (tool && typeof tool === 'object' && 'function' in tool) return tool as object
+    if (tool && typeof tool === 'object' && 'name' in tool) return { type: 'function', function: tool }
+    throw new Error('{"type": "function", "function": {"name": …}}')
+  })
+}
+
+export function chatBody(conversation: Conversation, settings: Settings): object {
+  const messages = conversation.messages.map(wireMessage).filter((m) => m !== null)
+  if (conversation.system.trim()) messages.unshift({ role: 'system', content: conversation.system })
+  const tools = parseTools(settings.tools)
+  return {
+    messages,
+    ...(settings.model ? { model: settings.model } : {}),
+    ...(tools.length ? { tools } : {}),
+    ...(settings.thinking === 'auto' ? {} : { enable_thinking: settings.thinking === 'on' }),
+    ...settings.sampling,
+  }
+}

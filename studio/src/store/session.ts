@@ -1,0 +1,58 @@
+// session.ts  What lives as long as the tab: the key, whether the server answers, which models it has.
+import { signal } from '@preact/signals'
+import type { ModelEntry } from '../api/types'
+
+export const isOnline = signal(true)
+// Bumped when the server answers again after it did not, so that what was loaded from it is loaded again.
+export const reconnects = signal(0)
+export const modelList = signal<ModelEntry[]>([])
+
+export function markOnline() {
+  if (isOnline.value) return
+  isOnline.value = true
+  reconnects.value++
+}
+
+export function markOffline() {
+  isOnline.value = false
+}
+
+const KEY = 'chimere.key'
+let key = sessionStorage.getItem(KEY)
+
+export const apiKey = () => key
+
+// Only if it is still the one that was refused: another request may have asked for a new one meanwhile.
+export function forgetKey(refused: string | null) {
+  if (key !== refused) return
+  key = null
+  sessionStorage.removeItem(KEY)
+}
+
+export interface KeyQuestion {
+  wasRefused: boolean
+  answer: (key: string | null) => void
+}
+export const keyQuestion = signal<KeyQuestion | null>(null)
+
+let asking: Promise<boolean> | null = null
+
+// Resolves to whether there is a key now. Requests that need one at the same time share one question.
+export function askForKey(wasRefused: boolean): Promise<boolean> {
+  if (key !== null) return Promise.resolve(true)
+  asking ??= new Promise<boolean>((resolve) => {
+    keyQuestion.value = {
+      wasRefused,
+      answer: (given) => {
+        keyQuestion.value = null
+        asking = null
+        if (given) {
+          key = given
+          sessionStorage.setItem(KEY, given)
+        }
+        resolve(given !== null && given !== '')
+      },
+    }
+  })
+  return asking
+}

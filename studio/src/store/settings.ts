@@ -1,0 +1,69 @@
+// settings.ts  What the user chose, kept in local storage. A field that is not set leaves the choice to the server.
+import { effect, signal } from '@preact/signals'
+
+export interface Sampling {
+  temperature?: number
+  top_p?: number
+  top_k?: number
+  min_p?: number
+  presence_penalty?: number
+  repetition_penalty?: number
+  max_tokens?: number
+  thinking_budget?: number
+  seed?: number
+}
+
+export interface Settings {
+  theme: 'auto' | 'light' | 'dark'
+  language: string // 'auto' or a code
+  model: string // '' is the server's own
+  thinking: 'auto' | 'on' | 'off'
+  system: string // of new conversations
+  tools: string // JSON text of OpenAI tools
+  sampling: Sampling
+}
+
+const KEY = 'chimere.settings'
+const initial: Settings = {
+  theme: 'auto',
+  language: 'auto',
+  model: '',
+  thinking: 'auto',
+  system: '',
+  tools: '',
+  sampling: {},
+}
+
+function load(): Settings {
+  try {
+    const stored = JSON.parse(localStorage.getItem(KEY) ?? '{}')
+    return { ...initial, ...stored, sampling: { ...stored.sampling } }
+  } catch {
+    return initial
+  }
+}
+
+export const settings = signal<Settings>(load())
+
+export function change(part: Partial<Settings>) {
+  settings.value = { ...settings.value, ...part }
+}
+
+effect(() => {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(settings.value))
+  } catch {
+    // A full or forbidden storage costs the next visit its settings and nothing else.
+  }
+})
+
+const prefersDark = matchMedia('(prefers-color-scheme: dark)')
+export const isDark = signal(false)
+
+function applyTheme() {
+  const theme = settings.value.theme
+  isDark.value = theme === 'dark' || (theme === 'auto' && prefersDark.matches)
+  document.documentElement.dataset.theme = isDark.value ? 'dark' : 'light'
+}
+prefersDark.addEventListener('change', applyTheme)
+effect(applyTheme)

@@ -1,0 +1,128 @@
+// transfer.ts  Conversations as files: JSON, which keeps everything, and Markdown, which people can read.
+//
+// The Markdown carries each message behind a comment, <!-- chimere:user -->, so that it can be read back whatever the
+// message says. A message that has such a comment itself gets a backslash in it.
+import { newId } from '../id'
+import type { Conversation, Message, ToolCall } from './conversations'
+
+const FORMAT = 'chimere-conversations'
+
+export const toJson = (list: Conversation[]) =>
+  JSON.stringify({ format: FORMAT, version: 1, conversations: list }, null, 2)
+
+const HEADINGS = { user: 'You', assistant: 'Model', tool: 'Tool' }
+const protect = (text: string) => text.replace(/<!-- (\\*)chimere:/g, '<!-- \\$1chimere:')
+const unprotect = (text: string) => text.replace(/<!-- \\(\\*)chimere:/g, '<!-- $1chimere:')
+const mark = (name: string, value = '') => `<!-- chimere:${name}${value && ' ' + value} -->`
+// Inside a comment two hyphens would end it.
+const inComment = (value: unknown) => JSON.stringify(value).replace(/--/g, '-\\u002d').replace(/>/g, '\\u003e')
+
+function messageMarkdown(message: Message): string {
+  const parts = [mark(message.role, message.toolCallId ? inComment(message.toolCallId) : ''), `## ${HEADINGS[message.role]}`]
+  for (const file of message.files ?? []) parts.push(mark('file', inComment(file.name)), protect(file.text))
+  if (message.reasoning) parts.push(mark('thinking'), protect(message.reasoning))
+  parts.push(mark('text'), protect(message.content))
+  if (message.toolCalls?.length) parts.push(mark('calls', inComment(message.toolCalls)))
+  return parts.join('\n') + '\n'
+}
+
+export function toMarkdown(conversation: Conversation): string {
+  const head = `# ${conversation.title.replace(/\n/g, ' ')}\n`
+  const system = conversation.system ? `${mark('system')}\n${protect(conversation.system)}\n` : ''
+  return [head, system, ...conversation.messages.map(messageMarkdown)].filter((part) => part).join('\n')
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+const text = (value: unknown) => (typeof value === 'string' ? value : '')
+
+function readCalls(value: unknown): ToolCall[] {
+  if (!Array.isArray(value)) return []
+  return value.filter(isObject).map((c) => ({ id: text(c.id), name: text(c.name), arguments: text(c.arguments) }))
+}
+
+function readMessage(value: unknown): Message | null {
+  if (!isObject(value)) return null
+  const role = value.role
+  if (role !== 'user' && role !== 'assistant' && role !== 'tool') return null
+  const files = Array.isArray(value.files)
+    ? value.files.filter(isObject).map((f) => ({ name: text(f.name), text: text(f.text) }))
+    : []
+  const calls = readCalls(value.toolCalls)
+  return {
+    id: newId(),
+    role,
+    content: text(value.content),
+    ...(text(value.reasoning) ? { reasoning: text(value.reasoning) } : {}),
+    ...(files.length ? { files } : {}),
+    ...(calls.length ? { toolCalls: calls } : {}),
+    ...(role === 'tool' ? { toolCallId: text(value.toolCallId) } : {}),
+    ...(role === 'assistant' ? { outcome: 'done' as const } : {}),
+  }
+}
+
+function readConversation(value: unknown): Conversation | null {
+  if (!isObject(value) || !Array.isArray(value.messages)) return null
+  const messages = value.messages.map(readMessage).filter((m) => m !== null)
+  const time = (at: unknown) => (typeof at === 'number' && Number.isFinite(at) ? at : Date.now())
+  return {
+    id: newId(), // a copy, also of what is still here
+    title: text(value.title),
+    system: text(value.system),
+    created: time(value.created),
+    updated: time(value.updated),
+    messages,
+  }
+}
+
+function fromJson(source: string): Conversation[] {
+  const value: unknown = JSON.parse(source)
+  if (!isObject(value) || value.format !== FORMAT || !Array.isArray(value.conversations)) return []
+  return value.conversations.map(readConversation).filter((c) => c !== null)
+}
+
+function fromMarkdown(source: string): Conversation[] {
+  const title = /^# (.*)$/m.exec(source)?.[1] ?? ''
+  const pieces = source.split(/^<!-- chimere:(\w+)(?: (.*))? -->$/m)
+  let system = ''
+  const messages: Record<string, unknown>[] = []
+  for (let i = 1; i + 2 < pieces.length; i += 3) {
+    const [name, value, body] = [pieces[i]!, pieces[i + 1], unprotect(pieces[i + 2]!.replace(/^\n/, '').replace(/\n{1,2}$/, ''))]
+    const last = messages.at(-1)
+    if (name === 'system') system = body
+    else if (name === 'user' || name === 'assistant' || name === 'tool') {
+      messages.push({ role: name, files: [], ...(value ? { toolCallId: JSON.parse(value) } : {}) })
+    } else if (!last) continue
+    else if (name === 'file') (last.files as object[]).push({ name: JSON.parse(value ?? '""'), text: body })
+    else if (name === 'thinking') last.reasoning = body
+    else if (name === 'text') last.content = body
+    else if (name === 'calls') last.toolCalls = JSON.parse(value ?? '[]')
+  }
+  const conversation = readConversation({ title, system, messages })
+  return conversation && messages.length ? [conversation] : []
+}
+
+// What is in the file; empty when it is none of ours.
+export function readExport(source: string): Conversation[] {
+  try {
+    return source.trimStart().startsWith('{') ? fromJson(source) : fromMarkdown(source)
+  } catch {
+    return []
+  }
+}
+
+export function download(name: string, type: string, content: string) {
+  const url = URL.createObjectURL(new Blob([content], { type }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 1000)
+}
+
+export const fileName = (title: string) =>
+  title
+    .normalize('NFKD')
+    .replace(/[^\w]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .toLowerCase()
+    .slice(0, 50) || 'conversation'

@@ -1,0 +1,17 @@
+// icons.tsx  Small drawings for buttons; the button beside them says what they mean.
+const icon = (path: string) => () => (
+  <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <path d={path} />
+  </svg>
+)
+
+export const Plus = icon('M12 5v14M5 12h14')
+export const Menu = icon('M4 7h16M4 12h16M4 17h16')
+export const Gear = icon('M4 8h8M16 8h4M4 16h4M12 16h8M14 5v6M10 13v6')
+export const Send = icon('M12 19V5M6 11l6-6 6 6')
+export const StopSquare = icon('M8 8h8v8H8z')
+export const Clip = icon('M19 11l-7.5 7.5a4.5 4.5 0 0 1-6.4-6.4L13 4.2a3 3 0 0 1 4.2 4.2l-7.7 7.8a1.5 1.5 0 0 1-2.1-2.1L14 7.5')
+export const Trash = icon('M5 7h14M10 7V5h4v2M7 7l1 12h8l1-12')
+export const Cross = icon('M6 6l12 12M18 6L6 18')
+export const Pulse = icon('M3 12h4l3-7 4 14 3-7h4')
+export const Bubble = icon('M5 5h14v11h-8l-4 3v-3H5z')

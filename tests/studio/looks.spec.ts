@@ -1,0 +1,112 @@
+// Accessibility of every screen in both themes and at phone width, and the size of the page.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { gzipSync } from 'node:zlib'
+import type { Page } from '@playwright/test'
+import { answerWith, expect, test } from './server'
+import { sampleAnswer } from './sample'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+async function problems(page: Page): Promise<string[]> {
+  await page.evaluate(axe)
+  return page.evaluate(async () => {
+    const { violations } = await (window as any).axe.run(document, { iframes: false })
+    return violations
+      .filter((v: any) => v.impact === 'serious' || v.impact === 'critical')
+      .flatMap((v: any) => v.nodes.map((node: any) => `${v.id}: ${node.target} ${node.failureSummary}`))
+  })
+}
+
+const SIZES = [
+  { name: 'desktop', width: 1280, height: 800 },
+  { name: 'phone', width: 390, height: 844 },
+]
+
+for (const theme of ['light', 'dark'] as const) {
+  for (const { name, width, height } of SIZES) {
+    test(`no serious accessibility problem, ${theme}, ${name}`, async ({ studio, page }) => {
+      await page.emulateMedia({ colorScheme: theme })
+      await page.setViewportSize({ width, height })
+      await expect(page.locator('html')).toHaveAttribute('data-theme', theme)
+      expect(await problems(page), 'empty chat').toEqual([])
+
+      const call = { id: 'c1', name: 'weather', arguments: '{"city": "Paris"}' }
+      await answerWith(page, [{ reasoning: 'A *thought*.', content: sampleAnswer, toolCalls: [call] }])
+      await studio.send('Show everything')
+      await studio.settled()
+      await page.getByRole('button', { name: /Thought for/ }).click()
+      await expect(page.locator('.hljs-keyword').first()).toBeVisible()
+      expect(await problems(page), 'answer').toEqual([])
+
+      await page.getByRole('button', { name: 'Preview' }).first().click()
+      await expect(page.locator('.artefact')).toBeVisible()
+      expect(await problems(page), 'artefact').toEqual([])
+      await page.keyboard.press('Escape')
+
+      await studio.openSettings()
+      await page.getByLabel('Tools (JSON)').fill('[')
+      expect(await problems(page), 'settings').toEqual([])
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+
+      if (name === 'phone') await page.getByRole('button', { name: 'Conversations' }).click()
+      await page.getByRole('button', { name: /^Delete/ }).first().click()
+      await expect(page.getByRole('dialog')).toBeVisible()
+      expect(await problems(page), 'dialog').toEqual([])
+      await page.keyboard.press('Escape')
+      if (name === 'phone') await page.getByRole('button', { name: 'Conversations' }).click()
+
+      await page.getByRole('link', { name: 'Status' }).click()
+      await expect(page.locator('.plot canvas').last()).toBeVisible()
+      expect(await problems(page), 'status').toEqual([])
+
+      await page.route('**/v1/*', (route) => route.abort())
+      await expect(page.getByRole('alert').locator('p')).toBeVisible()
+      expect(await problems(page), 'offline').toEqual([])
+    })
+  }
+}
+
+test('the theme can be chosen', async ({ studio, page }) => {
+  await studio.openSettings()
+  await studio.choose('Theme', 'dark')
+  await expect(page.locator('html')).toHaveAttribute('data-theme', 'dark')
+  await page.reload()
+  await expect(page.locator('html')).toHaveAttribute('data-theme', 'dark')
+})
+
+test('nothing is wider than a phone', async ({ studio, page }) => {
+  await page.setViewportSize({ width: 360, height: 740 })
+  const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+  expect(await overflow()).toBeLessThanOrEqual(0)
+  await answerWith(page, [{ content: sampleAnswer + '\n\n' + 'word'.repeat(200) }])
+  await studio.send('x'.repeat(300))
+  await studio.settled()
+  expect(await overflow()).toBeLessThanOrEqual(0)
+  await page.getByRole('link', { name: 'Status' }).click()
+  await expect(page.locator('.plot canvas').last()).toBeVisible()
+  expect(await overflow()).toBeLessThanOrEqual(0)
+})
+
+test('the page is at most 350 KB compressed, all of it', async ({ page, server }) => {
+  const wanted = new Set(['/', '/studio/frame.html', '/studio/icon.svg'])
+  const done = new Set<string>()
+  let total = 0
+  while (done.size < wanted.size) {
+    for (const path of [...wanted]) {
+      if (done.has(path)) continue
+      done.add(path)
+      const response = await page.request.get(server.url + path, { headers: { 'Accept-Encoding': 'gzip' } })
+      expect(response.status(), path).toBe(200)
+      const text = await response.text()
+      total += gzipSync(text, { level: 9 }).length
+      for (const [, name] of text.matchAll(/["'(](?:\/studio\/|\.\/|)?((?:assets\/)?[\w-]+\.(?:js|css))["')]/g)) {
+        wanted.add(`/studio/assets/${name!.replace('assets/', '')}`)
+      }
+    }
+  }
+  console.log(`${done.size} files, ${total} bytes compressed`)
+  // Script, styles, colours and plots: less would mean that files were not found.
+  expect(done.size).toBeGreaterThanOrEqual(8)
+  expect(total).toBeLessThanOrEqual(350_000)
+})

@@ -1,0 +1,136 @@
+// server.ts  A real `chimere serve` with the model in the box, and the tests' view of the page.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, test as base, type Locator, type Page } from '@playwright/test'
+
+export class Server {
+  private child: ChildProcess | null = null
+  url = ''
+
+  constructor(private readonly options: string[] = []) {}
+
+  // The same port as before when it was started before.
+  async start() {
+    const { CHIMERE_API_KEY: _, ...env } = process.env
+    const port = this.url ? new URL(this.url).port : '0'
+    const fixed = [process.env.CHIMERE_MODEL!, '--port', port, '--no-disk-cache']
+    const child = spawn(process.env.CHIMERE_BINARY!, ['serve', ...fixed, ...this.options], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env,
+    })
+    this.child = child
+    this.url = await new Promise<string>((resolve, reject) => {
+      let output = ''
+      child.on('exit', (code) => reject(new Error(`chimere serve ended with ${code}: ${output}`)))
+      child.stderr!.on('data', (bytes) => (output = (output + bytes).slice(-4000)))
+      child.stdout!.on('data', (bytes) => {
+        output += bytes
+        const ready = /is ready on (http:\S+)/.exec(output)
+        if (ready) resolve(ready[1]!)
+      })
+    })
+  }
+
+  async stop() {
+    if (!this.child) return
+    const ended = once(this.child, 'exit')
+    this.child.kill('SIGKILL')
+    await ended
+    this.child = null
+  }
+}
+
+// One server for all tests that do not need their own.
+export const test = base.extend<{ studio: Studio }, { server: Server }>({
+  server: [
+    async ({}, use) => {
+      const server = new Server()
+      await server.start()
+      await use(server)
+      await server.stop()
+    },
+    { scope: 'worker' },
+  ],
+  studio: async ({ page, server }, use) => {
+    await page.goto(server.url)
+    await use(new Studio(page))
+  },
+})
+
+// The page in the words of its user.
+export class Studio {
+  readonly input: Locator
+  readonly answers: Locator
+  readonly questions: Locator
+
+  constructor(readonly page: Page) {
+    this.input = page.getByRole('textbox', { name: 'Write a message' })
+    this.answers = page.getByRole('article', { name: 'Model' })
+    this.questions = page.getByRole('article', { name: 'You' })
+  }
+
+  button(name: string | RegExp) {
+    return this.page.getByRole('button', { name })
+  }
+
+  async send(text: string) {
+    await this.input.fill(text)
+    await this.button('Send').click()
+  }
+
+  // Until no answer is being written. The composer shows Send again only then.
+  async settled() {
+    await expect(this.button('Send')).toBeVisible()
+    await expect(this.answers.last()).toHaveAttribute('aria-busy', 'false')
+  }
+
+  async choose(label: string, value: string) {
+    await this.page.getByRole('combobox', { name: label }).selectOption(value)
+  }
+
+  async openSettings() {
+    await this.page.locator('header.top').getByRole('button', { name: 'Settings' }).click()
+    await expect(this.page.getByRole('complementary', { name: 'Settings' })).toBeVisible()
+  }
+}
+
+export interface Reply {
+  reasoning?: string
+  content?: string
+  toolCalls?: { id: string; name: string; arguments: string }[]
+}
+
+function chunk(delta: object, finish: string | null = null): string {
+  return `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+}
+
+// Pieces of a few characters, as a model writes them.
+const pieces = (text: string) => text.match(/[\s\S]{1,5}/g) ?? []
+
+export function events(reply: Reply): string {
+  const calls = reply.toolCalls ?? []
+  const usage = { prompt_tokens: 10, completion_tokens: 20, prompt_tokens_details: { cached_tokens: 4 } }
+  return [
+    ...pieces(reply.reasoning ?? '').map((text) => chunk({ reasoning_content: text })),
+    ...pieces(reply.content ?? '').map((text) => chunk({ content: text })),
+    ...calls.map(({ id, name, arguments: args }, index) =>
+      chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: args } }] }),
+    ),
+    chunk({}, calls.length ? 'tool_calls' : 'stop'),
+    `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
+    'data: [DONE]\n\n',
+  ].join('')
+}
+
+// Answers the next requests of the page with these texts instead of the model's; returns what the page sent.
+export async function answerWith(page: Page, replies: Reply[]): Promise<Record<string, any>[]> {
+  const bodies: Record<string, any>[] = []
+  await page.route('**/v1/chat/completions', async (route) => {
+    bodies.push(route.request().postDataJSON())
+    const reply = replies[Math.min(bodies.length, replies.length) - 1]!
+    await route.fulfill({ status: 200, contentType: 'text/event-stream', body: events(reply) })
+  })
+  return bodies
+}
+
+export { expect }
