@@ -73,7 +73,8 @@ Request greedy(std::vector<int32_t> prompt, std::vector<int32_t> points, int max
 class PrefixReuse : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    model_ = fixture::load(fixture::kept(GetParam()), models::BackendKind::cpu, false, {DType::F16, DType::F16, false});
+    model_ =
+        fixture::load(fixture::kept(GetParam()), models::BackendKind::cpu, false, {DType::F16, DType::F16, false}, 1);
     ASSERT_TRUE(model_);
     std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
     std::replace(name.begin(), name.end(), '/', '-');
