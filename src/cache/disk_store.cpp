@@ -275,6 +275,7 @@ Status DiskStore::store(Write& job) {
 }
 
 bool DiskStore::make_room(uint64_t bytes) {
+  if (others_bytes_ + bytes > config_.quota_bytes) return false;
   while (disk_bytes_ + others_bytes_ + bytes > config_.quota_bytes || points_.size() >= kMaxPoints) {
     const auto oldest = std::min_element(points_.begin(), points_.end(), [](const auto& a, const auto& b) {
       return a.second.last_used < b.second.last_used;
