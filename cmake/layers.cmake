@@ -92,6 +92,7 @@ find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 
 chimere_layer(tokenizer FUZZED DEPS gguf base LIBS ${UTF8PROC_LIBRARY} TEST_LIBS nlohmann_json::nlohmann_json)
 chimere_layer(chat FUZZED DEPS base LIBS ${UTF8PROC_LIBRARY} nlohmann_json::nlohmann_json)
+chimere_layer(grammar FUZZED DEPS tokenizer sampling base LIBS nlohmann_json::nlohmann_json)
 
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
@@ -99,7 +100,7 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 
-chimere_layer(orchestrator DEPS chat tokenizer engine base LIBS nlohmann_json::nlohmann_json)
+chimere_layer(orchestrator DEPS grammar chat tokenizer engine base LIBS nlohmann_json::nlohmann_json)
 include(cmake/studio.cmake)
 chimere_layer(server DEPS orchestrator base LIBS Boost::headers nlohmann_json::nlohmann_json spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)

@@ -1,0 +1,198 @@
+// constraint_test.cpp  Masks against the naive way to make them, and what a constraint does beyond masks.
+#include "grammar/constraint.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "grammar/gbnf.h"
+#include "grammar/regex.h"
+#include "grammar/schema.h"
+#include "grammar/schema_cases_for_test.h"
+#include "grammar/text_for_test.h"
+
+namespace chimere::grammar {
+namespace {
+
+std::shared_ptr<const TokenGrammar> token_grammar(Grammar& grammar, Result<ExprId> root) {
+  EXPECT_TRUE(root) << root.error().message;
+  grammar.root = grammar.add_rule("the whole");
+  grammar.define(grammar.root, *root);
+  auto made = TokenGrammar::create(grammar, vocabulary_for_test());
+  EXPECT_TRUE(made) << made.error().message;
+  return *made;
+}
+
+std::shared_ptr<const TokenGrammar> of_gbnf(const std::string& text) {
+  Grammar grammar;
+  return token_grammar(grammar, parse_gbnf(text, grammar));
+}
+
+// Every token tried by itself.
+std::vector<uint64_t> naive_mask(const GrammarConstraint& constraint) {
+  const Vocabulary& vocabulary = *vocabulary_for_test();
+  std::vector<uint64_t> bits(vocabulary.n_words());
+  const auto set = [&](int32_t id) { bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64); };
+  for (int32_t id = 0; id < static_cast<int32_t>(bits.size() * 64); ++id) {
+    const Vocabulary::Reading reading = vocabulary.reading(id);
+    if (reading.text.empty() && reading.code.empty()) continue;
+    GrammarConstraint tried = constraint;
+    tried.accept(id);
+    if (!tried.is_finished() || tried.may_end()) set(id);
+  }
+  const bool none = std::all_of(bits.begin(), bits.end(), [](uint64_t word) { return word == 0; });
+  if (constraint.may_end() || none) {
+    for (const int32_t id : vocabulary.end_ids()) set(id);
+  }
+  return bits;
+}
+
+void compare_along_random_texts(const std::shared_ptr<const TokenGrammar>& grammar, int n_texts, const char* name) {
+  std::mt19937 random(3);
+  for (int text = 0; text < n_texts; ++text) {
+    GrammarConstraint constraint(grammar);
+    for (int n = 0; n < 60 && !constraint.is_finished(); ++n) {
+      const std::span<const uint64_t> mask = constraint.mask();
+      const std::vector<uint64_t> expected = naive_mask(constraint);
+      ASSERT_TRUE(std::equal(mask.begin(), mask.end(), expected.begin(), expected.end())) << name << ", token " << n;
+      std::vector<int32_t> allowed;
+      for (int32_t id = 0; id < static_cast<int32_t>(mask.size() * 64); ++id) {
+        if (is_set(mask, id) && !vocabulary_for_test()->is_end(id)) allowed.push_back(id);
+      }
+      if (allowed.empty()) break;
+      constraint.accept(allowed[random() % allowed.size()]);
+    }
+  }
+}
+
+constexpr const char* kArithmetic = R"GBNF(
+root ::= sum "\n"?      # a comment
+sum ::= term (("+" | "-") term)*
+term ::= number | "(" sum ")"
+number ::= [0-9]{1,3} ("." [0-9]+)?
+)GBNF";
+
+TEST(ConstraintTest, MasksEqualTheNaiveOnes) {
+  for (const SchemaCase& c : schema_cases()) {
+    Grammar grammar;
+    const auto compiled = token_grammar(grammar, parse_schema(c.schema, grammar));
+    compare_along_random_texts(compiled, 2, c.name);
+  }
+  compare_along_random_texts(of_gbnf(kArithmetic), 5, "arithmetic");
+  compare_along_random_texts(of_gbnf("root ::= item{2,90} \"!\"\nitem ::= [a-h]+ \",\" | \"(\" root \")\""), 5,
+                             "nested");
+  compare_along_random_texts(of_gbnf("root ::= .{0,40} \"hello world\""), 5, "plain after a run");
+  compare_along_random_texts(of_gbnf("root ::= (a | b) root?\na ::= \"a\" \"a\"?\nb ::= \"a\"+ \"b\""), 5, "ambiguous");
+  for (const char* regex : {"(abc|a.c)*x?", "[^a]{3,50}b", "h(el+o)? w.{2,9}[0-9a-f]{64}", "\\w+@\\w+\\.(com|org)"}) {
+    Grammar grammar;
+    compare_along_random_texts(token_grammar(grammar, parse_regex(regex, grammar)), 3, regex);
+  }
+}
+
+TEST(ConstraintTest, ControlTokensAreMetOnlyWhereTheGrammarNamesThem) {
+  const Tokenizer tokenizer = tokenizer_for_test();
+  const int32_t start = tokenizer.find_token("<|im_start|>"), think = tokenizer.find_token("<think>");
+  const auto anything = of_gbnf("root ::= .*");
+  GrammarConstraint free(anything);
+  EXPECT_FALSE(is_set(free.mask(), start));
+  EXPECT_TRUE(is_set(free.mask(), think)) << "a word that stands for its own text";
+  Grammar grammar;
+  const ExprId both = grammar.sequence({grammar.token(start), grammar.token(think), grammar.bytes("x")});
+  GrammarConstraint named(token_grammar(grammar, both));
+  EXPECT_TRUE(is_set(named.mask(), start));
+  named.accept(start);
+  EXPECT_TRUE(is_set(named.mask(), think));
+  named.accept(think);
+  named.accept(tokenizer.find_token("x"));
+  EXPECT_TRUE(named.may_end());
+  EXPECT_TRUE(named.is_finished());
+}
+
+TEST(ConstraintTest, AForcedTokenThatDoesNotFitLeavesOnlyTheEnd) {
+  const Tokenizer tokenizer = tokenizer_for_test();
+  GrammarConstraint constraint(of_gbnf("root ::= \"abc\""));
+  constraint.accept(tokenizer.find_token("x"));
+  EXPECT_TRUE(constraint.is_finished());
+  const auto mask = constraint.mask();
+  for (int32_t id = 0; id < tokenizer.n_vocab(); ++id) {
+    EXPECT_EQ(is_set(mask, id), vocabulary_for_test()->is_end(id)) << id;
+  }
+}
+
+TEST(ConstraintTest, ClonesGoTheirOwnWay) {
+  const Tokenizer tokenizer = tokenizer_for_test();
+  GrammarConstraint constraint(of_gbnf("root ::= \"a\" (\"b\" | \"c\")"));
+  constraint.accept(tokenizer.find_token("a"));
+  const std::unique_ptr<TokenConstraint> other = constraint.clone();
+  constraint.accept(tokenizer.find_token("b"));
+  EXPECT_TRUE(constraint.is_finished());
+  EXPECT_FALSE(other->is_finished());
+  EXPECT_TRUE(is_set(other->mask(), tokenizer.find_token("c")));
+  EXPECT_FALSE(is_set(other->mask(), tokenizer.find_token("a")));
+}
+
+TEST(ConstraintTest, ALongTextKeepsTheStackSmall) {
+  const Tokenizer tokenizer = tokenizer_for_test();
+  GrammarConstraint constraint(of_gbnf("root ::= (\"(\" [a-c]{1,900000} \")\" | \"[\" root \"]\"){1,900000}"));
+  for (int i = 0; i < 40000; ++i) {
+    for (const char* piece : {"(", "a", "abc", ")"}) {
+      const int32_t id = tokenizer.find_token(piece);
+      if (i % 1000 == 0) {
+        ASSERT_TRUE(is_set(constraint.mask(), id)) << i;
+      }
+      constraint.accept(id);
+    }
+    ASSERT_TRUE(constraint.may_end()) << i;
+  }
+}
+
+TEST(ConstraintTest, HostileGrammarsAreRefused) {
+  const auto refusal = [](const std::string& text, bool is_regex) -> std::string {
+    Grammar grammar;
+    auto root = is_regex ? parse_regex(text, grammar) : parse_gbnf(text, grammar);
+    if (!root) return root.error().message;
+    grammar.root = grammar.add_rule("the whole");
+    grammar.define(grammar.root, *root);
+    auto automaton = compile(grammar);
+    return automaton ? "" : automaton.error().message;
+  };
+  const std::pair<const char*, const char*> grammars[] = {
+      {"root ::= root \"a\" | \"b\"", "left recursion"},
+      {"root ::= a\na ::= \"\" b\nb ::= root \"x\" | \"y\"", "left recursion"},
+      {"root ::= a", "rule a is used but not defined"},
+      {"a ::= \"x\"", "expected a rule named root"},
+      {"root ::= \"a", "without its closing"},
+      {"root ::= [a", "without its closing"},
+      {"root ::= (\"a\"", "expected )"},
+      {"root ::= \"a\" )", "expected the end of rule root"},
+      {"root ::= \"a\"{3,2}", "smallest number"},
+      {"root ::= \"a\"{1,9999999}", "more than 1000000"},
+      {"root ::= \"a\" root", "no text that fits"},
+      {"root ::= (a?){5000}\na ::= root", "may be empty"},
+      {"root ::= \"\\q\"", "unknown escape"},
+      {"root ::= \"a\"\nroot ::= \"b\"", "defined twice"},
+  };
+  for (const auto& [text, expected] : grammars) {
+    EXPECT_NE(refusal(text, false).find(expected), std::string::npos) << text << " -> " << refusal(text, false);
+  }
+  const std::pair<const char*, const char*> regexes[] = {
+      {"(a|b)*a(a|b){24}", "too large"},
+      {"a**", "two repetitions"},
+      {"*a", "repetition of nothing"},
+      {"(a", "without its )"},
+      {"a)", "unmatched )"},
+      {"[z-a]", "a range whose end"},
+      {"\\bx", "\\b, which"},
+      {"(?<!a)b", "looks around"},
+      {"a^b", "^, which is understood"},
+      {"(a$)", "$ in a group"},
+      {"\\1", "\\1, which"},
+      {"a{2000000}", "more than"},
+  };
+  for (const auto& [text, expected] : regexes) {
+    EXPECT_NE(refusal(text, true).find(expected), std::string::npos) << text << " -> " << refusal(text, true);
+  }
+}
+
+}  // namespace
+}  // namespace chimere::grammar
