@@ -244,6 +244,20 @@ TEST_F(EngineTest, AThoughtThatDoesNotEndIsClosed) {
   EXPECT_EQ(collect(*engine.submit(r)->events).ids, free);
 }
 
+TEST_F(EngineTest, AThoughtThatTheModelOpensIsCountedToo) {
+  Engine engine(*model_, {});
+  Request r = greedy(prompt(5, 10), 12);
+  const std::vector<int32_t> free = collect(*engine.submit(r)->events).ids;
+  const std::vector<int32_t> close = {7, 8, 9};
+  r.thought = {.open = false, .end_ids = {8}, .close = close, .budget = 2, .opener = free[0]};
+  const Answer answer = collect(*engine.submit(r)->events);
+  EXPECT_TRUE(std::equal(free.begin(), free.begin() + 3, answer.ids.begin()));
+  EXPECT_TRUE(std::equal(close.begin(), close.end(), answer.ids.begin() + 3));
+  // Anywhere else it is a token like others.
+  r.thought.opener = free[0] == 11 ? 12 : 11;
+  EXPECT_EQ(collect(*engine.submit(r)->events).ids, free);
+}
+
 TEST_F(EngineTest, ScoreAgreesWithTheLogits) {
   Engine engine(*model_, {});
   const std::vector<int32_t> tokens = prompt(6, 60);

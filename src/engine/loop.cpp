@@ -367,6 +367,8 @@ void Loop::accept(Active& a, Sampled sampled) {
   if (thought.open) {
     thought.open = std::find(thought.end_ids.begin(), thought.end_ids.end(), sampled.id) == thought.end_ids.end();
     if (thought.open) ++a.usage.reasoning_tokens;
+  } else if (a.usage.completion_tokens == 0 && sampled.id == thought.opener) {
+    thought.open = true;
   }
   if (a.constraint && is_answer(a, sampled.id, was_thinking, was_closing)) a.constraint->accept(sampled.id);
   if (!a.inputs.memory.empty()) a.memory->accept(sampled);

@@ -22,6 +22,7 @@ struct Thought {
   std::vector<int32_t> end_ids;  // tokens that end it: its own end, or the start of a tool call
   std::vector<int32_t> close;    // emitted where the model did not end it itself
   int32_t budget = -1;           // tokens of the thought, after which it is closed; -1: any number
+  int32_t opener = -1;           // opens a thought when it is the first token drawn; -1: none does
 };
 
 struct Request {
