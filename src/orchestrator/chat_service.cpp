@@ -10,6 +10,7 @@
 #include "chat/markers.h"
 #include "orchestrator/prepare_thread.h"
 #include "orchestrator/snapshot_points.h"
+#include "orchestrator/tools_as_text.h"
 
 namespace chimere::orchestrator {
 namespace {
@@ -72,6 +73,7 @@ engine::Thought thought_of(const Tokenizer& tokenizer, const chat::ThoughtMarker
   const int32_t end = tokenizer.find_token(markers.close);
   if (end < 0) return thought;
   thought.open = true;
+  thought.opener = tokenizer.find_token(markers.open);
   thought.end_ids = {end};
   for (const std::string_view call : {chat::kToolCallOpen, chat::kToolCalls}) {
     if (const int32_t id = tokenizer.find_token(call); id >= 0) thought.end_ids.push_back(id);
@@ -98,32 +100,36 @@ Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request
                  "messages: this model has no chat template, so it continues text and answers no messages: use "
                  "/v1/completions, or start the server with --chat-template FILE"};
   }
-  if (!request.tools.empty() && !chat_template->supports_tools()) {
-    return Error{Code::unsupported, "tools: the chat template of this model knows no tools"};
-  }
+  chat::OutputOptions output;
+  output.format = chat_template->tool_format();
+  output.thought = chat_template->thought_markers();
+  if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
   chat::ChatInput input;
   input.messages = request.messages;
   input.tools = request.tools;
+  if (!request.tools.empty() && !chat_template->supports_tools()) {
+    input.messages = tools_as_text(request.messages, request.tools);
+    input.tools.clear();
+    output.format = chat::ToolFormat::hermes;
+  }
   input.enable_thinking = request.enable_thinking;
   input.extra_kwargs_json = request.template_kwargs;
   auto rendered = chat_template->render(input);
   // Whatever stopped the template, it was this conversation that it could not render.
   if (!rendered) return Error{Code::invalid_argument, "chat template: " + rendered.error().message};
-  chat::OutputOptions output;
-  output.thought = chat_template->thought_markers();
   output.starts_in_reasoning = chat::ends_inside_reasoning(last_words(*rendered), output.thought);
-  output.format = chat_template->tool_format();
-  if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
   engine::Request generate = generation_request(request, model.tokenizer);
   generate.prompt = encode(model.tokenizer, *rendered);
   generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(*chat_template), generate.prompt);
-  if (output.starts_in_reasoning) {
+  const bool is_silent = request.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
+  if (is_silent && !output.starts_in_reasoning) {
+    ban_thoughts(model.tokenizer, output.thought, generate.sampling);
+  } else {
     const int32_t room = context_length - static_cast<int32_t>(generate.prompt.size());
     const int32_t asked = request.thinking_budget;
-    const int32_t budget = asked >= 0 ? asked : default_budget(model, request, room);
-    generate.thought = thought_of(model.tokenizer, output.thought, budget);
-  } else if (ends_after_thought(last_words(*rendered), output.thought)) {
-    ban_thoughts(model.tokenizer, output.thought, generate.sampling);
+    generate.thought =
+        thought_of(model.tokenizer, output.thought, asked >= 0 ? asked : default_budget(model, request, room));
+    generate.thought.open = generate.thought.open && output.starts_in_reasoning;
   }
   AnswerText text(model.tokenizer, chat::OutputParser(output), {request.stop, request.logprobs});
   return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};

@@ -6,12 +6,13 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <set>
 
 namespace chimere::orchestrator {
 namespace {
 
 constexpr const char* kModel = CHIMERE_TESTS_DIR "/golden/models/qwen3_5-A/model.gguf";
-constexpr std::chrono::milliseconds kLong{10'000};
+constexpr std::chrono::milliseconds kLong{60'000};
 
 ChatRequest hello(int max_tokens, uint64_t seed = 1) {
   ChatRequest request;
@@ -187,17 +188,53 @@ TEST_F(ChatServiceTest, ThinkingStartsWhereTheTemplateOpensIt) {
   EXPECT_GT(silent.usage.prompt_tokens, thinking.usage.prompt_tokens);
 }
 
-TEST_F(ChatServiceTest, ToolsGoToATemplateThatKnowsThem) {
-  ChatRequest request = hello(6);
-  request.tools = {{R"({"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}})"}};
-  const Seen without = read_all(*service_->start(request));
-  ASSERT_TRUE(without.last.error);
-  EXPECT_EQ(without.last.error->code, Code::unsupported);
-  start(CHIMERE_TESTS_DIR "/golden/templates/Qwen3.5-4B.jinja");
-  // The description of the tools alone is longer than this service's context: it reached the prompt.
-  const Seen with = read_all(*service_->start(request));
-  ASSERT_TRUE(with.last.error);
-  EXPECT_NE(with.last.error->message.find("the context holds"), std::string::npos) << with.last.error->message;
+TEST_F(ChatServiceTest, EveryTemplateShowsTheTools) {
+  const ChatRequest plain = hello(6);
+  ChatRequest request = plain;
+  const std::string words(600, 'x');
+  request.tools = {{R"({"type":"function","function":{"name":"f","description":")" + words + R"("}})"}};
+  // The description of the tools is longer than this service's context: it reached the prompt, also where the template
+  // knows nothing of tools.
+  for (const char* path : {"", CHIMERE_TESTS_DIR "/golden/templates/Qwen3.5-4B.jinja"}) {
+    start(path);
+    EXPECT_FALSE(read_all(*service_->start(plain)).last.error) << path;
+    const Seen with = read_all(*service_->start(request));
+    ASSERT_TRUE(with.last.error) << path;
+    EXPECT_TRUE(with.last.is_too_long) << with.last.error->message;
+  }
+}
+
+TEST_F(ChatServiceTest, SeveralAnswersToOnePrompt) {
+  ChatRequest request = hello(12, 5);
+  request.sampling.temperature = 1;
+  auto streams = service_->start(request, 3, {});
+  ASSERT_EQ(streams.size(), 3u);
+  std::set<std::string> texts;
+  for (auto& stream : streams) {
+    const Seen seen = read_all(*stream);
+    EXPECT_EQ(seen.last.kind, ChatChunk::Kind::finished);
+    texts.insert(seen.text);
+  }
+  EXPECT_EQ(texts.size(), 3u);
+  EXPECT_EQ(texts.count(read_all(*service_->start(request)).text), 1u);  // the first one, asked for alone
+  auto dropped = service_->start(request, 3, {});
+  dropped.erase(dropped.begin());
+  for (auto& stream : dropped) EXPECT_EQ(read_all(*stream).terminal, 1);
+}
+
+TEST_F(ChatServiceTest, TokenizesWithoutRunning) {
+  const auto ids = [](std::unique_ptr<TokenJob> job) {
+    for (;;) {
+      if (auto result = job->poll()) return std::move(*result);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  const auto chat = ids(service_->tokenize(hello(1), {}));
+  ASSERT_TRUE(chat);
+  EXPECT_EQ(static_cast<int>(chat->size()), read_all(*service_->start(hello(1))).last.usage.prompt_tokens);
+  const auto text = ids(service_->tokenize("Hello", false, {}));
+  ASSERT_TRUE(text);
+  EXPECT_EQ(service_->tokenizer().decode(*text, false), "Hello");
 }
 
 TEST(RecommendedSampling, ComesFromTheFile) {
