@@ -10,6 +10,7 @@ import { joinChat, readEvents, startServer } from "./server.js";
 
 const prompts = JSON.parse(await readFile(new URL("./prompts.json", import.meta.url)));
 let server, folder, cold;
+let reused = 0;  // tokens of prompts that were not computed again
 
 function request(prompt, stream) {
   return { temperature: 0, max_tokens: 24, stream, ...prompt };
@@ -24,6 +25,7 @@ function shown({ content, reasoning_content, tool_calls }, finish) {
 async function ask(prompt) {
   const { status, body } = await server.json("/v1/chat/completions", request(prompt, false));
   assert.equal(status, 200, JSON.stringify(body));
+  reused += body.usage.prompt_tokens_details.cached_tokens;
   return shown(body.choices[0].message, body.choices[0].finish_reason);
 }
 
@@ -69,13 +71,21 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test("there are 50 prompts", () => assert.equal(prompts.length, 50));
+test("there are 50 prompts, and a server without a cache", () => {
+  assert.equal(prompts.length, 50);
+  assert.equal(reused, 0);
+});
 test("streamed = whole", async () => assert.deepEqual(await inTurn(askStreamed), cold));
-test("cached = cold", async () => assert.deepEqual(await inTurn(ask), cold));
+test("cached = cold", async () => {
+  assert.deepEqual(await inTurn(ask), cold);
+  assert.ok(reused > 0);
+});
 test("among eight = alone", async () => assert.deepEqual(await amongEight(ask), cold));
 test("among eight, streamed = alone", async () => assert.deepEqual(await amongEight(askStreamed), cold));
 test("after a restart = before", async () => {
   assert.equal(await server.stop(), 0);
   await start();
+  reused = 0;
   assert.deepEqual(await inTurn(ask), cold);
+  assert.ok(reused > 0);
 });
