@@ -146,6 +146,7 @@ Result<PointRecord> parse_point_head(const PointFormat& format, std::span<const 
     return Error{Code::corrupt, "does not start with the magic 'CHIMPOIN'"};
   }
   if (h.version != kVersion) return refuse("version", kVersion, h.version);
+  if (h.flags > kFillerFlag) return refuse("flags, at most", kFillerFlag, h.flags);
   if (h.key != format.key) return refuse("key of model and cache format", format.key, h.key);
   if (h.page_bytes != format.page_bytes) return refuse("bytes a page", format.page_bytes, h.page_bytes);
   if (h.recurrent_bytes != format.recurrent_bytes) {
