@@ -133,7 +133,7 @@ PrefixCache::Found PrefixCache::find(const Text& text, std::span<const int32_t> 
   if (!point) return found;
   found.length = reach;
   found.snapshot = reach == point->length ? point->snapshot : cut(point->snapshot, reach);
-  touch(match, *point);
+  found.name = point->name;
   return found;
 }
 
@@ -162,19 +162,18 @@ CacheMiss PrefixCache::why(const Text& text, const PrefixTree::Match& match, std
   return last_cut_at_or_before(cuts, match.length) > length ? CacheMiss::no_snapshot : CacheMiss::changed;
 }
 
-void PrefixCache::count(const Found& found) {
+void PrefixCache::use(const Found& found) {
   ++n_lookups_;
   n_hits_ += found.length > 0;
   if (found.miss != CacheMiss::none) ++misses_[static_cast<size_t>(found.miss)];
-}
-
-// Positions where texts part serve many; the others on the way were of use to nobody now.
-void PrefixCache::touch(const PrefixTree::Match& match, PrefixPoint& used) {
-  const uint64_t now = ++tick_;
-  used.last_used = now;
-  for (PrefixPoint* point : match.on_path) {
-    const auto place = by_name_.find(point->name);
-    if (point->length < used.length && trees_.at(place->second.scope).is_fork(*point)) point->last_used = now;
+  const auto entry = found.length > 0 ? by_name_.find(found.name) : by_name_.end();
+  if (entry == by_name_.end()) return;  // nothing, or it gave way to this very request
+  PrefixPoint& used = *entry->second.point;
+  const PrefixTree& tree = trees_.at(entry->second.scope);
+  used.last_used = ++tick_;
+  // Positions where texts part serve many; the others on the way were of use to nobody now.
+  for (PrefixPoint* point : tree.points_before(used)) {
+    if (tree.is_fork(*point)) point->last_used = tick_;
   }
   if (disk_ && used.on_disk) disk_->touch(used.name);
 }

@@ -55,12 +55,13 @@ class PrefixCache {
     CacheMiss miss = CacheMiss::none;
     int32_t differs_at = 0;   // the first token that no kept text has
     bool is_loading = false;  // something longer comes from the disk; poll() tells when to ask again
+    uint64_t name = 0;        // of the point that it comes from, when length > 0
   };
   // The longest position before the last token that the prompt can go on from. `cuts`: ends of the slices it is
   // computed in, ascending. With may_load, a longer one on the disk is asked for.
   Found find(const Text& text, std::span<const int32_t> cuts, bool may_load);
-  // Counts a result of find() that was used.
-  void count(const Found& found);
+  // A result of find() is used now: it counts, and its point is worth keeping.
+  void use(const Found& found);
 
   // Whether there is no state in memory for this position yet.
   bool wants(const Text& text) const;
@@ -108,7 +109,6 @@ class PrefixCache {
   void load(const Place& place);
   void take_loaded(DiskStore::Results::Loaded& loaded);
   CacheMiss why(const Text& text, const PrefixTree::Match& match, std::span<const int32_t> cuts, int32_t length) const;
-  void touch(const PrefixTree::Match& match, PrefixPoint& used);
   void hold(const Snapshot& snapshot);
   void let_go(const Snapshot& snapshot);
   void set_memory(PrefixPoint& point, Snapshot snapshot);

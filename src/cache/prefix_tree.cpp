@@ -148,6 +148,14 @@ bool PrefixTree::has_point_before(const PrefixPoint& point) const {
   return false;
 }
 
+std::vector<PrefixPoint*> PrefixTree::points_before(const PrefixPoint& point) const {
+  std::vector<PrefixPoint*> points;
+  for (const PrefixNode* node = point.node_->parent; node; node = node->parent) {
+    if (node->point) points.push_back(node->point.get());
+  }
+  return points;
+}
+
 bool PrefixTree::is_fork(const PrefixPoint& point) const {
   const PrefixNode* node = point.node_;
   while (node->children.size() == 1) {

@@ -56,6 +56,7 @@ class PrefixTree {
   std::vector<int32_t> tokens(const PrefixPoint& point) const;
   // How a point stands to others. REQUIRES: it is in this tree.
   bool has_point_before(const PrefixPoint& point) const;
+  std::vector<PrefixPoint*> points_before(const PrefixPoint& point) const;
   bool is_fork(const PrefixPoint& point) const;  // texts part behind it, before the next point on any of them
   // Points on the only way behind it, until texts part; at most `limit` are counted.
   int points_behind(const PrefixPoint& point, int limit) const;

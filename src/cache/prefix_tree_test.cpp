@@ -78,6 +78,7 @@ TEST(PrefixTree, KnowsHowPointsStandToEachOther) {
   PrefixPoint& tip = tree.put(Tokens{1, 2, 3, 4, 5, 6});
   EXPECT_FALSE(tree.has_point_before(system));
   EXPECT_TRUE(tree.has_point_before(tip));
+  EXPECT_EQ(tree.points_before(tip), (std::vector<PrefixPoint*>{&turn, &system}));
   EXPECT_EQ(tree.points_behind(system, 10), 2);
   EXPECT_EQ(tree.points_behind(system, 1), 1);
   EXPECT_FALSE(tree.is_fork(system));

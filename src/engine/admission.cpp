@@ -147,7 +147,7 @@ Status Loop::start(Active& a, const PrefixCache::Found& found) {
   a.usage.cache_miss = found.miss == CacheMiss::scope ? CacheMiss::empty : found.miss;
   a.usage.cache_differs_at = found.differs_at;
   counts_.prompt_tokens_reused += static_cast<uint64_t>(found.length);
-  cache_.count(found);
+  cache_.use(found);
   return Ok{};
 }
 

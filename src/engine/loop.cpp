@@ -112,6 +112,7 @@ void Loop::thread_main() {
   }
   for (auto& a : running_) finish(*a, FinishReason::cancelled);
   for (auto& a : waiting_) finish(*a, FinishReason::cancelled);
+  cache_.check_integrity();
   try {
     cache_.flush();
   } catch (const std::exception&) {
@@ -141,8 +142,9 @@ Clock::time_point Loop::next_alarm() const {
 }
 
 void Loop::work_while_idle() {
+  if (!may_write_ || Clock::now() < last_step_ + kQuiet) return;
   cache_.check_integrity();
-  if (may_write_ && Clock::now() >= last_step_ + kQuiet) may_write_ = cache_.write_some();
+  may_write_ = cache_.write_some();
 }
 
 void Loop::publish_stats() {
@@ -236,6 +238,11 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
 }
 
 Status Loop::start_fork(Active& a, const Active& from) {
+  const uint64_t bytes = model_.executable().layout().recurrent_floats() * sizeof(float);
+  if (!make_room(2 * bytes)) {
+    return Error{Code::exhausted, "out of state memory: all sequences together may hold " +
+                                      std::to_string(config_.state_bytes) + " bytes"};
+  }
   TRY_ASSIGN(const Snapshot snapshot, from.sequence->snapshot());
   TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
   TRY(sequence.restore(snapshot));
