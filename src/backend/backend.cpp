@@ -12,10 +12,10 @@ int64_t bytes_per_row(const Program& program) {
   int64_t ffn = 0;
   for (const Op& op : program.ops) {
     if (const auto* moe = std::get_if<op::MoeFfn>(&op)) {
-      const auto ff = static_cast<int64_t>(program.matrices[moe->gate].ne[1]);
+      const auto ff = static_cast<int64_t>(program.matrices[moe->up].ne[1]);
       ffn = std::max(ffn, moe->n_used * (2 * ff + program.d_model));
     } else if (const auto* dense = std::get_if<op::DenseFfn>(&op)) {
-      ffn = std::max(ffn, 2 * static_cast<int64_t>(program.matrices[dense->gate].ne[1]));
+      ffn = std::max(ffn, 2 * static_cast<int64_t>(program.matrices[dense->up].ne[1]));
     }
   }
   return (floats + ffn) * 5;  // 4 bytes a float, about 1 for its 8-bit form

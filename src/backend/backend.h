@@ -154,12 +154,13 @@ class Executable {
   virtual uint64_t scratch_bytes() const = 0;  // activations and working memory
 };
 
-// What a token's replay record holds: for each recurrent layer its raw conv input, then alpha, then beta.
+// What a token's replay record holds: for each recurrent layer its raw conv input, then what the op calls its gates:
+//   GdnMix  alpha, beta      Mamba2Mix  dt before bias and softplus      SelectiveScan  x, dt, B as it reads them
 struct ReplayLayout {
   explicit ReplayLayout(const StateLayout& state) {
     for (const RecurrentLayer& layer : state.recurrent()) {
       offset.push_back(floats_per_token);
-      floats_per_token += layer.conv_channels + 2 * layer.n_heads;
+      floats_per_token += layer.conv_channels + layer.recorded_gates;
     }
   }
   std::vector<int64_t> offset;  // of each layer inside a token's record, in floats

@@ -45,10 +45,11 @@ struct Rope {
 
 namespace op {
 
-// out[t] = table[token t]
+// out[t] = scale table[token t]
 struct Embed {
   MatrixId table;
   BufferId out;
+  float scale = 1;
 };
 
 struct Projection {
@@ -65,12 +66,13 @@ struct NormMatmul {
   std::vector<Projection> outs;
 };
 
-// residual += W x + b
+// residual += scale (W x + b)
 struct MatmulAdd {
   BufferId x;
   MatrixId weight;
   VectorId bias = kNone;
   BufferId residual;
+  float scale = 1;
 };
 
 // Gated DeltaNet: causal conv + SiLU over [q | k | v], L2-normalised q and k, delta rule, RMSNorm, SiLU(z) gate.
@@ -93,8 +95,56 @@ struct GdnMix {
   int key_head(int j) const { return tiled_heads ? j % n_key_heads : j / (n_value_heads / n_key_heads); }
 };
 
+// Mamba-2: causal conv + SiLU over [x | B | C], a state with one decay a head, SiLU(z) gate, RMSNorm of each group.
+//   per head h of group h / (n_heads / n_groups):  S <- exp(dt a[h]) S + B (dt x)^T;  y = S^T C + d[h] x
+//   dt = softplus(dt + dt_bias[h]);  out = RMSNorm(y silu(z)) * norm, each group by itself; without norm, y silu(z)
+struct Mamba2Mix {
+  BufferId in;                 // [T, z: d_inner | x: d_inner, B: n_groups d_state, C: n_groups d_state | dt: n_heads]
+  VectorId conv;               // [channels][kernel], the last tap meets the current token
+  VectorId conv_bias = kNone;  // [channels]
+  VectorId a, d, dt_bias;      // [n_heads]; a is already -exp(A_log)
+  VectorId norm = kNone;       // [d_inner]
+  float eps;
+  int n_heads, d_head, n_groups, d_state;
+  int recurrent_layer;  // into StateLayout::recurrent; its matrices are [n_heads][d_state][d_head]
+  BufferId out;         // [T, d_inner]
+
+  int d_inner() const { return n_heads * d_head; }
+  int channels() const { return d_inner() + 2 * n_groups * d_state; }
+  int width() const { return d_inner() + channels() + n_heads; }  // of `in`
+  int group(int head) const { return head / (n_heads / n_groups); }
+};
+
+// Causal conv + SiLU over the first `channels` columns of `in`: the head of a Mamba-1 layer.
+struct CausalConv {
+  BufferId in;
+  VectorId conv;               // [channels][kernel]
+  VectorId conv_bias = kNone;  // [channels]
+  int channels;
+  int recurrent_layer;
+  BufferId out;  // [T, channels]
+};
+
+// Mamba-1: a state with a decay of its own for each channel and state index, D skip, SiLU(z) gate.
+//   s[n][c] <- exp(dt[c] a[n][c]) s[n][c] + dt[c] B[n] x[c];  out[c] = (sum_n C[n] s[n][c] + d[c] x[c]) silu(z[c])
+//   dt = softplus(dt), its bias added before;  B and C under RMSNorm where they have a norm
+struct SelectiveScan {
+  BufferId x;     // [T, channels], the output of a CausalConv of the same recurrent layer
+  BufferId dt;    // [T, channels]
+  BufferId b, c;  // [T, d_state]
+  BufferId z;     // [T, >= z_at + channels], the gate from column z_at on
+  int z_at;
+  VectorId a;                               // [channels][d_state], already -exp(A_log)
+  VectorId d;                               // [channels]
+  VectorId b_norm = kNone, c_norm = kNone;  // [d_state]
+  float eps;
+  int channels, d_state;
+  int recurrent_layer;  // its one matrix is [d_state][channels]
+  BufferId out;         // [T, channels]
+};
+
 // Grouped-query causal attention: optional per-head RMSNorm of q and k, RoPE, store K and V, softmax(q k scale) V,
-// optional elementwise sigmoid gate.
+// optional elementwise sigmoid gate. A sink is one more logit a head, of a key without a value.
 struct Attention {
   BufferId q;  // [T, n_heads (gated ? 2 : 1) head_dim_k]; gated rows hold [query | gate] head by head
   BufferId k, v;
@@ -104,44 +154,71 @@ struct Attention {
   float eps = 0;
   RopeId rope = kNone;
   float scale;
-  int kv_layer;  // into StateLayout::kv
-  BufferId out;  // [T, n_heads head_dim_v]
+  VectorId sinks = kNone;  // [n_heads]
+  int window = 0;          // the query at p sees keys p - window + 1 .. p; 0: all up to p
+  int kv_layer;            // into StateLayout::kv
+  BufferId out;            // [T, n_heads head_dim_v]
 };
 
-// x += down(silu(gate n) * up n) with n = RMSNorm(x) * norm
+// What stands between the two products of a feed-forward.
+enum class Activation {
+  swiglu,          // silu(gate) * up
+  relu2,           // max(up, 0)^2; there is no gate
+  clamped_swiglu,  // g sigmoid(1.702 g) (u + 1), g = min(gate, 7), u = clamp(up, -7, 7)
+};
+
+// x += scale down(activation(gate n, up n)) with n = RMSNorm(x) * norm
 struct DenseFfn {
   BufferId x;
   VectorId norm;
   float eps;
-  MatrixId gate, up, down;
+  MatrixId gate, up, down;  // gate is kNone with relu2
+  Activation activation = Activation::swiglu;
+  float scale = 1;
 };
 
-// Mixture of experts with a softmax router over all experts, the n_used best, weights renormalised to sum 1:
-//   x += sum_e w_e down_e(silu(gate_e n) * up_e n)  [+ sigmoid(shared_router . n) * shared(n)]
+enum class Gating { softmax, sigmoid };
+
+// Mixture of experts. s = gating(router n + router_bias) over all experts; the n_used best of s + selection_bias are
+// chosen; their weights are s, divided by their sum if `renormalise`, times weight_scale:
+//   x += scale (sum_e w_e expert_e(n)  [+ sigmoid(shared_router . n) * shared(n)])
+// With latent matrices the experts see latent_down n, and their weighted sum goes through latent_up.
 // The router always sees float32 activations: speed is not bought with expert choices. Ties go to the lower index.
 struct MoeFfn {
   BufferId x;
   VectorId norm;
   float eps;
-  MatrixId router;          // {d_model, n_experts}
-  MatrixId gate, up, down;  // {d_model, d_ff, n_experts} twice, {d_ff, d_model, n_experts}
+  MatrixId router;  // {d_model, n_experts}
+  MatrixId gate, up,
+      down;  // {d_in, d_ff, n_experts} twice, {d_ff, d_in, n_experts}; d_in = d_model or the latent width
   int n_experts, n_used;
   MatrixId shared_gate = kNone, shared_up = kNone, shared_down = kNone;
   VectorId shared_router = kNone;  // [d_model]; without it the shared expert is not gated
+  Activation activation = Activation::swiglu;
+  Gating gating = Gating::softmax;
+  bool renormalise = true;
+  float weight_scale = 1;
+  VectorId router_bias = kNone, selection_bias = kNone;            // [n_experts]
+  VectorId gate_bias = kNone, up_bias = kNone, down_bias = kNone;  // [n_experts][d_ff] twice, [n_experts][d_in]
+  MatrixId latent_down = kNone, latent_up = kNone;                 // {d_model, latent}, {latent, d_model}
+  float scale = 1;
+
+  bool has_shared() const { return shared_up != kNone; }
 };
 
-// logits of the batch's logit rows: weight (RMSNorm(x) * norm)
+// logits of the batch's logit rows: scale weight (RMSNorm(x) * norm)
 struct LmHead {
   BufferId x;
   VectorId norm;
   float eps;
   MatrixId weight;
+  float scale = 1;
 };
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::NormMatmul, op::MatmulAdd, op::GdnMix, op::Attention, op::DenseFfn, op::MoeFfn,
-                        op::LmHead>;
+using Op = std::variant<op::Embed, op::NormMatmul, op::MatmulAdd, op::GdnMix, op::Mamba2Mix, op::CausalConv,
+                        op::SelectiveScan, op::Attention, op::DenseFfn, op::MoeFfn, op::LmHead>;
 
 // The snake_case name of an op, for traces, profiles and errors.
 const char* op_name(const Op& op);

@@ -41,6 +41,8 @@ struct RecurrentLayer {
   int n_heads;
   int d_key;
   int d_value;
+  // Floats of a token's replay record beside its conv input: what its decays and updates come from.
+  int recorded_gates = 2 * n_heads;
 
   int64_t conv_floats() const { return int64_t{conv_width} * conv_channels; }
   int64_t matrix_floats() const { return int64_t{n_heads} * d_key * d_value; }

@@ -37,7 +37,9 @@ double bytes_per_token(Executable& executable, int depth) {
   std::vector<double> share(program.matrices.size(), 1.0);
   for (const Op& op : program.ops) {
     if (const auto* m = std::get_if<op::MoeFfn>(&op)) {
-      for (MatrixId id : {m->gate, m->up, m->down}) share[id] = static_cast<double>(m->n_used) / m->n_experts;
+      for (MatrixId id : {m->gate, m->up, m->down}) {
+        if (id != kNone) share[id] = static_cast<double>(m->n_used) / m->n_experts;
+      }
     }
   }
   for (size_t i = 0; i < program.matrices.size(); ++i) {

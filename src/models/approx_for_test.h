@@ -83,21 +83,50 @@ inline Approx product(const ProgramForTest& p, MatrixId id, int64_t first, int64
   return y;
 }
 
-// down(silu(gate x) * up x) of one expert. The slope of silu is at most 1.1.
-inline Approx swiglu(const ProgramForTest& p, MatrixId gate, MatrixId up, MatrixId down, int expert, const Approx& x,
-                     bool int8) {
-  const auto ff = static_cast<int64_t>(p.program.matrices[gate].ne[1]);
-  const auto width = static_cast<int64_t>(p.program.matrices[down].ne[1]);
-  const Approx g = product(p, gate, expert * ff, ff, x, int8), u = product(p, up, expert * ff, ff, x, int8);
+// An activation of gate and up. 16 kUlp: what a vector exponential of a few units in the last place, a division and two
+// products may add.
+inline Approx activated(op::Activation activation, const Approx& g, const Approx& u) {
   Approx h;
-  for (size_t i = 0; i < g.size(); ++i) {
-    const double silu = g.value[i] / (1 + std::exp(-g.value[i]));
-    h.value.push_back(silu * u.value[i]);
-    // 16 kUlp: what a vector exponential of a few units in the last place, a division and two products may add.
-    h.error.push_back(1.1 * g.error[i] * (std::abs(u.value[i]) + u.error[i]) + std::abs(silu) * u.error[i] +
-                      16 * kUlp * std::abs(silu * u.value[i]));
+  for (size_t i = 0; i < u.size(); ++i) {
+    const double up = u.value[i], up_error = u.error[i];
+    if (activation == op::Activation::relu2) {
+      h.value.push_back(up > 0 ? up * up : 0);
+      h.error.push_back(2 * std::abs(up) * up_error + up_error * up_error + 2 * kUlp * h.value.back());
+      continue;
+    }
+    // The slope of silu is at most 1.1, that of x sigmoid(1.702 x) too.
+    const bool clamped = activation == op::Activation::clamped_swiglu;
+    const double gate = clamped ? std::min(g.value[i], 7.0) : g.value[i];
+    const double silu = gate / (1 + std::exp(-gate * (clamped ? 1.702 : 1.0)));
+    const double factor = clamped ? std::clamp(up, -7.0, 7.0) + 1 : up;
+    h.value.push_back(silu * factor);
+    h.error.push_back(1.1 * g.error[i] * (std::abs(factor) + up_error) + std::abs(silu) * up_error +
+                      16 * kUlp * (std::abs(silu * factor) + std::abs(silu)));
   }
-  return product(p, down, expert * width, width, h, int8);
+  return h;
+}
+
+struct ExpertForTest {
+  MatrixId gate, up, down;
+  VectorId gate_bias = kNone, up_bias = kNone, down_bias = kNone;
+};
+
+// down(activation(gate x, up x)) of one expert.
+inline Approx expert_output(const ProgramForTest& p, const ExpertForTest& e, op::Activation activation, int expert,
+                            const Approx& x, bool int8) {
+  const auto part = [&](MatrixId id, VectorId bias, const Approx& in) {
+    const auto rows = static_cast<int64_t>(p.program.matrices[id].ne[1]);
+    Approx y = product(p, id, expert * rows, rows, in, int8);
+    for (int64_t i = 0; bias != kNone && i < rows; ++i) {
+      const double b = p.program.vectors[bias][expert * rows + i];
+      y.value[i] += b;
+      y.error[i] += 2 * kUlp * (std::abs(b) + std::abs(y.value[i]));
+    }
+    return y;
+  };
+  const Approx u = part(e.up, e.up_bias, x);
+  const Approx g = e.gate == kNone ? u : part(e.gate, e.gate_bias, x);
+  return part(e.down, e.down_bias, activated(activation, g, u));
 }
 
 }  // namespace chimere

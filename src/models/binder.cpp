@@ -108,6 +108,11 @@ VectorId Binder::vector_if_present(const std::string& name, uint64_t n) {
   return source_.find(name, {n, 1, 1, 1}, false) ? vector(name, n) : kNone;
 }
 
+VectorId Binder::ones(uint64_t n) {
+  program_.vectors.emplace_back(n, 1.0f);
+  return static_cast<VectorId>(program_.vectors.size() - 1);
+}
+
 MatrixId Binder::gathered_rows(const std::string& name, std::initializer_list<uint64_t> shape,
                                std::span<const uint64_t> rows, const std::string& new_name) {
   const TensorView* tensor = require(name, full_shape(shape), true);

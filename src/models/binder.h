@@ -24,6 +24,7 @@ class Binder {
   // A float vector of n values (any float type in the file; {n}, {1, n}, {n, 1} and {a, b} with a*b = n all count).
   VectorId vector(const std::string& name, uint64_t n);
   VectorId vector_if_present(const std::string& name, uint64_t n);
+  VectorId ones(uint64_t n);
   bool has(const std::string& name);
 
   // A new matrix made of the given rows of `name`, for files whose rows are grouped otherwise. A stack

@@ -58,7 +58,10 @@ Status read_vocabulary_size(WeightSource& source, Config& c) {
 Status read_attention(const gguf::Metadata& m, Config& c, int n_all) {
   TRY_ASSIGN(const std::vector<int64_t> heads, m.get_int_per_layer(c.key("attention.head_count"), n_all, 0, 1024));
   for (int i = 0; i < c.n_layers; ++i) c.n_heads = std::max(c.n_heads, static_cast<int>(heads[i]));
-  if (c.n_heads == 0) return bad(c.key("attention.head_count") + ": expected at least 1, found 0");
+  if (c.n_heads == 0) {  // nothing but recurrent layers
+    c.n_kv_heads.assign(c.n_layers, 0);
+    return Ok{};
+  }
   for (int i = 0; i < c.n_layers; ++i) {
     if (heads[i] != 0 && heads[i] != c.n_heads) {
       return Error{Code::unsupported, c.key("attention.head_count") + ": layers with different numbers of heads (" +
@@ -92,7 +95,8 @@ Status read_experts(const gguf::Metadata& m, Config& c) {
   c.n_experts = static_cast<int>(n);
   if (n == 0) return Ok{};
   TRY_ASSIGN(const int64_t used, m.get_int(c.key("expert_used_count"), 1, n));
-  TRY_ASSIGN(const int64_t ff, m.get_int_or(c.key("expert_feed_forward_length"), 1, kMaxWidth, c.d_ff));
+  const int widest = *std::max_element(c.d_ff.begin(), c.d_ff.end());
+  TRY_ASSIGN(const int64_t ff, m.get_int_or(c.key("expert_feed_forward_length"), 1, kMaxWidth, widest));
   TRY_ASSIGN(const int64_t shared, m.get_int_or(c.key("expert_shared_feed_forward_length"), 0, kMaxWidth, 0));
   if (ff < 1) return bad(c.key("expert_feed_forward_length") + " is missing");
   c.n_experts_used = static_cast<int>(used);
@@ -107,6 +111,8 @@ Status read_experts(const gguf::Metadata& m, Config& c) {
 }
 
 }  // namespace
+
+int Config::max_kv_heads() const { return *std::max_element(n_kv_heads.begin(), n_kv_heads.end()); }
 
 Result<Config> read_config(WeightSource& source) {
   const gguf::Metadata& m = source.metadata();
@@ -123,9 +129,10 @@ Result<Config> read_config(WeightSource& source) {
   TRY_ASSIGN(const double eps, m.get_float(c.key("attention.layer_norm_rms_epsilon")));
   if (!(eps > 0 && eps < 1)) return bad(c.key("attention.layer_norm_rms_epsilon") + ": expected 0 < eps < 1");
   c.eps = static_cast<float>(eps);
+  c.d_ff.assign(c.n_layers, 0);
   if (m.contains(c.key("feed_forward_length"))) {
     TRY_ASSIGN(const std::vector<int64_t> ff, m.get_int_per_layer(c.key("feed_forward_length"), n_all, 0, kMaxWidth));
-    c.d_ff = static_cast<int>(ff[0]);
+    for (int i = 0; i < c.n_layers; ++i) c.d_ff[i] = static_cast<int>(ff[i]);
   }
   TRY(read_vocabulary_size(source, c));
   TRY(read_attention(m, c, static_cast<int>(n_all)));

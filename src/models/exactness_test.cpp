@@ -1,7 +1,8 @@
 // exactness_test.cpp  The numbers contract on a whole hybrid model: equal to the last bit, not nearly.
 //
-// The model is random but has all that a qwen35moe has: Gated DeltaNet and gated attention layers, each followed by
-// experts with a shared one, with weights in several quantised types and 8-bit activations.
+// The models are random, with weights in several quantised types and 8-bit activations. One has all that a qwen35moe
+// has: Gated DeltaNet and gated attention layers, each followed by experts with a shared one. The other has what its
+// relatives have: Mamba-2 and Mamba-1, attention over a window with sinks, latent experts behind a sigmoid router.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,18 +16,18 @@ namespace {
 
 constexpr int kVocab = 97;
 
+enum class Kind { delta_net, mamba };
+
 class HybridForTest {
  public:
-  HybridForTest() : p_(kVocab) {
+  explicit HybridForTest(Kind kind) : p_(kVocab) {
     p_.program.d_model = kWidth;
     x_ = p_.input(kWidth, 1.0f, DType::Q6_K);
-    add_delta_net(DType::IQ3_S, false);
-    add_experts();
-    add_attention();
-    add_experts();
-    add_delta_net(DType::Q4_K, true);
-    p_.program.ops.push_back(op::DenseFfn{x_, norm(), 1e-6f, p_.matrix(DType::Q5_K, kWidth, 96),
-                                          p_.matrix(DType::Q5_K, kWidth, 96), p_.matrix(DType::Q4_0, 96, kWidth)});
+    if (kind == Kind::delta_net) {
+      add_delta_net_layers();
+    } else {
+      add_mamba_layers();
+    }
     p_.program.ops.push_back(op::LmHead{x_, norm(), 1e-6f, p_.matrix(DType::Q6_K, kWidth, kVocab)});
   }
 
@@ -40,6 +41,26 @@ class HybridForTest {
 
  private:
   static constexpr int kWidth = 256;
+
+  void add_delta_net_layers() {
+    add_delta_net(DType::IQ3_S, false);
+    add_experts();
+    add_attention();
+    add_experts();
+    add_delta_net(DType::Q4_K, true);
+    p_.program.ops.push_back(op::DenseFfn{x_, norm(), 1e-6f, p_.matrix(DType::Q5_K, kWidth, 96),
+                                          p_.matrix(DType::Q5_K, kWidth, 96), p_.matrix(DType::Q4_0, 96, kWidth)});
+  }
+
+  void add_mamba_layers() {
+    add_mamba2(DType::Q5_0, 1);
+    add_latent_experts();
+    add_attention(40);
+    add_mamba1(DType::Q8_0);
+    add_mamba2(DType::IQ4_NL, 2);
+    p_.program.ops.push_back(op::DenseFfn{x_, norm(), 1e-6f, kNone, p_.matrix(DType::Q4_1, kWidth, 96),
+                                          p_.matrix(DType::Q5_0, 96, kWidth), op::Activation::relu2, 0.5f});
+  }
 
   VectorId norm() { return p_.vector(kWidth, 1.0f, 0.2f); }
 
@@ -73,7 +94,93 @@ class HybridForTest {
     p_.program.ops.push_back(op::MatmulAdd{o.out, p_.matrix(DType::Q8_0, values, kWidth), kNone, x_});
   }
 
-  void add_attention() {
+  void add_mamba2(DType type, int n_groups) {
+    op::Mamba2Mix o{};
+    o.n_heads = 6;
+    o.d_head = 32;
+    o.n_groups = n_groups;
+    o.d_state = 24;
+    o.eps = 1e-6f;
+    const int kernel = 4;
+    o.in = p_.buffer(o.width());
+    o.out = p_.buffer(o.d_inner());
+    o.conv = p_.vector(int64_t{o.channels()} * kernel, 0, 0.5f);
+    o.conv_bias = p_.vector(o.channels(), 0, 0.5f);
+    o.a = p_.vector(o.n_heads, -0.5f, 0.1f);
+    o.d = p_.vector(o.n_heads, 1.0f, 0.2f);
+    o.dt_bias = p_.vector(o.n_heads, 0, 1);
+    o.norm = p_.vector(o.d_inner(), 1.0f, 0.2f);
+    o.recurrent_layer = static_cast<int>(p_.program.recurrent_layers.size());
+    p_.program.recurrent_layers.push_back({kernel - 1, o.channels(), o.n_heads, o.d_state, o.d_head, o.n_heads});
+    p_.program.ops.push_back(op::NormMatmul{x_, norm(), 1e-6f, {{p_.matrix(type, kWidth, o.width()), kNone, o.in}}});
+    p_.program.ops.push_back(o);
+    p_.program.ops.push_back(op::MatmulAdd{o.out, p_.matrix(DType::Q4_0, o.d_inner(), kWidth), kNone, x_, 0.5f});
+  }
+
+  void add_mamba1(DType type) {
+    const int channels = 160, d_state = 16, rank = 32, kernel = 3;
+    op::CausalConv conv{};
+    conv.in = p_.buffer(2 * channels);
+    conv.conv = p_.vector(int64_t{channels} * kernel, 0, 0.5f);
+    conv.conv_bias = p_.vector(channels, 0, 0.5f);
+    conv.channels = channels;
+    conv.out = p_.buffer(channels);
+    op::SelectiveScan o{};
+    o.x = conv.out;
+    const BufferId low = p_.buffer(rank);
+    o.dt = p_.buffer(channels);
+    o.b = p_.buffer(d_state);
+    o.c = p_.buffer(d_state);
+    o.z = conv.in;
+    o.z_at = channels;
+    o.a = p_.vector(int64_t{channels} * d_state, -0.5f, 0.1f);
+    o.d = p_.vector(channels, 1.0f, 0.2f);
+    o.b_norm = p_.vector(d_state, 1.0f, 0.2f);
+    o.c_norm = p_.vector(d_state, 1.0f, 0.2f);
+    o.eps = 1e-6f;
+    o.channels = channels;
+    o.d_state = d_state;
+    o.out = p_.buffer(channels);
+    o.recurrent_layer = conv.recurrent_layer = static_cast<int>(p_.program.recurrent_layers.size());
+    p_.program.recurrent_layers.push_back({kernel - 1, channels, 1, d_state, channels, 2 * channels + d_state});
+    auto& ops = p_.program.ops;
+    ops.push_back(op::NormMatmul{x_, norm(), 1e-6f, {{p_.matrix(type, kWidth, 2 * channels), kNone, conv.in}}});
+    ops.push_back(conv);
+    ops.push_back(op::NormMatmul{conv.out,
+                                 kNone,
+                                 0,
+                                 {{p_.matrix(type, channels, rank), kNone, low},
+                                  {p_.matrix(type, channels, d_state), kNone, o.b},
+                                  {p_.matrix(type, channels, d_state), kNone, o.c}}});
+    ops.push_back(op::NormMatmul{
+        low, p_.vector(rank, 1.0f, 0.2f), 1e-6f, {{p_.matrix(type, rank, channels), p_.vector(channels, 0, 1), o.dt}}});
+    ops.push_back(o);
+    ops.push_back(op::MatmulAdd{o.out, p_.matrix(DType::Q8_0, channels, kWidth), kNone, x_});
+  }
+
+  void add_latent_experts() {
+    op::MoeFfn o{};
+    o.x = x_;
+    o.norm = norm();
+    o.eps = 1e-6f;
+    o.n_experts = 13;
+    o.n_used = 3;
+    o.router = p_.matrix(DType::F32, kWidth, o.n_experts, 1, 0.2f);
+    o.gate = kNone;
+    o.up = p_.matrix(DType::Q5_0, 96, 64, o.n_experts);
+    o.down = p_.matrix(DType::Q4_1, 64, 96, o.n_experts);
+    o.activation = op::Activation::relu2;
+    o.gating = op::Gating::sigmoid;
+    o.weight_scale = 2.5f;
+    o.selection_bias = p_.vector(o.n_experts, 0, 0.2f);
+    o.latent_down = p_.matrix(DType::Q8_0, kWidth, 96);
+    o.latent_up = p_.matrix(DType::Q8_0, 96, kWidth);
+    o.shared_up = p_.matrix(DType::Q8_0, kWidth, 96);
+    o.shared_down = p_.matrix(DType::Q8_0, 96, kWidth);
+    p_.program.ops.push_back(o);
+  }
+
+  void add_attention(int window = 0) {
     op::Attention o{};
     o.n_heads = 6;
     o.n_kv_heads = 2;
@@ -91,6 +198,8 @@ class HybridForTest {
     for (int k = 0; k < 8; ++k) rope.inv_freq.push_back(std::pow(1e4f, -static_cast<float>(k) / 8));
     p_.program.ropes.push_back(rope);
     o.rope = 0;
+    o.window = window;
+    if (window > 0) o.sinks = p_.vector(o.n_heads, 0, 1);
     o.kv_layer = 0;
     p_.program.kv_layers.push_back({o.n_kv_heads, 32, 32});
     p_.program.ops.push_back(op::NormMatmul{x_,
@@ -125,9 +234,9 @@ class HybridForTest {
   BufferId x_;
 };
 
-const HybridForTest& hybrid() {
-  static const HybridForTest model;
-  return model;
+const HybridForTest& hybrid(Kind kind = Kind::delta_net) {
+  static const HybridForTest delta_net(Kind::delta_net), mamba(Kind::mamba);
+  return kind == Kind::delta_net ? delta_net : mamba;
 }
 
 // Equal bits; says which position and logit is the first that differs.
@@ -159,19 +268,27 @@ std::span<const float> rows(const std::vector<float>& logits, int begin, int n) 
   return std::span(logits).subspan(static_cast<size_t>(begin) * kVocab, static_cast<size_t>(n) * kVocab);
 }
 
-class Exactness : public testing::TestWithParam<KvFormat> {};
+struct Variant {
+  Kind kind;
+  KvFormat kv;
+};
+
+class Exactness : public testing::TestWithParam<Variant> {
+ protected:
+  static ExecutablePtr compile(int n_threads) { return hybrid(GetParam().kind).compile(n_threads, GetParam().kv); }
+};
 
 // (a) Decode class: neither the number of tokens in a slice nor the threads change a bit. From one page into the next,
 // and across 256 tokens of context, from where on attention joins pieces of it.
 TEST_P(Exactness, DecodeSlicesGiveTheBitsOfSingleTokens) {
   for (const auto& [prompt, end] : {std::pair{41, 89}, {235, 268}}) {
-    const ExecutablePtr one = hybrid().compile(1, GetParam());
+    const ExecutablePtr one = compile(1);
     ASSERT_TRUE(one);
     Sequence straight = new_sequence(*one);
     const std::vector<float> first = run_alone(*one, straight, text(0, prompt));
     const std::vector<float> expected = run_in_slices(*one, straight, prompt, end, 1);
     for (int n_threads : {1, 2, 3}) {
-      const ExecutablePtr e = hybrid().compile(n_threads, GetParam());
+      const ExecutablePtr e = compile(n_threads);
       ASSERT_TRUE(e);
       for (int n = n_threads == 1 ? 2 : 1; n <= kDecodeTokens; n += n_threads == 1 ? 1 : 5) {
         Sequence s = new_sequence(*e);
@@ -185,7 +302,7 @@ TEST_P(Exactness, DecodeSlicesGiveTheBitsOfSingleTokens) {
 
 // The kernels of every instruction set keep the contract.
 TEST_P(Exactness, DecodeSlicesOnEveryInstructionSet) {
-  const ExecutablePtr e = hybrid().compile(1, GetParam());
+  const ExecutablePtr e = compile(1);
   ASSERT_TRUE(e);
   for (cpu::Isa isa : cpu::available_isas()) {
     cpu::set_isa_for_testing(isa);
@@ -202,7 +319,7 @@ TEST_P(Exactness, DecodeSlicesOnEveryInstructionSet) {
 // (a) and (b): a sequence alone, and among others that prefill and decode in the same batches.
 TEST_P(Exactness, CompanyChangesNothing) {
   const std::vector<int> cuts = {70, 1, 1, 16, 3, 58, 1, 17, 2};
-  const ExecutablePtr one = hybrid().compile(1, GetParam());
+  const ExecutablePtr one = compile(1);
   ASSERT_TRUE(one);
   std::vector<float> expected;
   Sequence straight = new_sequence(*one);
@@ -211,7 +328,7 @@ TEST_P(Exactness, CompanyChangesNothing) {
     expected.insert(expected.end(), logits.begin(), logits.end());
   }
   for (int n_threads : {1, 2, 3}) {
-    const ExecutablePtr e = hybrid().compile(n_threads, GetParam());
+    const ExecutablePtr e = compile(n_threads);
     ASSERT_TRUE(e);
     for (int place : {0, 1, 2}) {
       std::vector<float> found;
@@ -231,7 +348,7 @@ TEST_P(Exactness, CompanyChangesNothing) {
 // A rejected draft of up to 8 tokens leaves no trace, wherever it happened.
 TEST_P(Exactness, RollbackEqualsTheRunThatNeverWentThere) {
   constexpr int kPrompt = 50, kSteps = 34, kAhead = 5, kWindow = 8;
-  const ExecutablePtr e = hybrid().compile(1, GetParam());
+  const ExecutablePtr e = compile(1);
   ASSERT_TRUE(e);
   Sequence straight = new_sequence(*e);
   run_alone(*e, straight, text(0, kPrompt));
@@ -271,7 +388,7 @@ TEST_P(Exactness, RollbackEqualsTheRunThatNeverWentThere) {
 
 TEST_P(Exactness, EverySnapshotContinuesAsTheStraightRun) {
   constexpr int kPrompt = 50, kSteps = 30, kAhead = 5;
-  const ExecutablePtr e = hybrid().compile(1, GetParam());
+  const ExecutablePtr e = compile(1);
   ASSERT_TRUE(e);
   Sequence straight = new_sequence(*e);
   run_alone(*e, straight, text(0, kPrompt));
@@ -299,7 +416,7 @@ TEST_P(Exactness, EverySnapshotContinuesAsTheStraightRun) {
 
 // Two sequences that start from one snapshot write their own pages.
 TEST_P(Exactness, SharedSnapshotsDoNotAlias) {
-  const ExecutablePtr e = hybrid().compile(1, GetParam());
+  const ExecutablePtr e = compile(1);
   ASSERT_TRUE(e);
   for (int length : {37, 64, 100}) {
     Sequence first = new_sequence(*e);
@@ -335,7 +452,7 @@ TEST_P(Exactness, SharedSnapshotsDoNotAlias) {
 }
 
 TEST_P(Exactness, SerializedSnapshotsContinueExactly) {
-  const ExecutablePtr e = hybrid().compile(2, GetParam()), other = hybrid().compile(3, GetParam());
+  const ExecutablePtr e = compile(2), other = compile(3);
   ASSERT_TRUE(e && other);
   for (int length : {0, 1, 63, 64, 65, 130}) {
     Sequence s = new_sequence(*e);
@@ -358,9 +475,13 @@ TEST_P(Exactness, SerializedSnapshotsContinueExactly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kv, Exactness,
-                         testing::Values(KvFormat{DType::F16, DType::F16, false},
-                                         KvFormat{DType::Q8_0, DType::Q4_0, true}),
-                         [](const auto& info) { return std::string(name(info.param.k)); });
+                         testing::Values(Variant{Kind::delta_net, {DType::F16, DType::F16, false}},
+                                         Variant{Kind::delta_net, {DType::Q8_0, DType::Q4_0, true}},
+                                         Variant{Kind::mamba, {DType::F16, DType::F16, false}}),
+                         [](const auto& info) {
+                           return std::string(info.param.kind == Kind::mamba ? "mamba_" : "delta_net_") +
+                                  std::string(name(info.param.kv.k));
+                         });
 
 TEST(SnapshotFile, RefusesDamage) {
   const ExecutablePtr e = hybrid().compile(1);

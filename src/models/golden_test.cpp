@@ -18,7 +18,8 @@ using fixture::run_all;
 namespace fs = std::filesystem;
 
 std::vector<fs::path> model_folders() {
-  return fixture::folders({"qwen3_5", "qwen3_next", "qwen3_moe", "qwen3-", "qwen2", "llama"});
+  return fixture::folders({"qwen3_5", "qwen3_next", "qwen3_moe", "qwen3-", "qwen2", "llama", "mamba", "nemotron_h",
+                           "granitemoehybrid", "falcon_h1", "jamba", "gpt_oss"});
 }
 
 float limit_of(const fs::path& folder) {

@@ -7,26 +7,26 @@ namespace chimere::models {
 
 std::string block(int layer, const char* part) { return "blk." + std::to_string(layer) + "." + part; }
 
-Trunk begin_trunk(Binder& b, const Config& c) {
+Trunk begin_trunk(Binder& b, const Config& c, float embedding_scale) {
   b.program().n_vocab = c.n_vocab;
   b.program().d_model = c.d_model;
   Trunk t{b.buffer("x", c.d_model)};
   const auto d = static_cast<uint64_t>(c.d_model), v = static_cast<uint64_t>(c.n_vocab);
-  b.add(op::Embed{.table = b.matrix("token_embd.weight", {d, v}), .out = t.x});
+  b.add(op::Embed{.table = b.matrix("token_embd.weight", {d, v}), .out = t.x, .scale = embedding_scale});
   return t;
 }
 
-void end_trunk(Binder& b, const Config& c, const Trunk& t) {
+void end_trunk(Binder& b, const Config& c, const Trunk& t, float logit_scale) {
   const auto d = static_cast<uint64_t>(c.d_model), v = static_cast<uint64_t>(c.n_vocab);
   const VectorId norm = b.vector("output_norm.weight", d);
   MatrixId head = b.matrix_if_present("output.weight", {d, v});
   // Tied: the same matrix serves as table and head, so it is held once.
   if (head == kNone) head = std::get<op::Embed>(b.program().ops.front()).table;
-  b.add(op::LmHead{.x = t.x, .norm = norm, .eps = c.eps, .weight = head});
+  b.add(op::LmHead{.x = t.x, .norm = norm, .eps = c.eps, .weight = head, .scale = logit_scale});
 }
 
 AttentionBuffers attention_buffers(Binder& b, const Config& c, const AttentionStyle& style) {
-  const int n_kv = *std::max_element(c.n_kv_heads.begin(), c.n_kv_heads.end());
+  const int n_kv = c.max_kv_heads();
   AttentionBuffers buffers;
   buffers.q = b.buffer("q", static_cast<uint64_t>(c.n_heads) * c.head_dim_k * (style.gated ? 2 : 1));
   buffers.k = b.buffer("k", static_cast<uint64_t>(n_kv) * c.head_dim_k);
@@ -35,8 +35,20 @@ AttentionBuffers attention_buffers(Binder& b, const Config& c, const AttentionSt
   return buffers;
 }
 
+op::NormMatmul mixer_input(Binder& b, const Config& c, int layer, const Trunk& t) {
+  return {.x = t.x, .norm = b.vector(block(layer, "attn_norm.weight"), c.d_model), .eps = c.eps, .outs = {}};
+}
+
 void add_attention(Binder& b, const Config& c, int layer, const Trunk& t, const AttentionBuffers& buffers,
                    const AttentionStyle& style) {
+  op::NormMatmul in = mixer_input(b, c, layer, t);
+  add_attention_projections(b, c, layer, buffers, style, in);
+  b.add(std::move(in));
+  add_attention_mix(b, c, layer, t, buffers, style);
+}
+
+void add_attention_projections(Binder& b, const Config& c, int layer, const AttentionBuffers& buffers,
+                               const AttentionStyle& style, op::NormMatmul& in) {
   const int n_kv = c.n_kv_heads[layer];
   if (n_kv == 0) {
     b.fail({Code::corrupt, c.key("attention.head_count_kv") + ": layer " + std::to_string(layer) +
@@ -57,7 +69,6 @@ void add_attention(Binder& b, const Config& c, int layer, const Trunk& t, const 
   const uint64_t dq = static_cast<uint64_t>(c.n_heads) * c.head_dim_k * (style.gated ? 2 : 1);
   const uint64_t dk = static_cast<uint64_t>(n_kv) * c.head_dim_k;
   const uint64_t dv = static_cast<uint64_t>(n_kv) * c.head_dim_v;
-  const uint64_t dout = static_cast<uint64_t>(c.n_heads) * c.head_dim_v;
 
   auto projection = [&](const char* part, uint64_t width, BufferId out) {
     const std::string name = block(layer, part);
@@ -65,12 +76,16 @@ void add_attention(Binder& b, const Config& c, int layer, const Trunk& t, const 
                           .bias = b.vector_if_present(name + ".bias", width),
                           .out = out};
   };
-  op::NormMatmul in{.x = t.x, .norm = b.vector(block(layer, "attn_norm.weight"), d), .eps = c.eps, .outs = {}};
   in.outs.push_back(projection("attn_q", dq, buffers.q));
   in.outs.push_back(projection("attn_k", dk, buffers.k));
   in.outs.push_back(projection("attn_v", dv, buffers.v));
-  b.add(std::move(in));
+}
 
+void add_attention_mix(Binder& b, const Config& c, int layer, const Trunk& t, const AttentionBuffers& buffers,
+                       const AttentionStyle& style) {
+  const int n_kv = c.n_kv_heads[layer];
+  const auto d = static_cast<uint64_t>(c.d_model);
+  const uint64_t dout = static_cast<uint64_t>(c.n_heads) * c.head_dim_v;
   op::Attention attention{.q = buffers.q,
                           .k = buffers.k,
                           .v = buffers.v,
@@ -82,77 +97,111 @@ void add_attention(Binder& b, const Config& c, int layer, const Trunk& t, const 
                           .eps = c.eps,
                           .rope = style.rope,
                           .scale = c.attention_scale,
+                          .window = style.window,
                           .kv_layer = b.kv_layer({n_kv, c.head_dim_k, c.head_dim_v}),
                           .out = buffers.out};
   if (style.qk_norm) {
     attention.q_norm = b.vector(block(layer, "attn_q_norm.weight"), c.head_dim_k);
     attention.k_norm = b.vector(block(layer, "attn_k_norm.weight"), c.head_dim_k);
   }
+  if (style.sinks) attention.sinks = b.vector(block(layer, "attn_sinks.weight"), c.n_heads);
   b.add(attention);
   b.add(op::MatmulAdd{.x = buffers.out,
                       .weight = b.matrix(block(layer, "attn_output.weight"), {dout, d}),
                       .bias = b.vector_if_present(block(layer, "attn_output.bias"), d),
-                      .residual = t.x});
+                      .residual = t.x,
+                      .scale = style.scale});
 }
 
-namespace {
-
-// x += ffn_down(silu(ffn_gate n) * ffn_up n), n = RMSNorm(x; norm_name)
-void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name) {
-  const auto d = static_cast<uint64_t>(c.d_model), ff = static_cast<uint64_t>(c.d_ff);
+void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const FfnStyle& style) {
+  const auto d = static_cast<uint64_t>(c.d_model), ff = static_cast<uint64_t>(c.d_ff[layer]);
   if (ff == 0) {
     b.fail({Code::corrupt, c.key("feed_forward_length") + " is missing or 0"});
     return;
   }
+  for (const char* bias : {"ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"}) {
+    if (b.has(block(layer, bias))) b.fail({Code::unsupported, "tensor '" + block(layer, bias) + "': biases of an MLP"});
+  }
+  const bool gated = style.activation != op::Activation::relu2;
   b.add(op::DenseFfn{.x = t.x,
-                     .norm = b.vector(block(layer, norm_name.c_str()), d),
+                     .norm = b.vector(block(layer, style.norm.c_str()), d),
                      .eps = c.eps,
-                     .gate = b.matrix(block(layer, "ffn_gate.weight"), {d, ff}),
+                     .gate = gated ? b.matrix(block(layer, "ffn_gate.weight"), {d, ff}) : kNone,
                      .up = b.matrix(block(layer, "ffn_up.weight"), {d, ff}),
-                     .down = b.matrix(block(layer, "ffn_down.weight"), {ff, d})});
+                     .down = b.matrix(block(layer, "ffn_down.weight"), {ff, d}),
+                     .activation = style.activation,
+                     .scale = style.scale});
 }
 
-// Routed experts, and a shared one where the model has it.
-void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name) {
+namespace {
+
+// The expert stacks in front of the activation: gate and up apart, in one tensor, or up alone.
+void bind_expert_inputs(Binder& b, const Config& c, int layer, uint64_t d_in, op::MoeFfn& moe) {
+  const auto ff = static_cast<uint64_t>(c.d_ff_expert), n = static_cast<uint64_t>(c.n_experts);
+  const std::string fused = block(layer, "ffn_gate_up_exps.weight");
+  if (moe.activation == op::Activation::relu2) {
+    moe.up = b.matrix(block(layer, "ffn_up_exps.weight"), {d_in, ff, n});
+  } else if (b.has(fused)) {
+    std::vector<uint64_t> rows(ff);
+    std::iota(rows.begin(), rows.end(), 0);
+    moe.gate = b.gathered_rows(fused, {d_in, 2 * ff, n}, rows, block(layer, "ffn_gate_exps.weight"));
+    std::iota(rows.begin(), rows.end(), ff);
+    moe.up = b.gathered_rows(fused, {d_in, 2 * ff, n}, rows, block(layer, "ffn_up_exps.weight"));
+  } else {
+    moe.gate = b.matrix(block(layer, "ffn_gate_exps.weight"), {d_in, ff, n});
+    moe.up = b.matrix(block(layer, "ffn_up_exps.weight"), {d_in, ff, n});
+  }
+}
+
+}  // namespace
+
+void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const FfnStyle& style) {
   const auto d = static_cast<uint64_t>(c.d_model), ff = static_cast<uint64_t>(c.d_ff_expert);
   const auto n = static_cast<uint64_t>(c.n_experts);
+  const uint64_t d_in = style.d_latent > 0 ? static_cast<uint64_t>(style.d_latent) : d;
   op::MoeFfn moe{.x = t.x,
-                 .norm = b.vector(block(layer, norm_name.c_str()), d),
+                 .norm = b.vector(block(layer, style.norm.c_str()), d),
                  .eps = c.eps,
                  .router = b.matrix(block(layer, "ffn_gate_inp.weight"), {d, n}),
                  .gate = kNone,
                  .up = kNone,
-                 .down = b.matrix(block(layer, "ffn_down_exps.weight"), {ff, d, n}),
+                 .down = b.matrix(block(layer, "ffn_down_exps.weight"), {ff, d_in, n}),
                  .n_experts = c.n_experts,
-                 .n_used = c.n_experts_used};
-  const std::string fused = block(layer, "ffn_gate_up_exps.weight");
-  if (b.has(fused)) {
-    std::vector<uint64_t> rows(ff);
-    std::iota(rows.begin(), rows.end(), 0);
-    moe.gate = b.gathered_rows(fused, {d, 2 * ff, n}, rows, block(layer, "ffn_gate_exps.weight"));
-    std::iota(rows.begin(), rows.end(), ff);
-    moe.up = b.gathered_rows(fused, {d, 2 * ff, n}, rows, block(layer, "ffn_up_exps.weight"));
-  } else {
-    moe.gate = b.matrix(block(layer, "ffn_gate_exps.weight"), {d, ff, n});
-    moe.up = b.matrix(block(layer, "ffn_up_exps.weight"), {d, ff, n});
+                 .n_used = c.n_experts_used,
+                 .activation = style.activation,
+                 .gating = style.gating,
+                 .renormalise = style.renormalise,
+                 .weight_scale = style.weight_scale,
+                 .scale = style.scale};
+  bind_expert_inputs(b, c, layer, d_in, moe);
+  if (style.selection_bias) moe.selection_bias = b.vector(block(layer, "exp_probs_b.bias"), n);
+  if (style.biases) {
+    moe.router_bias = b.vector(block(layer, "ffn_gate_inp.bias"), n);
+    moe.gate_bias = b.vector(block(layer, "ffn_gate_exps.bias"), ff * n);
+    moe.up_bias = b.vector(block(layer, "ffn_up_exps.bias"), ff * n);
+    moe.down_bias = b.vector(block(layer, "ffn_down_exps.bias"), d_in * n);
+  }
+  if (style.d_latent > 0) {
+    moe.latent_down = b.matrix(block(layer, "ffn_latent_down.weight"), {d, d_in});
+    moe.latent_up = b.matrix(block(layer, "ffn_latent_up.weight"), {d_in, d});
   }
   if (c.d_ff_shared > 0) {
     const auto shared = static_cast<uint64_t>(c.d_ff_shared);
-    moe.shared_router = b.vector(block(layer, "ffn_gate_inp_shexp.weight"), d);
-    moe.shared_gate = b.matrix(block(layer, "ffn_gate_shexp.weight"), {d, shared});
+    if (style.shared_router) moe.shared_router = b.vector(block(layer, "ffn_gate_inp_shexp.weight"), d);
+    if (style.activation != op::Activation::relu2) {
+      moe.shared_gate = b.matrix(block(layer, "ffn_gate_shexp.weight"), {d, shared});
+    }
     moe.shared_up = b.matrix(block(layer, "ffn_up_shexp.weight"), {d, shared});
     moe.shared_down = b.matrix(block(layer, "ffn_down_shexp.weight"), {shared, d});
   }
   b.add(moe);
 }
 
-}  // namespace
-
-void add_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name) {
+void add_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const FfnStyle& style) {
   if (c.n_experts > 0) {
-    add_moe_ffn(b, c, layer, t, norm_name);
+    add_moe_ffn(b, c, layer, t, style);
   } else {
-    add_dense_ffn(b, c, layer, t, norm_name);
+    add_dense_ffn(b, c, layer, t, style);
   }
 }
 
@@ -165,7 +214,7 @@ Result<Program> build_transformer(WeightSource& source, const TransformerStyle& 
   const AttentionBuffers buffers = attention_buffers(b, c, attention);
   for (int i = 0; i < c.n_layers; ++i) {
     add_attention(b, c, i, t, buffers, attention);
-    add_ffn(b, c, i, t, "ffn_norm.weight");
+    add_ffn(b, c, i, t, {.norm = "ffn_norm.weight"});
   }
   end_trunk(b, c, t);
   return b.finish();

@@ -13,14 +13,17 @@ struct Trunk {
   BufferId x;  // residual stream [T, d_model]
 };
 
-Trunk begin_trunk(Binder& b, const Config& c);
+Trunk begin_trunk(Binder& b, const Config& c, float embedding_scale = 1);
 // Final norm and output head; the head is the embedding when the file has none of its own.
-void end_trunk(Binder& b, const Config& c, const Trunk& t);
+void end_trunk(Binder& b, const Config& c, const Trunk& t, float logit_scale = 1);
 
 struct AttentionStyle {
   bool qk_norm = false;  // attn_q_norm, attn_k_norm over each head
   bool gated = false;    // attn_q holds [query | gate] head by head
   RopeId rope = kNone;
+  bool sinks = false;  // attn_sinks, a logit for each head
+  int window = 0;      // keys that a query sees; 0: all
+  float scale = 1;     // of what is added to the residual
 };
 
 struct AttentionBuffers {
@@ -32,8 +35,34 @@ AttentionBuffers attention_buffers(Binder& b, const Config& c, const AttentionSt
 void add_attention(Binder& b, const Config& c, int layer, const Trunk& t, const AttentionBuffers& buffers,
                    const AttentionStyle& style);
 
-// The feed-forward of a layer behind its norm: experts where the model has them, else one dense block.
-void add_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const std::string& norm_name);
+// The two parts of add_attention, for layers whose norm feeds another mixer too: projections appended to `in`, and what
+// comes after them.
+op::NormMatmul mixer_input(Binder& b, const Config& c, int layer, const Trunk& t);
+void add_attention_projections(Binder& b, const Config& c, int layer, const AttentionBuffers& buffers,
+                               const AttentionStyle& style, op::NormMatmul& in);
+void add_attention_mix(Binder& b, const Config& c, int layer, const Trunk& t, const AttentionBuffers& buffers,
+                       const AttentionStyle& style);
+
+struct FfnStyle {
+  std::string norm;  // name of its tensor inside the block
+  op::Activation activation = op::Activation::swiglu;
+  float scale = 1;  // of what is added to the residual
+  // Of experts.
+  op::Gating gating = op::Gating::softmax;
+  bool renormalise = true;
+  float weight_scale = 1;
+  bool shared_router = true;    // ffn_gate_inp_shexp gates the shared expert
+  bool selection_bias = false;  // exp_probs_b
+  bool biases = false;          // of the router and of every expert
+  int d_latent = 0;             // width that experts see; 0: d_model
+};
+
+// x += ffn_down(activation(ffn_gate n, ffn_up n)), n = RMSNorm(x; norm)
+void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const FfnStyle& style);
+// Routed experts, and a shared one where the model has it.
+void add_moe_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const FfnStyle& style);
+// Experts where the model has them, else one dense block.
+void add_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const FfnStyle& style);
 
 // A whole plain transformer: attention and a feed-forward, dense or of experts, in every layer.
 struct TransformerStyle {

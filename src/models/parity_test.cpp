@@ -175,13 +175,13 @@ std::unique_ptr<Case> norm_matmul_case(DType type, bool norm, bool bias) {
   return c;
 }
 
-std::unique_ptr<Case> matmul_add_case(DType type, int in, int out, bool bias) {
+std::unique_ptr<Case> matmul_add_case(DType type, int in, int out, bool bias, float scale = 1) {
   auto c = std::make_unique<Case>(31);
   ProgramForTest& p = c->p;
   const BufferId x = p.input(in, 1.5f), residual = p.input(out, 1.0f);
   const MatrixId w = p.matrix(type, in, out);
   const VectorId b = bias ? p.vector(out, 0, 1) : kNone;
-  p.program.ops.push_back(op::MatmulAdd{x, w, b, residual});
+  p.program.ops.push_back(op::MatmulAdd{x, w, b, residual, scale});
   p.observe(residual);
   c->tolerance = [&p, w, out](int32_t token, bool int8) {
     std::vector<double> allowed = product(p, w, 0, out, exactly(p.row(0, token)), int8).error;
@@ -204,6 +204,7 @@ void matmul_rows(std::vector<Row>& rows) {
   rows.push_back({"matmul_add_q4_0", [] { return matmul_add_case(DType::Q4_0, 32, 257, false); }});
   rows.push_back({"matmul_add_q4_k", [] { return matmul_add_case(DType::Q4_K, 768, 35, true); }});
   rows.push_back({"matmul_add_iq3_s", [] { return matmul_add_case(DType::IQ3_S, 256, 77, false); }});
+  rows.push_back({"matmul_add_scaled_q5_0", [] { return matmul_add_case(DType::Q5_0, 96, 41, true, 0.25f); }});
   rows.push_back({"matmul_add_mxfp4", [] { return matmul_add_case(DType::MXFP4, 160, 51, false); }});
 }
 
@@ -215,6 +216,15 @@ struct FfnShape {
   bool shared_gated = false;
   bool ties = false;
   DType router = DType::F32;
+  op::Activation activation = op::Activation::swiglu;
+  float scale = 1;
+  op::Gating gating = op::Gating::softmax;
+  bool renormalise = true;
+  float weight_scale = 1;
+  bool selection_bias = false, biases = false;
+  int latent = 0;
+
+  bool gated() const { return activation != op::Activation::relu2; }
 };
 
 std::unique_ptr<Case> dense_ffn_case(const FfnShape& s) {
@@ -224,14 +234,16 @@ std::unique_ptr<Case> dense_ffn_case(const FfnShape& s) {
   op::DenseFfn o{x,
                  p.vector(s.d_model, 1.0f, 0.3f),
                  1e-6f,
+                 s.gated() ? p.matrix(s.in_type, s.d_model, s.d_ff) : kNone,
                  p.matrix(s.in_type, s.d_model, s.d_ff),
-                 p.matrix(s.in_type, s.d_model, s.d_ff),
-                 p.matrix(s.down_type, s.d_ff, s.d_model)};
+                 p.matrix(s.down_type, s.d_ff, s.d_model),
+                 s.activation,
+                 s.scale};
   p.program.ops.push_back(o);
   p.observe(x);
   c->tolerance = [&p, o](int32_t token, bool int8) {
     const Approx n = normed(exactly(p.row(0, token)), p.program.vectors[o.norm], o.eps);
-    return swiglu(p, o.gate, o.up, o.down, 0, n, int8).error;
+    return expert_output(p, {o.gate, o.up, o.down}, o.activation, 0, n, int8).error;
   };
   return c;
 }
@@ -258,13 +270,29 @@ std::unique_ptr<Case> moe_ffn_case(const FfnShape& s) {
   } else {
     o.router = p.matrix(s.router, s.d_model, s.n_experts, 1, 0.2f);
   }
-  o.gate = p.matrix(s.in_type, s.d_model, s.d_ff, s.n_experts);
-  o.up = p.matrix(s.in_type, s.d_model, s.d_ff, s.n_experts);
-  o.down = p.matrix(s.down_type, s.d_ff, s.d_model, s.n_experts);
-  o.shared_gate = o.shared_up = o.shared_down = kNone;
+  const int d_in = s.latent > 0 ? s.latent : s.d_model;
+  o.gate = s.gated() ? p.matrix(s.in_type, d_in, s.d_ff, s.n_experts) : kNone;
+  o.up = p.matrix(s.in_type, d_in, s.d_ff, s.n_experts);
+  o.down = p.matrix(s.down_type, s.d_ff, d_in, s.n_experts);
+  o.activation = s.activation;
+  o.scale = s.scale;
+  o.gating = s.gating;
+  o.renormalise = s.renormalise;
+  o.weight_scale = s.weight_scale;
+  if (s.selection_bias) o.selection_bias = p.vector(s.n_experts, 0, 0.2f);
+  if (s.biases) {
+    o.router_bias = p.vector(s.n_experts, 0, 0.5f);
+    o.gate_bias = p.vector(int64_t{s.n_experts} * s.d_ff, 0, 0.3f);
+    o.up_bias = p.vector(int64_t{s.n_experts} * s.d_ff, 0, 0.3f);
+    o.down_bias = p.vector(int64_t{s.n_experts} * d_in, 0, 0.3f);
+  }
+  if (s.latent > 0) {
+    o.latent_down = p.matrix(s.in_type, s.d_model, s.latent);
+    o.latent_up = p.matrix(s.in_type, s.latent, s.d_model);
+  }
   o.shared_router = kNone;
   if (s.shared_ff > 0) {
-    o.shared_gate = p.matrix(s.in_type, s.d_model, s.shared_ff);
+    if (s.gated()) o.shared_gate = p.matrix(s.in_type, s.d_model, s.shared_ff);
     o.shared_up = p.matrix(s.in_type, s.d_model, s.shared_ff);
     o.shared_down = p.matrix(s.down_type, s.shared_ff, s.d_model);
     if (s.shared_gated) o.shared_router = p.vector(s.d_model, 0, 0.2f);
@@ -275,29 +303,53 @@ std::unique_ptr<Case> moe_ffn_case(const FfnShape& s) {
     const Approx n = normed(exactly(p.row(0, token)), p.program.vectors[o.norm], o.eps);
     // The router is never quantised: its choices are those of the oracle unless two logits are closer than their
     // rounding, which no token of these tables comes near (checked here), but for the exact ties.
-    const Approx logits = product(p, o.router, 0, o.n_experts, n, false);
+    Approx logits = product(p, o.router, 0, o.n_experts, n, false);
+    double slack = 0, all = 0, total = 0;
+    for (int e = 0; e < o.n_experts; ++e) {
+      if (o.router_bias != kNone) logits.value[e] += p.program.vectors[o.router_bias][e];
+      slack = std::max(slack, logits.error[e] + 2 * kUlp * std::abs(logits.value[e]));
+      all += std::exp(logits.value[e]);
+    }
+    std::vector<double> score, key;
+    for (int e = 0; e < o.n_experts; ++e) {
+      score.push_back(o.gating == op::Gating::sigmoid ? 1 / (1 + std::exp(-logits.value[e]))
+                                                      : std::exp(logits.value[e]) / all);
+      const bool biased = o.selection_bias != kNone;
+      key.push_back(biased ? score[e] + p.program.vectors[o.selection_bias][e] : logits.value[e]);
+    }
     std::vector<int> order(o.n_experts);
     for (int e = 0; e < o.n_experts; ++e) order[e] = e;
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits.value[a] > logits.value[b]; });
-    double slack = 0, total = 0;
-    for (double e : logits.error) slack = std::max(slack, e);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key[a] > key[b]; });
     if (o.n_used < o.n_experts) {
-      const double gap = logits.value[order[o.n_used - 1]] - logits.value[order[o.n_used]];
+      const double gap = key[order[o.n_used - 1]] - key[order[o.n_used]];
       EXPECT_TRUE(gap == 0 || gap > 2 * slack) << "token " << token << " is near a router tie: choose other weights";
     }
-    for (int k = 0; k < o.n_used; ++k) total += std::exp(logits.value[order[k]] - logits.value[order[0]]);
+    for (int k = 0; k < o.n_used; ++k) total += score[order[k]];
+    Approx in = n;
+    if (o.latent_down != kNone) {
+      in = product(p, o.latent_down, 0, static_cast<int64_t>(p.program.matrices[o.latent_down].ne[1]), n, int8);
+    }
     std::vector<double> allowed(p.program.d_model, 0.0);
     const auto add = [&](double weight, double weight_error, const Approx& y) {
       for (size_t i = 0; i < allowed.size(); ++i) {
         allowed[i] += weight * y.error[i] + weight_error * (std::abs(y.value[i]) + y.error[i]);
       }
     };
+    Approx sum{std::vector<double>(in.size(), 0.0), std::vector<double>(in.size(), 0.0)};
+    const ExpertForTest expert{o.gate, o.up, o.down, o.gate_bias, o.up_bias, o.down_bias};
     for (int k = 0; k < o.n_used; ++k) {
-      const double w = std::exp(logits.value[order[k]] - logits.value[order[0]]) / total;
-      // exp and the sum over the chosen turn a logit error into a relative one of at most 4 times its size.
-      add(w, w * (4 * slack + (16 + o.n_used) * kUlp), swiglu(p, o.gate, o.up, o.down, order[k], n, int8));
+      const double w = score[order[k]] / (o.renormalise ? total : 1.0) * o.weight_scale * o.scale;
+      // exp and the sums turn a logit error into a relative one of at most 4 times its size.
+      const double w_error = w * (4 * slack + (16 + o.n_experts) * kUlp);
+      const Approx y = expert_output(p, expert, o.activation, order[k], in, int8);
+      for (size_t i = 0; i < sum.size(); ++i) {
+        sum.value[i] += w * y.value[i];
+        sum.error[i] += w * y.error[i] + w_error * (std::abs(y.value[i]) + y.error[i]) + kUlp * std::abs(sum.value[i]);
+      }
     }
-    if (o.shared_gate != kNone) {
+    if (o.latent_up != kNone) sum = product(p, o.latent_up, 0, p.program.d_model, sum, int8);
+    add(1, 0, sum);
+    if (o.has_shared()) {
       double w = 1, w_error = 0;
       if (o.shared_router != kNone) {
         double dot = 0, size = 0;
@@ -308,7 +360,8 @@ std::unique_ptr<Case> moe_ffn_case(const FfnShape& s) {
         w = 1 / (1 + std::exp(-dot));
         w_error = w * (static_cast<double>(2 * n.size()) * kUlp * size + 16 * kUlp);
       }
-      add(w, w_error, swiglu(p, o.shared_gate, o.shared_up, o.shared_down, 0, n, int8));
+      const ExpertForTest shared{o.shared_gate, o.shared_up, o.shared_down};
+      add(w * o.scale, w_error * o.scale, expert_output(p, shared, o.activation, 0, n, int8));
     }
     // Sums of n_used + 2 terms in float32.
     for (double& a : allowed) a += (o.n_used + 2) * kUlp * 8;
@@ -325,6 +378,10 @@ void ffn_rows(std::vector<Row>& rows) {
   dense("q8_0", {DType::Q8_0, DType::Q8_0, 96, 160});
   dense("q4_k_q6_k", {DType::Q4_K, DType::Q6_K, 256, 512});
   dense("iq3_s_q4_0", {DType::IQ3_S, DType::Q4_0, 256, 96});
+  FfnShape relu2{DType::Q5_0, DType::Q4_1, 96, 160};
+  relu2.activation = op::Activation::relu2;
+  relu2.scale = 0.3f;
+  dense("relu2_scaled_q5_0_q4_1", relu2);
   const auto moe = [&](const std::string& name, const FfnShape& s) {
     rows.push_back({"moe_ffn_" + name, [s] { return moe_ffn_case(s); }});
   };
@@ -337,6 +394,24 @@ void ffn_rows(std::vector<Row>& rows) {
   moe("q4_0_shared_gated", {DType::Q4_0, DType::Q4_0, 96, 32, 37, 7, 64, true});
   moe("q4_k_q5_1", {DType::Q4_K, DType::Q5_1, 256, 96, 5, 2, 32, true, false, DType::BF16});
   moe("iq3_s_iq4_nl", {DType::IQ3_S, DType::IQ4_NL, 256, 32, 37, 7, 64, true, false, DType::Q8_0});
+  FfnShape nemotron{DType::Q8_0, DType::Q5_0, 96, 32, 13, 3, 64};
+  nemotron.activation = op::Activation::relu2;
+  nemotron.gating = op::Gating::sigmoid;
+  nemotron.weight_scale = 2.5f;
+  nemotron.selection_bias = true;
+  moe("sigmoid_relu2_q8_0", nemotron);
+  nemotron.latent = 32;
+  moe("sigmoid_relu2_latent_q8_0", nemotron);
+  FfnShape granite{DType::F32, DType::F32, 45, 23, 7, 2, 51};
+  granite.scale = 0.22f;
+  moe("scaled_f32", granite);
+  FfnShape jamba{DType::F32, DType::F32, 45, 23, 7, 2};
+  jamba.renormalise = false;
+  moe("not_renormalised_f32", jamba);
+  FfnShape oss{DType::MXFP4, DType::MXFP4, 96, 64, 5, 2};
+  oss.activation = op::Activation::clamped_swiglu;
+  oss.biases = true;
+  moe("clamped_biases_mxfp4", oss);
   moe("q8_0_ties", {DType::Q8_0, DType::Q8_0, 96, 32, 37, 7, 32, false, true});
 }
 
@@ -407,6 +482,99 @@ void gdn_rows(std::vector<Row>& rows) {
   }
 }
 
+struct MambaShape {
+  int d_head, n_heads, n_groups, d_state, kernel;
+  bool bias = true, norm = true;
+};
+
+// Inside, S <- exp(dt a) S + B (dt x)^T never amplifies an error of S: rounding errors of T tokens and of d_state
+// products add up as squares, 8 standard deviations of sqrt((T + d_state) / 3) kUlp, relative to sums whose terms are
+// of random sign and so some sqrt(d_state) times larger than their result; 4 times that is allowed.
+double recurrence_error(int d_state) {
+  return 8 * std::sqrt((double{kSlicesLength} + d_state) / 3) * kUlp * 4 * std::sqrt(d_state);
+}
+
+std::unique_ptr<Case> mamba2_case(const MambaShape& s) {
+  auto c = std::make_unique<Case>(101);
+  ProgramForTest& p = c->p;
+  op::Mamba2Mix o{};
+  o.n_heads = s.n_heads, o.d_head = s.d_head, o.n_groups = s.n_groups, o.d_state = s.d_state;
+  o.eps = 1e-2f;
+  o.in = p.input(o.width(), 1.0f);
+  o.conv = p.vector(int64_t{o.channels()} * s.kernel, 0, 0.5f);
+  o.conv_bias = s.bias ? p.vector(o.channels(), 0, 0.5f) : kNone;
+  // Decays from almost none to fast.
+  std::vector<float> a;
+  for (int j = 0; j < s.n_heads; ++j) a.push_back(-0.05f * std::pow(60.0f, (j + 0.5f) / s.n_heads));
+  o.a = p.vector_of(a);
+  o.d = p.vector(s.n_heads, 1.0f, 0.5f);
+  o.dt_bias = p.vector(s.n_heads, -1.0f, 0.5f);
+  o.norm = s.norm ? p.vector(o.d_inner(), 1.0f, 0.3f) : kNone;
+  o.recurrent_layer = 1;
+  o.out = p.buffer(o.d_inner());
+  // A first layer of another shape, so that offsets matter.
+  p.program.recurrent_layers = {{2, 5, 1, 3, 3},
+                                {s.kernel - 1, o.channels(), s.n_heads, s.d_state, s.d_head, s.n_heads}};
+  p.program.ops.push_back(o);
+  p.observe(o.out);
+  c->steps = kSlices;
+  // No element of a normalised group exceeds the root of its size, nor a weight 1.9. Without the norm: sums of d_state
+  // products of state elements (some sqrt(T) terms of order 1) with C, and a gate of at most 4.
+  const double largest = s.norm ? 1.9 * std::sqrt(o.d_inner() / s.n_groups) : 4 * std::sqrt(s.d_state * kSlicesLength);
+  const double bound = recurrence_error(s.d_state) * largest;
+  const int width = o.d_inner();
+  c->tolerance = [bound, width](int32_t, bool) { return std::vector<double>(width, bound); };
+  return c;
+}
+
+std::unique_ptr<Case> mamba1_case(int channels, int d_state, int kernel, bool norms) {
+  auto c = std::make_unique<Case>(101);
+  ProgramForTest& p = c->p;
+  op::CausalConv conv{};
+  conv.in = p.input(2 * channels, 1.0f);
+  conv.conv = p.vector(int64_t{channels} * kernel, 0, 0.5f);
+  conv.conv_bias = norms ? p.vector(channels, 0, 0.5f) : kNone;
+  conv.channels = channels;
+  conv.recurrent_layer = 1;
+  conv.out = p.buffer(channels);
+  op::SelectiveScan o{};
+  o.x = conv.out;
+  o.dt = p.input(channels, 1.0f);
+  o.b = p.input(d_state, 1.0f);
+  o.c = p.input(d_state, 1.0f);
+  o.z = conv.in;
+  o.z_at = channels;
+  std::vector<float> a;
+  for (int i = 0; i < channels * d_state; ++i) a.push_back(-0.1f - 0.5f * static_cast<float>(i % 37));
+  o.a = p.vector_of(a);
+  o.d = p.vector(channels, 1.0f, 0.5f);
+  o.b_norm = norms ? p.vector(d_state, 1.0f, 0.3f) : kNone;
+  o.c_norm = norms ? p.vector(d_state, 1.0f, 0.3f) : kNone;
+  o.eps = 1e-2f;
+  o.channels = channels, o.d_state = d_state, o.recurrent_layer = 1;
+  o.out = p.buffer(channels);
+  p.program.recurrent_layers = {{2, 5, 1, 3, 3}, {kernel - 1, channels, 1, d_state, channels, 2 * channels + d_state}};
+  p.program.ops.push_back(conv);
+  p.program.ops.push_back(o);
+  p.observe(o.out);
+  c->steps = kSlices;
+  const double bound = recurrence_error(d_state) * 4 * std::sqrt(d_state * kSlicesLength);
+  c->tolerance = [bound, channels](int32_t, bool) { return std::vector<double>(channels, bound); };
+  return c;
+}
+
+void mamba_rows(std::vector<Row>& rows) {
+  for (const MambaShape& s : std::vector<MambaShape>{
+           {16, 8, 2, 16, 4}, {48, 3, 1, 24, 2, false}, {20, 6, 3, 32, 5, true, false}, {64, 4, 2, 128, 4}}) {
+    rows.push_back({"mamba2_mix_d" + std::to_string(s.d_head) + "_heads" + std::to_string(s.n_heads) + "_groups" +
+                        std::to_string(s.n_groups) + "_state" + std::to_string(s.d_state) + "_conv" +
+                        std::to_string(s.kernel) + (s.norm ? "" : "_no_norm"),
+                    [s] { return mamba2_case(s); }});
+  }
+  rows.push_back({"selective_scan_75_state16", [] { return mamba1_case(75, 16, 4, false); }});
+  rows.push_back({"selective_scan_160_state24_norms", [] { return mamba1_case(160, 24, 3, true); }});
+}
+
 enum class RopeShape { none, half, adjacent, partial };
 
 struct AttentionShape {
@@ -415,6 +583,8 @@ struct AttentionShape {
   RopeShape rope = RopeShape::none;
   KvFormat kv{DType::F32, DType::F32, false};
   bool long_context = false;
+  bool sinks = false;
+  int window = 0;
 };
 
 // The largest element and the largest norm of a head over all rows of a table, after the optional norm.
@@ -468,6 +638,8 @@ std::unique_ptr<Case> attention_case(const AttentionShape& s) {
     p.program.ropes.push_back(rope);
     o.rope = 0;
   }
+  if (s.sinks) o.sinks = p.vector(n_heads, 0.5f, 1.0f);
+  o.window = s.window;
   o.kv_layer = 1;
   o.out = p.buffer(n_heads * s.dv);
   p.program.kv_layers = {{1, 32, 64}, {s.n_kv_heads, s.dk, s.dv}};
@@ -532,6 +704,11 @@ void attention_rows(std::vector<Row>& rows) {
   add("d64_q8_0_keys_q4_0_values", {64, 96, 1, 2, false, false, RopeShape::none, {DType::Q8_0, DType::Q4_0, false}});
   add("d48_f32_keys_f16_values", {48, 80, 1, 3, false, false, RopeShape::half, {DType::F32, DType::F16, true}});
   add("d48_long_context", {48, 48, 1, 3, true, true, RopeShape::half, f32, true});
+  add("d48_sinks", {48, 48, 2, 3, false, false, RopeShape::half, f32, false, true});
+  add("d48_window20", {48, 48, 1, 2, false, false, RopeShape::none, f32, false, false, 20});
+  add("d64_sinks_window100_f16", {64, 64, 2, 2, false, false, RopeShape::none, f16, false, true, 100});
+  add("d48_window300_long_context", {48, 48, 1, 3, true, true, RopeShape::half, f32, true, true, 300});
+  add("d48_window7_long_context", {48, 48, 1, 2, false, false, RopeShape::half, f32, true, false, 7});
   add("d64_long_context_q8_0", {64, 64, 1, 2, false, false, RopeShape::none, q8, true});
 }
 
@@ -541,6 +718,7 @@ std::vector<Row> table() {
   matmul_rows(rows);
   ffn_rows(rows);
   gdn_rows(rows);
+  mamba_rows(rows);
   attention_rows(rows);
   return rows;
 }

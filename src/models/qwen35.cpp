@@ -154,7 +154,7 @@ Result<Program> build_qwen35(WeightSource& source) {
     } else {
       add_attention(b, c, i, t, attention, style);
     }
-    add_ffn(b, c, i, t, "post_attention_norm.weight");
+    add_ffn(b, c, i, t, {.norm = "post_attention_norm.weight"});
   }
   end_trunk(b, c, t);
   return b.finish();

@@ -6,7 +6,14 @@
 
 namespace chimere::models {
 
+Result<Program> build_falcon_h1(WeightSource&);
+Result<Program> build_gpt_oss(WeightSource&);
+Result<Program> build_granite_hybrid(WeightSource&);
+Result<Program> build_jamba(WeightSource&);
 Result<Program> build_llama(WeightSource&);
+Result<Program> build_mamba(WeightSource&);
+Result<Program> build_mamba2(WeightSource&);
+Result<Program> build_nemotron_h(WeightSource&);
 Result<Program> build_qwen2(WeightSource&);
 Result<Program> build_qwen3(WeightSource&);
 Result<Program> build_qwen35(WeightSource&);
@@ -14,8 +21,14 @@ Result<Program> build_qwen35(WeightSource&);
 namespace {
 
 constexpr Architecture kArchitectures[] = {
-    {"qwen35moe", build_qwen35}, {"qwen35", build_qwen35}, {"qwen3next", build_qwen35}, {"qwen3moe", build_qwen3},
-    {"qwen3", build_qwen3},      {"qwen2", build_qwen2},   {"llama", build_llama},
+    {"qwen35moe", build_qwen35},      {"qwen35", build_qwen35},
+    {"qwen3next", build_qwen35},      {"qwen3moe", build_qwen3},
+    {"qwen3", build_qwen3},           {"qwen2", build_qwen2},
+    {"llama", build_llama},           {"nemotron_h_moe", build_nemotron_h},
+    {"nemotron_h", build_nemotron_h}, {"mamba2", build_mamba2},
+    {"mamba", build_mamba},           {"granitehybrid", build_granite_hybrid},
+    {"falcon-h1", build_falcon_h1},   {"jamba", build_jamba},
+    {"gpt-oss", build_gpt_oss},
 };
 
 }  // namespace

@@ -19,7 +19,20 @@ constexpr Shape35 kQwen35[] = {
     {"qwen3.5-35b-a3b", 2048, 40, 248320, 16, 2, 256, 16, 32, 128, 256, 8, 512},
     {"qwen3.5-tiny", 512, 8, 32000, 4, 2, 128, 4, 8, 128, 32, 4, 256},
 };
-constexpr const char* kNotYet[] = {"nemotron-3-nano-30b-a3b", "nemotron-tiny"};
+
+// Layers as their pattern: M Mamba-2, E experts, * attention.
+struct ShapeNemotron {
+  const char* name;
+  const char* pattern;
+  int hidden, vocab, heads, kv_heads, head_dim, mamba_heads, mamba_head_dim, groups, state, experts, used, ff,
+      shared_ff;
+};
+
+constexpr ShapeNemotron kNemotron[] = {
+    {"nemotron-3-nano-30b-a3b", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 131072, 32, 2, 128, 64,
+     64, 8, 128, 128, 6, 1856, 3712},
+    {"nemotron-tiny", "MEM*EMEM*E", 512, 32000, 4, 2, 128, 16, 64, 4, 128, 16, 4, 512, 512},
+};
 
 // Types of attention and SSM projections, shared expert, routed experts, embedding, head, and gates.
 struct Mix {
@@ -42,14 +55,17 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 
 class SyntheticSource final : public WeightSource {
  public:
-  SyntheticSource(const Shape35& shape, const Mix& mix) : mix_(mix) { write_metadata(shape); }
+  template <class AnyShape>
+  SyntheticSource(const AnyShape& shape, const Mix& mix) : mix_(mix) {
+    write_metadata(shape);
+  }
 
   const gguf::Metadata& metadata() const override { return metadata_; }
   void taken(const TensorView&) override {}
 
   const TensorView* find(std::string_view name, const Shape& wanted, bool required) override {
-    // Of the optional tensors the shapes have one: an output head of their own.
-    if (!required && name != "output.weight") return nullptr;
+    // Of the optional tensors the shapes have two: an output head of their own, and biases of convolutions.
+    if (!required && name != "output.weight" && !contains(name, "ssm_conv1d.bias")) return nullptr;
     auto [it, is_new] = tensors_.try_emplace(std::string(name));
     if (is_new) {
       it->second.name = it->first;
@@ -61,6 +77,8 @@ class SyntheticSource final : public WeightSource {
 
  private:
   void write_metadata(const Shape35& s);
+  void write_metadata(const ShapeNemotron& s);
+  void write_common(const std::string& arch, const char* name, std::initializer_list<std::pair<const char*, int>> ints);
   void fill(TensorView& tensor);
   DType type_of(std::string_view name, uint64_t row) const;
 
@@ -71,35 +89,68 @@ class SyntheticSource final : public WeightSource {
   std::map<std::string, std::vector<float>> vectors_;
 };
 
+void SyntheticSource::write_common(const std::string& arch, const char* name,
+                                   std::initializer_list<std::pair<const char*, int>> ints) {
+  metadata_.set_string("general.architecture", arch);
+  metadata_.set_string("general.name", std::string("synthetic ") + name);
+  metadata_.set_string("tokenizer.ggml.model", "no_vocab");
+  for (const auto& [key, value] : ints) metadata_.set_int(arch + "." + key, gguf::ValueType::u32, value);
+}
+
 void SyntheticSource::write_metadata(const Shape35& s) {
   const std::string a = "qwen35moe";
-  metadata_.set_string("general.architecture", a);
-  metadata_.set_string("general.name", std::string("synthetic ") + s.name);
-  metadata_.set_string("tokenizer.ggml.model", "no_vocab");
-  const std::pair<const char*, int> ints[] = {
-      {"block_count", s.layers},
-      {"context_length", 262144},
-      {"embedding_length", s.hidden},
-      {"attention.head_count", s.heads},
-      {"attention.head_count_kv", s.kv_heads},
-      {"attention.key_length", s.head_dim},
-      {"attention.value_length", s.head_dim},
-      {"rope.dimension_count", s.head_dim / 4},
-      {"expert_count", s.experts},
-      {"expert_used_count", s.used},
-      {"expert_feed_forward_length", s.ff},
-      {"expert_shared_feed_forward_length", s.ff},
-      {"ssm.conv_kernel", 4},
-      {"ssm.state_size", s.state},
-      {"ssm.group_count", s.key_heads},
-      {"ssm.time_step_rank", s.value_heads},
-      {"ssm.inner_size", s.value_heads * s.state},
-      {"full_attention_interval", 4},
-      {"vocab_size", s.vocab},
-  };
-  for (const auto& [key, value] : ints) metadata_.set_int(a + "." + key, gguf::ValueType::u32, value);
+  write_common(a, s.name,
+               {{"block_count", s.layers},
+                {"context_length", 262144},
+                {"embedding_length", s.hidden},
+                {"attention.head_count", s.heads},
+                {"attention.head_count_kv", s.kv_heads},
+                {"attention.key_length", s.head_dim},
+                {"attention.value_length", s.head_dim},
+                {"rope.dimension_count", s.head_dim / 4},
+                {"expert_count", s.experts},
+                {"expert_used_count", s.used},
+                {"expert_feed_forward_length", s.ff},
+                {"expert_shared_feed_forward_length", s.ff},
+                {"ssm.conv_kernel", 4},
+                {"ssm.state_size", s.state},
+                {"ssm.group_count", s.key_heads},
+                {"ssm.time_step_rank", s.value_heads},
+                {"ssm.inner_size", s.value_heads * s.state},
+                {"full_attention_interval", 4},
+                {"vocab_size", s.vocab}});
   metadata_.set_float(a + ".rope.freq_base", 1e7);
   metadata_.set_float(a + ".attention.layer_norm_rms_epsilon", 1e-6);
+}
+
+void SyntheticSource::write_metadata(const ShapeNemotron& s) {
+  const std::string a = "nemotron_h_moe", pattern = s.pattern;
+  write_common(a, s.name,
+               {{"block_count", static_cast<int>(pattern.size())},
+                {"context_length", 1 << 20},
+                {"embedding_length", s.hidden},
+                {"attention.head_count", s.heads},
+                {"attention.key_length", s.head_dim},
+                {"attention.value_length", s.head_dim},
+                {"expert_count", s.experts},
+                {"expert_used_count", s.used},
+                {"expert_feed_forward_length", s.ff},
+                {"expert_shared_feed_forward_length", s.shared_ff},
+                {"ssm.conv_kernel", 4},
+                {"ssm.state_size", s.state},
+                {"ssm.group_count", s.groups},
+                {"ssm.time_step_rank", s.mamba_heads},
+                {"ssm.inner_size", s.mamba_heads * s.mamba_head_dim},
+                {"vocab_size", s.vocab}});
+  std::vector<int64_t> kv_heads, widths;
+  for (char kind : pattern) {
+    kv_heads.push_back(kind == '*' ? s.kv_heads : 0);
+    widths.push_back(kind == 'E' ? s.ff : 0);
+  }
+  metadata_.set(a + ".attention.head_count_kv", {gguf::ValueType::i32, true, kv_heads});
+  metadata_.set(a + ".feed_forward_length", {gguf::ValueType::i32, true, widths});
+  metadata_.set_float(a + ".expert_weights_scale", 2.5);
+  metadata_.set_float(a + ".attention.layer_norm_rms_epsilon", 1e-5);
 }
 
 DType SyntheticSource::type_of(std::string_view name, uint64_t row) const {
@@ -127,6 +178,7 @@ void SyntheticSource::fill(TensorView& t) {
       if (contains(t.name, "ssm_dt")) v[i] = 0.5f * noise[i] - 3.0f;
       if (contains(t.name, "ssm_a")) v[i] = -std::exp(1.35f + 0.8f * std::tanh(noise[i]));
       if (contains(t.name, "ffn_gate_inp_shexp")) v[i] = kStddev * noise[i];
+      if (contains(t.name, "exp_probs_b")) v[i] = 0.1f * noise[i];
     }
     t.type = DType::F32;
     t.data = reinterpret_cast<const std::byte*>(v.data());
@@ -155,17 +207,17 @@ Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec) 
     known += (known.empty() ? "" : ", ") + std::string(m.name);
   }
   if (!mix) return Error{Code::invalid_argument, "mix '" + mix_name + "': expected one of " + known};
-  for (const char* name : kNotYet) {
-    if (model == name) {
-      return Error{Code::unsupported,
-                   "synthetic model '" + model + "': its architecture nemotron_h_moe is not supported"};
-    }
-  }
   known.clear();
-  for (const Shape35& s : kQwen35) {
-    if (model == s.name) return Result<std::unique_ptr<WeightSource>>{std::make_unique<SyntheticSource>(s, *mix)};
-    known += (known.empty() ? "" : ", ") + std::string(s.name);
-  }
+  std::unique_ptr<WeightSource> made;
+  const auto look_in = [&](const auto& shapes) {
+    for (const auto& s : shapes) {
+      if (model == s.name) made = std::make_unique<SyntheticSource>(s, *mix);
+      known += (known.empty() ? "" : ", ") + std::string(s.name);
+    }
+  };
+  look_in(kQwen35);
+  look_in(kNemotron);
+  if (made) return Result<std::unique_ptr<WeightSource>>{std::move(made)};
   return Error{Code::invalid_argument, "synthetic model '" + model + "': expected one of " + known};
 }
 

@@ -127,7 +127,10 @@ Status CpuExecutable::run(const Batch& batch, const Outputs& outputs) {
     Workspace& w = workspace_;
     for (const Op& any : program_.ops) {
       if (const auto* o = std::get_if<op::NormMatmul>(&any)) norm_matmul(team, context, *o, w);
-      if (const auto* o = std::get_if<op::GdnMix>(&any)) gdn_mix(team, context, *o, w.gdn);
+      if (const auto* o = std::get_if<op::GdnMix>(&any)) gdn_mix(team, context, *o, w.recurrent);
+      if (const auto* o = std::get_if<op::Mamba2Mix>(&any)) mamba2_mix(team, context, *o, w.recurrent);
+      if (const auto* o = std::get_if<op::CausalConv>(&any)) causal_conv(team, context, *o, w.recurrent);
+      if (const auto* o = std::get_if<op::SelectiveScan>(&any)) selective_scan(team, context, *o, w.recurrent);
       if (const auto* o = std::get_if<op::Attention>(&any)) attention(team, context, *o, w.attention);
       if (const auto* o = std::get_if<op::MatmulAdd>(&any)) matmul_add(team, context, *o, w);
       if (const auto* o = std::get_if<op::MoeFfn>(&any)) moe_ffn(team, context, *o, w);
@@ -155,8 +158,18 @@ void CpuExecutable::forget_table_pages(int n_rows) {
 Status CpuExecutable::replay(float* recurrent, const float* recorded, int n_tokens) {
   pool_.run([&](Team& team) {
     for (const Op& any : program_.ops) {
+      RecurrentScratch& scratch = workspace_.recurrent;
       if (const auto* o = std::get_if<op::GdnMix>(&any)) {
-        gdn_replay(team, program_, layout_, *o, recurrent, recorded, n_tokens, workspace_.gdn);
+        gdn_replay(team, program_, layout_, *o, recurrent, recorded, n_tokens, scratch);
+      }
+      if (const auto* o = std::get_if<op::Mamba2Mix>(&any)) {
+        mamba2_replay(team, program_, layout_, *o, recurrent, recorded, n_tokens, scratch);
+      }
+      if (const auto* o = std::get_if<op::CausalConv>(&any)) {
+        conv_replay(team, layout_, *o, recurrent, recorded, n_tokens, scratch);
+      }
+      if (const auto* o = std::get_if<op::SelectiveScan>(&any)) {
+        scan_replay(team, program_, layout_, *o, recurrent, recorded, n_tokens, scratch);
       }
     }
   });

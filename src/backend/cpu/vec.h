@@ -56,6 +56,19 @@ struct VecKernels {
   //   state <- decay state;  delta = beta (v - state^T k);  state <- state + k delta^T;  o = state^T q
   void (*delta_step)(int d_key, int d_value, float* state, const float* q, const float* k, const float* v, float decay,
                      float beta, float* o);
+  // One token of a state with one decay on one head's state [d_key][d_value]; o may be null:
+  //   state <- decay state + k v^T;  o = state^T q
+  void (*decay_step)(int d_key, int d_value, float* state, const float* q, const float* k, const float* v, float decay,
+                     float* o);
+  // One token of a state with a decay for each element, n columns of [d_state] rows `row` apart; y may be null:
+  //   state[i][c] <- exp(dt[c] a[i][c]) state[i][c] + b[i] dt[c] x[c];  y[c] = sum_i q[i] state[i][c]
+  void (*selective_step)(int d_state, int n, float* state, const float* a, int64_t row, const float* dt, const float* x,
+                         const float* b, const float* q, float* y);
+  // out = log(1 + exp(x + bias)); bias may be null
+  void (*softplus)(int n, const float* x, const float* bias, float* out);
+  void (*relu2)(int n, float* x);  // x = max(x, 0)^2
+  // h = g sigmoid(1.702 g) (u + 1), g = min(gate, 7), u = clamp(h, -7, 7)
+  void (*clamped_swiglu)(int n, const float* gate, float* h);
   // out[j] = s x[j] exp(g_row - g[j]), each g in two floats {high, low}: a running sum grows to hundreds inside a chunk
   // while the differences that matter are small.
   void (*decay_mul)(int n, float s, const float g_row[2], const float* g_high, const float* g_low, const float* x,

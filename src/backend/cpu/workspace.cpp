@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
+
+#include "base/check.h"
 
 namespace chimere::cpu {
 namespace {
@@ -35,6 +38,7 @@ uint64_t Rows::size_bytes() const {
 
 void Routing::reserve(int64_t max_rows, int n_experts, int n_used) {
   logits.resize(max_rows * round_up(n_experts, 16));
+  keys.resize(max_rows * n_experts);
   chosen.resize(max_rows * n_used);
   weight.resize(max_rows * n_used);
   slot.resize(max_rows * n_used);
@@ -49,18 +53,34 @@ void Routing::reserve(int64_t max_rows, int n_experts, int n_used) {
 void Workspace::reserve(const Program& program, const StateLayout& layout, int max_rows, int n_threads) {
   const auto& m = program.matrices;
   auto rows_of = [&](MatrixId id) { return id == kNone ? int64_t{0} : static_cast<int64_t>(m[id].ne[1]); };
-  const int64_t dense_ff = widest<op::DenseFfn>(program, [&](const auto& o) { return rows_of(o.gate); });
-  const int64_t expert_ff = widest<op::MoeFfn>(program, [&](const auto& o) { return rows_of(o.gate); });
-  const int64_t shared_ff = widest<op::MoeFfn>(program, [&](const auto& o) { return rows_of(o.shared_gate); });
+  const int64_t dense_ff = widest<op::DenseFfn>(program, [&](const auto& o) { return rows_of(o.up); });
+  const int64_t expert_ff = widest<op::MoeFfn>(program, [&](const auto& o) { return rows_of(o.up); });
+  const int64_t shared_ff = widest<op::MoeFfn>(program, [&](const auto& o) { return rows_of(o.shared_up); });
+  const int64_t latent_width = widest<op::MoeFfn>(program, [&](const auto& o) { return rows_of(o.latent_down); });
   const int64_t n_used = widest<op::MoeFfn>(program, [](const auto& o) { return o.n_used; });
   const int64_t n_experts = widest<op::MoeFfn>(program, [](const auto& o) { return o.n_experts; });
   const int64_t slots = std::max<int64_t>(max_rows, max_rows * n_used);
 
-  normed.reserve(max_rows, program.d_model);
+  for (const Op& op : program.ops) {
+    std::visit(
+        [&](const auto& o) {
+          // The ops with a norm that is not their own business; the head has rows of its own.
+          if constexpr (requires { o.x, o.norm; } && !std::is_same_v<std::decay_t<decltype(o)>, op::LmHead>) {
+            const int64_t width = program.buffers[o.x].width;
+            for (const Rows& r : normed_rows) {
+              if (r.width == width) return;
+            }
+            normed_rows.emplace_back().reserve(max_rows, width);
+          }
+        },
+        op);
+  }
   head.reserve(max_rows, program.d_model);
   hidden.reserve(n_used > 0 ? slots : max_rows, std::max(dense_ff, expert_ff));
   shared_hidden.reserve(max_rows, shared_ff);
-  product.resize(slots * program.d_model);
+  latent.reserve(max_rows, latent_width);
+  latent_sum.reserve(max_rows, latent_width);
+  product.resize(slots * std::max<int64_t>(program.d_model, latent_width));
   gate.resize(std::max(max_rows * dense_ff, slots * expert_ff + max_rows * shared_ff));
   if (shared_ff > 0) shared_product.resize(static_cast<int64_t>(max_rows) * program.d_model);
   if (n_used > 0) routing.reserve(max_rows, static_cast<int>(n_experts), static_cast<int>(n_used));
@@ -73,13 +93,13 @@ void Workspace::reserve(const Program& program, const StateLayout& layout, int m
     buffer_acts[o->x].bind(nullptr, width, 0, width);
     buffer_acts_bytes += act_bytes(max_rows, width);
   }
-  gdn.reserve(program, layout, n_threads);
+  recurrent.reserve(program, layout, max_rows, n_threads);
   attention.reserve(program, layout, max_rows, n_threads);
 }
 
 void Workspace::begin(const Program& program, const Batch& batch, const std::vector<float*>& buffers) {
   const int n = batch.n_rows();
-  normed.bind(n);
+  for (Rows& r : normed_rows) r.bind(n);
   head.bind(static_cast<int64_t>(batch.logit_rows.size()));
   for (const Op& op : program.ops) {
     if (const auto* o = std::get_if<op::MatmulAdd>(&op)) {
@@ -90,6 +110,13 @@ void Workspace::begin(const Program& program, const Batch& batch, const std::vec
   attention.begin(program, batch);
 }
 
+Rows& Workspace::normed(int64_t width) {
+  const auto found =
+      std::find_if(normed_rows.begin(), normed_rows.end(), [&](const Rows& r) { return r.width == width; });
+  CHECK(found != normed_rows.end());
+  return *found;
+}
+
 uint64_t Workspace::weight_bytes() const {
   uint64_t bytes = 0;
   for (const auto& m : matrices) bytes += m ? m->size_bytes() : 0;
@@ -97,9 +124,10 @@ uint64_t Workspace::weight_bytes() const {
 }
 
 uint64_t Workspace::scratch_bytes() const {
-  uint64_t floats = product.size() + gate.size() + shared_product.size() + routing.logits.size();
-  uint64_t bytes = floats * sizeof(float) + buffer_acts_bytes + gdn.size_bytes() + attention.size_bytes();
-  for (const Rows* r : {&normed, &head, &hidden, &shared_hidden}) bytes += r->size_bytes();
+  uint64_t floats = product.size() + gate.size() + shared_product.size() + routing.logits.size() + routing.keys.size();
+  uint64_t bytes = floats * sizeof(float) + buffer_acts_bytes + recurrent.size_bytes() + attention.size_bytes();
+  for (const Rows* r : {&head, &hidden, &shared_hidden, &latent, &latent_sum}) bytes += r->size_bytes();
+  for (const Rows& r : normed_rows) bytes += r.size_bytes();
   return bytes;
 }
 

@@ -10,6 +10,7 @@
 #include "backend/cpu/ops/aligned_floats.h"
 #include "backend/cpu/ops/attention.h"
 #include "backend/cpu/ops/gdn_mix.h"
+#include "backend/cpu/ops/mamba_mix.h"
 #include "backend/cpu/packed_matrix.h"
 
 namespace chimere::cpu {
@@ -30,6 +31,7 @@ struct Rows {
 // Which token goes to which expert: slot s of an expert holds one (token, choice).
 struct Routing {
   std::vector<float> logits;           // [rows, n_experts]
+  std::vector<float> keys;             // [rows, n_experts] what experts are chosen by where it is not the logits
   std::vector<int32_t> chosen;         // [rows, n_used] experts, best first
   std::vector<float> weight;           // [rows, n_used]
   std::vector<float> shared_gate;      // [rows]
@@ -47,17 +49,20 @@ struct Workspace {
   std::vector<std::optional<PackedMatrix>> matrices;  // by MatrixId; empty where only rows are looked up
   std::vector<Activations> buffer_acts;               // by BufferId: inputs of MatmulAdd
   uint64_t buffer_acts_bytes = 0;
-  Rows normed;                   // RMSNorm of the residual, input of most projections
-  Rows head;                     // the same for rows whose logits are wanted
-  Rows hidden;                   // silu(gate) * up of dense layers, or of expert slots
-  Rows shared_hidden;            // the same of the shared expert
-  AlignedFloats product;         // [max(rows, slots), d_model] results before they are added up
-  AlignedFloats gate;            // [max(rows, slots), d_ff] before the activation
-  AlignedFloats shared_product;  // [rows, d_model]
+  std::vector<Rows> normed_rows;  // inputs of projections, mostly RMSNorm of the residual; one for each width
+  Rows head;                      // the same for rows whose logits are wanted
+  Rows hidden;                    // activations of dense layers, or of expert slots
+  Rows shared_hidden;             // the same of the shared expert
+  Rows latent;                    // what latent experts see
+  Rows latent_sum;                // [rows, latent] their weighted sums
+  AlignedFloats product;          // [max(rows, slots), widest output] results before they are added up
+  AlignedFloats gate;             // [max(rows, slots), d_ff] before the activation
+  AlignedFloats shared_product;   // [rows, d_model]
   Routing routing;
-  GdnScratch gdn;
+  RecurrentScratch recurrent;
   AttentionScratch attention;
 
+  Rows& normed(int64_t width);
   ActMode mode() const { return exact ? ActMode::f32 : ActMode::int8; }
   uint64_t weight_bytes() const;
   uint64_t scratch_bytes() const;

@@ -12,6 +12,7 @@
 #include "backend/cuda/runtime/device.h"
 #include "backend/cuda/runtime/state_memory.h"
 #include "backend/cuda/step_graphs.h"
+#include "backend/cuda/support.h"
 #include "base/check.h"
 
 namespace chimere::cuda {
@@ -270,6 +271,7 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
 }  // namespace
 
 Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
+  TRY(check_supported(program));
   TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
   TRY_ASSIGN(const DeviceInfo device, probe_device());
   TRY_ASSIGN(Stream stream, Stream::create());

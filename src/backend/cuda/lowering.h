@@ -107,6 +107,11 @@ class Lowering {
   Status run(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::MoeFfn& o) const;
   Status run(const Stream&, const PassShape&, const op::LmHead&) const { return Ok{}; }  // head()
+  // The rest has no kernels; check_supported refuses programs with them.
+  template <class Other>
+  Status run(const Stream&, const PassShape&, const Other&) const {
+    return Error{Code::internal, "this op has no kernel"};
+  }
 
   // Kernels may start under the end of the one before where the card can do it.
   bool dependent(const PassShape& pass) const { return pass.is_decode && device_.dependent_launch(); }

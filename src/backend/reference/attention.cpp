@@ -72,20 +72,22 @@ void run(const Context& c, const op::Attention& op) {
         const float* from = c.row(op.q, row) + static_cast<int64_t>(h) * dk * (op.gated ? 2 : 1);
         std::copy_n(from, dk, q.data());
         prepare_head(c, op, op.q_norm, pos, q.data());
-        std::vector<double> score(pos + 1);
-        for (int p = 0; p <= pos; ++p) {
+        const int first = op.window > 0 ? std::max(0, pos - op.window + 1) : 0;
+        std::vector<double> score(pos + 1 - first);
+        for (int p = first; p <= pos; ++p) {
           dequantize_row(format.k, k_row(p, h / group), k.data(), dk);
           double sum = 0;
           for (int i = 0; i < dk; ++i) sum += static_cast<double>(q[i]) * k[i];
-          score[p] = sum * op.scale;
+          score[p - first] = sum * op.scale;
         }
-        const double top = *std::max_element(score.begin(), score.end());
-        double total = 0;
+        double top = *std::max_element(score.begin(), score.end());
+        if (op.sinks != kNone) top = std::max<double>(top, c.vector(op.sinks)[h]);
+        double total = op.sinks == kNone ? 0.0 : std::exp(c.vector(op.sinks)[h] - top);
         for (double& s : score) total += (s = std::exp(s - top));
         std::vector<double> out(dv, 0.0);
-        for (int p = 0; p <= pos; ++p) {
+        for (int p = first; p <= pos; ++p) {
           dequantize_row(format.v, v_row(p, h / group), v.data(), dv);
-          for (int i = 0; i < dv; ++i) out[i] += score[p] / total * v[i];
+          for (int i = 0; i < dv; ++i) out[i] += score[p - first] / total * v[i];
         }
         float* to = c.row(op.out, row) + static_cast<int64_t>(h) * dv;
         for (int i = 0; i < dv; ++i) to[i] = static_cast<float>(op.gated ? out[i] * sigmoid(from[dk + i]) : out[i]);

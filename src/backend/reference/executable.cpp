@@ -33,15 +33,17 @@ class ReferenceExecutable final : public Executable {
     const Batch none;
     const Context context{program_, layout_, none, buffers_, {}};
     const ReplayLayout record(layout_);
-    for (const Op& op : program_.ops) {
-      const auto* gdn = std::get_if<op::GdnMix>(&op);
-      if (!gdn) continue;
-      std::vector<float> out(static_cast<size_t>(gdn->n_value_heads) * gdn->d_head);
-      for (int t = 0; t < n_tokens; ++t) {
-        const float* r = recorded + t * record.floats_per_token + record.offset[gdn->recurrent_layer];
-        const float* alpha = r + gdn->channels();
-        gdn_step(context, *gdn, recurrent, r, alpha, alpha + gdn->n_value_heads, out.data());
-      }
+    for (const Op& any : program_.ops) {
+      std::visit(
+          [&](const auto& op) {
+            if constexpr (requires { reference::replay(context, op, recurrent, recorded); }) {
+              const float* first = recorded + record.offset[op.recurrent_layer];
+              for (int t = 0; t < n_tokens; ++t) {
+                reference::replay(context, op, recurrent, first + t * record.floats_per_token);
+              }
+            }
+          },
+          any);
     }
     return Ok{};
   }

@@ -5,7 +5,9 @@
 #include "backend/reference/reference.h"
 
 namespace chimere::reference {
+namespace {
 
+// One token: advances the conv window and the state; writes [n_value_heads * d_head] outputs before norm and gate.
 void gdn_step(const Context& c, const op::GdnMix& op, float* recurrent, const float* qkv, const float* alpha,
               const float* beta, float* out) {
   const RecurrentLayer& layer = c.layout.recurrent()[op.recurrent_layer];
@@ -62,6 +64,14 @@ void gdn_step(const Context& c, const op::GdnMix& op, float* recurrent, const fl
       out[j * dh + x] = static_cast<float>(o / std::sqrt(static_cast<double>(dh)));
     }
   }
+}
+
+}  // namespace
+
+void replay(const Context& c, const op::GdnMix& op, float* recurrent, const float* record) {
+  std::vector<float> out(static_cast<size_t>(op.n_value_heads) * op.d_head);
+  const float* alpha = record + op.channels();
+  gdn_step(c, op, recurrent, record, alpha, alpha + op.n_value_heads, out.data());
 }
 
 void run(const Context& c, const op::GdnMix& op) {

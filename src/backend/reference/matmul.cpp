@@ -33,6 +33,7 @@ void run(const Context& c, const op::Embed& op) {
   const TensorView& table = c.matrix(op.table);
   for (int t = 0; t < c.batch.n_rows(); ++t) {
     dequantize_row(table.type, table.row(c.batch.tokens[t]), c.row(op.out, t), static_cast<int64_t>(table.ne[0]));
+    for (uint64_t i = 0; i < table.ne[0]; ++i) c.row(op.out, t)[i] *= op.scale;
   }
 }
 
@@ -57,7 +58,7 @@ void run(const Context& c, const op::MatmulAdd& op) {
   const int64_t width = c.program.buffers[op.residual].width;
   std::vector<float> y(n * width);
   matmul(c.matrix(op.weight), 0, c.row(op.x, 0), n, c.vector(op.bias), y.data());
-  for (int64_t i = 0; i < n * width; ++i) c.row(op.residual, 0)[i] += y[i];
+  for (int64_t i = 0; i < n * width; ++i) c.row(op.residual, 0)[i] += op.scale * y[i];
 }
 
 void run(const Context& c, const op::LmHead& op) {
@@ -67,7 +68,9 @@ void run(const Context& c, const op::LmHead& op) {
     rms_norm(c.row(op.x, c.batch.logit_rows[i]), c.vector(op.norm), op.eps, width, normed.data());
     if (c.outputs.hidden) std::copy(normed.begin(), normed.end(), c.outputs.hidden + i * width);
     if (c.outputs.logits) {
-      matmul(c.matrix(op.weight), 0, normed.data(), 1, nullptr, c.outputs.logits + i * c.program.n_vocab);
+      float* logits = c.outputs.logits + i * c.program.n_vocab;
+      matmul(c.matrix(op.weight), 0, normed.data(), 1, nullptr, logits);
+      for (int v = 0; v < c.program.n_vocab; ++v) logits[v] *= op.scale;
     }
   }
 }

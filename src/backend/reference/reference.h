@@ -29,14 +29,18 @@ void run(const Context& c, const op::Embed& op);
 void run(const Context& c, const op::NormMatmul& op);
 void run(const Context& c, const op::MatmulAdd& op);
 void run(const Context& c, const op::GdnMix& op);
+void run(const Context& c, const op::Mamba2Mix& op);
+void run(const Context& c, const op::CausalConv& op);
+void run(const Context& c, const op::SelectiveScan& op);
 void run(const Context& c, const op::Attention& op);
 void run(const Context& c, const op::DenseFfn& op);
 void run(const Context& c, const op::MoeFfn& op);
 void run(const Context& c, const op::LmHead& op);
 
-// One token of the Gated DeltaNet: advances the conv window and the state; writes [n_value_heads * d_head] outputs
-// before norm and gate.
-void gdn_step(const Context& c, const op::GdnMix& op, float* recurrent, const float* qkv, const float* alpha,
-              const float* beta, float* out);
+// One token of a recurrent op from its record: advances the conv window and the state as run() did.
+void replay(const Context& c, const op::GdnMix& op, float* recurrent, const float* record);
+void replay(const Context& c, const op::Mamba2Mix& op, float* recurrent, const float* record);
+void replay(const Context& c, const op::CausalConv& op, float* recurrent, const float* record);
+void replay(const Context& c, const op::SelectiveScan& op, float* recurrent, const float* record);
 
 }  // namespace chimere::reference

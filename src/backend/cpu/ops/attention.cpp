@@ -111,9 +111,10 @@ void prepare_row(const Layer& layer, AttentionScratch& scratch, const Slice& sli
   encode_kv(layer.format.v, op.head_dim_v, v, const_cast<std::byte*>(layer.v_rows(slice, kv_head, pos)));
 }
 
-// out = o / sum, gated.
-void finish_head(const Layer& layer, int row, int head, float sum, const float* o) {
+// out = o / sum, gated; `max` is what scores were shifted by.
+void finish_head(const Layer& layer, int row, int head, float max, float sum, const float* o) {
   const op::Attention& op = layer.op;
+  if (op.sinks != kNone) sum += std::exp(layer.context.vector(op.sinks)[head] - max);
   float* out = layer.context.row(op.out, row) + int64_t{head} * op.head_dim_v;
   if (op.gated) {
     const float* gate = layer.context.row(op.q, row) + (int64_t{head} * 2 + 1) * op.head_dim_k;
@@ -142,12 +143,18 @@ void fold_scores(const VecKernels& v, int n, float* scores, float& max, float& s
   sum += v.exp_sum(n, new_max, scores);
 }
 
-void decode_split(const Layer& layer, AttentionScratch& scratch, const AttentionScratch::DecodeItem& item, int kv_head,
-                  float* memory) {
+// Rows of a slice that are computed together, and the part of their context that they see of one split.
+struct DecodeRows {
+  int row, n_rows;
+  int pos;         // of the first row
+  int begin, end;  // tokens
+};
+
+void decode_rows(const Layer& layer, AttentionScratch& scratch, const Slice& slice, const DecodeRows& rows, int split,
+                 int kv_head, float* memory) {
   const op::Attention& op = layer.op;
-  const Slice& slice = layer.context.batch.slices[item.slice];
   const int group = layer.group;
-  const int n_queries = item.n_rows * group;
+  const int n_queries = rows.n_rows * group;
   float* scores = take(memory, int64_t{n_queries} * kSplit);
   float* o = take(memory, int64_t{n_queries} * op.head_dim_v);
   float* max = take(memory, n_queries);
@@ -156,27 +163,28 @@ void decode_split(const Layer& layer, AttentionScratch& scratch, const Attention
   std::fill(max, max + n_queries, kLowest);
   std::fill(sum, sum + n_queries, 0.0f);
   // Tokens of [from, from + n) that row r sees; the first row sees fewest.
-  const auto visible = [&](int r, int from, int n) { return std::clamp(item.pos + r + 1 - from, 0, n); };
-  // Calls work(first row, rows, first token, tokens) for all that is seen of one page: what every row sees at once,
-  // then each row's rest.
-  const auto each_part = [&](int page, int n, const auto& work) {
-    const int common = visible(0, page, n);
-    if (common > 0) work(0, item.n_rows, page, common);
-    for (int r = 1; r < item.n_rows; ++r) {
-      const int seen = visible(r, page, n);
-      if (seen > common) work(r, 1, page + common, seen - common);
+  const auto visible = [&](int r, int from, int n) { return std::clamp(rows.pos + r + 1 - from, 0, n); };
+  // Calls work(first row, rows, first token, tokens) for all that is seen of [begin, end), page by page: what every row
+  // sees at once, then each row's rest.
+  const auto each_part = [&](int begin, int end, const auto& work) {
+    for (int at = begin, n = 0; at < end; at += n) {
+      n = std::min(kPageTokens - at % kPageTokens, end - at);
+      const int common = visible(0, at, n);
+      if (common > 0) work(0, rows.n_rows, at, common);
+      for (int r = 1; r < rows.n_rows; ++r) {
+        const int seen = visible(r, at, n);
+        if (seen > common) work(r, 1, at + common, seen - common);
+      }
     }
   };
 
-  const float* q = layer.queries(scratch, kv_head, item.row);
-  for (int block = item.begin; block < item.end; block += kSplit) {
-    const int block_end = std::min(block + kSplit, item.end);
-    for (int page = block; page < block_end; page += kPageTokens) {
-      each_part(page, std::min(kPageTokens, block_end - page), [&](int r, int rows, int t, int n) {
-        layer.keys.dots(rows * group, n, op.head_dim_k, q + r * layer.q_row, layer.k_rows(slice, kv_head, t),
-                        layer.k_row_bytes, scores + int64_t{r} * group * kSplit + (t - block), kSplit);
-      });
-    }
+  const float* q = layer.queries(scratch, kv_head, rows.row);
+  for (int block = rows.begin; block < rows.end; block += kSplit) {
+    const int block_end = std::min(block + kSplit, rows.end);
+    each_part(block, block_end, [&](int r, int n_rows, int t, int n) {
+      layer.keys.dots(n_rows * group, n, op.head_dim_k, q + r * layer.q_row, layer.k_rows(slice, kv_head, t),
+                      layer.k_row_bytes, scores + int64_t{r} * group * kSplit + (t - block), kSplit);
+    });
     for (int i = 0; i < n_queries; ++i) {
       const int seen = visible(i / group, block, block_end - block);
       if (seen > 0) {
@@ -184,27 +192,45 @@ void decode_split(const Layer& layer, AttentionScratch& scratch, const Attention
                     o + int64_t{i} * op.head_dim_v);
       }
     }
-    for (int page = block; page < block_end; page += kPageTokens) {
-      each_part(page, std::min(kPageTokens, block_end - page), [&](int r, int rows, int t, int n) {
-        layer.values.weighted(rows * group, n, op.head_dim_v, scores + int64_t{r} * group * kSplit + (t - block),
-                              kSplit, layer.v_rows(slice, kv_head, t), layer.v_row_bytes,
-                              o + int64_t{r} * group * op.head_dim_v);
-      });
-    }
+    each_part(block, block_end, [&](int r, int n_rows, int t, int n) {
+      layer.values.weighted(n_rows * group, n, op.head_dim_v, scores + int64_t{r} * group * kSplit + (t - block),
+                            kSplit, layer.v_rows(slice, kv_head, t), layer.v_row_bytes,
+                            o + int64_t{r} * group * op.head_dim_v);
+    });
   }
 
   for (int i = 0; i < n_queries; ++i) {
-    const int row = item.row + i / group;
+    const int row = rows.row + i / group;
     const int head = kv_head * group + i % group;
     const float* oi = o + int64_t{i} * op.head_dim_v;
     if (!scratch.needs_join()) {
-      finish_head(layer, row, head, sum[i], oi);
+      finish_head(layer, row, head, max[i], sum[i], oi);
     } else if (sum[i] > 0) {  // a later row of the slice may be the first to reach this split
-      float* partial = scratch.partial(scratch.partial_of_row(row) + item.split) + int64_t{head} * (op.head_dim_v + 2);
+      float* partial = scratch.partial(scratch.partial_of_row(row) + split) + int64_t{head} * (op.head_dim_v + 2);
       partial[0] = max[i];
       partial[1] = sum[i];
       std::memcpy(partial + 2, oi, static_cast<size_t>(op.head_dim_v) * sizeof(float));
     }
+  }
+}
+
+// The first token that a query at `pos` sees.
+int first_seen(const op::Attention& op, int pos) { return op.window > 0 ? std::max(0, pos - op.window + 1) : 0; }
+
+void decode_split(const Layer& layer, AttentionScratch& scratch, const AttentionScratch::DecodeItem& item, int kv_head,
+                  float* memory) {
+  const Slice& slice = layer.context.batch.slices[item.slice];
+  if (layer.op.window == 0) {
+    decode_rows(layer, scratch, slice, {item.row, item.n_rows, item.pos, item.begin, item.end}, item.split, kv_head,
+                memory);
+    return;
+  }
+  // Every row has a window of its own, and it is short: row by row.
+  for (int r = 0; r < item.n_rows; ++r) {
+    const int pos = item.pos + r;
+    const int begin = std::max(item.begin, first_seen(layer.op, pos)), end = std::min(item.end, pos + 1);
+    if (begin < end)
+      decode_rows(layer, scratch, slice, {item.row + r, 1, pos, begin, end}, item.split, kv_head, memory);
   }
 }
 
@@ -213,18 +239,19 @@ void join_splits(const Layer& layer, AttentionScratch& scratch, const AttentionS
   const int d = layer.op.head_dim_v;
   const auto partial = [&](int split) { return scratch.partial(row.partial + split) + int64_t{head} * (d + 2); };
   // Alone it is finished as it is without a join, to the last bit.
-  if (row.n_splits == 1) return finish_head(layer, row.row, head, partial(0)[1], partial(0) + 2);
+  if (row.n_splits == 1) return finish_head(layer, row.row, head, partial(0)[0], partial(0)[1], partial(0) + 2);
+  const int first = first_seen(layer.op, row.pos) / split_tokens(row.pos);
   float max = kLowest;
-  for (int s = 0; s < row.n_splits; ++s) max = std::max(max, partial(s)[0]);
+  for (int s = first; s < row.n_splits; ++s) max = std::max(max, partial(s)[0]);
   float sum = 0;
   std::fill(o, o + d, 0.0f);
-  for (int s = 0; s < row.n_splits; ++s) {
+  for (int s = first; s < row.n_splits; ++s) {
     const float* p = partial(s);
     const float weight = std::exp(p[0] - max);
     sum += weight * p[1];
     layer.vec.multiply_add(d, weight, p + 2, o);
   }
-  finish_head(layer, row.row, head, sum, o);
+  finish_head(layer, row.row, head, max, sum, o);
 }
 
 void prefill_block(const Layer& layer, AttentionScratch& scratch, const Slice& slice, int first, int n_rows,
@@ -246,7 +273,7 @@ void prefill_block(const Layer& layer, AttentionScratch& scratch, const Slice& s
   const int pos = slice.pos + first;
   const int end = pos + n_rows;
 
-  for (int page = 0; page < end; page += kPageTokens) {
+  for (int page = first_seen(op, pos) / kPageTokens * kPageTokens; page < end; page += kPageTokens) {
     const int n = std::min(kPageTokens, end - page);
     const float* k = as_floats(layer.format.k, n, dk, layer.k_rows(slice, kv_head, page), memory);
     layer.vec.transpose(n, dk, k, dk, keys_t, kPageTokens);
@@ -256,8 +283,10 @@ void prefill_block(const Layer& layer, AttentionScratch& scratch, const Slice& s
                      scores + int64_t{skip} * kPageTokens, kPageTokens, false);
     for (int i = skip; i < n_queries; ++i) {
       float* s = scores + int64_t{i} * kPageTokens;
-      const int seen = std::min(pos + i / group + 1 - page, n);
-      fold_scores(layer.vec, seen, s, max[i], sum[i], dv, o + int64_t{i} * dv);
+      const int at = pos + i / group;
+      const int unseen = std::clamp(first_seen(op, at) - page, 0, n), seen = std::min(at + 1 - page, n);
+      std::fill(s, s + unseen, 0.0f);
+      if (unseen < seen) fold_scores(layer.vec, seen - unseen, s + unseen, max[i], sum[i], dv, o + int64_t{i} * dv);
       std::fill(s + seen, s + n, 0.0f);
     }
     const float* v = as_floats(layer.format.v, n, dv, layer.v_rows(slice, kv_head, page), memory);
@@ -265,7 +294,8 @@ void prefill_block(const Layer& layer, AttentionScratch& scratch, const Slice& s
                      o + int64_t{skip} * dv, dv, true);
   }
   for (int i = 0; i < n_queries; ++i) {
-    finish_head(layer, slice.first_row + first + i / group, kv_head * group + i % group, sum[i], o + int64_t{i} * dv);
+    finish_head(layer, slice.first_row + first + i / group, kv_head * group + i % group, max[i], sum[i],
+                o + int64_t{i} * dv);
   }
 }
 
@@ -333,7 +363,7 @@ void AttentionScratch::begin(const Program& program, const Batch& batch) {
       }
       for (int i = 0; i < n; ++i) {
         const int n_splits = (pos + i) / tokens + 1;
-        decode_rows_.push_back({slice.first_row + t + i, n_splits, n_partials});
+        decode_rows_.push_back({slice.first_row + t + i, pos + i, n_splits, n_partials});
         partial_of_row_[slice.first_row + t + i] = n_partials;
         n_partials += n_splits;
         needs_join_ = needs_join_ || n_splits > 1;

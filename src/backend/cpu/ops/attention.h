@@ -44,6 +44,7 @@ class AttentionScratch {
   };
   struct DecodeRow {
     int32_t row;
+    int32_t pos;
     int32_t n_splits;
     int64_t partial;  // of its first split
   };

@@ -14,15 +14,43 @@ namespace {
 
 constexpr int64_t kPanelsPerShare = 4;
 
-// gate and up of panels [begin, end) for the given rows of x, then h = silu(gate) * up in rows [first, first + n).
-void gated_panels(const PackedMatrix& gate, const PackedMatrix& up, int expert, const Activations& x,
-                  std::span<const int32_t> tokens, int n, ActMode mode, float* g, float* h, int begin, int end) {
-  const int64_t ff = gate.n_rows();
-  matmul(gate, expert, x, tokens, n, mode, g, ff, begin, end);
-  matmul(up, expert, x, tokens, n, mode, h, ff, begin, end);
-  const int64_t first = int64_t{begin} * kPanelRows, last = std::min<int64_t>(int64_t{end} * kPanelRows, ff);
-  for (int i = 0; i < n; ++i) apply_gate(g + i * ff + first, last - first, h + i * ff + first);
+int64_t shares_of(int64_t n_panels) { return (n_panels + kPanelsPerShare - 1) / kPanelsPerShare; }
+
+// The matrices in front of an activation, and what belongs to them. Without a gate, or biases, null.
+struct UpProjection {
+  const PackedMatrix* gate;
+  const PackedMatrix& up;
+  op::Activation activation;
+  const float* gate_bias = nullptr;  // [n_experts][d_ff]
+  const float* up_bias = nullptr;
+};
+
+void add_bias(const float* bias, int64_t n, float* x) {
+  if (bias) vec().multiply_add(static_cast<int>(n), 1.0f, bias, x);
 }
+
+// Panels [begin, end) for the given rows of x, then the activation, into rows of h; g is for the gate.
+void up_panels(const UpProjection& p, int expert, const Activations& x, std::span<const int32_t> tokens, int n,
+               ActMode mode, float* g, float* h, int begin, int end) {
+  const int64_t ff = p.up.n_rows();
+  const int64_t first = int64_t{begin} * kPanelRows, last = std::min<int64_t>(int64_t{end} * kPanelRows, ff);
+  const auto bias = [&](const float* b) { return b ? b + expert * ff + first : nullptr; };
+  if (p.gate) matmul(*p.gate, expert, x, tokens, n, mode, g, ff, begin, end);
+  matmul(p.up, expert, x, tokens, n, mode, h, ff, begin, end);
+  for (int i = 0; i < n; ++i) {
+    float* up = h + i * ff + first;
+    float* gate = g + i * ff + first;
+    add_bias(bias(p.up_bias), last - first, up);
+    if (p.gate) add_bias(bias(p.gate_bias), last - first, gate);
+    switch (p.activation) {
+      case op::Activation::swiglu: apply_gate(gate, last - first, up); break;
+      case op::Activation::relu2: vec().relu2(static_cast<int>(last - first), up); break;
+      case op::Activation::clamped_swiglu: vec().clamped_swiglu(static_cast<int>(last - first), gate, up); break;
+    }
+  }
+}
+
+float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 // sigmoid(router . x), or 1 where the shared expert is not gated. Sixteen chains, so that the compiler may use vectors.
 float shared_gate_of(const float* x, const float* router, int64_t n) {
@@ -35,21 +63,43 @@ float shared_gate_of(const float* x, const float* router, int64_t n) {
   float dot = 0;
   for (; i < n; ++i) dot += router[i] * x[i];
   for (float s : sums) dot += s;
-  return 1.0f / (1.0f + std::exp(-dot));
+  return sigmoid(dot);
 }
 
-void choose_experts(const float* logits, int n_experts, int n_used, int32_t* chosen, float* weight) {
-  for (int k = 0; k < n_used; ++k) {
+// Experts of one token, best first, and their weights. `keys` [n_experts] is working memory.
+void choose_experts(const Context& c, const op::MoeFfn& op, float* logits, float* keys, int32_t* chosen,
+                    float* weight) {
+  add_bias(c.vector(op.router_bias), op.n_experts, logits);
+  const bool is_sigmoid = op.gating == op::Gating::sigmoid;
+  const float top = *std::max_element(logits, logits + op.n_experts);
+  float total = 0;  // of the softmax over all experts
+  if (!is_sigmoid && (!op.renormalise || op.selection_bias != kNone)) {
+    for (int e = 0; e < op.n_experts; ++e) total += std::exp(logits[e] - top);
+  }
+  const auto score = [&](int e) { return is_sigmoid ? sigmoid(logits[e]) : std::exp(logits[e] - top) / total; };
+  // Both gatings rise with the logit, so without a bias logits choose as scores do, and they do not underflow.
+  const float* key = logits;
+  if (const float* bias = c.vector(op.selection_bias)) {
+    for (int e = 0; e < op.n_experts; ++e) keys[e] = score(e) + bias[e];
+    key = keys;
+  }
+  for (int k = 0; k < op.n_used; ++k) {
     int best = -1;
-    for (int e = 0; e < n_experts; ++e) {
+    for (int e = 0; e < op.n_experts; ++e) {
       const bool taken = std::find(chosen, chosen + k, e) != chosen + k;
-      if (!taken && (best < 0 || logits[e] > logits[best])) best = e;
+      if (!taken && (best < 0 || key[e] > key[best])) best = e;
     }
     chosen[k] = best;
   }
   float sum = 0;
-  for (int k = 0; k < n_used; ++k) sum += weight[k] = std::exp(logits[chosen[k]] - logits[chosen[0]]);
-  for (int k = 0; k < n_used; ++k) weight[k] /= sum;
+  for (int k = 0; k < op.n_used; ++k) {
+    weight[k] = is_sigmoid || !op.renormalise ? score(chosen[k]) : std::exp(logits[chosen[k]] - top);
+    sum += weight[k];
+  }
+  for (int k = 0; k < op.n_used; ++k) {
+    if (op.renormalise) weight[k] /= sum;
+    weight[k] *= op.weight_scale * op.scale;
+  }
 }
 
 // Slots in order of expert, then token: a counting sort.
@@ -78,6 +128,8 @@ void bind_rows(const Team& team, Rows& rows, int64_t n_rows, int64_t width) {
   if (team.rank() == 0) rows.acts.bind(rows.floats.data(), width, n_rows, width);
 }
 
+const PackedMatrix* matrix_or_null(const Workspace& w, MatrixId id) { return id == kNone ? nullptr : &*w.matrices[id]; }
+
 }  // namespace
 
 void apply_gate(const float* g, int64_t n, float* h) {
@@ -94,19 +146,21 @@ void apply_gate(const float* g, int64_t n, float* h) {
 }
 
 void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& w) {
-  const PackedMatrix &gate = *w.matrices[op.gate], &up = *w.matrices[op.up], &down = *w.matrices[op.down];
+  const UpProjection in{matrix_or_null(w, op.gate), *w.matrices[op.up], op.activation};
+  const PackedMatrix& down = *w.matrices[op.down];
   const int n = c.batch.n_rows();
   const int64_t width = c.width(op.x);
-  bind_rows(team, w.hidden, n, gate.n_rows());
+  Rows& normed = w.normed(width);
+  bind_rows(team, w.hidden, n, in.up.n_rows());
   team.parallel_for(n, 4, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, width, w.normed.row(t));
+      rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, width, normed.row(t));
     }
-    if (!w.exact) w.normed.acts.quantize_rows(begin, end);
+    if (!w.exact) normed.acts.quantize_rows(begin, end);
   });
-  team.parallel_for(gate.n_panels(), kPanelsPerShare, [&](int64_t begin, int64_t end) {
-    gated_panels(gate, up, 0, w.normed.acts, {}, n, w.mode(), w.gate.data(), w.hidden.floats.data(),
-                 static_cast<int>(begin), static_cast<int>(end));
+  team.parallel_for(in.up.n_panels(), kPanelsPerShare, [&](int64_t begin, int64_t end) {
+    up_panels(in, 0, normed.acts, {}, n, w.mode(), w.gate.data(), w.hidden.floats.data(), static_cast<int>(begin),
+              static_cast<int>(end));
   });
   if (!w.exact) {
     team.parallel_for(n, 4, [&](int64_t begin, int64_t end) { w.hidden.acts.quantize_rows(begin, end); });
@@ -116,61 +170,76 @@ void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& 
            static_cast<int>(end));
     const int64_t first = begin * kPanelRows, last = std::min<int64_t>(end * kPanelRows, width);
     for (int t = 0; t < n; ++t) {
-      for (int64_t i = first; i < last; ++i) c.row(op.x, t)[i] += w.product.data()[t * width + i];
+      for (int64_t i = first; i < last; ++i) c.row(op.x, t)[i] += op.scale * w.product.data()[t * width + i];
     }
   });
 }
 
 void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
-  const PackedMatrix& router = *w.matrices[op.router];
-  const PackedMatrix &gate = *w.matrices[op.gate], &up = *w.matrices[op.up], &down = *w.matrices[op.down];
-  const bool shared = op.shared_gate != kNone;
+  const PackedMatrix &router = *w.matrices[op.router], &down = *w.matrices[op.down];
+  const UpProjection in{matrix_or_null(w, op.gate), *w.matrices[op.up], op.activation, c.vector(op.gate_bias),
+                        c.vector(op.up_bias)};
+  const PackedMatrix *latent_down = matrix_or_null(w, op.latent_down), *latent_up = matrix_or_null(w, op.latent_up);
+  const bool shared = op.has_shared();
   const int n = c.batch.n_rows(), n_slots = n * op.n_used;
-  const int64_t width = c.width(op.x), ff = gate.n_rows();
+  const int64_t width = c.width(op.x), ff = in.up.n_rows(), expert_width = down.n_rows();
   Routing& r = w.routing;
+  Rows& normed = w.normed(width);
   bind_rows(team, w.hidden, n_slots, ff);
-  if (shared) bind_rows(team, w.shared_hidden, n, w.matrices[op.shared_gate]->n_rows());
+  if (shared) bind_rows(team, w.shared_hidden, n, w.matrices[op.shared_up]->n_rows());
+  if (latent_down) {
+    bind_rows(team, w.latent, n, expert_width);
+    bind_rows(team, w.latent_sum, n, expert_width);
+  }
 
   team.parallel_for(n, 2, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, width, w.normed.row(t));
-      if (shared) r.shared_gate[t] = shared_gate_of(w.normed.row(t), c.vector(op.shared_router), width);
+      rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, width, normed.row(t));
+      if (shared) r.shared_gate[t] = op.scale * shared_gate_of(normed.row(t), c.vector(op.shared_router), width);
     }
-    if (!w.exact) w.normed.acts.quantize_rows(begin, end);
+    if (!w.exact) normed.acts.quantize_rows(begin, end);
   });
-  team.parallel_for(router.n_panels(), 1, [&](int64_t begin, int64_t end) {
-    matmul(router, 0, w.normed.acts, {}, n, ActMode::f32, r.logits.data(), op.n_experts, static_cast<int>(begin),
-           static_cast<int>(end));
+  const int64_t latent_panels = latent_down ? latent_down->n_panels() : 0;
+  team.parallel_for(router.n_panels() + latent_panels, 1, [&](int64_t begin, int64_t end) {
+    const int from = static_cast<int>(begin), to = static_cast<int>(end), split = router.n_panels();
+    if (from < split) {
+      matmul(router, 0, normed.acts, {}, n, ActMode::f32, r.logits.data(), op.n_experts, from, std::min(to, split));
+    }
+    if (to > split) {
+      matmul(*latent_down, 0, normed.acts, {}, n, w.mode(), w.latent.floats.data(), expert_width,
+             std::max(from - split, 0), to - split);
+    }
   });
   team.parallel_for(n, 4, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      choose_experts(r.logits.data() + t * op.n_experts, op.n_experts, op.n_used, r.chosen.data() + t * op.n_used,
-                     r.weight.data() + t * op.n_used);
+      choose_experts(c, op, r.logits.data() + t * op.n_experts, r.keys.data() + t * op.n_experts,
+                     r.chosen.data() + t * op.n_used, r.weight.data() + t * op.n_used);
     }
+    if (latent_down && !w.exact) w.latent.acts.quantize_rows(begin, end);
   });
   team.each([&](int rank, int) {
     if (rank == 0) group_by_expert(r, n, op.n_experts, op.n_used);
   });
 
   // Routed experts first, then the shared one, in shares of a few panels each.
-  const int64_t shares_of_expert = (gate.n_panels() + kPanelsPerShare - 1) / kPanelsPerShare;
+  const Activations& expert_in = latent_down ? w.latent.acts : normed.acts;
+  const int64_t shares_of_expert = shares_of(in.up.n_panels());
   const int64_t routed_shares = static_cast<int64_t>(r.active.size()) * shares_of_expert;
-  const PackedMatrix* shared_gate = shared ? &*w.matrices[op.shared_gate] : nullptr;
-  const int64_t shared_shares = shared ? (shared_gate->n_panels() + kPanelsPerShare - 1) / kPanelsPerShare : 0;
+  const int64_t shared_shares = shared ? shares_of(w.matrices[op.shared_up]->n_panels()) : 0;
   team.parallel_for(routed_shares + shared_shares, 1, [&](int64_t begin, int64_t end) {
     for (int64_t share = begin; share < end; ++share) {
       if (share < routed_shares) {
         const int e = r.active[share / shares_of_expert];
         const int32_t first = r.expert_begin[e], count = r.expert_begin[e + 1] - first;
         const auto panel = static_cast<int>(share % shares_of_expert * kPanelsPerShare);
-        gated_panels(gate, up, e, w.normed.acts, std::span(r.token_of_slot).subspan(first, count), count, w.mode(),
-                     w.gate.data() + first * ff, w.hidden.floats.data() + first * ff, panel,
-                     std::min<int>(panel + kPanelsPerShare, gate.n_panels()));
+        up_panels(in, e, expert_in, std::span(r.token_of_slot).subspan(first, count), count, w.mode(),
+                  w.gate.data() + first * ff, w.hidden.floats.data() + first * ff, panel,
+                  std::min<int>(panel + kPanelsPerShare, in.up.n_panels()));
       } else {
+        const UpProjection own{matrix_or_null(w, op.shared_gate), *w.matrices[op.shared_up], op.activation};
         const auto panel = static_cast<int>((share - routed_shares) * kPanelsPerShare);
-        gated_panels(*shared_gate, *w.matrices[op.shared_up], 0, w.normed.acts, {}, n, w.mode(),
-                     w.gate.data() + n_slots * ff, w.shared_hidden.floats.data(), panel,
-                     std::min<int>(panel + kPanelsPerShare, shared_gate->n_panels()));
+        up_panels(own, 0, normed.acts, {}, n, w.mode(), w.gate.data() + n_slots * ff, w.shared_hidden.floats.data(),
+                  panel, std::min<int>(panel + kPanelsPerShare, own.up.n_panels()));
       }
     }
   });
@@ -180,32 +249,62 @@ void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
       if (end > n_slots) w.shared_hidden.acts.quantize_rows(std::max<int64_t>(begin - n_slots, 0), end - n_slots);
     });
   }
+
   // Down: whoever takes a few panels of output rows does them for all experts and tokens, and adds them up.
-  team.parallel_for(down.n_panels(), kPanelsPerShare, [&](int64_t begin, int64_t end) {
-    const int from = static_cast<int>(begin), to = static_cast<int>(end);
-    const int64_t first = begin * kPanelRows, last = std::min<int64_t>(end * kPanelRows, width);
+  const auto add_experts = [&](int64_t begin, int64_t end, const auto& row_of) {
+    const int64_t first = begin * kPanelRows, last = std::min<int64_t>(end * kPanelRows, expert_width);
+    const int count_of_rows = static_cast<int>(last - first);
     for (int e : r.active) {
       const int32_t s = r.expert_begin[e], count = r.expert_begin[e + 1] - s;
       // Slots of an expert are consecutive rows of `hidden`: no gather but an offset.
       matmul(down, e, w.hidden.acts, std::span(r.slot_rows).subspan(s, count), count, w.mode(),
-             w.product.data() + s * width, width, from, to);
-    }
-    if (shared) {
-      matmul(*w.matrices[op.shared_down], 0, w.shared_hidden.acts, {}, n, w.mode(), w.shared_product.data(), width,
-             from, to);
+             w.product.data() + s * expert_width, expert_width, static_cast<int>(begin), static_cast<int>(end));
     }
     for (int t = 0; t < n; ++t) {
-      float* x = c.row(op.x, t);
-      for (int k = 0; k < op.n_used; ++k) {
-        const int i = t * op.n_used + k;
-        vec().multiply_add(static_cast<int>(last - first), r.weight[i], w.product.data() + r.slot[i] * width + first,
-                           x + first);
-      }
-      if (shared) {
-        vec().multiply_add(static_cast<int>(last - first), r.shared_gate[t],
-                           w.shared_product.data() + t * width + first, x + first);
+      float* to = row_of(t) + first;
+      for (int i = t * op.n_used; i < (t + 1) * op.n_used; ++i) {
+        vec().multiply_add(count_of_rows, r.weight[i], w.product.data() + r.slot[i] * expert_width + first, to);
+        if (const float* bias = c.vector(op.down_bias)) {
+          vec().multiply_add(count_of_rows, r.weight[i], bias + r.chosen[i] * expert_width + first, to);
+        }
       }
     }
+  };
+  const auto add_shared = [&](int64_t begin, int64_t end) {
+    if (!shared) return;
+    const int64_t first = begin * kPanelRows, last = std::min<int64_t>(end * kPanelRows, width);
+    matmul(*w.matrices[op.shared_down], 0, w.shared_hidden.acts, {}, n, w.mode(), w.shared_product.data(), width,
+           static_cast<int>(begin), static_cast<int>(end));
+    for (int t = 0; t < n; ++t) {
+      vec().multiply_add(static_cast<int>(last - first), r.shared_gate[t], w.shared_product.data() + t * width + first,
+                         c.row(op.x, t) + first);
+    }
+  };
+  if (!latent_up) {
+    team.parallel_for(down.n_panels(), kPanelsPerShare, [&](int64_t begin, int64_t end) {
+      add_experts(begin, end, [&](int t) { return c.row(op.x, t); });
+      add_shared(begin, end);
+    });
+    return;
+  }
+  const auto sum_row = [&](int64_t t) { return w.latent_sum.floats.data() + t * expert_width; };
+  team.parallel_for(down.n_panels(), kPanelsPerShare, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * kPanelRows, last = std::min<int64_t>(end * kPanelRows, expert_width);
+    for (int t = 0; t < n; ++t) std::fill(sum_row(t) + first, sum_row(t) + last, 0.0f);
+    add_experts(begin, end, sum_row);
+  });
+  if (!w.exact) {
+    team.parallel_for(n, 4, [&](int64_t begin, int64_t end) { w.latent_sum.acts.quantize_rows(begin, end); });
+  }
+  team.parallel_for(latent_up->n_panels(), kPanelsPerShare, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * kPanelRows, last = std::min<int64_t>(end * kPanelRows, width);
+    matmul(*latent_up, 0, w.latent_sum.acts, {}, n, w.mode(), w.product.data(), width, static_cast<int>(begin),
+           static_cast<int>(end));
+    for (int t = 0; t < n; ++t) {
+      vec().multiply_add(static_cast<int>(last - first), 1.0f, w.product.data() + t * width + first,
+                         c.row(op.x, t) + first);
+    }
+    add_shared(begin, end);
   });
 }
 

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "backend/cpu/vec.h"
-#include "base/check.h"
 
 namespace chimere::cpu {
 namespace {
@@ -21,16 +20,14 @@ void prefetch(int n, const float* row) {
 
 // One sequence's share of a batch, or of a recording, as seen by one layer.
 struct Run {
-  const float* qkv;  // [n_tokens][channels], rows qkv_row apart; likewise the others
-  int64_t qkv_row;
+  ConvRows qkv;  // [n_tokens][channels]
   const float* alpha;
   const float* beta;
   int64_t gate_row;
   const float* z = nullptr;  // null together with out when only the state is wanted
   float* out = nullptr;
   int64_t value_row = 0;
-  float* window;  // [taps - 1][channels]
-  float* state;   // [n_value_heads][d][d]
+  float* state;  // [n_value_heads][d][d]
   int pos = 0;
   int n_tokens;
 };
@@ -38,8 +35,9 @@ struct Run {
 struct Layer {
   const VecKernels& v;
   const op::GdnMix& op;
-  const float* conv;  // [channels / d_head][taps][d_head]
-  int taps;
+  RecurrentScratch& scratch;
+  int rank;
+  const ConvWeights& conv;
   const float* a;
   const float* dt_bias;
   const float* norm;
@@ -61,48 +59,28 @@ struct Layer {
   }
 };
 
-Layer make_layer(const Program& program, const StateLayout& layout, const op::GdnMix& op, const GdnScratch& scratch) {
+Layer make_layer(const Team& team, const Program& program, const op::GdnMix& op, RecurrentScratch& scratch) {
   return {vec(),
           op,
+          scratch,
+          team.rank(),
           scratch.conv(op.recurrent_layer),
-          layout.recurrent()[op.recurrent_layer].conv_width + 1,
           program.vectors[op.a].data(),
           program.vectors[op.dt_bias].data(),
           program.vectors[op.norm].data(),
           op.n_value_heads / op.n_key_heads};
 }
 
-// Conv and SiLU of one head's channels for token t; inputs before the run come from the window.
-void conv_head(const Layer& layer, const Run& run, int t, int64_t channel, std::vector<const float*>& taps,
-               float* out) {
-  const int64_t channels = layer.op.channels();
-  for (int j = 0; j < layer.taps; ++j) {
-    const int at = t + j - (layer.taps - 1);
-    taps[j] = at < 0 ? run.window + (at + layer.taps - 1) * channels + channel : run.qkv + at * run.qkv_row + channel;
-  }
-  const int d = layer.op.d_head;
-  if (t + kPrefetchTokens < run.n_tokens) prefetch(d, run.qkv + (t + kPrefetchTokens) * run.qkv_row + channel);
-  layer.v.conv_silu(d, layer.taps, taps.data(), layer.conv + channel * layer.taps, d, out);
-}
-
-// The last taps - 1 inputs become the window. Rows move towards older places only, so ascending order is safe.
-void advance_window(const Layer& layer, const Run& run, int64_t channel) {
-  const int64_t channels = layer.op.channels();
-  const size_t bytes = static_cast<size_t>(layer.op.d_head) * sizeof(float);
-  const int width = layer.taps - 1;
-  for (int i = 0; i < width; ++i) {
-    const int at = run.n_tokens - width + i;
-    const float* from = at < 0 ? run.window + (at + width) * channels + channel : run.qkv + at * run.qkv_row + channel;
-    std::memcpy(run.window + i * channels + channel, from, bytes);
-  }
+// Conv and SiLU of one head's channels for token t.
+void conv_head(const Layer& layer, const Run& run, int t, int64_t channel, float* out) {
+  layer.scratch.conv_block(layer.v, layer.conv, run.qkv, t, channel / layer.op.d_head, layer.rank, out);
 }
 
 void advance_windows(const Layer& layer, const Run& run, int key_head) {
-  advance_window(layer, run, layer.q_channel(key_head));
-  advance_window(layer, run, layer.k_channel(key_head));
-  for (int i = 0; i < layer.heads_per_key; ++i) {
-    advance_window(layer, run, layer.v_channel(layer.value_head(key_head, i)));
-  }
+  const auto advance = [&](int64_t channel) { advance_window(layer.conv, run.qkv, channel, layer.op.d_head); };
+  advance(layer.q_channel(key_head));
+  advance(layer.k_channel(key_head));
+  for (int i = 0; i < layer.heads_per_key; ++i) advance(layer.v_channel(layer.value_head(key_head, i)));
 }
 
 // x / |x| * scale
@@ -125,21 +103,21 @@ struct Task {
   int first, last;
 };
 
-void run_recurrence(const Layer& layer, const Run& run, const Task& task, GdnScratch::Worker& worker) {
+void run_recurrence(const Layer& layer, const Run& run, const Task& task, float* memory) {
   const int d = layer.op.d_head;
-  float* q = worker.memory.data();
+  float* q = memory;
   float* k = q + d;
   float* v = k + d;
   float* o = v + d;
   const float q_scale = 1.0f / std::sqrt(static_cast<float>(d));
   for (int t = 0; t < run.n_tokens; ++t) {
-    conv_head(layer, run, t, layer.q_channel(task.key_head), worker.taps, q);
-    conv_head(layer, run, t, layer.k_channel(task.key_head), worker.taps, k);
+    conv_head(layer, run, t, layer.q_channel(task.key_head), q);
+    conv_head(layer, run, t, layer.k_channel(task.key_head), k);
     normalize(layer.v, d, q_scale, q);
     normalize(layer.v, d, 1.0f, k);
     for (int i = task.first; i < task.last; ++i) {
       const int head = layer.value_head(task.key_head, i);
-      conv_head(layer, run, t, layer.v_channel(head), worker.taps, v);
+      conv_head(layer, run, t, layer.v_channel(head), v);
       layer.v.delta_step(d, d, run.state + int64_t{head} * d * d, q, k, v, std::exp(layer.decay(run, t, head)),
                          layer.beta(run, t, head), run.out == nullptr ? nullptr : o);
       if (run.out != nullptr) finish_row(layer, run, t, head, o);
@@ -181,14 +159,13 @@ struct ChunkMemory {
 };
 
 // The part of a chunk that all value heads of a key head share.
-void prepare_keys(const Layer& layer, const Run& run, int first, int n, int key_head, std::vector<const float*>& taps,
-                  const ChunkMemory& m) {
+void prepare_keys(const Layer& layer, const Run& run, int first, int n, int key_head, const ChunkMemory& m) {
   const int d = layer.op.d_head;
   const float q_scale = 1.0f / std::sqrt(static_cast<float>(d));
   float* q = m.kq + int64_t{n} * d;
   for (int t = 0; t < n; ++t) {
-    conv_head(layer, run, first + t, layer.k_channel(key_head), taps, m.kq + t * d);
-    conv_head(layer, run, first + t, layer.q_channel(key_head), taps, q + t * d);
+    conv_head(layer, run, first + t, layer.k_channel(key_head), m.kq + t * d);
+    conv_head(layer, run, first + t, layer.q_channel(key_head), q + t * d);
     normalize(layer.v, d, 1.0f, m.kq + t * d);
     normalize(layer.v, d, q_scale, q + t * d);
   }
@@ -212,8 +189,7 @@ void solve_unit_lower(const VecKernels& v, int n, int d, const float* l, float* 
   }
 }
 
-void run_chunk_head(const Layer& layer, const Run& run, int first, int n, int head, std::vector<const float*>& taps,
-                    const ChunkMemory& m) {
+void run_chunk_head(const Layer& layer, const Run& run, int first, int n, int head, const ChunkMemory& m) {
   const int d = layer.op.d_head;
   float* state = run.state + int64_t{head} * d * d;
   double sum = 0;
@@ -232,7 +208,7 @@ void run_chunk_head(const Layer& layer, const Run& run, int first, int n, int he
 
   for (int t = 0; t < n; ++t) {
     float* x = m.x + t * d;
-    conv_head(layer, run, first + t, layer.v_channel(head), taps, x);
+    conv_head(layer, run, first + t, layer.v_channel(head), x);
     layer.v.multiply_add(d, -std::exp(m.g_high[t]), m.kq_state + t * d, x);
     layer.v.scale(d, m.beta[t], x, x);
     decay_row(t, t, -m.beta[t], m.kk + t * n, m.masked + t * n);
@@ -260,14 +236,14 @@ void run_chunk_head(const Layer& layer, const Run& run, int first, int n, int he
   layer.v.matmul(d, d, n, m.kq, 1, d, m.x, d, state, d, true);
 }
 
-void run_chunks(const Layer& layer, const Run& run, const Task& task, GdnScratch::Worker& worker) {
-  const ChunkMemory memory(worker.memory.data(), layer.op.d_head);
+void run_chunks(const Layer& layer, const Run& run, const Task& task, float* memory) {
+  const ChunkMemory chunk(memory, layer.op.d_head);
   for (int first = 0; first < run.n_tokens;) {
     const int to_grid = kChunkTokens - (run.pos + first) % kChunkTokens;
     const int n = std::min(to_grid, run.n_tokens - first);
-    prepare_keys(layer, run, first, n, task.key_head, worker.taps, memory);
+    prepare_keys(layer, run, first, n, task.key_head, chunk);
     for (int i = task.first; i < task.last; ++i) {
-      run_chunk_head(layer, run, first, n, layer.value_head(task.key_head, i), worker.taps, memory);
+      run_chunk_head(layer, run, first, n, layer.value_head(task.key_head, i), chunk);
     }
     first += n;
   }
@@ -278,7 +254,7 @@ void record(const Layer& layer, const Run& run, int key_head, float* replay, int
   const op::GdnMix& op = layer.op;
   const size_t bytes = static_cast<size_t>(op.d_head) * sizeof(float);
   for (int t = 0; t < run.n_tokens; ++t, replay += stride) {
-    const float* qkv = run.qkv + t * run.qkv_row;
+    const float* qkv = run.qkv.in + t * run.qkv.in_row;
     const auto keep = [&](int64_t channel) { std::memcpy(replay + channel, qkv + channel, bytes); };
     keep(layer.q_channel(key_head));
     keep(layer.k_channel(key_head));
@@ -302,61 +278,23 @@ bool splits_groups(int64_t n_groups, int heads_per_key, int n_workers) {
 
 }  // namespace
 
-void GdnScratch::reserve(const Program& program, const StateLayout& layout, int n_threads) {
-  const ReplayLayout replay(layout);
-  replay_offset_ = replay.offset;
-  replay_stride_ = replay.floats_per_token;
-  conv_.resize(layout.recurrent().size());
-  size_t floats = 0;
-  size_t max_taps = 1;
-  for (const Op& any : program.ops) {
-    const op::GdnMix* op = std::get_if<op::GdnMix>(&any);
-    if (op == nullptr) continue;
-    const RecurrentLayer& state = layout.recurrent()[op->recurrent_layer];
-    const int64_t channels = op->channels();
-    const int64_t d = op->d_head;
-    const int taps = state.conv_width + 1;
-    const std::vector<float>& by_channel = program.vectors[op->conv];
-    CHECK(state.conv_channels == channels && state.n_heads == op->n_value_heads);
-    CHECK(state.d_key == op->d_head && state.d_value == op->d_head);
-    CHECK(static_cast<int64_t>(by_channel.size()) == channels * taps && op->n_value_heads % op->n_key_heads == 0);
-    std::vector<float>& by_tap = conv_[op->recurrent_layer];
-    by_tap.resize(by_channel.size());
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int j = 0; j < taps; ++j) by_tap[(c / d * taps + j) * d + c % d] = by_channel[c * taps + j];
-    }
-    max_taps = std::max(max_taps, static_cast<size_t>(taps));
-    floats = std::max(floats, ChunkMemory::floats(op->d_head));
-  }
-  workers_.resize(static_cast<size_t>(n_threads));
-  for (Worker& w : workers_) {
-    w.memory.resize(floats);
-    w.taps.resize(max_taps);
-  }
-}
+size_t gdn_worker_floats(const op::GdnMix& op) { return ChunkMemory::floats(op.d_head); }
 
-uint64_t GdnScratch::size_bytes() const {
-  uint64_t floats = 0;
-  for (const std::vector<float>& c : conv_) floats += c.size();
-  for (const Worker& w : workers_) floats += w.memory.size();
-  return floats * sizeof(float);
-}
-
-void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, GdnScratch& scratch) {
-  const Layer layer = make_layer(context.program, context.layout, op, scratch);
+void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, RecurrentScratch& scratch) {
+  const Layer layer = make_layer(team, context.program, op, scratch);
   const std::vector<Slice>& slices = context.batch.slices;
+  float* memory = scratch.worker(team.rank()).memory.data();
   const int64_t n_groups = static_cast<int64_t>(slices.size()) * op.n_key_heads;
   const auto run_of = [&](const Slice& slice) {
     Run run;
-    run.qkv = context.row(op.qkv, slice.first_row);
-    run.qkv_row = context.width(op.qkv);
+    run.qkv = {context.row(op.qkv, slice.first_row), context.width(op.qkv),
+               slice.state.recurrent + context.layout.conv_offset(op.recurrent_layer), slice.n_tokens};
     run.alpha = context.row(op.alpha, slice.first_row);
     run.beta = context.row(op.beta, slice.first_row);
     run.gate_row = context.width(op.alpha);
     run.z = context.row(op.z, slice.first_row);
     run.out = context.row(op.out, slice.first_row);
     run.value_row = context.width(op.out);
-    run.window = slice.state.recurrent + context.layout.conv_offset(op.recurrent_layer);
     run.state = slice.state.recurrent + context.layout.matrix_offset(op.recurrent_layer);
     run.pos = slice.pos;
     run.n_tokens = slice.n_tokens;
@@ -364,9 +302,9 @@ void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, GdnScratc
   };
   const auto mix = [&](const Slice& slice, const Run& run, const Task& task) {
     if (slice.is_decode()) {
-      run_recurrence(layer, run, task, scratch.worker(team.rank()));
+      run_recurrence(layer, run, task, memory);
     } else {
-      run_chunks(layer, run, task, scratch.worker(team.rank()));
+      run_chunks(layer, run, task, memory);
     }
   };
   // What the channels of a key head leave behind, once nobody reads its window any more.
@@ -407,21 +345,21 @@ void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, GdnScratc
 }
 
 void gdn_replay(Team& team, const Program& program, const StateLayout& layout, const op::GdnMix& op, float* recurrent,
-                const float* recorded, int n_tokens, GdnScratch& scratch) {
-  const Layer layer = make_layer(program, layout, op, scratch);
+                const float* recorded, int n_tokens, RecurrentScratch& scratch) {
+  const Layer layer = make_layer(team, program, op, scratch);
   Run run;
-  run.qkv = recorded + scratch.replay_offset(op.recurrent_layer);
-  run.qkv_row = scratch.replay_stride();
-  run.alpha = run.qkv + op.channels();
+  run.qkv = {recorded + scratch.replay_offset(op.recurrent_layer), scratch.replay_stride(),
+             recurrent + layout.conv_offset(op.recurrent_layer), n_tokens};
+  run.alpha = run.qkv.in + op.channels();
   run.beta = run.alpha + op.n_value_heads;
   run.gate_row = scratch.replay_stride();
-  run.window = recurrent + layout.conv_offset(op.recurrent_layer);
   run.state = recurrent + layout.matrix_offset(op.recurrent_layer);
   run.n_tokens = n_tokens;
+  float* memory = scratch.worker(team.rank()).memory.data();
   team.parallel_for(op.n_key_heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
       const int key_head = static_cast<int>(group);
-      run_recurrence(layer, run, {key_head, 0, layer.heads_per_key}, scratch.worker(team.rank()));
+      run_recurrence(layer, run, {key_head, 0, layer.heads_per_key}, memory);
       advance_windows(layer, run, key_head);
     }
   });

@@ -23,45 +23,21 @@
 //           a round trip through memory more)
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include <cstddef>
 
-#include "backend/cpu/context.h"
-#include "backend/cpu/ops/aligned_floats.h"
+#include "backend/cpu/ops/recurrent.h"
 
 namespace chimere::cpu {
 
-// Working memory of all GdnMix ops of a program, one set of buffers per worker, and the conv weights, head by head
-// [channels / d_head][taps][d_head]: rows of a power-of-two stride would fight for the same cache sets.
-class GdnScratch {
- public:
-  // Once, at load.
-  void reserve(const Program& program, const StateLayout& layout, int n_threads);
-
-  uint64_t size_bytes() const;
-  const float* conv(int recurrent_layer) const { return conv_[recurrent_layer].data(); }
-  int64_t replay_offset(int recurrent_layer) const { return replay_offset_[recurrent_layer]; }
-  int64_t replay_stride() const { return replay_stride_; }
-
-  struct Worker {
-    AlignedFloats memory;
-    std::vector<const float*> taps;
-  };
-  Worker& worker(int rank) { return workers_[rank]; }
-
- private:
-  std::vector<std::vector<float>> conv_;
-  std::vector<int64_t> replay_offset_;
-  int64_t replay_stride_ = 0;
-  std::vector<Worker> workers_;
-};
-
 // Called by every worker of the team; ends with a barrier.
-void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, GdnScratch& scratch);
+void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, RecurrentScratch& scratch);
 
 // Advances one layer's conv window and state matrices over recorded inputs, bit for bit as decode-class slices did.
 // `recurrent` is the sequence's blob, `recorded` the first token's record. Called by every worker; ends with a barrier.
 void gdn_replay(Team& team, const Program& program, const StateLayout& layout, const op::GdnMix& op, float* recurrent,
-                const float* recorded, int n_tokens, GdnScratch& scratch);
+                const float* recorded, int n_tokens, RecurrentScratch& scratch);
+
+// Working memory of one worker.
+size_t gdn_worker_floats(const op::GdnMix& op);
 
 }  // namespace chimere::cpu

@@ -46,7 +46,7 @@ struct Fixture {
       program.recurrent_layers.push_back({s.taps - 1, channels, s.n_value_heads, s.d_head, s.d_head});
     }
     layout = std::make_unique<StateLayout>(std::move(*StateLayout::create({}, program.recurrent_layers, {})));
-    scratch.reserve(program, *layout, n_threads);
+    scratch.reserve(program, *layout, kChunkTokens, n_threads);
   }
 
   std::vector<float> normal(int n, float scale) {
@@ -64,7 +64,7 @@ struct Fixture {
   std::mt19937 rng;
   Program program;
   std::unique_ptr<StateLayout> layout;
-  GdnScratch scratch;
+  RecurrentScratch scratch;
 };
 
 // The inputs of a whole sequence.

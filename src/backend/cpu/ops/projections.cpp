@@ -19,17 +19,17 @@ int64_t panel_grain(int64_t n_panels, const Team& team) {
 
 bool needs_int8(const Workspace& w, const PackedMatrix& m) { return !w.exact && !m.is_float(); }
 
-void norm_rows(Team& team, const Context& c, BufferId x, VectorId norm, float eps, bool quantize, Workspace& w) {
+void norm_rows(Team& team, const Context& c, BufferId x, VectorId norm, float eps, bool quantize, Rows& normed) {
   const int64_t width = c.width(x);
   team.parallel_for(c.batch.n_rows(), 4, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       if (norm == kNone) {
-        std::copy_n(c.row(x, t), width, w.normed.row(t));
+        std::copy_n(c.row(x, t), width, normed.row(t));
       } else {
-        rms_norm(c.row(x, t), c.vector(norm), eps, width, w.normed.row(t));
+        rms_norm(c.row(x, t), c.vector(norm), eps, width, normed.row(t));
       }
     }
-    if (quantize) w.normed.acts.quantize_rows(begin, end);
+    if (quantize) normed.acts.quantize_rows(begin, end);
   });
 }
 
@@ -52,6 +52,7 @@ void embed(Team& team, const Context& c, const op::Embed& op, Workspace& w) {
       } else {
         dequantize_row(table.type, table.row(token), c.row(op.out, t), width);
       }
+      if (op.scale != 1.0f) vec().scale(static_cast<int>(width), op.scale, c.row(op.out, t), c.row(op.out, t));
     }
   });
 }
@@ -63,7 +64,8 @@ void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspa
     quantize |= needs_int8(w, *w.matrices[p.weight]);
     n_panels += w.matrices[p.weight]->n_panels();
   }
-  norm_rows(team, c, op.x, op.norm, op.eps, quantize, w);
+  Rows& normed = w.normed(c.width(op.x));
+  norm_rows(team, c, op.x, op.norm, op.eps, quantize, normed);
 
   const int n = c.batch.n_rows();
   team.parallel_for(n_panels, panel_grain(n_panels, team), [&](int64_t begin, int64_t end) {
@@ -73,7 +75,7 @@ void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspa
       const int to = static_cast<int>(std::min<int64_t>(end, m.n_panels()));
       if (from < to) {
         float* y = c.buffer(p.out);
-        matmul(m, 0, w.normed.acts, {}, n, w.mode(), y, m.n_rows(), from, to);
+        matmul(m, 0, normed.acts, {}, n, w.mode(), y, m.n_rows(), from, to);
         if (const float* bias = c.vector(p.bias)) {
           const int64_t last = std::min<int64_t>(int64_t{to} * kPanelRows, m.n_rows());
           for (int t = 0; t < n; ++t) {
@@ -102,7 +104,7 @@ void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace
     for (int t = 0; t < n; ++t) {
       const float* y = w.product.data() + t * m.n_rows();
       float* x = c.row(op.residual, t);
-      for (int64_t r = first; r < last; ++r) x[r] += bias ? y[r] + bias[r] : y[r];
+      for (int64_t r = first; r < last; ++r) x[r] += op.scale * (bias ? y[r] + bias[r] : y[r]);
     }
   });
 }
@@ -123,6 +125,12 @@ void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& 
   team.parallel_for(m.n_panels(), panel_grain(m.n_panels(), team), [&](int64_t begin, int64_t end) {
     matmul(m, 0, w.head.acts, {}, static_cast<int>(n), w.mode(), outputs.logits, m.n_rows(), static_cast<int>(begin),
            static_cast<int>(end));
+    if (op.scale == 1.0f) return;
+    const int64_t first = begin * kPanelRows, last = std::min<int64_t>(end * kPanelRows, m.n_rows());
+    for (int64_t i = 0; i < n; ++i) {
+      float* logits = outputs.logits + i * m.n_rows() + first;
+      vec().scale(static_cast<int>(last - first), op.scale, logits, logits);
+    }
   });
 }
 

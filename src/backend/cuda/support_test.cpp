@@ -1,0 +1,32 @@
+#include "backend/cuda/support.h"
+
+#include <gtest/gtest.h>
+
+namespace chimere::cuda {
+namespace {
+
+TEST(Support, NamesWhatIsMissing) {
+  const auto refusal = [](Op op) {
+    Program program;
+    program.ops = {op::Embed{0, 0}, std::move(op)};
+    const Status s = check_supported(program);
+    return s ? std::string() : Status(s).error().message;
+  };
+  EXPECT_EQ(refusal(op::GdnMix{}), "");
+  EXPECT_EQ(refusal(op::Attention{}), "");
+  EXPECT_EQ(refusal(op::MoeFfn{}), "");
+  EXPECT_NE(refusal(op::Mamba2Mix{}).find("mamba2_mix"), std::string::npos);
+  EXPECT_NE(refusal(op::SelectiveScan{}).find("selective_scan"), std::string::npos);
+  op::Attention windowed{};
+  windowed.window = 4;
+  EXPECT_NE(refusal(windowed).find("sliding windows (attention)"), std::string::npos);
+  op::MoeFfn sigmoid{};
+  sigmoid.gating = op::Gating::sigmoid;
+  EXPECT_NE(refusal(sigmoid).find("moe_ffn"), std::string::npos);
+  op::LmHead scaled{};
+  scaled.scale = 0.5f;
+  EXPECT_NE(refusal(scaled).find("scaled logits"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace chimere::cuda
