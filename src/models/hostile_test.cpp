@@ -147,13 +147,14 @@ TEST_P(HostileModel, EveryTensorOfEveryType) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kept, HostileModel, testing::Values("qwen3_5_moe-B-untied", "qwen2-A"), [](const auto& i) {
-  std::string name = i.param;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Kept, HostileModel, testing::Values("qwen3_5_moe-B-untied", "qwen2-A", "nemotron_h-moe-L"),
+                         [](const auto& i) {
+                           std::string name = i.param;
+                           for (char& c : name) {
+                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+                           }
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace chimere::models

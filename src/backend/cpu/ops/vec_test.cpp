@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -171,6 +172,86 @@ TEST_P(Vec, DeltaStep) {
         out += s * q[i];
       }
       ASSERT_NEAR(o[j], out, 1e-4);
+    }
+  }
+}
+
+TEST_P(Vec, DecayStep) {
+  for (const auto& [dk, dv] : {std::pair{128, 64}, {24, 48}, {20, 20}, {5, 37}}) {
+    const std::vector<float> before = normal(dk * dv), q = normal(dk), k = normal(dk), v = normal(dv);
+    std::vector<float> state = before, silent = before, o(static_cast<size_t>(dv));
+    vec().decay_step(dk, dv, state.data(), q.data(), k.data(), v.data(), 0.9f, o.data());
+    vec().decay_step(dk, dv, silent.data(), q.data(), k.data(), v.data(), 0.9f, nullptr);
+    EXPECT_EQ(state, silent);
+    for (int j = 0; j < dv; ++j) {
+      double out = 0;
+      for (int i = 0; i < dk; ++i) {
+        const double s = double{0.9f} * before[i * dv + j] + double{k[i]} * v[j];
+        ASSERT_NEAR(state[i * dv + j], s, 1e-5);
+        out += s * q[i];
+      }
+      ASSERT_NEAR(o[j], out, 2e-4);
+    }
+  }
+}
+
+TEST_P(Vec, SelectiveStep) {
+  for (const auto& [n_states, n] : {std::pair{16, 64}, {5, 37}, {3, 1}}) {
+    const int row = n + 3;
+    const std::vector<float> before = normal(n_states * row), x = normal(n), b = normal(n_states), q = normal(n_states);
+    std::vector<float> a = normal(n_states * row), dt = normal(n);
+    for (float& r : a) r = -std::abs(r);
+    for (float& t : dt) t = std::abs(t);
+    std::vector<float> state = before, silent = before, y(static_cast<size_t>(n));
+    vec().selective_step(n_states, n, state.data(), a.data(), row, dt.data(), x.data(), b.data(), q.data(), y.data());
+    vec().selective_step(n_states, n, silent.data(), a.data(), row, dt.data(), x.data(), b.data(), nullptr, nullptr);
+    EXPECT_EQ(state, silent);
+    for (int c = 0; c < row; ++c) {
+      double out = 0;
+      for (int i = 0; i < n_states; ++i) {
+        const int at = i * row + c;
+        const double s =
+            c < n ? std::exp(double{dt[c]} * a[at]) * before[at] + double{b[i]} * dt[c] * x[c] : before[at];
+        ASSERT_NEAR(state[at], s, 1e-5);
+        out += s * q[i];
+      }
+      if (c < n) {
+        ASSERT_NEAR(y[c], out, 1e-4);
+      }
+    }
+  }
+}
+
+TEST_P(Vec, SoftplusIsAccurateEverywhere) {
+  std::vector<float> x, out;
+  for (float v = -90; v <= 90; v += 0.0371f) x.push_back(v);
+  out.resize(x.size());
+  vec().softplus(static_cast<int>(x.size()), x.data(), nullptr, out.data());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double want = x[i] > 30 ? x[i] : std::log1p(std::exp(double{x[i]}));
+    // Where exp ends (no denormals) so does this.
+    if (x[i] > -87) {
+      ASSERT_NEAR(out[i] / want, 1.0, 1e-6) << x[i];
+    }
+  }
+  const std::vector<float> bias(x.size(), 1.5f);
+  std::vector<float> shifted(x.size());
+  vec().softplus(static_cast<int>(x.size()), x.data(), bias.data(), shifted.data());
+  for (float& v : x) v += 1.5f;
+  vec().softplus(static_cast<int>(x.size()), x.data(), nullptr, out.data());
+  EXPECT_EQ(shifted, out);
+}
+
+TEST_P(Vec, Activations) {
+  for (int n : {1, 16, 37, 64}) {
+    const std::vector<float> gate = normal(n, 6), up = normal(n, 6);
+    std::vector<float> squared = up, clamped = up;
+    vec().relu2(n, squared.data());
+    vec().clamped_swiglu(n, gate.data(), clamped.data());
+    for (int i = 0; i < n; ++i) {
+      EXPECT_EQ(squared[i], up[i] > 0 ? up[i] * up[i] : 0.0f);
+      const double g = std::min(double{gate[i]}, 7.0), u = std::clamp(double{up[i]}, -7.0, 7.0);
+      ASSERT_NEAR(clamped[i], g / (1 + std::exp(-1.702 * g)) * (u + 1), 3e-5);
     }
   }
 }
