@@ -53,10 +53,10 @@ for (const theme of ['light', 'dark'] as const) {
             await fetch('/v1/chat/completions', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
           }
         }
-        void Promise.all(Array.from({ length: 6 }, (_, i) => one(i)))
+        void Promise.all(Array.from({ length: 3 }, (_, i) => one(i)))
       })
       const samples = page.locator('.plot .canvas').first()
-      await expect.poll(async () => Number(await samples.getAttribute('data-samples'))).toBeGreaterThan(12)
+      await expect.poll(async () => Number(await samples.getAttribute('data-samples'))).toBeGreaterThan(8)
       await shoot('status')
       await page.locator('.status').evaluate((box) => (box.scrollTop = box.scrollHeight))
       await shoot('status-end')

@@ -16,12 +16,20 @@ export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (c) => esca
 const HARMLESS = /^<\/?(br|sub|sup|kbd|b|i|u|s|mark|details|summary)\s*\/?>$/i
 const PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,/i
 
+// As escapeHtml, but an entity stays what it is.
+const escapeText = (text: string) =>
+  text.replace(/[<>"']|&(?!(?:#\d{1,7}|#[Xx][a-fA-F0-9]{1,6}|\w+);)/g, (c) => escapes[c]!)
+
 const marked = new Marked({
   gfm: true,
   breaks: false,
   renderer: {
     // HTML in an answer is shown as what it is: text. A page to look at belongs in a code block, which has a preview.
     html: ({ text }) => (HARMLESS.test(text.trim()) ? text : escapeHtml(text)),
+    // marked leaves text after an unclosed <kbd> or <script> as it is, for HTML that is meant to work.
+    text(token) {
+      return 'tokens' in token && token.tokens ? this.parser.parseInline(token.tokens) : escapeText(token.text)
+    },
     // Only pictures that the answer itself carries: fetching one would tell its server who reads this.
     image: ({ href, text }) =>
       PICTURE.test(href)
