@@ -63,7 +63,7 @@ test('a table in the text opens as an artefact', async ({ studio }) => {
   await answerWith(studio.page, [{ content: '| a | b |\n|---|---|\n| 1 | x |\n| 2 | y |' }])
   await studio.send('Show me')
   await studio.settled()
-  await studio.button('Table').click()
+  await studio.button('Sort and filter').click()
   await expect(studio.page.frameLocator('.artefact iframe').locator('tbody tr')).toHaveCount(2)
 })
 

@@ -21,20 +21,24 @@ test('plots move, and the card tells about the model', async ({ studio, page, se
 })
 
 test('a running request is listed, and its button ends it', async ({ studio, page, server }) => {
-  // A request that goes on until somebody ends it: no end token may be drawn.
-  const ended = page.evaluate(async () => {
+  // A request that goes on until somebody ends it: 100,000 letters are more than the context holds.
+  const grammar = 'root ::= a a a a a a a a a a\n' + [...'abcd'].map((rule, i) => {
+    const next = 'bcde'[i]!
+    return `${rule} ::= ${Array(10).fill(next).join(' ')}`
+  }).join('\n') + '\ne ::= [a-z ]\n'
+  const ended = page.evaluate(async (grammar) => {
     const response = await fetch('/v1/chat/completions', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({
         messages: [{ role: 'user', content: 'Count.' }],
         stream: true,
-        grammar: 'root ::= "a"*',
+        grammar,
         enable_thinking: false,
       }),
     })
     return (await response.text()).length
-  })
+  }, grammar)
   await page.getByRole('link', { name: 'Status' }).click()
   await page.getByRole('button', { name: /Cancel request/ }).first().click()
   await expect(page.getByText('No request is running.')).toBeVisible()

@@ -120,6 +120,7 @@ export const en = {
   settings: 'Settings',
   shortcuts: 'Keys: Enter sends, Shift+Enter breaks the line, Escape stops the answer, Alt+N starts a conversation.',
   skip: 'Skip to the content',
+  sortAndFilter: 'Sort and filter',
   source: 'Source',
   stateDecode: 'writing',
   statePrefill: 'reading the prompt',

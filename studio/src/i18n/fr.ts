@@ -122,6 +122,7 @@ export const fr: Words = {
   settings: 'Réglages',
   shortcuts: 'Touches : Entrée envoie, Maj+Entrée va à la ligne, Échap arrête la réponse, Alt+N ouvre une conversation.',
   skip: 'Aller au contenu',
+  sortAndFilter: 'Trier et filtrer',
   source: 'Source',
   stateDecode: 'écrit',
   statePrefill: 'lit l’invite',

@@ -29,7 +29,7 @@ function addButtons(root: HTMLElement) {
     const button = document.createElement('button')
     button.type = 'button'
     button.className = 'quiet small'
-    button.textContent = t('artefactTable')
+    button.textContent = t('sortAndFilter')
     button.addEventListener('click', () => openTable(tableRows(table)))
     scroller.after(button)
   }

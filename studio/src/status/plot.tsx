@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
+import { language } from '../i18n'
 import { isDark } from '../store/settings'
 
 export interface Series {
@@ -17,8 +18,13 @@ interface Props {
   series: Series[]
   isStacked?: boolean
   top?: number // of the axis, when it is known
+  isWhole?: boolean // counts have no halves
   format: (value: number) => string
 }
+
+const WHOLE_STEPS = [1, 2, 5].flatMap((n) => [1, 10, 100, 1e3, 1e4, 1e5, 1e6].map((ten) => n * ten)).sort((a, b) => a - b)
+
+const clock = (seconds: number) => new Date(seconds * 1000).toLocaleTimeString(language.value)
 
 const HEIGHT = 170
 
@@ -52,8 +58,13 @@ function options(props: Props, width: number): uPlot.Options {
       },
     },
     axes: [
-      { ...axis, space: 70 },
-      { ...axis, size: 62, values: (_plot, ticks) => ticks.map((tick) => props.format(tick)) },
+      { ...axis, space: 90, values: (_plot, ticks) => ticks.map(clock) },
+      {
+        ...axis,
+        size: 62,
+        ...(props.isWhole ? { incrs: WHOLE_STEPS } : {}),
+        values: (_plot, ticks) => ticks.map((tick) => props.format(tick)),
+      },
     ],
     series: [
       {},
@@ -61,7 +72,8 @@ function options(props: Props, width: number): uPlot.Options {
         stroke: colour(s.colour),
         width: 2,
         ...(props.isStacked ? { fill: colour(s.colour) } : {}),
-        points: { show: false },
+        // A value with no neighbours would not show as a line.
+        points: props.isStacked ? { show: false } : { size: 4, fill: colour(s.colour) },
         spanGaps: true,
       })),
     ],

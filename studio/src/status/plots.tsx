@@ -25,6 +25,7 @@ export function Plots() {
         title={t('throughput')}
         times={times}
         format={whole}
+        isWhole
         series={[
           series(t('generated'), 0, (s) => s.generatedRate, rate),
           series(t('prompt'), 1, (s) => s.promptRate, rate),
@@ -34,6 +35,7 @@ export function Plots() {
         title={t('queue')}
         times={times}
         format={whole}
+        isWhole
         series={[
           series(t('running'), 0, (s) => s.running, whole),
           series(t('queued'), 1, (s) => s.queued, whole),
@@ -43,6 +45,7 @@ export function Plots() {
         title={t('batch')}
         times={times}
         format={whole}
+        isWhole
         series={[series(t('batchRows'), 2, (s) => s.batchRows, whole)]}
       />
       <Plot

@@ -11,7 +11,7 @@ export function StatusScreen() {
   useEffect(watchStatus, [])
   const status = latest.value
   return (
-    <main id="content" class="status" tabIndex={-1}>
+    <main id="content" class="status" tabIndex={0} aria-label={t('status')}>
       <h1>{t('status')}</h1>
       {!status && isMissing.value && <p>{t('noStatus')}</p>}
       {status && (
