@@ -58,7 +58,7 @@ function options(props: Props, width: number): uPlot.Options {
       },
     },
     axes: [
-      { ...axis, space: 90, values: (_plot, ticks) => ticks.map(clock) },
+      { ...axis, size: 30, space: 90, values: (_plot, ticks) => ticks.map(clock) },
       {
         ...axis,
         size: 62,
