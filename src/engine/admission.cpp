@@ -75,6 +75,7 @@ uint64_t Loop::held_bytes() const {
 }
 
 bool Loop::make_room(uint64_t bytes) {
+  if (bytes == 0) return true;  // most tokens: their page is there
   uint64_t at_most = cache_.ram_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
   if (at_most <= config_.state_bytes) return true;
@@ -157,9 +158,10 @@ void Loop::keep_state(Active& a) {
   const bool is_prompt = at < static_cast<int32_t>(a.sampler.n_prompt());
   const auto among = [&](const std::vector<int32_t>& list) { return std::binary_search(list.begin(), list.end(), at); };
   const bool is_wanted = is_prompt ? among(a.cuts.keep) : at - a.kept_at >= kAnswerSnapshotTokens;
-  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at)};
-  if (!is_wanted || !cache_.wants(text)) return;
+  if (!is_wanted) return;
   a.kept_at = at;
+  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at)};
+  if (!cache_.wants(text)) return;
   const StateLayout& layout = model_.executable().layout();
   const uint64_t bytes = layout.recurrent_floats() * sizeof(float);
   // The page written next will be copied first.
