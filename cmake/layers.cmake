@@ -93,6 +93,8 @@ find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 chimere_layer(tokenizer FUZZED DEPS gguf base LIBS ${UTF8PROC_LIBRARY} TEST_LIBS nlohmann_json::nlohmann_json)
 chimere_layer(chat FUZZED DEPS base LIBS ${UTF8PROC_LIBRARY} nlohmann_json::nlohmann_json)
 chimere_layer(grammar FUZZED DEPS tokenizer sampling base LIBS nlohmann_json::nlohmann_json)
+add_executable(grammar_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/grammar/grammar_bench.cpp)
+target_link_libraries(grammar_bench PRIVATE chimere_grammar)
 
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)

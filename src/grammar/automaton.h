@@ -23,7 +23,7 @@ namespace chimere::grammar {
 using StateId = std::uint32_t;
 inline constexpr StateId kNoState = UINT32_MAX;
 inline constexpr std::uint32_t kNoLimit = UINT32_MAX;
-inline constexpr size_t kMaxStates = 50'000;
+inline constexpr size_t kMaxStates = 30'000;
 
 using ByteSet = std::bitset<256>;
 

@@ -37,22 +37,24 @@ std::span<const std::uint64_t> GrammarConstraint::mask() {
   known.used = n_calls_;
   known.bits.assign(grammar_->vocabulary().n_words(), 0);
   const size_t mark = recogniser_.mark();
-  for (const Place& place : here_.places) allow(place, known.bits);
+  std::int64_t budget = TreeWalk::kBudget;
+  for (const Place& place : here_.places) allow(place, known.bits, budget);
   recogniser_.forget(mark);
   const bool is_stuck = std::all_of(known.bits.begin(), known.bits.end(), [](std::uint64_t word) { return word == 0; });
   if (here_.may_end || is_stuck) allow_ids(grammar_->vocabulary().end_ids(), known.bits);
   return known.bits;
 }
 
-void GrammarConstraint::allow(const Place& place, std::vector<std::uint64_t>& bits) {
-  const std::shared_ptr<const StateMask> mask = grammar_->state_mask(place.state, place.count);
+void GrammarConstraint::allow(const Place& place, std::vector<std::uint64_t>& bits, std::int64_t& budget) {
+  const std::shared_ptr<const StateMask> mask = grammar_->state_mask(place.state, place.count, budget);
   for (size_t i = 0; i < mask->bits.size(); ++i) bits[i] |= mask->bits[i];
   allow_ids(mask->ids, bits);
-  if (place.parent != kBottom && !mask->leaving.empty()) allow_beyond(*mask, place.parent, bits);
+  if (place.parent != kBottom && !mask->leaving.empty()) allow_beyond(*mask, place.parent, bits, budget);
 }
 
 // Tokens that leave the rule go on where the stack says. Many of them leave it with the same byte.
-void GrammarConstraint::allow_beyond(const StateMask& mask, FrameId frame, std::vector<std::uint64_t>& bits) {
+void GrammarConstraint::allow_beyond(const StateMask& mask, FrameId frame, std::vector<std::uint64_t>& bits,
+                                     std::int64_t& budget) {
   PlaceSet after;
   recogniser_.enter(frame, after);
   std::array<std::unique_ptr<PlaceSet>, 256> by_byte;
@@ -67,7 +69,7 @@ void GrammarConstraint::allow_beyond(const StateMask& mask, FrameId frame, std::
     allow_ids(tree.ids_at(node), bits);
     if (tree.end[node] == node + 1 || set->places.empty()) continue;
     walk_.run(
-        recogniser_, tree, node, *set, [&](std::uint32_t inner) { allow_ids(tree.ids_at(inner), bits); },
+        recogniser_, tree, node, *set, budget, [&](std::uint32_t inner) { allow_ids(tree.ids_at(inner), bits); },
         [](std::uint32_t) {});
   }
 }

@@ -38,8 +38,8 @@ class GrammarConstraint final : public TokenConstraint {
   static constexpr size_t kMaxFrames = 1 << 16;
 
   void read(std::string_view bytes, PlaceSet& set);
-  void allow(const Place& place, std::vector<std::uint64_t>& bits);
-  void allow_beyond(const StateMask& mask, FrameId frame, std::vector<std::uint64_t>& bits);
+  void allow(const Place& place, std::vector<std::uint64_t>& bits, std::int64_t& budget);
+  void allow_beyond(const StateMask& mask, FrameId frame, std::vector<std::uint64_t>& bits, std::int64_t& budget);
 
   std::shared_ptr<const TokenGrammar> grammar_;
   Recogniser recogniser_;

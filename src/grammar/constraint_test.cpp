@@ -89,6 +89,24 @@ TEST(ConstraintTest, MasksEqualTheNaiveOnes) {
   }
 }
 
+TEST(ConstraintTest, TextWithoutAMark) {
+  Grammar grammar;
+  const ExprId text = grammar.sequence({grammar.without("</a>"), grammar.bytes("</a>")});
+  const auto compiled = token_grammar(grammar, text);
+  compare_along_random_texts(compiled, 5, "without");
+  const Tokenizer tokenizer = tokenizer_for_test();
+  const auto is_complete = [&](std::string_view written) {
+    GrammarConstraint constraint(compiled);
+    for (const char c : written) constraint.accept(tokenizer.find_token(std::string_view(&c, 1)));
+    return constraint.may_end();
+  };
+  EXPECT_TRUE(is_complete("x <</a>"));
+  EXPECT_TRUE(is_complete("</a>"));
+  EXPECT_TRUE(is_complete("</</a>"));
+  EXPECT_FALSE(is_complete("</a></a>"));
+  EXPECT_FALSE(is_complete("</a"));
+}
+
 TEST(ConstraintTest, ControlTokensAreMetOnlyWhereTheGrammarNamesThem) {
   const Tokenizer tokenizer = tokenizer_for_test();
   const int32_t start = tokenizer.find_token("<|im_start|>"), think = tokenizer.find_token("<think>");

@@ -25,6 +25,13 @@ ExprId Grammar::chars(CharSet set) {
   return add(std::move(e));
 }
 
+ExprId Grammar::without(std::string mark) {
+  Expr e{};
+  e.kind = Expr::Kind::without;
+  e.bytes = std::move(mark);
+  return add(std::move(e));
+}
+
 ExprId Grammar::sequence(std::vector<ExprId> parts) {
   if (parts.size() == 1) return parts[0];
   Expr e{};

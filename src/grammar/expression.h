@@ -31,9 +31,9 @@ struct Field {
 };
 
 struct Expr {
-  enum class Kind { bytes, chars, sequence, choice, repeat, call, fields };
+  enum class Kind { bytes, chars, without, sequence, choice, repeat, call, fields };
   Kind kind;
-  std::string bytes;          // bytes
+  std::string bytes;          // bytes; without: the text that must not be there
   CharSet chars;              // chars
   std::vector<ExprId> parts;  // sequence, choice; repeat: one; fields: separator, then perhaps the rest
   int min = 0, max = 0;       // repeat; max may be kUnbounded
@@ -50,6 +50,8 @@ class Grammar {
   ExprId bytes(std::string text);
   ExprId token(std::int32_t id) { return bytes(token_code(id)); }
   ExprId chars(CharSet set);
+  // Any text, also none, that does not contain `mark`, which is ASCII and not empty.
+  ExprId without(std::string mark);
   ExprId sequence(std::vector<ExprId> parts);
   ExprId choice(std::vector<ExprId> parts);
   ExprId nothing() { return bytes(""); }

@@ -10,6 +10,7 @@ namespace {
 constexpr size_t kMaxNfaStates = 400'000;
 // Repetitions up to this many states are written out: they then merge with their neighbours.
 constexpr size_t kWrittenOut = 160;
+constexpr size_t kMaxWork = 2'000'000;  // about a second
 
 Error too_large(const char* what, size_t limit) {
   return {Code::invalid_argument, "the grammar is too large: expected at most " + std::to_string(limit) + " " + what};
@@ -70,6 +71,7 @@ Result<std::uint32_t> NfaBuilder::add(ExprId id, std::uint32_t from, int depth) 
       }
       return end;
     }
+    case Expr::Kind::without: return add_without(e.bytes, from);
     case Expr::Kind::sequence:
       for (const ExprId part : e.parts) {
         TRY_ASSIGN(from, add(part, from, depth + 1));
@@ -95,6 +97,35 @@ Result<std::uint32_t> NfaBuilder::add(ExprId id, std::uint32_t from, int depth) 
     case Expr::Kind::fields: return add_fields(e, from, depth);
   }
   return from;
+}
+
+// One state for each number of bytes of the mark that the text ends with, as in the search of Knuth, Morris and Pratt.
+std::uint32_t NfaBuilder::add_without(const std::string& mark, std::uint32_t from) {
+  const auto base = static_cast<std::uint32_t>(nfa_.states.size());
+  for (size_t i = 0; i < mark.size(); ++i) new_state();
+  const std::uint32_t end = new_state(), not_ascii = new_state();
+  join(from, base);
+  for (const std::vector<ByteRange>& run : utf8_runs(CharSet(0x80, kLastChar))) {
+    std::uint32_t at = not_ascii;
+    for (size_t i = 0; i < run.size(); ++i) {
+      const std::uint32_t to = i + 1 == run.size() ? base : new_state();
+      nfa_.states[at].edges.push_back({run[i], to});
+      at = to;
+    }
+  }
+  for (std::uint32_t seen = 0; seen < mark.size(); ++seen) {
+    join(base + seen, end);
+    join(base + seen, not_ascii);
+    for (int b = 0; b < 0x80; ++b) {
+      const std::string text = mark.substr(0, seen) + static_cast<char>(b);
+      size_t n = text.size();
+      while (n > 0 && !(n <= mark.size() && mark.starts_with(std::string_view(text).substr(text.size() - n)))) --n;
+      if (n == mark.size()) continue;
+      const auto byte = static_cast<unsigned char>(b);
+      nfa_.states[base + seen].edges.push_back({{byte, byte}, base + static_cast<std::uint32_t>(n)});
+    }
+  }
+  return end;
 }
 
 Result<std::uint32_t> NfaBuilder::add_repeat(const Expr& e, std::uint32_t from, int depth) {
@@ -169,6 +200,7 @@ size_t NfaBuilder::size(ExprId id, size_t most, int depth) const {
   if (depth > 20 * kMaxNesting) return most;
   switch (e.kind) {
     case Expr::Kind::bytes: return e.bytes.size();
+    case Expr::Kind::without: return 10 * e.bytes.size();
     case Expr::Kind::chars: return std::max<size_t>(1, utf8_runs(e.chars).size());
     case Expr::Kind::call: return 1;
     case Expr::Kind::repeat: {
@@ -204,7 +236,7 @@ Result<Dfa> determinise(const Nfa& nfa, size_t& budget) {
     return at->second;
   };
   // What makes the work large is not the number of states but the sizes of the subsets they stand for.
-  size_t work = 40 * kMaxStates;
+  size_t work = kMaxWork;
   number_of({nfa.start});
   for (std::uint32_t i = 0; i < dfa.size(); ++i) {
     const Subset& subset = *subsets[i];
@@ -224,6 +256,7 @@ Result<Dfa> determinise(const Nfa& nfa, size_t& budget) {
       for (const NfaState::Edge& edge : nfa.states[s].edges) {
         for (auto cut = cuts.find(edge.bytes.first); *cut <= edge.bytes.last; ++cut) {
           targets[*cut].push_back(edge.target);
+          work -= std::min<size_t>(work, 1);
         }
       }
     }

@@ -56,6 +56,7 @@ class NfaBuilder {
   void join(std::uint32_t from, std::uint32_t to) { nfa_.states[from].empty.push_back(to); }
   // Both return the state where the expression ends when it starts at `from`.
   Result<std::uint32_t> add(ExprId expr, std::uint32_t from, int depth);
+  std::uint32_t add_without(const std::string& mark, std::uint32_t from);
   Result<std::uint32_t> add_repeat(const Expr& expr, std::uint32_t from, int depth);
   Result<std::uint32_t> add_fields(const Expr& expr, std::uint32_t from, int depth);
   // States an expression takes, counted no further than `most`.

@@ -57,6 +57,10 @@ class SchemaReader {
   SchemaReader(Grammar& grammar, const Json& root) : g_(grammar), json_(grammar), root_(root) {}
 
   Result<ExprId> value(const Json& schema, const std::string& where, int depth);
+  Result<ExprId> place(const std::string& pointer) {
+    TRY_ASSIGN(const Json* at, target(pointer, pointer));
+    return value(*at, pointer, 0);
+  }
 
  private:
   static Error error(const std::string& where, const std::string& problem) {
@@ -498,7 +502,9 @@ bool is_nested_deeper(std::string_view text, int most) {
 
 }  // namespace
 
-Result<ExprId> parse_schema(std::string_view schema, Grammar& grammar) {
+Result<ExprId> parse_schema(std::string_view schema, Grammar& grammar) { return parse_schema_at(schema, "#", grammar); }
+
+Result<ExprId> parse_schema_at(std::string_view schema, const std::string& place, Grammar& grammar) {
   if (schema.size() > kMaxTextBytes) {
     return Error{Code::invalid_argument, "schema: expected at most " + std::to_string(kMaxTextBytes) +
                                              " bytes, found " + std::to_string(schema.size())};
@@ -508,7 +514,7 @@ Result<ExprId> parse_schema(std::string_view schema, Grammar& grammar) {
   }
   const Json root = Json::parse(schema, nullptr, false);
   if (root.is_discarded()) return Error{Code::invalid_argument, "schema: expected JSON"};
-  return SchemaReader(grammar, root).value(root, "#", 0);
+  return SchemaReader(grammar, root).place(place);
 }
 
 ExprId any_object(Grammar& grammar) { return JsonText(grammar).object(); }

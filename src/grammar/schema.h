@@ -5,6 +5,7 @@
 // keyword and its place, never passed over. docs/structured-output.md has the list.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -14,6 +15,8 @@ namespace chimere::grammar {
 
 // A document that fits the schema, which is given as JSON text.
 Result<ExprId> parse_schema(std::string_view schema, Grammar& grammar);
+// The same for the schema at a place of `schema` (a JSON pointer with its #), whose own references still hold.
+Result<ExprId> parse_schema_at(std::string_view schema, const std::string& place, Grammar& grammar);
 // Any JSON object.
 ExprId any_object(Grammar& grammar);
 

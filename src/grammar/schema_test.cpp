@@ -83,34 +83,6 @@ TEST(SchemaTest, GoodDocumentsPassHoweverTheyAreCutAndBadOnesDoNot) {
   }
 }
 
-// What a drunk model writes: any allowed token, and after a while preferably one that closes something.
-std::optional<std::string> sampled(GrammarConstraint constraint, std::mt19937& random) {
-  const Vocabulary& vocabulary = *vocabulary_for_test();
-  std::string text;
-  for (int n = 0; n < 400; ++n) {
-    const auto mask = constraint.mask();
-    std::vector<int32_t> allowed, closing;
-    for (int32_t id = 0; id < static_cast<int32_t>(mask.size() * 64); ++id) {
-      if (!is_set(mask, id)) continue;
-      allowed.push_back(id);
-      const std::string_view bytes = vocabulary.reading(id).text;
-      const bool closes = bytes == "\"" || bytes == "}" || bytes == "]" || vocabulary.is_end(id);
-      if (closes) closing.push_back(id);
-    }
-    if (allowed.empty()) {
-      ADD_FAILURE() << "nothing is allowed after " << text;
-      return std::nullopt;
-    }
-    const bool prefers = n > 40 && !closing.empty();
-    const int32_t id = prefers ? closing[random() % closing.size()] : allowed[random() % allowed.size()];
-    if (vocabulary.is_end(id)) return text;
-    text += vocabulary.reading(id).text;
-    constraint.accept(id);
-    if (constraint.is_finished()) return text;
-  }
-  return std::nullopt;
-}
-
 TEST(SchemaTest, EverythingDrawnUnderTheMaskFits) {
   std::mt19937 random(11);
   for (const SchemaCase& c : schema_cases()) {
@@ -119,7 +91,7 @@ TEST(SchemaTest, EverythingDrawnUnderTheMaskFits) {
     const SchemaValidator validator(nlohmann::json::parse(c.schema));
     int complete = 0;
     for (int i = 0; i < 25; ++i) {
-      const std::optional<std::string> text = sampled(constraint, random);
+      const std::optional<std::string> text = drawn_text(*constraint.clone(), random);
       if (!text) continue;
       ++complete;
       const auto value = nlohmann::json::parse(*text, nullptr, false);

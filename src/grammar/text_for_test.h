@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +49,39 @@ inline std::shared_ptr<const Vocabulary> vocabulary_for_test() {
 
 inline bool is_set(std::span<const std::uint64_t> mask, std::int32_t id) {
   return (mask[static_cast<size_t>(id) / 64] >> (id % 64)) & 1;
+}
+
+// What a drunk model writes: any allowed token, and after a while preferably one that closes something, be it with
+// `mark`. Nothing when it does not come to an end.
+inline std::optional<std::string> drawn_text(TokenConstraint& constraint, std::mt19937& random,
+                                             std::string_view mark = "") {
+  const Vocabulary& vocabulary = *vocabulary_for_test();
+  std::string text;
+  for (int n = 0; n < 400; ++n) {
+    size_t n_marked = std::min(mark.size(), text.size());
+    while (n_marked > 0 && !text.ends_with(mark.substr(0, n_marked))) --n_marked;
+    const auto mask = constraint.mask();
+    std::vector<std::int32_t> allowed, closing;
+    for (std::int32_t id = 0; id < static_cast<std::int32_t>(mask.size() * 64); ++id) {
+      if (!is_set(mask, id)) continue;
+      allowed.push_back(id);
+      const std::string_view bytes = vocabulary.reading(id).text;
+      const bool goes_on = n_marked < mark.size() && bytes == mark.substr(n_marked, 1);
+      if (bytes == "\"" || bytes == "}" || bytes == "]" || goes_on || vocabulary.is_end(id)) closing.push_back(id);
+      if (goes_on && n > 40) {
+        closing = {id};
+        break;
+      }
+    }
+    CHECK(!allowed.empty());
+    const std::vector<std::int32_t>& from = n > 40 && !closing.empty() ? closing : allowed;
+    const std::int32_t id = from[random() % from.size()];
+    if (vocabulary.is_end(id)) return text;
+    text += vocabulary.reading(id).text;
+    constraint.accept(id);
+    if (constraint.is_finished()) return text;
+  }
+  return std::nullopt;
 }
 
 }  // namespace chimere::grammar

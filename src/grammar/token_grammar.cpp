@@ -37,14 +37,16 @@ std::uint32_t TokenGrammar::equal_count(StateId state, std::uint32_t count) cons
   return count;
 }
 
-std::shared_ptr<const StateMask> TokenGrammar::state_mask(StateId state, std::uint32_t count) const {
+std::shared_ptr<const StateMask> TokenGrammar::state_mask(StateId state, std::uint32_t count,
+                                                          std::int64_t& budget) const {
   count = equal_count(state, count);
   const std::uint64_t key = static_cast<std::uint64_t>(state) << 32 | count;
   {
     std::lock_guard lock(mutex_);
     if (const auto found = masks_.find(key); found != masks_.end()) return found->second;
   }
-  auto made = std::make_shared<const StateMask>(make_mask(state, count));
+  auto made = std::make_shared<const StateMask>(make_mask(state, count, budget));
+  if (budget <= 0) return made;  // not whole: another time there may be more to spend
   const size_t bytes = made->bits.size() * 8 + made->ids.size() * 4 + made->leaving.size() * 4 + 100;
   std::lock_guard lock(mutex_);
   if (mask_bytes_ + bytes > kMaxMaskBytes) {
@@ -56,7 +58,7 @@ std::shared_ptr<const StateMask> TokenGrammar::state_mask(StateId state, std::ui
   return made;
 }
 
-StateMask TokenGrammar::make_mask(StateId state, std::uint32_t count) const {
+StateMask TokenGrammar::make_mask(StateId state, std::uint32_t count, std::int64_t& budget) const {
   const State& s = automaton_.states[state];
   const Rule& rule = automaton_.rules[s.rule];
   StateMask mask;
@@ -78,7 +80,7 @@ StateMask TokenGrammar::make_mask(StateId state, std::uint32_t count) const {
   TreeWalk walk;
   const TokenTree& tree = *mask.tree;
   walk.run(
-      recogniser, tree, 0, here,
+      recogniser, tree, 0, here, budget,
       [&](std::uint32_t node) {
         const auto ids = tree.ids_at(node);
         mask.ids.insert(mask.ids.end(), ids.begin(), ids.end());

@@ -34,8 +34,8 @@ class TokenGrammar {
   const Automaton& automaton() const { return automaton_; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
 
-  // Of a place whose stack is not known. Any thread.
-  std::shared_ptr<const StateMask> state_mask(StateId state, std::uint32_t count) const;
+  // Of a place whose stack is not known; `budget` as in TreeWalk. Any thread.
+  std::shared_ptr<const StateMask> state_mask(StateId state, std::uint32_t count, std::int64_t& budget) const;
   // Another count that allows the same tokens: far from both limits of a run it makes no difference how far.
   std::uint32_t equal_count(StateId state, std::uint32_t count) const;
 
@@ -43,7 +43,7 @@ class TokenGrammar {
   TokenGrammar(Automaton automaton, std::shared_ptr<const Vocabulary> vocabulary);
 
  private:
-  StateMask make_mask(StateId state, std::uint32_t count) const;
+  StateMask make_mask(StateId state, std::uint32_t count, std::int64_t& budget) const;
 
   const Automaton automaton_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
@@ -54,19 +54,25 @@ class TokenGrammar {
 
 // Walks the subtree of `node`, whose own byte has led to `at_node`, and calls `allow` with each node whose bytes the
 // grammar takes, and `leave` with each node before whose byte a stack that is not known is returned to.
+//
+// Steps are taken from `budget`; when it is spent the walk ends, and tokens that were not reached count as not allowed.
+// Only grammars that are ambiguous on purpose come near it.
 class TreeWalk {
  public:
+  static constexpr std::int64_t kBudget = 8'000'000;
+
   template <class Allow, class Leave>
-  void run(Recogniser& recogniser, const TokenTree& tree, std::uint32_t node, const PlaceSet& at_node, Allow allow,
-           Leave leave) {
+  void run(Recogniser& recogniser, const TokenTree& tree, std::uint32_t node, const PlaceSet& at_node,
+           std::int64_t& budget, Allow allow, Leave leave) {
     const std::uint32_t base = tree.depth[node];
     if (levels_.empty()) levels_.resize(1);
     levels_[0] = at_node;
     std::uint32_t i = node + 1;
-    while (i < tree.end[node]) {
+    while (i < tree.end[node] && budget > 0) {
       const size_t level = tree.depth[i] - base;
       if (levels_.size() <= level) levels_.resize(level + 1);
       const PlaceSet& before = levels_[level - 1];
+      budget -= 1 + static_cast<std::int64_t>(before.places.size());
       if (before.leaves) leave(i);
       recogniser.step(before, tree.byte[i], levels_[level]);
       const bool fits = levels_[level].is_alive();

@@ -8,6 +8,7 @@
 
 #include "chat/bare_calls.h"
 #include "chat/markers.h"
+#include "orchestrator/constraints.h"
 #include "orchestrator/prepare_thread.h"
 #include "orchestrator/snapshot_points.h"
 #include "orchestrator/tools_as_text.h"
@@ -68,7 +69,8 @@ int32_t default_budget(const ChatModel& model, const ChatRequest& request, int32
 
 // A thought the model does not end is ended for it. Vocabularies without one token for the end of a thought are left
 // alone.
-engine::Thought thought_of(const Tokenizer& tokenizer, const chat::ThoughtMarkers& markers, int32_t budget) {
+engine::Thought thought_of(const Tokenizer& tokenizer, const chat::ThoughtMarkers& markers, int32_t budget,
+                           bool allows_calls) {
   engine::Thought thought;
   const int32_t end = tokenizer.find_token(markers.close);
   if (end < 0) return thought;
@@ -76,7 +78,7 @@ engine::Thought thought_of(const Tokenizer& tokenizer, const chat::ThoughtMarker
   thought.opener = tokenizer.find_token(markers.open);
   thought.end_ids = {end};
   for (const std::string_view call : {chat::kToolCallOpen, chat::kToolCalls}) {
-    if (const int32_t id = tokenizer.find_token(call); id >= 0) thought.end_ids.push_back(id);
+    if (const int32_t id = tokenizer.find_token(call); id >= 0 && allows_calls) thought.end_ids.push_back(id);
   }
   thought.close = tokenizer.encode("\n" + std::string(markers.close) + "\n\n", EncodeMode::special, false);
   thought.budget = budget;
@@ -93,7 +95,8 @@ std::string generation_prompt(const chat::ChatTemplate& chat_template) {
   return prompt ? std::move(*prompt) : std::string();
 }
 
-Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request, int context_length) {
+Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, const ChatRequest& request,
+                              int context_length) {
   const chat::ChatTemplate* chat_template = model.template_for(request);
   if (!chat_template) {
     return Error{Code::unsupported,
@@ -120,6 +123,13 @@ Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request
   output.starts_in_reasoning = chat::ends_inside_reasoning(last_words(*rendered), output.thought);
   engine::Request generate = generation_request(request, model.tokenizer);
   generate.prompt = encode(model.tokenizer, *rendered);
+  Constraints::Lead lead;
+  // The engine leaves a thought alone whose end is one token; others are part of the text it constrains.
+  const bool has_end_token = model.tokenizer.find_token(output.thought.close) >= 0;
+  lead.blank_lines = output.starts_in_reasoning;
+  if (output.starts_in_reasoning && !has_end_token) lead.thought_close = output.thought.close;
+  TRY_ASSIGN(const Constraints::Made form, constraints.of_chat(request, output.format, lead));
+  generate.constraint = form.constraint;
   generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(*chat_template), generate.prompt);
   const bool is_silent = request.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
   if (is_silent && !output.starts_in_reasoning) {
@@ -127,18 +137,21 @@ Result<Prepared> prepare_chat(const ChatModel& model, const ChatRequest& request
   } else {
     const int32_t room = context_length - static_cast<int32_t>(generate.prompt.size());
     const int32_t asked = request.thinking_budget;
-    generate.thought =
-        thought_of(model.tokenizer, output.thought, asked >= 0 ? asked : default_budget(model, request, room));
+    const int32_t budget = asked >= 0 ? asked : default_budget(model, request, room);
+    generate.thought = thought_of(model.tokenizer, output.thought, budget, form.allows_calls);
     generate.thought.open = generate.thought.open && output.starts_in_reasoning;
   }
   AnswerText text(model.tokenizer, chat::OutputParser(output), {request.stop, request.logprobs});
   return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
 }
 
-Result<Prepared> prepare_completion(const ChatModel& model, const CompletionRequest& request) {
+Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constraints,
+                                    const CompletionRequest& request) {
   engine::Request generate = generation_request(request, model.tokenizer);
   generate.prompt =
       request.prompt_ids.empty() ? model.tokenizer.encode(request.prompt, EncodeMode::text, true) : request.prompt_ids;
+  TRY_ASSIGN(const Constraints::Made form, constraints.of_completion(request));
+  generate.constraint = form.constraint;
   // For the same text once more: several answers, or another try.
   if (generate.prompt.size() > 1) generate.snapshot_points = {static_cast<int32_t>(generate.prompt.size()) - 1};
   AnswerText text(model.tokenizer, std::nullopt, {request.stop, request.logprobs});
@@ -164,6 +177,7 @@ Result<T> guarded(const std::function<Result<T>()>& work) {
 ChatService::ChatService(ChatModel model, engine::EngineConfig config)
     : model_(std::move(model)),
       engine_(*model_.model, with_suppressed(std::move(config), model_)),
+      constraints_(std::make_unique<Constraints>(model_.tokenizer, model_.model->n_vocab())),
       prepare_(std::make_unique<PrepareThread>(kMaxPreparing)) {}
 
 ChatService::~ChatService() = default;
@@ -173,8 +187,9 @@ std::unique_ptr<ChatStream> ChatService::start(ChatRequest request, std::functio
 }
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::start(ChatRequest request, int n, std::function<void()> notify) {
-  return run([this, request = std::move(request)] { return prepare_chat(model_, request, context_length()); }, n,
-             std::move(notify));
+  return run(
+      [this, request = std::move(request)] { return prepare_chat(model_, *constraints_, request, context_length()); },
+      n, std::move(notify));
 }
 
 std::unique_ptr<ChatStream> ChatService::complete(CompletionRequest request, std::function<void()> notify) {
@@ -183,13 +198,13 @@ std::unique_ptr<ChatStream> ChatService::complete(CompletionRequest request, std
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::complete(CompletionRequest request, int n,
                                                                std::function<void()> notify) {
-  return run([this, request = std::move(request)] { return prepare_completion(model_, request); }, n,
+  return run([this, request = std::move(request)] { return prepare_completion(model_, *constraints_, request); }, n,
              std::move(notify));
 }
 
 std::unique_ptr<TokenJob> ChatService::tokenize(ChatRequest request, std::function<void()> notify) {
   auto work = [this, request = std::move(request)]() -> Result<std::vector<int32_t>> {
-    TRY_ASSIGN(Prepared prepared, prepare_chat(model_, request, context_length()));
+    TRY_ASSIGN(Prepared prepared, prepare_chat(model_, *constraints_, request, context_length()));
     return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
   };
   return run_job(std::move(work), std::move(notify));

@@ -22,6 +22,7 @@
 
 namespace chimere::orchestrator {
 
+class Constraints;
 class PrepareThread;
 
 class ChatService {
@@ -60,6 +61,7 @@ class ChatService {
 
   ChatModel model_;
   engine::Engine engine_;
+  std::unique_ptr<Constraints> constraints_;  // of the prepare thread
   std::unique_ptr<PrepareThread> prepare_;
 };
 
