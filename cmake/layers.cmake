@@ -104,7 +104,7 @@ find_package(OpenSSL 3.0 REQUIRED)
 
 chimere_layer(orchestrator DEPS grammar chat tokenizer engine base LIBS nlohmann_json::nlohmann_json)
 include(cmake/studio.cmake)
-chimere_layer(server DEPS orchestrator base LIBS Boost::headers nlohmann_json::nlohmann_json spdlog::spdlog OpenSSL::SSL
+chimere_layer(server FUZZED DEPS orchestrator base LIBS Boost::headers nlohmann_json::nlohmann_json spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)
 target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 
@@ -113,6 +113,10 @@ add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimere_engine chimere_chat chimere_tokenizer
                                       CLI11::CLI11 nlohmann_json::nlohmann_json)
+
+# Built on demand: ninja -C build/release serve_bench
+add_executable(serve_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/serve/serve_bench.cpp)
+target_link_libraries(serve_bench PRIVATE chimere_engine chimere_tokenizer)
 
 if(CHIMERE_TESTS)
   add_test(NAME commands COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/commands.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)

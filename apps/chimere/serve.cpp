@@ -1,16 +1,17 @@
 // serve.cpp  `chimere serve MODEL`: an OpenAI-compatible server.
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 
+#include "base/platform/process.h"
 #include "commands.h"
 #include "common.h"
 #include "data_folder.h"
 #include "open_browser.h"
 #include "orchestrator/chat_service.h"
+#include "server/log.h"
 #include "server/server.h"
 
 namespace chimere::apps {
@@ -22,6 +23,9 @@ struct ServeOptions {
   std::vector<std::string> api_keys;
   std::string api_keys_file;
   std::string chat_template_file;
+  bool json_log = false;
+  double request_timeout = 0;  // seconds
+  int dump_on_stall = 0;
   int context = 0;
   int parallel = 8;
   int queue = 64;
@@ -74,19 +78,31 @@ Result<std::string> read_chat_template(const std::string& path) {
   file.read(text.data(), kMaxBytes);
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.empty() || file.gcount() == kMaxBytes) {
-    return Error{Code::invalid_argument,
-                 "--chat-template " + path + ": expected a Jinja template of less than 1 MiB, found " +
-                     (text.empty() ? "nothing" : "more")};
+    return Error{Code::invalid_argument, "--chat-template " + path +
+                                             ": expected a Jinja template of less than 1 MiB, found " +
+                                             (text.empty() ? "nothing" : "more")};
   }
   return text;
 }
 
+void allow_connections(server::HttpConfig& http) {
+  constexpr uint64_t kOwnFiles = 64;  // the model, the cache, the log
+  const uint64_t files = allow_open_files(static_cast<uint64_t>(http.max_connections) + kOwnFiles);
+  if (files >= static_cast<uint64_t>(http.max_connections) + kOwnFiles) return;
+  http.max_connections = static_cast<int>(files > 2 * kOwnFiles ? files - kOwnFiles : files / 2);
+  spdlog::warn("the system allows {} open files: at most {} connections at a time", files, http.max_connections);
+}
+
 Status serve(ServeOptions& o) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("chimere"));
+  server::start_log(o.json_log ? server::LogFormat::json : server::LogFormat::text);
   // Before the minutes a large model takes to load.
   TRY(collect_keys(o));
+  o.server.version = CHIMERE_VERSION;
+  o.server.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(o.request_timeout * 1000));
+  o.server.watch.dump_on_stall = std::chrono::seconds(o.dump_on_stall);
   TRY(server::Server::check(o.server));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
+  allow_connections(o.server.http);
   engine::EngineConfig config;
   config.context_length = o.context;
   config.max_running = o.parallel;
@@ -105,6 +121,20 @@ Status serve(ServeOptions& o) {
   server->run();
   spdlog::info("stopped");
   return Ok{};
+}
+
+void add_log_options(CLI::App& command, ServeOptions& o) {
+  command
+      .add_option_function<std::string>(
+          "--log-format", [&o](const std::string& format) { o.json_log = format == "json"; }, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text");
+  command.add_flag("--log-prompts", o.server.watch.log_prompts, "write the bodies of requests to the log");
+  command
+      .add_option("--dump-on-stall", o.dump_on_stall,
+                  "write the engine's state to the log when it makes no step for so many seconds; 0: never")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -130,6 +160,15 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_option("--rate-limit", o->server.rate_limit, "requests a minute of each key or address; 0: any number")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
+  command->add_option("--tls-cert", o->server.http.tls_certificate, "certificate chain in PEM form: serve HTTPS");
+  command->add_option("--tls-key", o->server.http.tls_key, "private key of the certificate, in PEM form");
+  command->add_option("--max-connections", o->server.http.max_connections, "connections at a time")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--request-timeout", o->request_timeout, "seconds an answer may take; 0: any time")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  add_log_options(*command, *o);
   command->add_option("--ctx", o->context, "tokens of one conversation; 0: what the model was made for")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

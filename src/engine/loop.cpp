@@ -69,7 +69,9 @@ void Loop::post(Message message) {
 
 EngineStats Loop::stats() const {
   std::lock_guard lock(mutex_);
-  return published_;
+  EngineStats stats = published_;
+  stats.place = place_;
+  return stats;
 }
 
 std::vector<RequestInfo> Loop::list() const {
@@ -94,6 +96,7 @@ void Loop::thread_main() {
   while (take_messages()) {
     try {
       if (cache_.poll()) may_write_ = true;
+      place_ = "starts requests";
       end_late_requests();
       start_waiting();
       step();
@@ -125,9 +128,11 @@ bool Loop::take_messages() {
   std::deque<Message> messages;
   {
     std::unique_lock lock(mutex_);
+    if (!can_go_on_) place_ = "waits for requests";
     if (!can_go_on_) wake_.wait_until(lock, next_alarm(), [&] { return stopping_ || !messages_.empty(); });
     messages.swap(messages_);
   }
+  place_ = "takes messages";
   // Also when stopping: whoever posted may wait for the answer.
   for (Message& m : messages) m(*this);
   publish_stats();
@@ -252,6 +257,7 @@ Status Loop::start_fork(Active& a, const Active& from) {
 
 void Loop::step() {
   if (running_.empty()) return;
+  place_ = "makes a batch";
   const Batch batch = make_batch();
   counts_.batch_rows = batch.n_rows();
   if (batch.slices.empty()) return;
@@ -275,7 +281,11 @@ void Loop::step() {
     outputs.draws = draws_;
     outputs.drawn = drawn_;
   }
-  if (Status ran = model_.executable().run(batch, outputs); !ran) {
+  place_ = "runs a batch";
+  const Status ran = model_.executable().run(batch, outputs);
+  place_ = "draws tokens";
+  count_step(batch.n_rows());
+  if (!ran) {
     for (auto& a : running_) fail(*a, ran.error());
     return;
   }
@@ -302,6 +312,14 @@ void Active::remember(const MemorySource* source) {
   memory = source->clone();
   remembering = request.sampling;
   remembering.stats = true;
+}
+
+void Loop::count_step(int rows) {
+  int bucket = 0;
+  while (bucket < kBatchSizes - 1 && (1 << bucket) < rows) ++bucket;
+  ++counts_.steps;
+  counts_.rows += static_cast<uint64_t>(rows);
+  ++counts_.steps_by_rows[static_cast<size_t>(bucket)];
 }
 
 void Loop::close_thought(Active& a) {

@@ -125,6 +125,7 @@ class Loop {
   void remove_ended();
   Active* find(RequestId id);
   void publish_stats();
+  void count_step(int rows);
 
   models::Model& model_;
   const EngineConfig config_;
@@ -142,6 +143,7 @@ class Loop {
   bool can_go_on_ = false;  // without a message
   bool may_write_ = true;   // there may be something for the disk
   std::chrono::steady_clock::time_point last_step_;
+  std::atomic<const char*> place_{"starts"};
 
   mutable std::mutex mutex_;  // guards the four below
   std::condition_variable wake_;

@@ -24,14 +24,21 @@ struct CacheStats {
   uint64_t budget_bytes = 0;  // of memory; 0: there is no cache
 };
 
+// Steps are counted by the rows of their batch: those of at most 1, 2, 4, 8, ... rows.
+inline constexpr int kBatchSizes = 12;
+
 struct EngineStats {
   int running = 0;
   int queued = 0;
   int max_running = 0;
   int max_queued = 0;
-  int batch_rows = 0;  // of the last step
+  int batch_rows = 0;      // of the last step
+  const char* place = "";  // what the engine's thread does at this moment; a text that lives forever
   // Since the start:
-  uint64_t prompt_tokens = 0;  // of prompts, computed
+  uint64_t steps = 0;
+  uint64_t rows = 0;                                  // of all steps together
+  std::array<uint64_t, kBatchSizes> steps_by_rows{};  // [i]: of at most 2^i rows and more than half of that
+  uint64_t prompt_tokens = 0;                         // of prompts, computed
   uint64_t prompt_tokens_reused = 0;
   uint64_t generated_tokens = 0;
   uint64_t requests_finished = 0;

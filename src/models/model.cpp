@@ -44,6 +44,15 @@ Result<BackendKind> backend_from_name(std::string_view name) {
                "backend: expected auto, cpu, cuda or reference, found '" + std::string(name) + "'"};
 }
 
+const char* backend_name(BackendKind backend) {
+  switch (backend) {
+    case BackendKind::reference: return "reference";
+    case BackendKind::cpu: return "cpu";
+    case BackendKind::cuda: return "cuda";
+  }
+  return "cpu";
+}
+
 uint64_t fingerprint(const gguf::File& file) {
   uint64_t h = hash64("chimere model fingerprint 1");
   for (const auto& [key, value] : file.metadata().entries()) {
@@ -95,6 +104,7 @@ Result<std::unique_ptr<Model>> Model::load(std::unique_ptr<WeightSource> source,
 }
 
 Status Model::start(BackendKind backend, LoadOptions options) {
+  backend_ = backend;
   TRY_ASSIGN(Program program, build_program(*source_));
   TRY_ASSIGN(const Config config, read_config(*source_));
   architecture_ = config.arch;

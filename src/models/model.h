@@ -20,6 +20,8 @@ enum class BackendKind { reference, cpu, cuda };
 // without CUDA says so.
 Result<BackendKind> backend_from_name(std::string_view name);
 
+const char* backend_name(BackendKind backend);
+
 // What a set of weights is: a hash of metadata, tensor table and sampled pages. Not of all 15 GB.
 uint64_t fingerprint(const gguf::File& file);
 
@@ -37,6 +39,7 @@ class Model {
   const gguf::Metadata& metadata() const { return source_->metadata(); }
   const std::string& name() const { return name_; }
   const std::string& architecture() const { return architecture_; }
+  BackendKind backend() const { return backend_; }
   int n_vocab() const { return executable_->program().n_vocab; }
   int d_model() const { return executable_->program().d_model; }
   int context_length() const { return context_length_; }  // what the model was made for
@@ -53,6 +56,7 @@ class Model {
   std::unique_ptr<Executable> executable_;
   std::string name_;
   std::string architecture_;
+  BackendKind backend_ = BackendKind::cpu;
   int context_length_ = 0;
   uint64_t fingerprint_ = 0;
   uint64_t cache_key_ = 0;

@@ -176,6 +176,7 @@ Result<T> guarded(const std::function<Result<T>()>& work) {
 
 ChatService::ChatService(ChatModel model, engine::EngineConfig config)
     : model_(std::move(model)),
+      model_info_(describe_model(model_)),
       engine_(*model_.model, with_suppressed(std::move(config), model_)),
       constraints_(std::make_unique<Constraints>(model_.tokenizer, model_.model->n_vocab())),
       prepare_(std::make_unique<PrepareThread>(kMaxPreparing)) {}

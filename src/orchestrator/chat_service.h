@@ -19,6 +19,7 @@
 #include "orchestrator/chat_request.h"
 #include "orchestrator/chat_stream.h"
 #include "orchestrator/token_job.h"
+#include "orchestrator/model_info.h"
 
 namespace chimere::orchestrator {
 
@@ -51,6 +52,8 @@ class ChatService {
   const Tokenizer& tokenizer() const { return model_.tokenizer; }
   int context_length() const { return engine_.context_length(); }
   engine::EngineStats stats() const { return engine_.stats(); }
+  std::vector<engine::RequestInfo> requests() const { return engine_.list(); }
+  const ModelInfo& model_info() const { return model_info_; }
 
  private:
   std::vector<std::unique_ptr<ChatStream>> run(std::function<Result<Prepared>()> prepare, int n,
@@ -60,6 +63,7 @@ class ChatService {
   std::unique_ptr<TokenJob> run_job(std::function<Result<std::vector<int32_t>>()> work, std::function<void()> notify);
 
   ChatModel model_;
+  const ModelInfo model_info_;
   engine::Engine engine_;
   std::unique_ptr<Constraints> constraints_;  // of the prepare thread
   std::unique_ptr<PrepareThread> prepare_;

@@ -79,6 +79,10 @@ void ChatStream::cancel() {
   if (admitted_ && !terminal_) engine_.cancel(admitted_->submitted.id);
 }
 
+void ChatStream::stop_thinking() {
+  if (admitted_ && !terminal_) engine_.update(admitted_->submitted.id, {.stop_thinking = true});
+}
+
 std::optional<ChatChunk> ChatStream::wait(std::chrono::milliseconds longest) {
   const auto end = std::chrono::steady_clock::now() + longest;
   for (;;) {
@@ -102,6 +106,7 @@ std::optional<ChatChunk> ChatStream::poll() {
     auto event = admitted_->submitted.events->try_pop();
     if (!event) break;
     if (event->kind == engine::Event::Kind::token) {
+      if (!first_token_time_) first_token_time_ = std::chrono::steady_clock::now();
       text.push(event->token, delta);
       if (text.is_stopped() && !cancel_sent_) cancel();
     } else {

@@ -75,6 +75,13 @@ class ChatStream {
   std::optional<ChatChunk> wait(std::chrono::milliseconds longest);
   // The terminal chunk follows within a step: finished, cancelled.
   void cancel();
+  // The thought ends before the next token, if one is open.
+  void stop_thinking();
+
+  // 0 until the engine has the request, and when it never gets it.
+  engine::RequestId engine_id() const { return admitted_ ? admitted_->submitted.id : 0; }
+  // When poll() first saw a token.
+  std::optional<std::chrono::steady_clock::time_point> first_token_time() const { return first_token_time_; }
 
  private:
   ChatChunk start(Result<Admitted> result);
@@ -83,6 +90,7 @@ class ChatStream {
   engine::Engine& engine_;
   std::shared_ptr<Mailbox> mailbox_;
   std::optional<Admitted> admitted_;
+  std::optional<std::chrono::steady_clock::time_point> first_token_time_;
   std::optional<ChatChunk> terminal_;  // known, not delivered
   bool cancel_sent_ = false;
   bool done_ = false;

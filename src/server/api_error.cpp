@@ -17,7 +17,7 @@ std::string error_body(const ApiError& error) {
 HttpResponse error_response(const ApiError& error) {
   HttpResponse response{error.status, {{"Content-Type", "application/json"}}, error_body(error)};
   if (error.status == 401) response.add_header("WWW-Authenticate", "Bearer");
-  if (error.status == 503) response.add_header("Retry-After", "1");
+  if (error.status == 429 || error.status == 503) response.add_header("Retry-After", "1");
   return response;
 }
 
@@ -26,7 +26,7 @@ ApiError to_api_error(const Error& error) {
     case Code::invalid_argument:
     case Code::not_found:
     case Code::unsupported: return {400, error.message, "invalid_request_error", {}, {}};
-    case Code::exhausted: return {503, error.message, "server_error", {}, "overloaded"};
+    case Code::exhausted: return {429, error.message, "rate_limit_error", {}, "overloaded"};
     case Code::cancelled: return {503, error.message, "server_error", {}, "cancelled"};
     case Code::corrupt:
     case Code::io:

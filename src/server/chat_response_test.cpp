@@ -131,7 +131,7 @@ TEST(ApiError, HasTheFourFields) {
   EXPECT_EQ(error_body({400, "bad \"x\"", "invalid_request_error", "top_p", ""}),
             "{\"error\":{\"message\":\"bad "
             "\\\"x\\\"\",\"type\":\"invalid_request_error\",\"param\":\"top_p\",\"code\":null}}");
-  EXPECT_EQ(to_api_error(Error{Code::exhausted, "full"}).status, 503);
+  EXPECT_EQ(to_api_error(Error{Code::exhausted, "full"}).status, 429);
   EXPECT_EQ(to_api_error(Error{Code::invalid_argument, "x"}).status, 400);
   EXPECT_EQ(to_api_error(Error{Code::internal, "x"}).status, 500);
 }

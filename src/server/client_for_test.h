@@ -43,6 +43,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   bool connected() const { return connected_; }
+  int socket() const { return socket_; }
   void close() {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;

@@ -2,7 +2,11 @@
 // is a file, a line here and a line in routes.cpp.
 #pragma once
 
+#include <chrono>
+#include <string>
+
 #include "orchestrator/chat_service.h"
+#include "server/monitor.h"
 #include "server/router.h"
 
 namespace chimere::server {
@@ -10,9 +14,18 @@ namespace chimere::server {
 // What endpoints work with; all of it outlives the routes.
 struct Services {
   orchestrator::ChatService& chat;
+  Monitor& monitor;
+  std::string version;
+  // An answer takes no longer than this, whatever its request says; 0: any time.
+  std::chrono::milliseconds request_timeout{0};
+
+  // What holds for every request that generates: its latest end, and that clients with different keys share no cached
+  // state.
+  void limit(orchestrator::GenerateOptions& options, const Call& call) const;
 };
 
 void add_status_endpoints(Router& router, const Services& services);      // status_endpoints.cpp
+void add_request_endpoints(Router& router, const Services& services);     // request_endpoints.cpp
 void add_model_endpoints(Router& router, const Services& services);       // model_endpoints.cpp
 void add_generation_endpoints(Router& router, const Services& services);  // generation_endpoints.cpp
 void add_token_endpoints(Router& router, const Services& services);       // token_endpoints.cpp

@@ -29,7 +29,9 @@ class GenerationAnswer : public Answer {
         sums_(generation_.choices.size()),
         usages_(generation_.choices.size()),
         n_open_(generation_.choices.size()),
-        record_(std::move(record)) {}
+        record_(std::move(record)) {
+    for (const auto& choice : generation_.choices) record_->watch(*choice);
+  }
 
   Piece poll() override {
     Piece piece;
@@ -45,14 +47,12 @@ class GenerationAnswer : public Answer {
 
  private:
   void take(Piece& piece, size_t choice, ChatChunk chunk) {
-    if (chunk.kind == ChatChunk::Kind::finished && chunk.finish == Finish::cancelled) {
-      chunk.kind = ChatChunk::Kind::failed;
-      chunk.error = Error{Code::cancelled, "the request was cancelled, or the server is stopping"};
-    }
     if (chunk.is_terminal()) {
       usages_[choice] = chunk.usage;
       record_->set_usage(total(), chunk.error ? code_name(chunk.error->code) : finish_name(chunk.finish));
     }
+    const bool is_cancelled = chunk.kind == ChatChunk::Kind::finished && chunk.finish == Finish::cancelled;
+    if (is_cancelled) return fail(piece, record_->cancel_error());
     if (chunk.kind == ChatChunk::Kind::failed) return fail(piece, api_error(chunk));
     const bool is_last = chunk.is_terminal() && --n_open_ == 0;
     if (generation_.stream) {

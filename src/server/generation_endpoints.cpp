@@ -31,12 +31,14 @@ ResponseHead response_head(const ChatService& chat, const CallOptions& options, 
 }
 
 std::unique_ptr<Answer> answer(Call& call, CallOptions options, Generation generation) {
+  call.record->set_user(std::move(options.user));
   generation.stream = options.stream;
   generation.ignored = std::move(options.ignored);
   return generation_answer(std::move(generation), std::move(call.record));
 }
 
-std::unique_ptr<Answer> chat_completion(ChatService& chat, Call call) {
+std::unique_ptr<Answer> chat_completion(const Services& services, Call call) {
+  ChatService& chat = services.chat;
   auto parsed = parse_chat_call(call.request.body, chat.default_sampling());
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   ChatCall& asked = std::get<ChatCall>(parsed);
@@ -45,12 +47,14 @@ std::unique_ptr<Answer> chat_completion(ChatService& chat, Call call) {
   head.include_usage = asked.include_usage;
   Generation generation;
   generation.writer = chat_writer(std::move(head));
+  services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), asked.n, call.wake);
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
   return answer(call, std::move(asked), std::move(generation));
 }
 
-std::unique_ptr<Answer> completion(ChatService& chat, Call call) {
+std::unique_ptr<Answer> completion(const Services& services, Call call) {
+  ChatService& chat = services.chat;
   auto parsed = parse_completion_call(call.request.body, chat.default_sampling());
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   CompletionCall& asked = std::get<CompletionCall>(parsed);
@@ -66,6 +70,7 @@ std::unique_ptr<Answer> completion(ChatService& chat, Call call) {
           prompt.prompt_ids.empty() ? prompt.prompt : chat.tokenizer().decode(prompt.prompt_ids, true);
       echoes.insert(echoes.end(), generation.choices_per_prompt, text);
     }
+    services.limit(prompt, call);
     for (auto& choice : chat.complete(std::move(prompt), asked.n, call.wake)) {
       generation.choices.push_back(std::move(choice));
     }
@@ -74,23 +79,27 @@ std::unique_ptr<Answer> completion(ChatService& chat, Call call) {
   return answer(call, std::move(asked), std::move(generation));
 }
 
-std::unique_ptr<Answer> response(ChatService& chat, Call call) {
+std::unique_ptr<Answer> response(const Services& services, Call call) {
+  ChatService& chat = services.chat;
   auto parsed = parse_responses_call(call.request.body, chat.default_sampling());
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   ResponsesCall& asked = std::get<ResponsesCall>(parsed);
   Generation generation;
   generation.writer = responses_writer(shown_model(chat, asked), static_cast<int64_t>(std::time(nullptr)), asked.echo,
                                        asked.request.logprobs);
+  services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
   return answer(call, std::move(asked), std::move(generation));
 }
 
-std::unique_ptr<Answer> anthropic_message(ChatService& chat, Call call) {
+std::unique_ptr<Answer> anthropic_message(const Services& services, Call call) {
+  ChatService& chat = services.chat;
   auto parsed = parse_anthropic_call(call.request.body, chat.default_sampling(), false);
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
   AnthropicCall& asked = std::get<AnthropicCall>(parsed);
   Generation generation;
   generation.writer = anthropic_writer(shown_model(chat, asked));
+  services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
   return answer(call, std::move(asked), std::move(generation));
 }
@@ -98,10 +107,9 @@ std::unique_ptr<Answer> anthropic_message(ChatService& chat, Call call) {
 }  // namespace
 
 void add_generation_endpoints(Router& router, const Services& services) {
-  const auto add = [&](const char* path, std::unique_ptr<Answer> (*handler)(ChatService&, Call)) {
-    ChatService& chat = services.chat;
-    router.add({.method = "POST", .path = path, .handler = [&chat, handler](Call call) {
-                  return handler(chat, std::move(call));
+  const auto add = [&](const char* path, std::unique_ptr<Answer> (*handler)(const Services&, Call)) {
+    router.add({.method = "POST", .path = path, .handler = [services, handler](Call call) {
+                  return handler(services, std::move(call));
                 }});
   };
   add("/v1/chat/completions", chat_completion);

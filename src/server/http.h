@@ -67,6 +67,10 @@ class HttpHandler {
   virtual std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) = 0;
   // A response of the connection itself, for what never became a request: 400, 408, 413, 431, 500, 503.
   virtual HttpResponse error(const std::string& request_id, int status, std::string message) = 0;
+  // About once a second, on the I/O thread.
+  virtual void tick() {}
+  // The server stops, and its patience with answers under way is at an end: they should be, within a second or two.
+  virtual void end_answers() {}
 };
 
 // An answer that is there at once.

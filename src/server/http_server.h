@@ -21,19 +21,21 @@ struct HttpConfig {
   uint16_t port = 8081;            // 0: any free one
   size_t max_body_bytes = size_t{8} << 20;
   uint32_t max_header_bytes = 16 << 10;
-  int max_connections = 256;
+  int max_connections = 2048;
   std::chrono::milliseconds idle_timeout{75'000};    // between requests
   std::chrono::milliseconds header_timeout{15'000};  // from the first byte of a request to the end of its head
   std::chrono::milliseconds body_timeout{60'000};
   std::chrono::milliseconds write_timeout{60'000};  // a client that takes nothing for this long is gone
-  std::chrono::milliseconds shutdown_grace{5'000};  // for answers under way
-  bool handle_signals = false;                      // SIGINT and SIGTERM stop; the second one at once
+  std::chrono::milliseconds shutdown_grace{5'000};  // for answers under way; then they are told to end
+  std::string tls_certificate;                      // files in PEM form; both or none
+  std::string tls_key;
+  bool handle_signals = false;  // SIGINT and SIGTERM stop; the second one at once
 };
 
 // False also for what is no address.
 bool is_loopback(const std::string& host);
 
-// Whether the address can be bound; the errors of HttpServer::listen.
+// Whether the address can be bound and the certificate read; the errors of HttpServer::listen.
 Status check_address(const HttpConfig& config);
 
 class HttpServer {

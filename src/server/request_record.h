@@ -1,37 +1,70 @@
-// request_record.h  One request from its head to the end of its answer: what the log says about it.
+// request_record.h  One request from its head to the end of its answer: listed while it is under way, counted and
+// logged when it ends. Made and destroyed on the I/O thread.
 #pragma once
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "engine/event.h"
+#include "orchestrator/chat_stream.h"
+#include "server/api_error.h"
 #include "server/http.h"
+#include "server/monitor.h"
 
 namespace chimere::server {
 
 class RequestRecord {
  public:
-  explicit RequestRecord(const HttpRequest& request);
+  using Clock = Monitor::Clock;
+
+  // `route`: the path as the table of routes writes it; empty: none of them.
+  RequestRecord(const HttpRequest& request, std::string route, Monitor& monitor);
   // Writes the line. A status of 0 means that the client left before there was one.
   ~RequestRecord();
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
-  const std::string& id() const { return id_; }
+  // Says what becomes of the request.
   void set_status(int status) { status_ = status; }
   void set_usage(const engine::Usage& usage, const char* finish);
+  void set_user(std::string user) { user_ = std::move(user); }
+  // From here on the request is listed and can be cancelled. The stream outlives the record.
+  void watch(orchestrator::ChatStream& stream) { streams_.push_back(&stream); }
   // A success is not worth a line.
   void log_failures_only() { failures_only_ = true; }
 
+  enum class CancelledBy { nobody, a_call, shutdown };
+  void cancel(CancelledBy who);
+  // What the client of a cancelled request is told.
+  ApiError cancel_error() const;
+
+  const std::string& id() const { return id_; }
+  const std::string& path() const { return path_; }
+  const std::string& client() const { return client_; }
+  const std::string& user() const { return user_; }
+  Clock::time_point started() const { return start_; }
+  const std::vector<orchestrator::ChatStream*>& streams() const { return streams_; }
+
  private:
-  std::string id_;
-  std::string method_;
-  std::string path_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  void count(double seconds);
+  void write_line(double seconds) const;
+  double first_token_seconds() const;  // negative: there was none
+
+  Monitor& monitor_;
+  const std::string id_;
+  const std::string client_;
+  const std::string method_;
+  const std::string path_;
+  const std::string route_;
+  const Clock::time_point start_ = Clock::now();
+  std::string user_;
+  std::vector<orchestrator::ChatStream*> streams_;
   bool failures_only_ = false;
   int status_ = 0;
+  CancelledBy cancelled_by_ = CancelledBy::nobody;
   engine::Usage usage_;
-  const char* finish_ = "";
+  std::string finish_;
 };
 
 }  // namespace chimere::server

@@ -153,8 +153,8 @@ void read_input(JsonFields& fields, ChatRequest& request) {
   }
   if (!input->is_array()) return fields.fail_type("input", "a string or an array of items", *input);
   if (input->empty() || input->size() > kMaxItems) {
-    return fields.fail("input", "expected 1 to " + std::to_string(kMaxItems) + " items, found " +
-                                    std::to_string(input->size()));
+    return fields.fail("input",
+                       "expected 1 to " + std::to_string(kMaxItems) + " items, found " + std::to_string(input->size()));
   }
   ItemReader reader(fields, request.messages);
   for (size_t i = 0; i < input->size() && fields.ok(); ++i) reader.read(at("input", i), (*input)[i]);
@@ -164,8 +164,8 @@ void read_input(JsonFields& fields, ChatRequest& request) {
 void read_response_tools(JsonFields& fields, ResponsesCall& call) {
   const Json* list = fields.array("tools");
   if (list && list->size() > kMaxTools) {
-    return fields.fail("tools", "expected at most " + std::to_string(kMaxTools) + ", found " +
-                                    std::to_string(list->size()));
+    return fields.fail("tools",
+                       "expected at most " + std::to_string(kMaxTools) + ", found " + std::to_string(list->size()));
   }
   for (size_t i = 0; list && i < list->size(); ++i) {
     const Json& tool = (*list)[i];

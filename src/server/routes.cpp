@@ -1,53 +1,67 @@
 // routes.cpp  The list of families, and the order of the checks.
 #include "server/routes.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
+#include "base/platform/process.h"
 #include "server/api_error.h"
+#include "server/log.h"
 
 namespace chimere::server {
 namespace {
 
-HttpResponse logged(const HttpRequest& request, HttpResponse response) {
-  RequestRecord record(request);
-  record.set_status(response.status);
-  return response;
-}
+constexpr size_t kLongestLoggedBody = size_t{64} << 10;
+constexpr int kReleaseTicks = 60;
+constexpr int kIdleReleaseTicks = 3;
 
 }  // namespace
 
-Routes::Routes(const Services& services, Access access) : access_(std::move(access)) {
-  add_status_endpoints(router_, services);
-  add_model_endpoints(router_, services);
-  add_generation_endpoints(router_, services);
-  add_token_endpoints(router_, services);
+Routes::Routes(const Services& services, Access access, WatchConfig watch)
+    : services_(services), access_(std::move(access)), watch_(watch), stall_watch_(watch.dump_on_stall) {
+  add_status_endpoints(router_, services_);
+  add_request_endpoints(router_, services_);
+  add_model_endpoints(router_, services_);
+  add_generation_endpoints(router_, services_);
+  add_token_endpoints(router_, services_);
   add_page_endpoints(router_);
+}
+
+HttpResponse Routes::logged(const HttpRequest& request, const Route* route, HttpResponse response) {
+  RequestRecord record(request, route ? route->path : "", services_.monitor);
+  record.set_status(response.status);
+  return response;
 }
 
 std::optional<HttpResponse> Routes::refuse(HttpRequest& head) {
   const Router::Match match = router_.find(head.method, head.path);
   if (!match.route || match.route->needs_key) {
-    if (auto refused = access_.refuse_stranger(head)) return logged(head, std::move(*refused));
+    if (auto refused = access_.refuse_stranger(head)) return logged(head, match.route, std::move(*refused));
   }
   if (match.allowed.empty()) {
-    return logged(head, error_response({404, "no such path: " + head.path, "invalid_request_error", "", "not_found"}));
+    return logged(head, match.route,
+                  error_response({404, "no such path: " + head.path, "invalid_request_error", "", "not_found"}));
   }
   if (!match.route) {
     HttpResponse response = error_response({405, head.path + ": expected " + match.allowed + ", found " + head.method,
                                             "invalid_request_error", "", "method_not_allowed"});
     response.add_header("Allow", match.allowed);
-    return logged(head, std::move(response));
+    return logged(head, match.route, std::move(response));
   }
   // Those who watch are not counted: a page that asks every second would lock its user out.
   if (match.route->needs_key && !match.route->is_polled) {
-    if (auto refused = access_.refuse_too_many(head)) return logged(head, std::move(*refused));
+    if (auto refused = access_.refuse_too_many(head)) return logged(head, match.route, std::move(*refused));
   }
   return std::nullopt;
 }
 
 std::unique_ptr<Answer> Routes::handle(HttpRequest request, Wake wake) {
   Router::Match match = router_.find(request.method, request.path);
-  auto record = std::make_unique<RequestRecord>(request);
+  if (watch_.log_prompts && !request.body.empty()) {
+    spdlog::info("{} body {}", request.id, printable(request.body, kLongestLoggedBody));
+  }
+  auto record = std::make_unique<RequestRecord>(request, match.route->path, services_.monitor);
   if (match.route->is_polled) record->log_failures_only();
   return match.route->handler({std::move(request), std::move(match.parameter), std::move(wake), std::move(record)});
 }
@@ -58,8 +72,34 @@ HttpResponse Routes::error(const std::string& request_id, int status, std::strin
   unread.id = request_id;
   unread.method = "-";
   unread.path = "-";
-  return logged(unread,
+  return logged(unread, nullptr,
                 error_response({status, std::move(message), ours ? "server_error" : "invalid_request_error", "", ""}));
+}
+
+void Routes::tick() {
+  const auto now = Monitor::Clock::now();
+  const engine::EngineStats stats = services_.chat.stats();
+  services_.monitor.sample(stats, now);
+  if (stall_watch_.is_stalled(stats, now)) {
+    ++services_.monitor.stalls;
+    spdlog::error("{}", describe_stall(stats, services_.chat.requests(), watch_.dump_on_stall, now));
+  }
+  release_memory(stats);
+}
+
+// Soon after the last answer ended, and once in a while under load.
+void Routes::release_memory(const engine::EngineStats& stats) {
+  ++ticks_since_release_;
+  if (stats.steps == steps_at_release_) return;
+  const bool is_idle = stats.running + stats.queued == 0;
+  if (ticks_since_release_ < (is_idle ? kIdleReleaseTicks : kReleaseTicks)) return;
+  release_free_memory();
+  steps_at_release_ = stats.steps;
+  ticks_since_release_ = 0;
+}
+
+void Routes::end_answers() {
+  for (RequestRecord* record : services_.monitor.records()) record->cancel(RequestRecord::CancelledBy::shutdown);
 }
 
 }  // namespace chimere::server

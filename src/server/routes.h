@@ -9,20 +9,36 @@
 #include "server/endpoints.h"
 #include "server/http.h"
 #include "server/router.h"
+#include "server/stall_watch.h"
 
 namespace chimere::server {
 
+struct WatchConfig {
+  std::chrono::seconds dump_on_stall{0};  // the engine's state goes to the log when it makes no step for this long
+  bool log_prompts = false;               // bodies of requests go to the log
+};
+
 class Routes : public HttpHandler {
  public:
-  Routes(const Services& services, Access access);
+  Routes(const Services& services, Access access, WatchConfig watch);
 
   std::optional<HttpResponse> refuse(HttpRequest& head) override;
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override;
   HttpResponse error(const std::string& request_id, int status, std::string message) override;
+  void tick() override;
+  void end_answers() override;
 
  private:
+  HttpResponse logged(const HttpRequest& request, const Route* route, HttpResponse response);
+  void release_memory(const engine::EngineStats& stats);
+
+  const Services services_;
   Router router_;
   Access access_;
+  const WatchConfig watch_;
+  StallWatch stall_watch_;
+  uint64_t steps_at_release_ = 0;  // the engine's, when freed memory was last given back
+  int ticks_since_release_ = 0;
 };
 
 }  // namespace chimere::server

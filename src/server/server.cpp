@@ -1,8 +1,6 @@
 // server.cpp  Routes behind an HTTP server, if the address may be served.
 #include "server/server.h"
 
-#include "server/routes.h"
-
 namespace chimere::server {
 
 Server::~Server() = default;
@@ -19,7 +17,9 @@ Status Server::check(const ServerConfig& config) {
 Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator::ChatService& service) {
   TRY(check(config));
   Access access(std::move(config.keys), config.rate_limit);
-  std::unique_ptr<Server> server(new Server(std::make_unique<Routes>(Services{service}, std::move(access))));
+  std::unique_ptr<Server> server(new Server());
+  const Services services{service, server->monitor_, config.version, config.request_timeout};
+  server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
   return Result<std::unique_ptr<Server>>{std::move(server)};
 }

@@ -8,12 +8,17 @@
 #include "orchestrator/chat_service.h"
 #include "server/api_keys.h"
 #include "server/http_server.h"
+#include "server/monitor.h"
+#include "server/routes.h"
 
 namespace chimere::server {
 
 struct ServerConfig {
   HttpConfig http;
-  ApiKeys keys;        // one of them is asked of every client; empty: none
+  ApiKeys keys;  // one of them is asked of every client; empty: none
+  std::string version;
+  std::chrono::milliseconds request_timeout{0};  // the longest an answer may take; 0: any time
+  WatchConfig watch;
   int rate_limit = 0;  // requests a minute of each key or, without keys, of each address; 0: any number
 };
 
@@ -31,9 +36,10 @@ class Server {
   std::string url() const { return http_->url(); }
 
  private:
-  explicit Server(std::unique_ptr<HttpHandler> routes) : routes_(std::move(routes)) {}
+  Server() = default;
 
-  std::unique_ptr<HttpHandler> routes_;
+  Monitor monitor_;
+  std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> http_;
 };
 

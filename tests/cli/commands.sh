@@ -103,6 +103,23 @@ expect '"error"' curl -s "$url/nowhere"
 expect "is taken" "$chimere" serve "$model" --port "${url##*:}"
 stop_server
 
+# Keys of a file, the limits and the logs that options ask for.
+echo secret | "$chimere" keys ann --stdin >"$work/keys"
+grep -qxF "ann:$(printf secret | sha256sum | cut -d ' ' -f 1)" "$work/keys" || fail "keys wrote: $(cat "$work/keys")"
+refuses "$chimere" keys 'two words'
+echo "broken" >"$work/broken"
+expect "broken:1" "$chimere" serve "$model" --api-keys-file "$work/broken"
+expect "TLS" "$chimere" serve "$model" --tls-cert "$work/keys" --tls-key "$work/keys"
+expect "API key" "$chimere" serve "$model" --host 0.0.0.0
+start_server "$chimere" serve "$model" --api-keys-file "$work/keys" --log-format json --rate-limit 1
+expect "invalid_api_key" curl -s "$url/v1/models"
+expect '"object"' curl -s "$url/v1/models" -H "Authorization: Bearer secret"
+expect "rate_limit_exceeded" curl -s "$url/v1/models" -H "x-api-key: secret"
+expect "chimere_requests_running" curl -s "$url/metrics" -H "x-api-key: secret"
+stop_server
+grep -q '"client":"ann"' "$work/serve.log" || fail "the log does not name the client: $(cat "$work/serve.log")"
+if grep -q secret "$work/serve.log"; then fail "the log has a key"; fi
+
 # The model in the box over HTTP: a fact with its thought apart, and a tool call.
 start_server "$work/clone/build/release/chimere" serve
 url=$url/v1/chat/completions
