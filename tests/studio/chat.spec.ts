@@ -1,6 +1,6 @@
 // Talking to the real model. What it says is its own affair: the tests look at what the page does with it.
 import { readFileSync } from 'node:fs'
-import { answerWith, expect, test } from './server'
+import { answerWith, expect, Studio, test } from './server'
 
 test('sends, streams and shows what the answer cost', async ({ studio }) => {
   await expect(studio.page.getByRole('heading', { name: 'What shall we talk about?' })).toBeVisible()
@@ -14,15 +14,32 @@ test('sends, streams and shows what the answer cost', async ({ studio }) => {
   await expect(studio.page.getByRole('navigation', { name: 'Conversations' })).toContainText('Hello')
 })
 
-test('an answer that streams grows, and stops when told', async ({ studio }) => {
-  await studio.openSettings()
-  await studio.choose('Thinking', 'off')
-  await studio.send('Write a very long story about a robot, a bird and a river.')
-  const answer = studio.answers.last()
-  await expect(answer).toHaveAttribute('aria-busy', 'true')
+test('an answer that streams grows, and stops when told', async ({ page, slow }) => {
+  await page.goto(slow.url)
+  const studio = new Studio(page)
+  await studio.send('Write a long story')
+  await expect.poll(() => slow.isAsked).toBe(true)
+  slow.write({ content: 'Once upon a time' })
+  await expect(studio.answers).toContainText('Once upon a time')
+  slow.write({ content: ', there was a robot' })
+  await expect(studio.answers).toContainText('there was a robot')
+  await expect(studio.answers).toHaveAttribute('aria-busy', 'true')
+  expect(slow.hasLeft).toBe(false)
   await studio.button('Stop').click()
   await studio.settled()
-  await expect(answer.getByRole('button', { name: 'Regenerate' })).toBeEnabled()
+  await expect.poll(() => slow.hasLeft).toBe(true)
+  await expect(studio.answers).toContainText('Once upon a time, there was a robot')
+  await expect(studio.answers).toContainText('Stopped.')
+})
+
+test('stopping the real model leaves the page ready for more', async ({ studio }) => {
+  await studio.send('Write a very long story about a robot, a bird and a river.')
+  // Whether it is still writing or done already, Escape is right.
+  await studio.page.keyboard.press('Escape')
+  await studio.settled()
+  await studio.send('Hello')
+  await studio.settled()
+  await expect(studio.answers).toHaveCount(2)
 })
 
 test('regenerate gives another answer to the same question', async ({ studio }) => {
@@ -59,20 +76,33 @@ test('thinking is folded, counted and can be read', async ({ studio }) => {
   await expect(thought.locator('strong')).toHaveText('this')
 })
 
-test('a thought of the real model can be stopped, and the answer follows', async ({ studio, server }) => {
-  await studio.openSettings()
-  await studio.choose('Thinking', 'on')
-  // The chat request is held at its end, so that the button is there for as long as the test needs it.
-  await studio.page.getByLabel('Longest thought, tokens').fill('100000')
-  const stopped = studio.page.waitForResponse('**/stop_thinking')
-  await studio.send('Think for a long time about the weather, the sea and the stars.')
+test('a thought can be stopped while it grows', async ({ page, slow }) => {
+  await page.goto(slow.url)
+  const studio = new Studio(page)
+  await studio.send('Think for a long time')
+  await expect.poll(() => slow.isAsked).toBe(true)
+  slow.write({ reasoning: 'Let me see' })
+  await expect(studio.button('Thinking: 2 tokens')).toBeVisible()
+  slow.write({ reasoning: ' again' })
+  await expect(studio.button('Thinking: 4 tokens')).toBeVisible()
   await studio.button('Stop thinking').click()
-  const response = await stopped
-  // 409 when the thought has ended by itself a moment before, 404 when the whole answer has.
-  expect([200, 404, 409]).toContain(response.status())
-  expect(response.url()).toContain(`${server.url}/v1/requests/`)
+  await expect.poll(() => slow.stopped).toEqual([slow.requestId])
+  slow.write({ content: 'The answer.' })
+  await expect(studio.button('Stop thinking')).toHaveCount(0)
+  slow.end()
   await studio.settled()
-  await expect(studio.answers.getByRole('button', { name: /Thought for/ })).toBeVisible()
+  await expect(studio.answers).toContainText('The answer.')
+  await expect(studio.button(/Thought for 4 tokens/)).toBeVisible()
+})
+
+test('the real server names its requests, so that they can be stopped', async ({ studio, page, server }) => {
+  const answered = page.waitForResponse('**/v1/chat/completions')
+  await studio.send('Hello')
+  const id = (await answered).headers()['x-request-id']
+  expect(id).toMatch(/^[\w-]+$/)
+  await studio.settled()
+  // It has ended, and the server knows that too.
+  expect((await page.request.post(`${server.url}/v1/requests/${id}/stop_thinking`)).status()).toBe(404)
 })
 
 test('a tool call is shown, and its result goes back to the model', async ({ studio }) => {
@@ -97,6 +127,7 @@ test('a tool the real model must call is shown', async ({ studio }) => {
   await studio.page.getByLabel('Tools (JSON)').fill(
     JSON.stringify([{ name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } }]),
   )
+  await studio.page.getByLabel('Longest answer, tokens').fill('100')
   await studio.page.route('**/v1/chat/completions', (route) =>
     route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), tool_choice: 'required' }) }),
   )

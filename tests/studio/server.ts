@@ -1,6 +1,8 @@
 // server.ts  A real `chimere serve` with the model in the box, and the tests' view of the page.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer, request as ask, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect, test as base, type Locator, type Page } from '@playwright/test'
 
 export class Server {
@@ -41,7 +43,7 @@ export class Server {
 }
 
 // One server for all tests that do not need their own.
-export const test = base.extend<{ studio: Studio }, { server: Server }>({
+export const test = base.extend<{ studio: Studio; slow: SlowChat }, { server: Server }>({
   server: [
     async ({}, use) => {
       const server = new Server()
@@ -51,6 +53,12 @@ export const test = base.extend<{ studio: Studio }, { server: Server }>({
     },
     { scope: 'worker' },
   ],
+  slow: async ({ server }, use) => {
+    const slow = new SlowChat(server)
+    await slow.start()
+    await use(slow)
+    slow.stop()
+  },
   studio: async ({ page, server }, use) => {
     await page.goto(server.url)
     await use(new Studio(page))
@@ -94,6 +102,61 @@ export class Studio {
   }
 }
 
+// The real server with a chat that the test itself writes, piece by piece, for as long as it likes.
+export class SlowChat {
+  readonly requestId = 'req-slow-chat'
+  readonly stopped: string[] = [] // ids of thoughts that the page asked to end
+  hasLeft = false // the page has closed the stream
+  url = ''
+  private response: ServerResponse | null = null
+  private readonly http = createServer((request, response) => this.handle(request, response))
+
+  constructor(private readonly server: Server) {}
+
+  async start() {
+    await new Promise<void>((resolve) => this.http.listen(0, '127.0.0.1', resolve))
+    this.url = `http://127.0.0.1:${(this.http.address() as AddressInfo).port}`
+  }
+
+  stop() {
+    this.http.closeAllConnections()
+    this.http.close()
+  }
+
+  write(reply: Reply) {
+    this.response!.write(deltas(reply))
+  }
+
+  end() {
+    this.response!.end(chunk({}, 'stop') + 'data: [DONE]\n\n')
+  }
+
+  private handle(request: IncomingMessage, response: ServerResponse) {
+    const stop = /^\/v1\/requests\/([^/]+)\/stop_thinking$/.exec(request.url!)
+    if (stop) {
+      this.stopped.push(stop[1]!)
+      response.end('{}')
+    } else if (request.url === '/v1/chat/completions') {
+      this.response = response
+      response.writeHead(200, { 'Content-Type': 'text/event-stream', 'X-Request-Id': this.requestId })
+      response.flushHeaders()
+      response.on('close', () => (this.hasLeft = !response.writableFinished))
+    } else {
+      const { method, headers } = request
+      const onward = ask(this.server.url + request.url, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers)
+        answer.pipe(response)
+      })
+      request.pipe(onward)
+    }
+  }
+
+  // Whether the page's request has come.
+  get isAsked() {
+    return this.response !== null
+  }
+}
+
 export interface Reply {
   reasoning?: string
   content?: string
@@ -107,16 +170,21 @@ function chunk(delta: object, finish: string | null = null): string {
 // Pieces of a few characters, as a model writes them.
 const pieces = (text: string) => text.match(/[\s\S]{1,5}/g) ?? []
 
-export function events(reply: Reply): string {
-  const calls = reply.toolCalls ?? []
-  const usage = { prompt_tokens: 10, completion_tokens: 20, prompt_tokens_details: { cached_tokens: 4 } }
+function deltas(reply: Reply): string {
   return [
     ...pieces(reply.reasoning ?? '').map((text) => chunk({ reasoning_content: text })),
     ...pieces(reply.content ?? '').map((text) => chunk({ content: text })),
-    ...calls.map(({ id, name, arguments: args }, index) =>
+    ...(reply.toolCalls ?? []).map(({ id, name, arguments: args }, index) =>
       chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: args } }] }),
     ),
-    chunk({}, calls.length ? 'tool_calls' : 'stop'),
+  ].join('')
+}
+
+export function events(reply: Reply): string {
+  const usage = { prompt_tokens: 10, completion_tokens: 20, prompt_tokens_details: { cached_tokens: 4 } }
+  return [
+    deltas(reply),
+    chunk({}, reply.toolCalls?.length ? 'tool_calls' : 'stop'),
     `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
     'data: [DONE]\n\n',
   ].join('')
