@@ -102,7 +102,7 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 
-chimere_layer(orchestrator DEPS grammar chat tokenizer engine base LIBS nlohmann_json::nlohmann_json)
+chimere_layer(orchestrator DEPS grammar chat engram tokenizer engine base LIBS nlohmann_json::nlohmann_json)
 include(cmake/studio.cmake)
 chimere_layer(server FUZZED DEPS orchestrator base LIBS Boost::headers nlohmann_json::nlohmann_json spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)

@@ -35,6 +35,7 @@ struct ServeOptions {
   double cache_disk_gb = 8;
   bool no_disk_cache = false;
   bool open = false;
+  std::string engram;
 };
 
 CacheConfig cache_config(const ServeOptions& o) {
@@ -113,6 +114,7 @@ Status serve(ServeOptions& o) {
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
   TRY_ASSIGN(auto model, load_model(model_options));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
+  if (!o.engram.empty()) chat_model.open_memories(o.engram);
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   orchestrator::ChatService service(std::move(chat_model), std::move(config));
   TRY_ASSIGN(auto server, server::Server::listen(o.server, service));
@@ -193,6 +195,8 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   command->add_flag("--no-disk-cache", o->no_disk_cache, "keep computed prompts in memory only");
   command->add_flag("--open", o->open, "show the web page in the desktop's browser once the model is ready");
+  command->add_option("--engram", o->engram,
+                      "folder of Engram tables that requests may name; users' own in its users/");
   command->callback([o, &outcome] {
     if (Status s = serve(*o); !s) outcome.code = fail(s.error());
   });

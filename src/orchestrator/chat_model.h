@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "chat/chat_template.h"
 #include "engine/request.h"
+#include "engram/library.h"
 #include "models/model.h"
 #include "orchestrator/chat_request.h"
 #include "tokenizer/tokenizer.h"
@@ -22,7 +23,8 @@ struct ChatModel {
   std::optional<chat::ChatTemplate> tool_template;  // some files have another one for requests with tools
   SamplingParams default_sampling;
   int32_t thinking_budget = -1;  // chimere.thinking_budget of the file: tokens of a thought when a request does not say
-  std::vector<std::string> warnings;  // what its user should know
+  std::vector<std::string> warnings;                    // what its user should know
+  std::shared_ptr<engram::Library> memories = nullptr;  // null: none
 
   // Fails when the file has no vocabulary or a broken chat template. `template_text` stands for the file's own
   // templates when it is not empty.
@@ -33,6 +35,10 @@ struct ChatModel {
     if (tool_template && !request.tools.empty()) return &*tool_template;
     return chat_template ? &*chat_template : nullptr;
   }
+  // Takes the tables of a folder. What is wrong with one becomes a warning, and the others can be used.
+  void open_memories(const std::string& folder);
+  // What these tables say, or null when none takes part. not_found names the tables there are.
+  Result<std::shared_ptr<const MemorySource>> memory_for(const MemoryUse& use) const;
   // Ids that are never drawn: placeholders of the vocabulary, rows of the output matrix beyond it, what the file asks
   // for.
   std::vector<int32_t> suppressed_ids() const;

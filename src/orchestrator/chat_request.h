@@ -30,6 +30,18 @@ enum class ToolChoice {
   named,      // a call of ChatRequest::tool_name
 };
 
+// Which tables of n-grams (engram/) take part in the answer.
+struct MemoryUse {
+  struct Named {
+    std::string name;
+    float weight = 1;  // 0 to 1
+  };
+  std::vector<Named> tables;
+  std::string owner;         // whose own table takes part when there is one; empty: nobody's
+  float alpha = 1;           // 0: no memory
+  bool in_thoughts = false;  // also before the end of a thought
+};
+
 // How to generate, whatever the prompt is.
 struct GenerateOptions {
   SamplingParams sampling;
@@ -41,6 +53,7 @@ struct GenerateOptions {
   uint64_t cache_scope = 0;                        // who may share what was computed for the prompt
   AnswerForm form;                                 // of the answer, behind its thought
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  MemoryUse memory;
 };
 
 struct ChatRequest : GenerateOptions {

@@ -131,6 +131,7 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
   TRY_ASSIGN(const Constraints::Made form, constraints.of_chat(request, output.format, lead));
   generate.constraint = form.constraint;
   generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(*chat_template), generate.prompt);
+  TRY_ASSIGN(generate.memory, model.memory_for(request.memory));
   const bool is_silent = request.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
   if (is_silent && !output.starts_in_reasoning) {
     ban_thoughts(model.tokenizer, output.thought, generate.sampling);
@@ -154,6 +155,7 @@ Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constra
   generate.constraint = form.constraint;
   // For the same text once more: several answers, or another try.
   if (generate.prompt.size() > 1) generate.snapshot_points = {static_cast<int32_t>(generate.prompt.size()) - 1};
+  TRY_ASSIGN(generate.memory, model.memory_for(request.memory));
   AnswerText text(model.tokenizer, std::nullopt, {request.stop, request.logprobs});
   return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
 }

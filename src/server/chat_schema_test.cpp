@@ -261,6 +261,24 @@ TEST(ChatSchema, RefusesWhatIsNoJsonObject) {
   }
 }
 
+TEST(ChatSchema, ReadsWhichTablesTakePart) {
+  const ChatCall call =
+      accepted(R"("engram":{"tables":["medical",{"name":"code","weight":0.5}],"alpha":0.25,"phase":"all"})");
+  const orchestrator::MemoryUse& use = call.request.memory;
+  ASSERT_EQ(use.tables.size(), 2u);
+  EXPECT_EQ(use.tables[0].name, "medical");
+  EXPECT_EQ(use.tables[1].name, "code");
+  EXPECT_EQ(use.tables[1].weight, 0.5f);
+  EXPECT_EQ(use.alpha, 0.25f);
+  EXPECT_TRUE(use.in_thoughts);
+  EXPECT_FALSE(accepted(R"("engram":{})").request.memory.in_thoughts);
+  for (const char* fields : {R"("engram":3)", R"("engram":{"tables":"x"})", R"("engram":{"tables":[""]})",
+                             R"("engram":{"tables":[3]})", R"("engram":{"tables":[{"name":"x","weight":2}]})",
+                             R"("engram":{"alpha":-1})", R"("engram":{"odd":1})", R"("engram":{"phase":"never"})"}) {
+    refused(parse(fields), fields);
+  }
+}
+
 TEST(ChatSchema, ReportsWhatItIgnores) {
   const ChatCall call = accepted(R"("service_tier":"u","store":true,"stream_options":{"odd":1},"a\r\nX: y":1)");
   EXPECT_EQ(ignored_header(call.ignored), "stream_options.odd, service_tier, store, a??X:?y");

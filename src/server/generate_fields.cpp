@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "server/engram_schema.h"
+
 namespace chimere::server {
 
 using orchestrator::AnswerForm;
@@ -89,6 +91,7 @@ std::vector<std::string> read_strings(JsonFields& fields, const std::string& nam
 }
 
 void read_generation(JsonFields& fields, GenerateOptions& options) {
+  read_engram(fields, options.memory);
   SamplingParams& s = options.sampling;
   fields.number("temperature", s.temperature, 0, 2);
   fields.number("top_p", s.top_p, 0, 1);

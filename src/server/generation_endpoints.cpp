@@ -9,6 +9,7 @@
 #include "server/completion_response.h"
 #include "server/completion_schema.h"
 #include "server/endpoints.h"
+#include "server/engram_schema.h"
 #include "server/generation_answer.h"
 #include "server/responses_response.h"
 #include "server/responses_schema.h"
@@ -45,6 +46,7 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call) {
   ResponseHead head = response_head(chat, asked, "chatcmpl-");
   head.logprobs = asked.request.logprobs;
   head.include_usage = asked.include_usage;
+  asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = chat_writer(std::move(head));
   services.limit(asked.request, call);
@@ -65,6 +67,7 @@ std::unique_ptr<Answer> completion(const Services& services, Call call) {
   Generation generation;
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
   for (orchestrator::CompletionRequest& prompt : asked.prompts) {
+    prompt.memory.owner = memory_owner(call.request.client, asked.user);
     if (asked.echo) {
       const std::string text =
           prompt.prompt_ids.empty() ? prompt.prompt : chat.tokenizer().decode(prompt.prompt_ids, true);
@@ -84,6 +87,7 @@ std::unique_ptr<Answer> response(const Services& services, Call call) {
   auto parsed = parse_responses_call(call.request.body, chat.default_sampling());
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   ResponsesCall& asked = std::get<ResponsesCall>(parsed);
+  asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = responses_writer(shown_model(chat, asked), static_cast<int64_t>(std::time(nullptr)), asked.echo,
                                        asked.request.logprobs);
@@ -97,6 +101,7 @@ std::unique_ptr<Answer> anthropic_message(const Services& services, Call call) {
   auto parsed = parse_anthropic_call(call.request.body, chat.default_sampling(), false);
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
   AnthropicCall& asked = std::get<AnthropicCall>(parsed);
+  asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = anthropic_writer(shown_model(chat, asked));
   services.limit(asked.request, call);
