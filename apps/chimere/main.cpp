@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   chimere::apps::add_tokenize(app, outcome);
   chimere::apps::add_logits(app, outcome);
   chimere::apps::add_perplexity(app, outcome);
+  chimere::apps::add_engram(app, outcome);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
