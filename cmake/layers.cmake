@@ -82,6 +82,8 @@ target_link_libraries(chimere-core PRIVATE chimere_engine)
 # Built on demand: ninja -C build/release matmul_bench
 add_executable(matmul_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/kernels/matmul_bench.cpp)
 target_link_libraries(matmul_bench PRIVATE chimere_backend_cpu)
+add_executable(engram_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/engram_bench.cpp)
+target_link_libraries(engram_bench PRIVATE chimere_engram)
 
 if(CHIMERE_CORE_ONLY)
   return()

@@ -12,7 +12,7 @@
 namespace chimere::engram {
 namespace {
 
-constexpr double kSlotsPerKey = 1.5;
+constexpr double kSlotsPerKey = 2;  // half full: a hit is nearly always in the first line it looks at
 
 struct Sections {
   std::vector<uint64_t> filter;
