@@ -52,6 +52,14 @@ std::string table_path(const EngramOptions& o) {
   return o.user.empty() ? o.table : engram::Library::user_file(o.table, o.user).string();
 }
 
+engram::Lesson lesson_of(const std::string& name, uint32_t day, float score) {
+  engram::Lesson lesson;
+  lesson.source.id = name;
+  lesson.source.day = day;
+  lesson.source.score = score;
+  return lesson;
+}
+
 // A line of a .jsonl file: {"text": ..., "source": ..., "score": ...}, the last two as the options say when absent.
 Status read_json_lines(std::istream& in, const std::string& path, const EngramOptions& o, const Words& words,
                        uint32_t day, std::vector<engram::Lesson>& lessons) {
@@ -69,7 +77,7 @@ Status read_json_lines(std::istream& in, const std::string& path, const EngramOp
     const std::string name = json.value("source", o.source.empty() ? path : o.source);
     const float score = json.value("score", o.score);
     if (lessons.empty() || lessons.back().source.id != name || lessons.back().source.score != score) {
-      lessons.push_back({{name, day, score, 0}, {}});
+      lessons.push_back(lesson_of(name, day, score));
     }
     lessons.back().texts.push_back(words.tokenizer.encode(json["text"].get<std::string>(), EncodeMode::plain, false));
   }
@@ -86,8 +94,8 @@ Result<std::vector<engram::Lesson>> read_lessons(const EngramOptions& o, const W
       continue;
     }
     const std::string text(std::istreambuf_iterator<char>(in), {});
-    lessons.push_back({{o.source.empty() ? path : o.source, day, o.score, 0},
-                       {words.tokenizer.encode(text, EncodeMode::plain, false)}});
+    lessons.push_back(lesson_of(o.source.empty() ? path : o.source, day, o.score));
+    lessons.back().texts.push_back(words.tokenizer.encode(text, EncodeMode::plain, false));
   }
   return Result<std::vector<engram::Lesson>>{std::move(lessons)};
 }

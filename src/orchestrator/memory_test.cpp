@@ -45,9 +45,12 @@ class MemoryTest : public testing::Test {
   }
 
   void teach(const std::string& path, const std::string& source) const {
-    const std::vector<int32_t> ids = tokenizer_->encode(kQuestion + kAnswer + ".", EncodeMode::plain, false);
-    const Status taught =
-        engram::add_lessons(path, {vocabulary_, 2, 8}, {{{source, engram::kNeverAges, 5, 0}, {ids}}}, 4);
+    engram::Lesson lesson;
+    lesson.source.id = source;
+    lesson.source.day = engram::kNeverAges;
+    lesson.source.score = 5;
+    lesson.texts.push_back(tokenizer_->encode(kQuestion + kAnswer + ".", EncodeMode::plain, false));
+    const Status taught = engram::add_lessons(path, {vocabulary_, 2, 8}, {lesson}, 4);
     ASSERT_TRUE(taught) << taught.error().message;
   }
   std::string path_of(const std::string& user) const { return engram::Library::user_file(folder_, user).string(); }
