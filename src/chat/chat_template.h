@@ -46,6 +46,7 @@ class ChatTemplate {
   // Whether enable_thinking changes anything.
   bool supports_thinking_switch() const { return supports_thinking_switch_; }
   ToolFormat tool_format() const { return tool_format_; }
+  bool is_harmony() const { return is_harmony_; }
   const ThoughtMarkers& thought_markers() const { return thought_markers_; }
 
  private:
@@ -61,6 +62,7 @@ class ChatTemplate {
   jinja::Limits limits_;
   const char* reasoning_key_ = "reasoning_content";  // of a message; gpt-oss calls it `thinking`
   ToolFormat tool_format_ = ToolFormat::none;
+  bool is_harmony_ = false;
   ThoughtMarkers thought_markers_;
   bool supports_tools_ = false;
   bool supports_thinking_switch_ = false;

@@ -53,8 +53,10 @@ size_t incomplete_utf8(std::string_view text) {
 OutputParser::OutputParser(const OutputOptions& options)
     : state_(!options.parse_reasoning      ? State::content
              : options.starts_in_reasoning ? State::reasoning
+             : options.is_harmony          ? State::harmony_head
                                            : State::start),
       format_(options.format),
+      is_harmony_(options.is_harmony),
       thought_(options.thought),
       parse_reasoning_(options.parse_reasoning),
       parse_tools_(!options.tools.empty()),
@@ -73,6 +75,7 @@ void OutputParser::finish(std::vector<OutputEvent>& events, bool is_cut) {
   events_ = &events;
   while (step(true)) {
   }
+  if (state_ == State::harmony_body) state_ = harmony_kind_ == Kind::reasoning ? State::reasoning : State::content;
   if (!is_cut) end_open_call();
   if (state_ == State::call_open || state_ == State::json_call) call_was_content(text().size());
   if (state_ == State::content) emit_delta(Kind::content, held_space_, true);
@@ -145,6 +148,8 @@ bool OutputParser::step(bool is_final) {
     case State::after_function: return step_after_function(is_final);
     case State::bare_calls: return step_bare_calls(is_final);
     case State::after_bare: return step_after_bare(is_final);
+    case State::harmony_head: return step_harmony_head(is_final);
+    case State::harmony_body: return step_harmony_body(is_final);
   }
   return false;
 }

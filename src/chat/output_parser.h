@@ -30,6 +30,7 @@ struct OutputOptions {
   bool parse_reasoning = true;       // false: tags stay in the content
   std::vector<Tool> tools;           // tool calls are looked for only when tools were declared
   ToolFormat format = ToolFormat::none;
+  bool is_harmony = false;  // see detect_harmony()
   ThoughtMarkers thought;
 };
 
@@ -48,6 +49,8 @@ class OutputParser {
   // stopped by itself; where it was cut off (`is_cut`) it gets no tool_call_end.
   void finish(std::vector<OutputEvent>& events, bool is_cut = true);
 
+  bool is_harmony() const { return is_harmony_; }
+
  private:
   enum class State {
     start,  // nothing seen yet: a <think> may open
@@ -61,6 +64,8 @@ class OutputParser {
     after_function,
     bare_calls,  // from the first byte of what may be calls in the form of Llama or Mistral
     after_bare,
+    harmony_head,  // before <|message|>
+    harmony_body,
   };
 
   bool step(bool is_final);  // false: nothing more to do with the text at hand
@@ -74,6 +79,8 @@ class OutputParser {
   bool step_after_function(bool is_final);
   bool step_bare_calls(bool is_final);
   bool step_after_bare(bool is_final);
+  bool step_harmony_head(bool is_final);  // output_parser_harmony.cpp
+  bool step_harmony_body(bool is_final);
 
   std::string_view text() const { return std::string_view(buffer_).substr(pos_); }  // not consumed yet
   void consume(size_t n) { pos_ += n; }
@@ -97,6 +104,7 @@ class OutputParser {
 
   State state_;
   ToolFormat format_;
+  bool is_harmony_;
   ThoughtMarkers thought_;
   bool parse_reasoning_;
   bool parse_tools_;
@@ -107,9 +115,10 @@ class OutputParser {
   std::string held_space_;  // whitespace that is dropped if nothing follows it in this channel
   std::string held_bytes_;  // the start of a UTF-8 character
   bool channel_started_ = false;
-  size_t scan_ = 0;                                   // how far the current state has searched text()
-  bool in_string_ = false, after_backslash_ = false;  // of the JSON scanner
-  JsonExtent extent_;                                 // of the JSON of a bare call
+  size_t scan_ = 0;                                              // how far the current state has searched text()
+  bool in_string_ = false, after_backslash_ = false;             // of the JSON scanner
+  OutputEvent::Kind harmony_kind_ = OutputEvent::Kind::content;  // of the message that is read
+  JsonExtent extent_;                                            // of the JSON of a bare call
   int call_index_ = -1;
   std::string function_, key_;
   std::set<std::string> seen_keys_;

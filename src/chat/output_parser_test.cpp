@@ -244,6 +244,26 @@ TEST(OutputParser, KnowsOtherMarkersOfAThought) {
   EXPECT_EQ(parse("[THINK]hm <think>[/THINK]Hi", mistral), (ParsedOutput{"hm <think>", "Hi", {}, false}));
 }
 
+TEST(OutputParser, ReadsHarmony) {
+  OutputOptions harmony = with_tools();
+  harmony.is_harmony = true;
+  const ToolCall rome{"", "weather", R"({"city":"Rome"})"};
+  EXPECT_EQ(parse("<|channel|>analysis<|message|>hm <b>\n<|end|><|start|>assistant<|channel|>final<|message|>Hi < you ",
+                  harmony),
+            (ParsedOutput{"hm <b>", "Hi < you ", {}, false}));
+  EXPECT_EQ(
+      parse("<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{\"city\": \"Rome\"}", harmony),
+      (ParsedOutput{"", "", {rome}, false}));
+  EXPECT_EQ(parse("<|channel|>analysis<|message|>hm<|end|><|start|>assistant to=functions.weather<|channel|>commentary "
+                  "json<|message|>{\"city\": \"Rome\"}<|call|>",
+                  harmony),
+            (ParsedOutput{"hm", "", {rome}, false}));
+  EXPECT_EQ(parse("plain text", harmony), (ParsedOutput{"", "plain text", {}, false}));
+  EXPECT_EQ(parse("<|channel|>final", harmony), (ParsedOutput{"", "<|channel|>final", {}, false}));
+  EXPECT_EQ(parse("<|channel|>commentary to=functions.weather<|message|>{no", harmony),
+            (ParsedOutput{"", "{no", {}, false}));
+}
+
 // What finish() makes of a call whose last tags are missing.
 ParsedOutput finish_after(const std::string& text, bool is_cut) {
   OutputParser parser(with_tools());

@@ -22,10 +22,17 @@ ThoughtMarkers detect_thought_markers(std::string_view source) {
   return {};
 }
 
-bool is_output_marker(std::string_view text) {
+bool detect_harmony(std::string_view source) {
+  return source.find("<|channel|>") != std::string_view::npos && source.find("<|message|>") != std::string_view::npos;
+}
+
+bool is_output_marker(std::string_view text, bool is_harmony) {
   constexpr std::array<std::string_view, 10> kMarkers = {"<think>",   "</think>", "<tool_call>",    "</tool_call>",
                                                          "[THINK]",   "[/THINK]", "<|python_tag|>", "[TOOL_CALLS]",
                                                          "[CALL_ID]", "[ARGS]"};
+  constexpr std::array<std::string_view, 5> kHarmony = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>",
+                                                        "<|end|>"};
+  if (is_harmony && std::find(kHarmony.begin(), kHarmony.end(), text) != kHarmony.end()) return true;
   return std::find(kMarkers.begin(), kMarkers.end(), text) != kMarkers.end();
 }
 

@@ -22,8 +22,11 @@ struct ThoughtMarkers {
 // From the text of a chat template.
 ToolFormat detect_tool_format(std::string_view template_source);
 ThoughtMarkers detect_thought_markers(std::string_view template_source);
+// gpt-oss frames everything it writes as messages of channels: thoughts, text, and calls
+// (<|channel|>commentary to=functions.NAME<|message|>{...}).
+bool detect_harmony(std::string_view template_source);
 
 // Text that the output parser needs to see even in vocabularies that make control tokens of it.
-bool is_output_marker(std::string_view token_text);
+bool is_output_marker(std::string_view token_text, bool is_harmony);
 
 }  // namespace chimere::chat

@@ -23,6 +23,8 @@ TEST(ToolFormat, IsFoundInTheTemplate) {
   EXPECT_EQ(detect_tool_format(template_named("Qwen-Qwen3-0.6B")), ToolFormat::hermes);
   EXPECT_EQ(detect_tool_format(template_named("ibm-granite-granite-4.0")), ToolFormat::hermes);
   EXPECT_EQ(detect_tool_format(template_named("mistralai-Mistral-Nemo-Instruct-2407")), ToolFormat::mistral);
+  EXPECT_TRUE(detect_harmony(template_named("openai-gpt-oss-120b")));
+  EXPECT_FALSE(detect_harmony(template_named("Qwen3.5-4B")));
   EXPECT_EQ(detect_tool_format("{{ '<|start_header_id|>ipython<|end_header_id|>' }}"), ToolFormat::llama3);
   EXPECT_EQ(detect_tool_format("{{ messages[0].content }}"), ToolFormat::none);
 }

@@ -105,6 +105,7 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
   }
   chat::OutputOptions output;
   output.format = chat_template->tool_format();
+  output.is_harmony = chat_template->is_harmony();
   output.thought = chat_template->thought_markers();
   if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
   chat::ChatInput input;

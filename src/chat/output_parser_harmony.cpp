@@ -1,0 +1,103 @@
+// output_parser_harmony.cpp  The messages of gpt-oss: every one says in its head for whom it is.
+//
+//   <|channel|>analysis<|message|>THOUGHT<|end|>
+//   <|start|>assistant<|channel|>final<|message|>TEXT
+//   <|start|>assistant to=functions.NAME<|channel|>commentary <|constrain|>json<|message|>{...}
+// The recipient of a call may also stand behind the channel.
+#include <algorithm>
+#include <array>
+
+#include "chat/output_parser.h"
+#include "chat/tool_schema.h"
+
+namespace chimere::chat {
+namespace {
+
+using Kind = OutputEvent::Kind;
+
+constexpr std::string_view kStart = "<|start|>";
+constexpr std::string_view kChannel = "<|channel|>";
+constexpr std::string_view kMessage = "<|message|>";
+constexpr std::array<std::string_view, 5> kEnds = {"<|end|>", "<|return|>", "<|call|>", kStart, kChannel};
+constexpr std::string_view kRecipient = " to=functions.";
+constexpr size_t kMaxHeadBytes = 512;
+constexpr auto npos = std::string_view::npos;
+
+size_t held_suffix(std::string_view text, std::string_view marker) {
+  for (size_t n = std::min(text.size(), marker.size() - 1); n > 0; --n) {
+    if (marker.starts_with(text.substr(text.size() - n))) return n;
+  }
+  return 0;
+}
+
+// The word that follows `label`; empty when there is no such label.
+std::string word_after(std::string_view head, std::string_view label) {
+  const size_t at = head.find(label);
+  if (at == npos) return {};
+  const std::string_view rest = head.substr(at + label.size());
+  return std::string(rest.substr(0, rest.find_first_of(" <\n")));
+}
+
+}  // namespace
+
+bool OutputParser::step_harmony_head(bool is_final) {
+  const std::string_view rest = text().substr(std::min(text().find_first_not_of(" \n"), text().size()));
+  if (rest.empty()) return false;
+  const auto may_begin = [&](std::string_view marker) {
+    return rest.starts_with(marker) || (!is_final && marker.starts_with(rest));
+  };
+  const size_t end = text().find(kMessage);
+  const bool is_head = (may_begin(kStart) || may_begin(kChannel)) && (end != npos || rest.size() <= kMaxHeadBytes);
+  if (is_head && end == npos && !is_final) return false;
+  if (!is_head || end == npos) {
+    state_ = State::content;
+    return true;
+  }
+  const std::string_view head = text().substr(0, end);
+  function_ = parse_tools_ ? word_after(head, kRecipient) : std::string();
+  harmony_kind_ = !function_.empty()                         ? Kind::tool_call_begin
+                  : word_after(head, kChannel) == "analysis" ? Kind::reasoning
+                                                             : Kind::content;
+  consume(end + kMessage.size());
+  state_ = State::harmony_body;
+  scan_ = 0;
+  return true;
+}
+
+bool OutputParser::step_harmony_body(bool is_final) {
+  const bool is_call = harmony_kind_ == Kind::tool_call_begin;
+  size_t end = npos, held = 0;
+  std::string_view marker;
+  for (const std::string_view one : kEnds) {
+    const size_t found = text().find(one, scan_);
+    held = std::max(held, held_suffix(text(), one));
+    if (found >= end) continue;
+    end = found;
+    marker = one;
+  }
+  if (end == npos && (is_call && !is_final)) {
+    scan_ = text().size() - held;
+    return false;
+  }
+  if (end == npos && !is_call) {
+    const size_t ready = text().size() - (is_final ? 0 : held);
+    emit(harmony_kind_, text().substr(0, ready));
+    consume(ready);
+    return false;
+  }
+  const std::string_view body = text().substr(0, end);
+  std::vector<JsonCall> calls;
+  if (is_call && parse_json_calls(body, function_, calls)) {
+    emit_call(calls.front());
+  } else {
+    const Kind kind = is_call ? Kind::content : harmony_kind_;
+    emit(kind, body);
+    close_channel(kind);
+  }
+  consume(std::min(end, text().size()));
+  if (marker != kStart && marker != kChannel) consume(marker.size());
+  state_ = State::harmony_head;
+  return end != npos;
+}
+
+}  // namespace chimere::chat
