@@ -6,6 +6,7 @@ chimere=$1
 models=$2/golden/models
 work=$(mktemp -d)
 server=
+export CHIMERE_HOME=$work/home  # what the server keeps is not the user's
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
@@ -19,18 +20,17 @@ expect() {
 }
 refuses() { if "$@" >/dev/null 2>&1; then fail "should be refused: $*"; fi; }
 
-# start_server COMMAND...: runs it on a free port, waits until it is well, and sets `url`.
+# start_server COMMAND...: runs it on a free port, waits until it says where it is, and sets `url`.
 start_server() {
-  local port=$((20000 + RANDOM % 20000))
-  "$@" --port $port >"$work/serve.log" 2>&1 &
+  "$@" --port 0 >"$work/serve.log" 2>&1 &
   server=$!
-  url=http://127.0.0.1:$port
-  for _ in $(seq 100); do
-    curl -sf "$url/health" >/dev/null && return
+  for _ in $(seq 600); do
+    url=$(sed -n 's/.* is ready on \([^ ]*\) .*/\1/p' "$work/serve.log")
+    [ -z "$url" ] || return 0
     kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/serve.log")"
     sleep 0.1
   done
-  fail "the server did not come up"
+  fail "the server did not come up: $(cat "$work/serve.log")"
 }
 stop_server() {
   kill -TERM "$server"
