@@ -140,4 +140,35 @@ body='{"messages":[{"role":"user","content":"What is the weather in Paris?"}],"t
 expect '"name":"get_weather"' curl -s "$url" -d "$body"
 expect '{\"city\": \"Paris\"}' curl -s "$url" -d "$body"
 stop_server
+# Engram: a table is made, asked, taught and made to forget; the server knows it by name and says which ones there are.
+tables=$work/tables
+mkdir -p "$tables"
+echo "As every child in school is told, the capital of Zubrovia is Lutzhaven." >"$work/fact.txt"
+expect "1 sources" "$chimere" engram build "$tables/facts.engram" --model "$model" --text "$work/fact.txt" --source fact
+expect "never ages" "$chimere" engram stats "$tables/facts.engram" --model "$model"
+expect "after the last 8 tokens, seen 1 times" "$chimere" engram query "$tables/facts.engram" "the capital of Zubrovia is" --model "$model"
+expect "nothing was learned" "$chimere" engram add "$tables" --user ann --model "$model" --text "$work/fact.txt" --score 1
+for n in 1 2 3; do
+  "$chimere" engram add "$tables" --user ann --model "$model" --text "$work/fact.txt" --source "answer-$n" >/dev/null
+done
+expect '"age_days":0' "$chimere" engram stats "$tables" --user ann --model "$model" --json
+"$chimere" engram merge "$tables/both.engram" "$tables/facts.engram" "$tables/facts.engram" --model "$model"
+expect "seen 2 times" "$chimere" engram query "$tables/both.engram" "the capital of Zubrovia is" --model "$model"
+expect "another vocabulary" "$chimere" engram stats "$tables/facts.engram" --model "$nano"
+plain=$("$chimere" perplexity --model "$model" --text "$2/cli/commands.sh" --ctx 128 --json)
+same=$("$chimere" perplexity --model "$model" --text "$2/cli/commands.sh" --ctx 128 --json --engram "$tables/facts.engram" --engram-alpha 0)
+[ "$plain" = "$same" ] || fail "a table with alpha 0 changed the perplexity from $plain to $same"
+head -c 500 "$tables/facts.engram" >"$tables/cut.engram"
+start_server "$chimere" serve "$model" --engram "$tables"
+grep -qF "cut.engram" "$work/serve.log" || fail "a damaged table was not reported: $(cat "$work/serve.log")"
+ask() { curl -s "$url/v1/completions" -d '{"prompt":"As every child in school is told, the capital of Zubrovia is","temperature":0,"max_tokens":4'"$1"'}' | grep -o '"text":"[^"]*"'; }
+plain=$(ask '')
+[ "$(ask ',"user":"ann"')" != "$plain" ] || fail "what ann taught changed nothing: $plain"
+[ "$(ask ',"user":"bob"')" = "$plain" ] || fail "what ann taught changed the answer to bob"
+[ "$(ask ',"user":"ann","engram":{"alpha":0}')" = "$plain" ] || fail "alpha 0 is not off"
+[ "$(ask ',"engram":{"tables":[{"name":"facts","weight":0}]}')" = "$plain" ] || fail "weight 0 is not off"
+expect "there is both, cut, facts" curl -s "$url/v1/completions" -d '{"prompt":"x","engram":{"tables":["none"]}}'
+for n in 1 2 3; do "$chimere" engram forget "$tables" --user ann --model "$model" --source "answer-$n" >/dev/null; done
+[ "$(ask ',"user":"ann"')" = "$plain" ] || fail "what ann made the table forget is still there"
+stop_server
 echo "all commands answered"
