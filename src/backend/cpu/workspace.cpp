@@ -65,7 +65,11 @@ void Workspace::reserve(const Program& program, const StateLayout& layout, int m
     std::visit(
         [&](const auto& o) {
           // The ops with a norm that is not their own business; the head has rows of its own.
-          if constexpr (requires { o.x, o.norm; } && !std::is_same_v<std::decay_t<decltype(o)>, op::LmHead>) {
+          if constexpr (requires {
+                          o.x;
+                          o.norm;
+                        } &&
+                        !std::is_same_v<std::decay_t<decltype(o)>, op::LmHead>) {
             const int64_t width = program.buffers[o.x].width;
             for (const Rows& r : normed_rows) {
               if (r.width == width) return;

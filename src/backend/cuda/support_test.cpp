@@ -9,8 +9,8 @@ TEST(Support, NamesWhatIsMissing) {
   const auto refusal = [](Op op) {
     Program program;
     program.ops = {op::Embed{0, 0}, std::move(op)};
-    const Status s = check_supported(program);
-    return s ? std::string() : Status(s).error().message;
+    Status s = check_supported(program);
+    return s ? std::string() : s.error().message;
   };
   EXPECT_EQ(refusal(op::GdnMix{}), "");
   EXPECT_EQ(refusal(op::Attention{}), "");

@@ -1,0 +1,43 @@
+// The shapes of `bench --synthetic` load and run: prompts, decoding, and finite logits from random weights.
+#include "models/synthetic.h"
+
+#include <gtest/gtest.h>
+
+#include "models/fixture_for_test.h"
+
+namespace chimere::models {
+namespace {
+
+TEST(Synthetic, TinyModelsRun) {
+  for (const char* spec : {"qwen3.5-tiny:q4_0", "nemotron-tiny:q4_0"}) {
+    SCOPED_TRACE(spec);
+    auto source = synthetic_source(spec);
+    ASSERT_TRUE(source) << source.error().message;
+    LoadOptions options;
+    options.n_threads = 2;
+    options.max_rows = 96;
+    auto model = Model::load(std::move(*source), BackendKind::cpu, options);
+    ASSERT_TRUE(model) << model.error().message;
+    auto sequence = Sequence::create((*model)->executable());
+    ASSERT_TRUE(sequence);
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < 71; ++i) tokens.push_back(i * 97 % (*model)->n_vocab());
+    std::vector<float> logits = fixture::feed(**model, *sequence, std::span(tokens).first(70), 70);
+    const std::vector<float> next = fixture::feed(**model, *sequence, std::span(tokens).last(1), 1);
+    logits.insert(logits.end(), next.begin(), next.end());
+    for (float l : logits) ASSERT_TRUE(std::isfinite(l));
+    // Not all alike: something was computed.
+    const auto [low, high] = std::minmax_element(next.begin(), next.end());
+    EXPECT_GT(*high - *low, 1e-3f);
+  }
+}
+
+TEST(Synthetic, UnknownNamesAreAnsweredWithTheKnownOnes) {
+  auto model = synthetic_source("nonsense");
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().message.find("nemotron-3-nano-30b-a3b"), std::string::npos);
+  EXPECT_FALSE(synthetic_source("nemotron-tiny:nonsense"));
+}
+
+}  // namespace
+}  // namespace chimere::models
