@@ -44,9 +44,10 @@ int32_t position_to_share(const Active& a, const Active& leader) {
 
 Status Loop::reserve_place(int32_t n_prompt) {
   if (bytes_for(n_prompt + 1) > config_.state_bytes) {
-    return Error{Code::exhausted, "a prompt of " + std::to_string(n_prompt) + " tokens needs " +
-                                      std::to_string(bytes_for(n_prompt + 1)) + " bytes of state, the limit is " +
-                                      std::to_string(config_.state_bytes)};
+    // Nothing that ends makes room for it.
+    return Error{Code::invalid_argument, "a prompt of " + std::to_string(n_prompt) + " tokens needs " +
+                                             std::to_string(bytes_for(n_prompt + 1)) +
+                                             " bytes of state, the limit is " + std::to_string(config_.state_bytes)};
   }
   if (places_.fetch_add(1) >= config_.max_queued) {
     places_.fetch_sub(1);
