@@ -128,6 +128,20 @@ TEST_F(ChatServiceTest, StreamsMayBeDroppedAtAnyTime) {
   EXPECT_EQ(read_all(*service_->start(hello(3))).terminal, 1);
 }
 
+TEST_F(ChatServiceTest, WhatComesAfterTheReaderLeftIsLetGo) {
+  auto mailbox = std::make_shared<Mailbox>(nullptr);
+  auto events = std::make_shared<engine::EventQueue>();
+  events->on_ready([mailbox] { mailbox->ring(); });
+  const std::weak_ptr<engine::EventQueue> held = events;
+  EXPECT_FALSE(mailbox->leave());
+  AnswerText text(service_->tokenizer(), std::nullopt, {});
+  engine::Submitted late;
+  late.id = 1;
+  late.events = std::move(events);
+  EXPECT_FALSE(mailbox->put(Admitted{std::move(late), std::move(text)}));
+  EXPECT_TRUE(held.expired());
+}
+
 TEST_F(ChatServiceTest, AFullQueueRefusesAndTheRestEnds) {
   std::vector<std::unique_ptr<ChatStream>> streams;
   for (int i = 0; i < 30; ++i) streams.push_back(service_->start(hello(60, static_cast<uint64_t>(i))));

@@ -19,7 +19,8 @@ bool Mailbox::put(Result<Admitted> result) {
   bool wanted = false;
   {
     std::lock_guard lock(mutex_);
-    result_.emplace(std::move(result));
+    // Without a reader it would stay for ever: its events ring this mailbox, which would hold them.
+    if (!left_) result_.emplace(std::move(result));
     wanted = !cancelled_;
   }
   ring();
@@ -56,6 +57,12 @@ void Mailbox::cancel() {
   cancelled_ = true;
 }
 
+std::optional<Result<Admitted>> Mailbox::leave() {
+  std::lock_guard lock(mutex_);
+  cancelled_ = left_ = true;
+  return std::exchange(result_, std::nullopt);
+}
+
 void Mailbox::wait(std::chrono::milliseconds longest) {
   std::unique_lock lock(mutex_);
   rung_condition_.wait_for(lock, longest, [&] { return rung_; });
@@ -64,10 +71,10 @@ void Mailbox::wait(std::chrono::milliseconds longest) {
 
 ChatStream::~ChatStream() {
   if (done_) return;
-  mailbox_->cancel();
+  // Put before we left, and never looked at. What is put later is cancelled by who puts it.
+  const auto unread = mailbox_->leave();
   if (!admitted_) {
-    // Put before we cancelled, and never looked at. What is put later is cancelled by who puts it.
-    if (auto result = mailbox_->take(); result && *result) engine_.cancel((*result)->submitted.id);
+    if (unread && *unread) engine_.cancel((*unread)->submitted.id);
   } else if (!terminal_) {
     engine_.cancel(admitted_->submitted.id);
   }

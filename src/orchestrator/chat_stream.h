@@ -46,6 +46,8 @@ class Mailbox {
   std::optional<Result<Admitted>> take();
   bool is_too_long() const;
   void cancel();
+  // cancel(), and nobody reads here any more: what is put later is dropped. Gives what was put and not taken.
+  std::optional<Result<Admitted>> leave();
   // Until the next ring, or the last one that nobody waited for.
   void wait(std::chrono::milliseconds longest);
 
@@ -55,6 +57,7 @@ class Mailbox {
   std::condition_variable rung_condition_;
   bool rung_ = false;
   bool cancelled_ = false;
+  bool left_ = false;
   bool is_too_long_ = false;
   std::optional<Result<Admitted>> result_;
 };
