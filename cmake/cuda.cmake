@@ -34,7 +34,7 @@ if(CHIMERE_TESTS)
   target_compile_definitions(backend_cuda_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
   add_dependencies(checks backend_cuda_test)
   add_test(NAME backend_cuda COMMAND backend_cuda_test)
-  set_tests_properties(backend_cuda PROPERTIES LABELS "unit" TIMEOUT 900)
+  set_tests_properties(backend_cuda PROPERTIES LABELS "unit" TIMEOUT 1800)
   # The emulator comes first: models/ may bring the backend for cards, which has the same names.
   add_executable(cuda_models_test ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp)
   target_link_libraries(cuda_models_test PRIVATE chimere_backend_cuda_emulator chimere_models chimere_cache
@@ -42,7 +42,7 @@ if(CHIMERE_TESTS)
   target_compile_definitions(cuda_models_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
   add_dependencies(checks cuda_models_test)
   add_test(NAME cuda_models COMMAND cuda_models_test)
-  set_tests_properties(cuda_models PROPERTIES LABELS "unit" TIMEOUT 900)
+  set_tests_properties(cuda_models PROPERTIES LABELS "unit" TIMEOUT 1800)
 endif()
 
 if(NOT CHIMERE_CUDA)

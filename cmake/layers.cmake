@@ -34,7 +34,7 @@ function(chimere_layer name)
     target_compile_definitions(${target}_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
     add_dependencies(checks ${target}_test)
     add_test(NAME ${target} COMMAND ${target}_test)
-    set_tests_properties(${target} PROPERTIES LABELS "unit" TIMEOUT 900)
+    set_tests_properties(${target} PROPERTIES LABELS "unit" TIMEOUT 1800)
   endif()
 endfunction()
 
