@@ -252,11 +252,11 @@ TEST_P(PrefixReuse, ADiskThatCannotBeWrittenHurtsNobody) {
 }
 
 TEST_P(PrefixReuse, ACancelledPromptIsNotComputedTwice) {
-  Engine engine(*model_, config());
-  Gate gate;
-  // Another request holds the thread while this one is in the middle of its prompt.
   const Request r = greedy(text(1, 400), {}, 4);
   const std::vector<int32_t> expected = cold(r).ids;
+  Engine engine(*model_, config());
+  // Another request holds the thread while this one is in the middle of its prompt.
+  Gate gate;
   auto blocker = engine.submit(greedy(text(9, 70), {}, 1), gate.hook());
   auto s = engine.submit(r);
   blocker->events->pop();

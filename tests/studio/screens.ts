@@ -28,6 +28,7 @@ for (const theme of ['light', 'dark'] as const) {
       await shoot('chat-end')
       await page.getByRole('button', { name: 'Preview' }).first().click()
       await expect(page.frameLocator('.artefact iframe').locator('svg')).toBeVisible()
+      await page.locator('.scroller').evaluate((box) => (box.scrollTop = 0))
       await shoot('artefact')
       await page.keyboard.press('Escape')
       await studio.send('How will the weather be?')
