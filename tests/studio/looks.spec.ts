@@ -1,22 +1,8 @@
 // Accessibility of every screen in both themes and at phone width, and the size of the page.
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { gzipSync } from 'node:zlib'
-import type { Page } from '@playwright/test'
+import { problems } from './accessibility'
 import { answerWith, expect, test } from './server'
 import { sampleAnswer } from './sample'
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-
-async function problems(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate(async () => {
-    const { violations } = await (window as any).axe.run(document, { iframes: false })
-    return violations
-      .filter((v: any) => v.impact === 'serious' || v.impact === 'critical')
-      .flatMap((v: any) => v.nodes.map((node: any) => `${v.id}: ${node.target} ${node.failureSummary}`))
-  })
-}
 
 const SIZES = [
   { name: 'desktop', width: 1280, height: 800 },

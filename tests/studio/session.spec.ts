@@ -1,4 +1,5 @@
 // Keys and restarts: servers of their own.
+import { problems } from './accessibility'
 import { expect, Server, Studio, test as shared } from './server'
 import { test } from '@playwright/test'
 
@@ -11,6 +12,7 @@ test('asks for the key, keeps it for the tab alone', async ({ page }) => {
     await dialog.getByLabel('API key').fill('wrong')
     await dialog.getByRole('button', { name: 'Use this key' }).click()
     await expect(dialog).toContainText('The server refused this key.')
+    expect(await problems(page), 'key dialog').toEqual([])
     await dialog.getByLabel('API key').fill('open-sesame-1234567890')
     await dialog.getByRole('button', { name: 'Use this key' }).click()
     await expect(dialog).toHaveCount(0)

@@ -1,0 +1,17 @@
+// accessibility.ts  What axe-core has to say about a screen.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from '@playwright/test'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+// Serious and critical findings alone.
+export async function problems(page: Page): Promise<string[]> {
+  await page.evaluate(axe)
+  return page.evaluate(async () => {
+    const { violations } = await (window as any).axe.run(document, { iframes: false })
+    return violations
+      .filter((v: any) => v.impact === 'serious' || v.impact === 'critical')
+      .flatMap((v: any) => v.nodes.map((node: any) => `${v.id}: ${node.target} ${node.failureSummary}`))
+  })
+}
