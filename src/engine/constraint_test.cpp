@@ -1,10 +1,8 @@
 // constraint_test.cpp  Where a request's constraint acts: on the answer alone, in forks too, and up to its end.
 #include <gtest/gtest.h>
 
-#include <future>
-#include <utility>
-
 #include "engine/engine.h"
+#include "engine/engine_for_test.h"
 #include "models/fixture_for_test.h"
 
 namespace chimere::engine {
@@ -36,18 +34,6 @@ class Ladder : public TokenConstraint {
   int length_;
   int step_ = 0;
 };
-
-std::vector<int32_t> ids_until_end(EventQueue& events, Event& end) {
-  std::vector<int32_t> ids;
-  while (true) {
-    Event event = events.pop();
-    if (event.is_terminal()) {
-      end = std::move(event);
-      return ids;
-    }
-    ids.push_back(event.token.id);
-  }
-}
 
 bool climbs(std::span<const int32_t> ids) {
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -83,13 +69,13 @@ TEST_F(ConstraintTest, OnlyAllowedTokensAreDrawnAndTheLastOneEndsTheAnswer) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     auto submitted = engine.submit(constrained(6, seed));
     ASSERT_TRUE(submitted);
-    Event end;
-    const std::vector<int32_t> ids = ids_until_end(*submitted->events, end);
+    const Answer all = collect(*submitted->events);
+    const std::vector<int32_t>& ids = all.ids;
     EXPECT_GE(ids.size(), 3u);
     EXPECT_LE(ids.size(), 6u);
     EXPECT_TRUE(climbs(ids));
-    EXPECT_EQ(end.kind, Event::Kind::finished);
-    EXPECT_EQ(end.reason, FinishReason::stop);
+    EXPECT_EQ(all.end.kind, Event::Kind::finished);
+    EXPECT_EQ(all.end.reason, FinishReason::stop);
   }
 }
 
@@ -102,8 +88,8 @@ TEST_F(ConstraintTest, AThoughtAndItsCloseAreFree) {
   r.thought.budget = 5;
   auto submitted = engine.submit(r);
   ASSERT_TRUE(submitted);
-  Event end;
-  const std::vector<int32_t> ids = ids_until_end(*submitted->events, end);
+  const Answer all = collect(*submitted->events);
+  const std::vector<int32_t>& ids = all.ids;
   const auto close = std::find(ids.begin(), ids.end(), 998);
   ASSERT_NE(close, ids.end());
   const bool by_budget = close != ids.begin() && close[-1] == 997;
@@ -111,7 +97,7 @@ TEST_F(ConstraintTest, AThoughtAndItsCloseAreFree) {
   answer = answer.subspan(static_cast<size_t>(close - ids.begin()) + (by_budget ? 2 : 1));
   EXPECT_GE(answer.size(), 3u);
   EXPECT_TRUE(climbs(answer));
-  EXPECT_EQ(end.reason, FinishReason::stop);
+  EXPECT_EQ(all.end.reason, FinishReason::stop);
 }
 
 TEST_F(ConstraintTest, ATokenOfTheAnswerThatEndsAThoughtCounts) {
@@ -123,8 +109,8 @@ TEST_F(ConstraintTest, ATokenOfTheAnswerThatEndsAThoughtCounts) {
   r.thought.close = {998};
   auto submitted = engine.submit(r);
   ASSERT_TRUE(submitted);
-  Event end;
-  const std::vector<int32_t> ids = ids_until_end(*submitted->events, end);
+  const Answer all = collect(*submitted->events);
+  const std::vector<int32_t>& ids = all.ids;
   ASSERT_FALSE(ids.empty());
   EXPECT_EQ(ids[0], 10);
   EXPECT_TRUE(climbs(ids));
@@ -133,25 +119,24 @@ TEST_F(ConstraintTest, ATokenOfTheAnswerThatEndsAThoughtCounts) {
 
 TEST_F(ConstraintTest, AForkGoesOnByItself) {
   Engine engine(*model_, {});
-  std::promise<void> may_go;
-  auto submitted = engine.submit(constrained(12, 3), [&, first = true]() mutable {
-    if (std::exchange(first, false)) may_go.get_future().wait();
-  });
+  Gate gate;
+  auto submitted = engine.submit(constrained(12, 3), gate.hook());
   ASSERT_TRUE(submitted);
   SamplingParams other;
   other.temperature = 1.0f;
   other.seed = 77;
   auto fork = engine.fork(submitted->id, other);
   ASSERT_TRUE(fork);
-  may_go.set_value();
-  Event end, fork_end;
-  const std::vector<int32_t> ids = ids_until_end(*submitted->events, end);
-  std::vector<int32_t> forked = ids_until_end(*fork->events, fork_end);
+  gate.open();
+  const Answer all = collect(*submitted->events);
+  const std::vector<int32_t>& ids = all.ids;
+  const Answer fork_all = collect(*fork->events);
+  std::vector<int32_t> forked = fork_all.ids;
   EXPECT_TRUE(climbs(ids));
-  ASSERT_EQ(fork_end.kind, Event::Kind::finished);
+  ASSERT_EQ(fork_all.end.kind, Event::Kind::finished);
   // The fork was made when some tokens of the first were there; its own go on from them.
   ASSERT_LE(forked.size(), 12u);
-  const auto shared = static_cast<size_t>(fork_end.usage.completion_tokens) - forked.size();
+  const auto shared = static_cast<size_t>(fork_all.end.usage.completion_tokens) - forked.size();
   std::vector<int32_t> whole(ids.begin(), ids.begin() + static_cast<int64_t>(std::min(shared, ids.size())));
   whole.insert(whole.end(), forked.begin(), forked.end());
   EXPECT_TRUE(climbs(whole));

@@ -4,47 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <future>
 #include <thread>
 #include <utility>
 
+#include "engine/engine_for_test.h"
 #include "engine/score.h"
 #include "models/fixture_for_test.h"
 
 namespace chimere::engine {
 namespace {
-
-struct Answer {
-  std::vector<int32_t> ids;
-  Event end;
-};
-
-Answer collect(EventQueue& events) {
-  Answer answer;
-  while (true) {
-    Event e = events.pop();
-    if (e.is_terminal()) {
-      answer.end = std::move(e);
-      return answer;
-    }
-    answer.ids.push_back(e.token.id);
-  }
-}
-
-// Holds the engine thread after the first event of a request, so that a test can say something to the engine while the
-// request is surely running: what is posted before open() is done before the next step.
-class Gate {
- public:
-  std::function<void()> hook() {
-    return [this, first = true]() mutable {
-      if (std::exchange(first, false)) opened_.get_future().wait();
-    };
-  }
-  void open() { opened_.set_value(); }
-
- private:
-  std::promise<void> opened_;
-};
 
 class EngineTest : public testing::Test {
  protected:

@@ -5,49 +5,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <mutex>
 #include <utility>
 
 #include "engine/engine.h"
+#include "engine/engine_for_test.h"
 #include "models/fixture_for_test.h"
 
 namespace chimere::engine {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Answer {
-  std::vector<int32_t> ids;
-  Event end;
-  int32_t cached() const { return end.usage.cached_tokens; }
-};
-
-Answer collect(EventQueue& events) {
-  Answer answer;
-  while (true) {
-    Event e = events.pop();
-    if (e.is_terminal()) {
-      answer.end = std::move(e);
-      return answer;
-    }
-    answer.ids.push_back(e.token.id);
-  }
-}
-
-// Holds the engine thread at the first event of a request.
-class Gate {
- public:
-  std::function<void()> hook() {
-    return [this, first = true]() mutable {
-      if (std::exchange(first, false)) opened_.get_future().wait();
-    };
-  }
-  void open() { opened_.set_value(); }
-
- private:
-  std::promise<void> opened_;
-};
 
 std::vector<int32_t> text(int seed, int n) {
   std::vector<int32_t> ids;

@@ -1,7 +1,6 @@
 // schedule_test.cpp  Who runs when: turns, deadlines, thoughts, and what the engine tells meanwhile.
 #include <gtest/gtest.h>
 
-#include <future>
 #include <map>
 #include <mutex>
 #include <random>
@@ -9,42 +8,12 @@
 #include <utility>
 
 #include "engine/engine.h"
+#include "engine/engine_for_test.h"
 #include "engine/prompt_cuts.h"
 #include "models/fixture_for_test.h"
 
 namespace chimere::engine {
 namespace {
-
-struct Answer {
-  std::vector<int32_t> ids;
-  Event end;
-};
-
-Answer collect(EventQueue& events) {
-  Answer answer;
-  while (true) {
-    Event e = events.pop();
-    if (e.is_terminal()) {
-      answer.end = std::move(e);
-      return answer;
-    }
-    answer.ids.push_back(e.token.id);
-  }
-}
-
-// Holds the engine thread at the first event of a request: what is said before open() is done before the next step.
-class Gate {
- public:
-  std::function<void()> hook() {
-    return [this, first = true]() mutable {
-      if (std::exchange(first, false)) opened_.get_future().wait();
-    };
-  }
-  void open() { opened_.set_value(); }
-
- private:
-  std::promise<void> opened_;
-};
 
 Request greedy(int seed, int n_prompt, int max_tokens) {
   Request r;
