@@ -118,7 +118,7 @@ target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimer
 
 # Built on demand: ninja -C build/release serve_bench
 add_executable(serve_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/serve/serve_bench.cpp)
-target_link_libraries(serve_bench PRIVATE chimere_engine chimere_tokenizer)
+target_link_libraries(serve_bench PRIVATE chimere_orchestrator chimere_engine)
 
 if(CHIMERE_TESTS)
   add_test(NAME commands COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/commands.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)

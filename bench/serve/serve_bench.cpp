@@ -4,13 +4,14 @@
 //   serve_bench CHIMERE MODEL.gguf [ROUNDS] [TOKENS] [PORT]
 //
 // The server computes with one thread; the client is one thread on the last core. Both sides take turns, because
-// machines are shared; the best round of each is the one that was disturbed least. Greedy, a prompt of token ids, no
-// stop but the length.
+// machines are shared; the best round of each is the one that was disturbed least. Greedy, a prompt of token ids; both
+// sides draw the same tokens, or nothing is said.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@
 
 #include "base/platform/process.h"
 #include "engine/engine.h"
-#include "tokenizer/tokenizer.h"
+#include "orchestrator/chat_model.h"
 
 namespace {
 
@@ -34,6 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPromptTokens = 32;
 constexpr int kIdleConnections = 1000;
+constexpr int kStreams = 16;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -59,6 +61,7 @@ class ServerProcess {
   ServerProcess(const std::string& program, const std::string& model, int port) {
     pid_ = fork();
     if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // whatever ends the benchmark, no server stays on the port
     const int null = open("/dev/null", O_WRONLY);
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
@@ -71,6 +74,8 @@ class ServerProcess {
     kill(pid_, SIGTERM);
     waitpid(pid_, nullptr, 0);
   }
+
+  bool is_running() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
 
   double resident_mb() const {
     std::FILE* file = std::fopen(("/proc/" + std::to_string(pid_) + "/statm").c_str(), "r");
@@ -99,8 +104,9 @@ void send_all(int fd, const std::string& text) {
   if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) die("cannot send");
 }
 
-void wait_for_health(int port) {
+void wait_for(const ServerProcess& server, int port) {
   for (int i = 0; i < 600; ++i) {
+    if (!server.is_running()) die("the server ended; is port " + std::to_string(port) + " taken?");
     if (const int fd = connect_to(port); fd >= 0) {
       close(fd);
       return;
@@ -158,15 +164,17 @@ Rate http_rate(int port, int streams, int n_tokens) {
   return {tokens, tokens / seconds};
 }
 
-Rate engine_rate(engine::Engine& engine, const std::vector<int32_t>& stop_ids, int streams, int n_tokens) {
+Rate engine_rate(engine::Engine& engine, const orchestrator::ChatModel& model, int streams, int n_tokens) {
+  orchestrator::GenerateOptions options;
+  options.sampling = model.default_sampling;
+  options.sampling.temperature = 0;
+  options.max_tokens = n_tokens;
   std::vector<engine::Submitted> running;
   const auto start = Clock::now();
   for (int i = 0; i < streams; ++i) {
-    engine::Request request;
+    engine::Request request = orchestrator::generation_request(options, model.tokenizer);
     request.prompt = prompt_ids(i);
-    request.sampling.temperature = 0;
-    request.max_tokens = n_tokens;
-    request.stop_ids = stop_ids;
+    request.snapshot_points = {kPromptTokens - 1};  // as the service asks for a completion
     auto submitted = engine.submit(std::move(request));
     if (!submitted) die(submitted.error().message);
     running.push_back(std::move(*submitted));
@@ -197,12 +205,12 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void compare(engine::Engine& engine, const std::vector<int32_t>& stop_ids, int port, int streams, int rounds,
+void compare(engine::Engine& engine, const orchestrator::ChatModel& model, int port, int streams, int rounds,
              int n_tokens) {
   std::vector<double> bare, http, ratios;
   int n_drawn = 0;
   for (int i = 0; i <= rounds; ++i) {
-    const Rate a = engine_rate(engine, stop_ids, streams, n_tokens);
+    const Rate a = engine_rate(engine, model, streams, n_tokens);
     const Rate b = http_rate(port, streams, n_tokens);
     if (a.tokens != b.tokens) {
       die("not the same answers: " + std::to_string(a.tokens) + " and " + std::to_string(b.tokens) + " tokens");
@@ -248,24 +256,26 @@ int main(int argc, char** argv) {
   const ServerProcess server(argv[1], argv[2], port);
   LoadOptions options;
   options.n_threads = 1;
-  auto model = models::Model::load(argv[2], models::BackendKind::cpu, options);
+  options.decode_rows = kStreams;
+  auto weights = models::Model::load(argv[2], models::BackendKind::cpu, options);
+  if (!weights) die(weights.error().message);
+  const auto model = orchestrator::ChatModel::from_model(std::move(*weights));
   if (!model) die(model.error().message);
   engine::EngineConfig config;
-  config.max_running = 16;
-  const auto tokenizer = Tokenizer::from_metadata((*model)->metadata());
-  if (!tokenizer) die(tokenizer.error().message);
-  engine::Engine engine(**model, config);
+  config.max_running = kStreams;
+  config.suppressed_ids = model->suppressed_ids();
+  engine::Engine engine(*model->model, config);
   // The engine's thread is started; what follows is the client.
   cpu_set_t cores;
   CPU_ZERO(&cores);
   CPU_SET(std::thread::hardware_concurrency() - 1, &cores);
   sched_setaffinity(0, sizeof cores, &cores);
-  wait_for_health(port);
+  wait_for(server, port);
   std::printf(
       "| streams | tokens | engine, best tok/s | HTTP, best tok/s | of it | engine, median | HTTP, median | median of "
       "the pairs "
       "|\n");
   std::printf("|---|---|---|---|---|---|---|---|\n");
-  for (const int streams : {1, 16}) compare(engine, tokenizer->eog_ids(), port, streams, rounds, n_tokens);
+  for (const int streams : {1, kStreams}) compare(engine, *model, port, streams, rounds, n_tokens);
   idle_connections(server, port);
 }

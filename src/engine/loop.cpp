@@ -135,7 +135,7 @@ bool Loop::take_messages() {
   place_ = "takes messages";
   // Also when stopping: whoever posted may wait for the answer.
   for (Message& m : messages) m(*this);
-  publish_stats();
+  if (!messages.empty()) publish_stats();
   std::lock_guard lock(mutex_);
   return !stopping_;
 }

@@ -58,7 +58,9 @@ function ask(method, path, body) {
 
 async function startServer() {
   const log = fs.openSync(path.join(cacheFolder, "server.log"), "a");
-  const options = ["serve", model, "--port", String(port), "--cache-dir", cacheFolder, "--parallel", "4", "--queue", "8"];
+  // A cache that is full long before the warm-up ends: what grows after that is a leak, and states are evicted all along.
+  const cache = ["--cache-dir", cacheFolder, "--cache-gb", "0.2", "--cache-disk-gb", "0.5"];
+  const options = ["serve", model, "--port", String(port), ...cache, "--parallel", "4", "--queue", "8"];
   server = spawn(chimere, [...options, "--dump-on-stall", "20"], { stdio: ["ignore", log, log] });
   const started = server;
   server.on("exit", (code, signal) => {
