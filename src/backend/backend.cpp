@@ -34,6 +34,8 @@ int default_max_rows(const Program& program, int decode_rows) {
   for (const TensorView& m : program.matrices) weights += static_cast<int64_t>(m.size_bytes());
   // Activations stay within a twentieth of the weights, down to one chunk.
   while (slice > kChunkTokens && slice * bytes_per_row(program) > weights / 20) slice -= kChunkTokens;
+  // What comes in one slice must fit, whatever it costs.
+  slice = std::max(slice, program.whole_sequence_rows());
   return slice + decode_rows;
 }
 

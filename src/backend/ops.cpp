@@ -3,11 +3,30 @@
 namespace chimere {
 
 const char* op_name(const Op& op) {
-  static constexpr const char* kNames[] = {"embed",      "norm_matmul", "matmul_add",     "gdn_mix",
-                                           "mamba2_mix", "causal_conv", "selective_scan", "attention",
-                                           "dense_ffn",  "moe_ffn",     "lm_head"};
+  static constexpr const char* kNames[] = {"embed",       "norm_matmul",    "matmul_add", "gdn_mix",   "mamba2_mix",
+                                           "causal_conv", "selective_scan", "attention",  "dense_ffn", "moe_ffn",
+                                           "lm_head",     "layer_norm",     "gelu",       "hidden_out"};
   static_assert(std::size(kNames) == std::variant_size_v<Op>);
   return kNames[op.index()];
+}
+
+bool Program::has_logits() const {
+  for (const Op& op : ops) {
+    if (std::holds_alternative<op::LmHead>(op)) return true;
+  }
+  return false;
+}
+
+int Program::whole_sequence_rows() const {
+  bool is_bidirectional = false;
+  int longest = 0;
+  for (const Op& op : ops) {
+    if (const auto* attention = std::get_if<op::Attention>(&op)) is_bidirectional |= attention->bidirectional;
+    if (const auto* embed = std::get_if<op::Embed>(&op); embed && embed->positions != kNone) {
+      longest = static_cast<int>(matrices[embed->positions].ne[1]);
+    }
+  }
+  return is_bidirectional ? longest : 0;
 }
 
 }  // namespace chimere

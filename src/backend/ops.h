@@ -45,11 +45,13 @@ struct Rope {
 
 namespace op {
 
-// out[t] = scale table[token t]
+// out[t] = scale table[token t] [+ positions[position of t]] [+ add]
 struct Embed {
   MatrixId table;
   BufferId out;
   float scale = 1;
+  MatrixId positions = kNone;  // {d_model, longest sequence}
+  VectorId add = kNone;        // its first d_model values
 };
 
 struct Projection {
@@ -158,6 +160,8 @@ struct Attention {
   int window = 0;          // the query at p sees keys p - window + 1 .. p; 0: all up to p
   int kv_layer;            // into StateLayout::kv
   BufferId out;            // [T, n_heads head_dim_v]
+  // Every query sees every key, of later tokens too. A sequence then comes in one slice, from position 0; no window.
+  bool bidirectional = false;
 };
 
 // What stands between the two products of a feed-forward.
@@ -206,6 +210,23 @@ struct MoeFfn {
   bool has_shared() const { return shared_up != kNone; }
 };
 
+// x = (x - mean) / sqrt(variance + eps) * weight + bias, mean and variance over each row
+struct LayerNorm {
+  BufferId x;
+  VectorId weight, bias;
+  float eps;
+};
+
+// x = x / 2 (1 + erf(x / sqrt(2)))
+struct Gelu {
+  BufferId x;
+};
+
+// The end of a model without logits: Outputs::hidden is x as it is.
+struct HiddenOut {
+  BufferId x;
+};
+
 // logits of the batch's logit rows: scale weight (RMSNorm(x) * norm)
 struct LmHead {
   BufferId x;
@@ -217,8 +238,9 @@ struct LmHead {
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::NormMatmul, op::MatmulAdd, op::GdnMix, op::Mamba2Mix, op::CausalConv,
-                        op::SelectiveScan, op::Attention, op::DenseFfn, op::MoeFfn, op::LmHead>;
+using Op =
+    std::variant<op::Embed, op::NormMatmul, op::MatmulAdd, op::GdnMix, op::Mamba2Mix, op::CausalConv, op::SelectiveScan,
+                 op::Attention, op::DenseFfn, op::MoeFfn, op::LmHead, op::LayerNorm, op::Gelu, op::HiddenOut>;
 
 // The snake_case name of an op, for traces, profiles and errors.
 const char* op_name(const Op& op);
@@ -246,6 +268,11 @@ struct Program {
   std::vector<Op> ops;
   std::vector<KvLayer> kv_layers;
   std::vector<RecurrentLayer> recurrent_layers;
+
+  // False for an encoder: it has hidden states and no logits.
+  bool has_logits() const;
+  // The longest slice that a sequence may and must come in, or 0 when any cut will do.
+  int whole_sequence_rows() const;
 };
 
 }  // namespace chimere

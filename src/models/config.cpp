@@ -126,8 +126,11 @@ Result<Config> read_config(WeightSource& source) {
   // A claim, not an allocation request: clamped, and memory is taken page by page as positions are reached.
   TRY_ASSIGN(const int64_t context, m.get_int_or(c.key("context_length"), 1, int64_t{1} << 40, 4096));
   c.context_length = static_cast<int>(std::min<int64_t>(context, 1 << 24));
-  TRY_ASSIGN(const double eps, m.get_float(c.key("attention.layer_norm_rms_epsilon")));
-  if (!(eps > 0 && eps < 1)) return bad(c.key("attention.layer_norm_rms_epsilon") + ": expected 0 < eps < 1");
+  // RMSNorm or LayerNorm: a model has one of them.
+  const std::string rms = c.key("attention.layer_norm_rms_epsilon");
+  const std::string eps_key = m.contains(rms) || c.arch != "bert" ? rms : c.key("attention.layer_norm_epsilon");
+  TRY_ASSIGN(const double eps, m.get_float(eps_key));
+  if (!(eps > 0 && eps < 1)) return bad(eps_key + ": expected 0 < eps < 1");
   c.eps = static_cast<float>(eps);
   c.d_ff.assign(c.n_layers, 0);
   if (m.contains(c.key("feed_forward_length"))) {

@@ -99,7 +99,8 @@ void add_attention_mix(Binder& b, const Config& c, int layer, const Trunk& t, co
                           .scale = c.attention_scale,
                           .window = style.window,
                           .kv_layer = b.kv_layer({n_kv, c.head_dim_k, c.head_dim_v}),
-                          .out = buffers.out};
+                          .out = buffers.out,
+                          .bidirectional = style.bidirectional};
   if (style.qk_norm) {
     attention.q_norm = b.vector(block(layer, "attn_q_norm.weight"), c.head_dim_k);
     attention.k_norm = b.vector(block(layer, "attn_k_norm.weight"), c.head_dim_k);

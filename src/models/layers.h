@@ -24,6 +24,7 @@ struct AttentionStyle {
   bool sinks = false;  // attn_sinks, a logit for each head
   int window = 0;      // keys that a query sees; 0: all
   float scale = 1;     // of what is added to the residual
+  bool bidirectional = false;
 };
 
 struct AttentionBuffers {

@@ -6,6 +6,7 @@
 
 namespace chimere::models {
 
+Result<Program> build_bert(WeightSource&);
 Result<Program> build_falcon_h1(WeightSource&);
 Result<Program> build_gpt_oss(WeightSource&);
 Result<Program> build_granite_hybrid(WeightSource&);
@@ -28,7 +29,7 @@ constexpr Architecture kArchitectures[] = {
     {"nemotron_h", build_nemotron_h}, {"mamba2", build_mamba2},
     {"mamba", build_mamba},           {"granitehybrid", build_granite_hybrid},
     {"falcon-h1", build_falcon_h1},   {"jamba", build_jamba},
-    {"gpt-oss", build_gpt_oss},
+    {"gpt-oss", build_gpt_oss},       {"bert", build_bert},
 };
 
 }  // namespace

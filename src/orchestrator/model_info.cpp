@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kMix = "_mix";
 constexpr std::string_view kFfn = "_ffn";
 constexpr std::string_view kScan = "selective_scan";  // the first Mamba's mixer
+constexpr std::string_view kEncoderFfn = "gelu";      // stands in the middle of an encoder's feed-forward part
 
 std::string without(std::string_view name, std::string_view ending) {
   return std::string(name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name);
@@ -25,9 +26,9 @@ std::vector<ModelInfo::Layer> layers_of(const Program& program) {
     const std::string_view name = op_name(op);
     if (name == "attention" || name == kScan || name.ends_with(kMix)) {
       layers.push_back({name == kScan ? "mamba" : without(name, kMix), "none"});
-    } else if (name.ends_with(kFfn)) {
+    } else if (name.ends_with(kFfn) || name == kEncoderFfn) {
       if (layers.empty() || layers.back().ffn != "none") layers.push_back({"none", "none"});
-      layers.back().ffn = without(name, kFfn);
+      layers.back().ffn = name == kEncoderFfn ? "dense" : without(name, kFfn);
     }
   }
   return layers;

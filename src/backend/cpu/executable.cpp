@@ -75,7 +75,10 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
   // A table that is only looked up stays in the file: its rows are decoded when a token asks for them.
   std::set<MatrixId> looked_up, multiplied;
   for (const Op& op : program_.ops) {
-    if (const auto* e = std::get_if<op::Embed>(&op)) looked_up.insert(e->table);
+    if (const auto* e = std::get_if<op::Embed>(&op)) {
+      looked_up.insert(e->table);
+      if (e->positions != kNone) looked_up.insert(e->positions);
+    }
     if (const auto* h = std::get_if<op::LmHead>(&op)) multiplied.insert(h->weight);
   }
   uint64_t total = 0, done = 0;
@@ -137,6 +140,9 @@ Status CpuExecutable::run(const Batch& batch, const Outputs& outputs) {
       if (const auto* o = std::get_if<op::DenseFfn>(&any)) dense_ffn(team, context, *o, w);
       if (const auto* o = std::get_if<op::Embed>(&any)) embed(team, context, *o, w);
       if (const auto* o = std::get_if<op::LmHead>(&any)) lm_head(team, context, *o, outputs, w);
+      if (const auto* o = std::get_if<op::LayerNorm>(&any)) layer_norm(team, context, *o);
+      if (const auto* o = std::get_if<op::Gelu>(&any)) gelu(team, context, *o);
+      if (const auto* o = std::get_if<op::HiddenOut>(&any)) hidden_out(team, context, *o, outputs);
     }
   });
   forget_table_pages(batch.n_rows());

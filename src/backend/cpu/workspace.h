@@ -79,6 +79,9 @@ void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace
 void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& w);
 void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w);
 void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& outputs, Workspace& w);
+void layer_norm(Team& team, const Context& c, const op::LayerNorm& op);
+void gelu(Team& team, const Context& c, const op::Gelu& op);
+void hidden_out(Team& team, const Context& c, const op::HiddenOut& op, const Outputs& outputs);
 
 // Shared by them: to = RMSNorm(x) * weight.
 void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* to);

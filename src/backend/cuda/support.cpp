@@ -6,7 +6,10 @@ namespace chimere::cuda {
 namespace {
 
 // What is missing for an op, or null.
-const char* missing(const op::Embed& o) { return o.scale != 1 ? "scaled embeddings" : nullptr; }
+const char* missing(const op::Embed& o) {
+  if (o.positions != kNone || o.add != kNone) return "learned positions";
+  return o.scale != 1 ? "scaled embeddings" : nullptr;
+}
 const char* missing(const op::NormMatmul&) { return nullptr; }
 const char* missing(const op::MatmulAdd& o) { return o.scale != 1 ? "scaled residuals" : nullptr; }
 const char* missing(const op::GdnMix&) { return nullptr; }
@@ -15,6 +18,7 @@ const char* missing(const op::CausalConv&) { return "Mamba-1 layers"; }
 const char* missing(const op::SelectiveScan&) { return "Mamba-1 layers"; }
 const char* missing(const op::Attention& o) {
   if (o.sinks != kNone) return "attention sinks";
+  if (o.bidirectional) return "attention to later tokens";
   return o.window > 0 ? "sliding windows" : nullptr;
 }
 const char* missing(const op::DenseFfn& o) {
@@ -32,6 +36,9 @@ const char* missing(const op::MoeFfn& o) {
   return o.scale != 1 ? "scaled residuals" : nullptr;
 }
 const char* missing(const op::LmHead& o) { return o.scale != 1 ? "scaled logits" : nullptr; }
+const char* missing(const op::LayerNorm&) { return "encoders"; }
+const char* missing(const op::Gelu&) { return "encoders"; }
+const char* missing(const op::HiddenOut&) { return "encoders"; }
 
 }  // namespace
 

@@ -20,6 +20,10 @@ TEST(Support, NamesWhatIsMissing) {
   op::Attention windowed{};
   windowed.window = 4;
   EXPECT_NE(refusal(windowed).find("sliding windows (attention)"), std::string::npos);
+  op::Attention both_ways{};
+  both_ways.bidirectional = true;
+  EXPECT_NE(refusal(both_ways).find("attention to later tokens"), std::string::npos);
+  EXPECT_NE(refusal(op::LayerNorm{}).find("encoders (layer_norm)"), std::string::npos);
   op::MoeFfn sigmoid{};
   sigmoid.gating = op::Gating::sigmoid;
   EXPECT_NE(refusal(sigmoid).find("moe_ffn"), std::string::npos);

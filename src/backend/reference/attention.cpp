@@ -68,13 +68,17 @@ void run(const Context& c, const op::Attention& op) {
         quantize_row(format.k, k.data(), k_row(pos, h), dk);
         quantize_row(format.v, c.row(op.v, row) + h * dv, v_row(pos, h), dv);
       }
+    }
+    for (int t = 0; t < slice.n_tokens; ++t) {
+      const int row = slice.first_row + t, pos = slice.pos + t;
+      const int last = op.bidirectional ? slice.pos + slice.n_tokens - 1 : pos;
       for (int h = 0; h < op.n_heads; ++h) {
         const float* from = c.row(op.q, row) + static_cast<int64_t>(h) * dk * (op.gated ? 2 : 1);
         std::copy_n(from, dk, q.data());
         prepare_head(c, op, op.q_norm, pos, q.data());
         const int first = op.window > 0 ? std::max(0, pos - op.window + 1) : 0;
-        std::vector<double> score(pos + 1 - first);
-        for (int p = first; p <= pos; ++p) {
+        std::vector<double> score(last + 1 - first);
+        for (int p = first; p <= last; ++p) {
           dequantize_row(format.k, k_row(p, h / group), k.data(), dk);
           double sum = 0;
           for (int i = 0; i < dk; ++i) sum += static_cast<double>(q[i]) * k[i];
@@ -85,7 +89,7 @@ void run(const Context& c, const op::Attention& op) {
         double total = op.sinks == kNone ? 0.0 : std::exp(c.vector(op.sinks)[h] - top);
         for (double& s : score) total += (s = std::exp(s - top));
         std::vector<double> out(dv, 0.0);
-        for (int p = first; p <= pos; ++p) {
+        for (int p = first; p <= last; ++p) {
           dequantize_row(format.v, v_row(p, h / group), v.data(), dv);
           for (int i = 0; i < dv; ++i) out[i] += score[p - first] / total * v[i];
         }

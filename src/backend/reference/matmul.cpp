@@ -1,4 +1,5 @@
 // matmul.cpp  Matrix products, norms and the element functions of the oracle.
+#include <algorithm>
 #include <cmath>
 
 #include "backend/reference/reference.h"
@@ -29,11 +30,33 @@ void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double silu(double x) { return x * sigmoid(x); }
 
+namespace {
+
+void add_positions(const Context& c, const op::Embed& op) {
+  const TensorView& positions = c.matrix(op.positions);
+  std::vector<float> row(positions.ne[0]);
+  for (const Slice& slice : c.batch.slices) {
+    for (int t = 0; t < slice.n_tokens; ++t) {
+      dequantize_row(positions.type, positions.row(std::min<uint64_t>(slice.pos + t, positions.ne[1] - 1)), row.data(),
+                     static_cast<int64_t>(row.size()));
+      float* out = c.row(op.out, slice.first_row + t);
+      for (size_t i = 0; i < row.size(); ++i) out[i] += row[i];
+    }
+  }
+}
+
+}  // namespace
+
 void run(const Context& c, const op::Embed& op) {
   const TensorView& table = c.matrix(op.table);
   for (int t = 0; t < c.batch.n_rows(); ++t) {
     dequantize_row(table.type, table.row(c.batch.tokens[t]), c.row(op.out, t), static_cast<int64_t>(table.ne[0]));
     for (uint64_t i = 0; i < table.ne[0]; ++i) c.row(op.out, t)[i] *= op.scale;
+  }
+  if (op.positions != kNone) add_positions(c, op);
+  if (op.add == kNone) return;
+  for (int t = 0; t < c.batch.n_rows(); ++t) {
+    for (uint64_t i = 0; i < table.ne[0]; ++i) c.row(op.out, t)[i] += c.vector(op.add)[i];
   }
 }
 

@@ -163,7 +163,9 @@ void decode_rows(const Layer& layer, AttentionScratch& scratch, const Slice& sli
   std::fill(max, max + n_queries, kLowest);
   std::fill(sum, sum + n_queries, 0.0f);
   // Tokens of [from, from + n) that row r sees; the first row sees fewest.
-  const auto visible = [&](int r, int from, int n) { return std::clamp(rows.pos + r + 1 - from, 0, n); };
+  const auto visible = [&](int r, int from, int n) {
+    return op.bidirectional ? n : std::clamp(rows.pos + r + 1 - from, 0, n);
+  };
   // Calls work(first row, rows, first token, tokens) for all that is seen of [begin, end), page by page: what every row
   // sees at once, then each row's rest.
   const auto each_part = [&](int begin, int end, const auto& work) {
@@ -271,20 +273,21 @@ void prefill_block(const Layer& layer, AttentionScratch& scratch, const Slice& s
   std::fill(sum, sum + n_queries, 0.0f);
   const float* q = layer.queries(scratch, kv_head, slice.first_row + first);
   const int pos = slice.pos + first;
-  const int end = pos + n_rows;
+  const int end = op.bidirectional ? slice.pos + slice.n_tokens : pos + n_rows;
 
   for (int page = first_seen(op, pos) / kPageTokens * kPageTokens; page < end; page += kPageTokens) {
     const int n = std::min(kPageTokens, end - page);
     const float* k = as_floats(layer.format.k, n, dk, layer.k_rows(slice, kv_head, page), memory);
     layer.vec.transpose(n, dk, k, dk, keys_t, kPageTokens);
     // Rows before this page see nothing of it.
-    const int skip = std::max(0, page - pos) * group;
+    const int skip = op.bidirectional ? 0 : std::max(0, page - pos) * group;
     layer.vec.matmul(n_queries - skip, n, dk, q + int64_t{skip} * dk, dk, 1, keys_t, kPageTokens,
                      scores + int64_t{skip} * kPageTokens, kPageTokens, false);
     for (int i = skip; i < n_queries; ++i) {
       float* s = scores + int64_t{i} * kPageTokens;
       const int at = pos + i / group;
-      const int unseen = std::clamp(first_seen(op, at) - page, 0, n), seen = std::min(at + 1 - page, n);
+      const int unseen = std::clamp(first_seen(op, at) - page, 0, n);
+      const int seen = op.bidirectional ? n : std::min(at + 1 - page, n);
       std::fill(s, s + unseen, 0.0f);
       if (unseen < seen) fold_scores(layer.vec, seen - unseen, s + unseen, max[i], sum[i], dv, o + int64_t{i} * dv);
       std::fill(s + seen, s + n, 0.0f);

@@ -33,6 +33,29 @@ void norm_rows(Team& team, const Context& c, BufferId x, VectorId norm, float ep
   });
 }
 
+// Learned positions, and what every token has in common.
+void add_places(Team& team, const Context& c, const op::Embed& op) {
+  const int64_t width = c.width(op.out);
+  const std::vector<Slice>& slices = c.batch.slices;
+  team.parallel_for(static_cast<int64_t>(slices.size()), 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> place(static_cast<size_t>(width));
+    for (int64_t s = begin; s < end; ++s) {
+      for (int t = 0; t < slices[s].n_tokens; ++t) {
+        float* out = c.row(op.out, slices[s].first_row + t);
+        if (op.positions != kNone) {
+          const TensorView& positions = c.program.matrices[op.positions];
+          dequantize_row(positions.type, positions.row(std::min<uint64_t>(slices[s].pos + t, positions.ne[1] - 1)),
+                         place.data(), width);
+          for (int64_t i = 0; i < width; ++i) out[i] += place[i];
+        }
+        if (const float* add = c.vector(op.add)) {
+          for (int64_t i = 0; i < width; ++i) out[i] += add[i];
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* to) {
@@ -55,6 +78,7 @@ void embed(Team& team, const Context& c, const op::Embed& op, Workspace& w) {
       if (op.scale != 1.0f) vec().scale(static_cast<int>(width), op.scale, c.row(op.out, t), c.row(op.out, t));
     }
   });
+  if (op.positions != kNone || op.add != kNone) add_places(team, c, op);
 }
 
 void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspace& w) {

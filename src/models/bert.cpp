@@ -1,0 +1,70 @@
+// bert.cpp  BERT and what is built like it (BGE, E5, MiniLM): an encoder with learned positions, a LayerNorm after
+// every sum, attention in both directions and GELU. It has no head: its answer is the hidden states.
+#include <algorithm>
+
+#include "models/layers.h"
+
+namespace chimere::models {
+namespace {
+
+// x = LayerNorm(x) with the tensors NAME.weight and NAME.bias.
+void add_layer_norm(Binder& b, const Config& c, BufferId x, const std::string& name) {
+  b.add(op::LayerNorm{.x = x,
+                      .weight = b.vector(name + ".weight", c.d_model),
+                      .bias = b.vector(name + ".bias", c.d_model),
+                      .eps = c.eps});
+}
+
+op::Projection projection(Binder& b, const std::string& name, uint64_t in, uint64_t out, BufferId to) {
+  return {.weight = b.matrix(name + ".weight", {in, out}), .bias = b.vector_if_present(name + ".bias", out), .out = to};
+}
+
+// The tensors are those of BERT for texts of one kind; a second kind of token (the other text of a pair) is not used.
+Trunk begin_encoder(Binder& b, const Config& c, uint64_t n_token_types) {
+  const Trunk t = begin_trunk(b, c);
+  const auto d = static_cast<uint64_t>(c.d_model);
+  auto& embed = std::get<op::Embed>(b.program().ops.back());
+  embed.positions = b.matrix("position_embd.weight", {d, static_cast<uint64_t>(c.context_length)});
+  if (n_token_types > 0) embed.add = b.vector("token_types.weight", d * n_token_types);
+  add_layer_norm(b, c, t.x, "token_embd_norm");
+  return t;
+}
+
+}  // namespace
+
+Result<Program> build_bert(WeightSource& source) {
+  TRY_ASSIGN(const Config c, read_config(source));
+  const gguf::Metadata& m = source.metadata();
+  TRY_ASSIGN(const bool is_causal, m.get_bool_or(c.key("attention.causal"), false));
+  if (is_causal) {
+    return Error{Code::unsupported, c.key("attention.causal") + ": expected false for an encoder, found true"};
+  }
+  TRY_ASSIGN(const int64_t n_token_types, m.get_int_or("tokenizer.ggml.token_type_count", 0, 1024, 0));
+  Binder b(source);
+  const Trunk t = begin_encoder(b, c, static_cast<uint64_t>(n_token_types));
+  const auto d = static_cast<uint64_t>(c.d_model);
+  const AttentionBuffers buffers = attention_buffers(b, c, {});
+  const uint64_t widest_ff = *std::max_element(c.d_ff.begin(), c.d_ff.end());
+  const BufferId hidden = b.buffer("ffn", widest_ff);
+  for (int i = 0; i < c.n_layers; ++i) {
+    const auto ff = static_cast<uint64_t>(c.d_ff[i]);
+    if (ff != widest_ff || ff == 0 || c.n_kv_heads[i] != c.n_heads) {
+      return Error{Code::unsupported, "layer " + std::to_string(i) + ": an encoder's layers are of one size, with a " +
+                                          "feed-forward part and as many key heads as heads"};
+    }
+    op::NormMatmul in{.x = t.x, .outs = {}};
+    add_attention_projections(b, c, i, buffers, {}, in);
+    b.add(std::move(in));
+    add_attention_mix(b, c, i, t, buffers, {.bidirectional = true});
+    add_layer_norm(b, c, t.x, block(i, "attn_output_norm"));
+    b.add(op::NormMatmul{.x = t.x, .outs = {projection(b, block(i, "ffn_up"), d, ff, hidden)}});
+    b.add(op::Gelu{.x = hidden});
+    const op::Projection down = projection(b, block(i, "ffn_down"), ff, d, t.x);
+    b.add(op::MatmulAdd{.x = hidden, .weight = down.weight, .bias = down.bias, .residual = t.x});
+    add_layer_norm(b, c, t.x, block(i, "layer_output_norm"));
+  }
+  b.add(op::HiddenOut{.x = t.x});
+  return b.finish();
+}
+
+}  // namespace chimere::models
