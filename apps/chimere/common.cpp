@@ -25,8 +25,33 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
   command.add_option("--kv-k", o.kv_k, "type of cached keys: f32, f16, q8_0, q4_0")->capture_default_str();
   command.add_option("--kv-v", o.kv_v, "type of cached values: f32, f16, q8_0, q4_0")->capture_default_str();
   command.add_flag("--kv-rotate", o.kv_rotate, "Hadamard-rotate queries and keys: better quantised keys");
+  command.add_option("--experts", o.experts,
+                     "experts of a token, LEAST-MOST, by the entropy of its router, e.g. 2-6; as the file says when "
+                     "absent (CPU)");
+  command
+      .add_option("--experts-entropy", o.experts_entropy,
+                  "the router's entropy, as a share of its largest, at which a token gets the least and the most")
+      ->expected(2)
+      ->capture_default_str();
   command.add_flag("--exact", o.exact, "keep activations in float32 whatever the weights are (slower)");
 }
+
+namespace {
+
+Result<ExpertRange> expert_range(const ModelOptions& o) {
+  ExpertRange range;
+  if (o.experts.empty()) return range;
+  int end = 0;
+  const bool read = std::sscanf(o.experts.c_str(), "%d-%d%n", &range.least, &range.most, &end) == 2;
+  if (!read || static_cast<size_t>(end) != o.experts.size() || range.least < 1 || range.most < range.least) {
+    return Error{Code::invalid_argument, "--experts: expected LEAST-MOST as in 2-6, found '" + o.experts + "'"};
+  }
+  range.entropy_low = o.experts_entropy[0];
+  range.entropy_high = o.experts_entropy[1];
+  return range;
+}
+
+}  // namespace
 
 Result<LoadOptions> load_options(const ModelOptions& o) {
   LoadOptions options;
@@ -36,6 +61,7 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   };
   TRY_ASSIGN(options.kv.k, type("--kv-k", o.kv_k));
   TRY_ASSIGN(options.kv.v, type("--kv-v", o.kv_v));
+  TRY_ASSIGN(options.experts, expert_range(o));
   options.kv.rotate = o.kv_rotate;
   options.exact = o.exact;
   options.n_threads = o.threads;

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/model.h"
 
@@ -16,6 +17,8 @@ struct ModelOptions {
   std::string kv_v = "f16";
   bool kv_rotate = false;
   bool exact = false;
+  std::string experts;  // "2-6"
+  std::vector<float> experts_entropy = {0.3f, 0.7f};
   int threads = 0;
   uint64_t vram_bytes = 0;          // 0: all that is free
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt

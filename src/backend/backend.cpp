@@ -1,6 +1,7 @@
 #include "backend/backend.h"
 
 #include <algorithm>
+#include <string>
 
 namespace chimere {
 namespace {
@@ -22,6 +23,32 @@ int64_t bytes_per_row(const Program& program) {
 }
 
 }  // namespace
+
+Status ExpertRange::apply_to(Program& program) const {
+  if (least == 0 && most == 0) return Ok{};
+  if (!(entropy_low >= 0 && entropy_low < entropy_high && entropy_high <= 1)) {
+    return Error{Code::invalid_argument, "expert entropies: expected 0 <= low < high <= 1, found " +
+                                             std::to_string(entropy_low) + " and " + std::to_string(entropy_high)};
+  }
+  bool any = false;
+  for (Op& op : program.ops) {
+    auto* moe = std::get_if<op::MoeFfn>(&op);
+    if (!moe) continue;
+    any = true;
+    const int highest = most > 0 ? most : moe->n_used;
+    if (least < 1 || least > highest || highest > moe->n_experts) {
+      return Error{Code::invalid_argument,
+                   "experts of a token: expected 1 <= least <= most <= " + std::to_string(moe->n_experts) + ", found " +
+                       std::to_string(least) + " and " + std::to_string(highest)};
+    }
+    moe->n_used = highest;
+    moe->n_least = least;
+    moe->entropy_low = entropy_low;
+    moe->entropy_high = entropy_high;
+  }
+  if (!any) return Error{Code::invalid_argument, "experts of a token: expected a model with experts, found none"};
+  return Ok{};
+}
 
 int default_max_rows(const Program& program, int decode_rows) {
   constexpr int kMost = 512;

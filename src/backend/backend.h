@@ -79,12 +79,23 @@ using LoadProgress = std::function<void(uint64_t, uint64_t)>;
 // Told when a matrix of the source was copied and its pages may be dropped.
 using MatrixTaken = std::function<void(const TensorView&)>;
 
+// How many experts of a mixture a token uses (op::MoeFfn): `least` to `most`, by the entropy of its router.
+struct ExpertRange {
+  int least = 0;  // 0: what the file says, always
+  int most = 0;   // 0: what the file says
+  float entropy_low = 0.3f, entropy_high = 0.7f;
+
+  // Writes it into every mixture. Refuses what the program can not do.
+  Status apply_to(Program& program) const;
+};
+
 struct LoadOptions {
   KvFormat kv;
   int decode_rows = kDecodeTokens;  // of a batch, kept for decoding sequences beside a slice of a prompt
   int max_rows = 0;    // the largest batch; 0: a prefill slice that suits the model, and some decoding rows beside it
   bool exact = false;  // activations stay float32 whatever the weights are
   int n_threads = 0;   // 0: one per core
+  ExpertRange experts;
   uint64_t device_bytes = 0;  // of a card's memory, at most; 0: all that is free
   LoadProgress progress;
   MatrixTaken matrix_taken;

@@ -12,6 +12,8 @@
 //   - router logits, norm statistics, softmax, gates, recurrent states and angles are float32 at least.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -206,7 +208,16 @@ struct MoeFfn {
   VectorId gate_bias = kNone, up_bias = kNone, down_bias = kNone;  // [n_experts][d_ff] twice, [n_experts][d_in]
   MatrixId latent_down = kNone, latent_up = kNone;                 // {d_model, latent}, {latent, d_model}
   float scale = 1;
+  // Adaptive: with n_least > 0 a token uses n_least to n_used experts, by how undecided its router is. h is the entropy
+  // of softmax(router n + router_bias) divided by ln n_experts; at entropy_low and below it is n_least of them, at
+  // entropy_high and above n_used. The others are as if they had never been chosen.
+  int n_least = 0;
+  float entropy_low = 0, entropy_high = 1;
 
+  int n_used_at(double h) const {
+    const double share = std::clamp((h - entropy_low) / (entropy_high - entropy_low), 0.0, 1.0);
+    return n_least + static_cast<int>(std::lround(share * (n_used - n_least)));
+  }
   bool has_shared() const { return shared_up != kNone; }
 };
 

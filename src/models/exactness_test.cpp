@@ -165,6 +165,8 @@ class HybridForTest {
     o.eps = 1e-6f;
     o.n_experts = 13;
     o.n_used = 3;
+    o.n_least = 1;
+    o.entropy_low = 0.5f;
     o.router = p_.matrix(DType::F32, kWidth, o.n_experts, 1, 0.2f);
     o.gate = kNone;
     o.up = p_.matrix(DType::Q5_0, 96, 64, o.n_experts);

@@ -76,7 +76,13 @@ uint64_t fingerprint(const gguf::File& file) {
   return h;
 }
 
-uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv) {
+uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts) {
+  if (experts.least > 0) {
+    const auto bits = [](float x) { return static_cast<uint64_t>(std::bit_cast<uint32_t>(x)); };
+    const uint64_t counts = static_cast<uint64_t>(experts.least) << 32 | static_cast<uint64_t>(experts.most);
+    fingerprint =
+        hash_mix(fingerprint ^ hash_mix(counts) ^ (bits(experts.entropy_low) << 32 | bits(experts.entropy_high)));
+  }
   return hash_mix(fingerprint ^ hash_mix(static_cast<uint64_t>(kv.k) | static_cast<uint64_t>(kv.v) << 16 |
                                          static_cast<uint64_t>(kv.rotate) << 32));
 }
@@ -106,12 +112,13 @@ Result<std::unique_ptr<Model>> Model::load(std::unique_ptr<WeightSource> source,
 Status Model::start(BackendKind backend, LoadOptions options) {
   backend_ = backend;
   TRY_ASSIGN(Program program, build_program(*source_));
+  TRY(options.experts.apply_to(program));
   TRY_ASSIGN(const Config config, read_config(*source_));
   architecture_ = config.arch;
   context_length_ = config.context_length;
   const gguf::Metadata& m = source_->metadata();
   if (auto name = m.get_string("general.name")) name_ = *name;
-  cache_key_ = models::cache_key(fingerprint_, options.kv);
+  cache_key_ = models::cache_key(fingerprint_, options.kv, options.experts);
   if (!options.matrix_taken) {
     options.matrix_taken = [this](const TensorView& t) { source_->taken(t); };
   }

@@ -25,8 +25,8 @@ const char* backend_name(BackendKind backend);
 // What a set of weights is: a hash of metadata, tensor table and sampled pages. Not of all 15 GB.
 uint64_t fingerprint(const gguf::File& file);
 
-// What cached state belongs to: the weights and how keys and values are stored.
-uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv);
+// What cached state belongs to: the weights, how keys and values are stored, how many experts a token uses.
+uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts = {});
 
 class Model {
  public:

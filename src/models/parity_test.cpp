@@ -223,6 +223,7 @@ struct FfnShape {
   float weight_scale = 1;
   bool selection_bias = false, biases = false;
   int latent = 0;
+  int n_least = 0;  // adaptive
 
   bool gated() const { return activation != op::Activation::relu2; }
 };
@@ -258,6 +259,8 @@ std::unique_ptr<Case> moe_ffn_case(const FfnShape& s) {
   o.eps = 1e-6f;
   o.n_experts = s.n_experts;
   o.n_used = s.n_used;
+  o.n_least = s.n_least;
+  o.entropy_low = 0.6f;
   if (s.ties) {
     // Every second expert has the router row of the one before: ties in all logits, bit for bit.
     std::vector<float> router;
@@ -320,11 +323,21 @@ std::unique_ptr<Case> moe_ffn_case(const FfnShape& s) {
     std::vector<int> order(o.n_experts);
     for (int e = 0; e < o.n_experts; ++e) order[e] = e;
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key[a] > key[b]; });
-    if (o.n_used < o.n_experts) {
-      const double gap = key[order[o.n_used - 1]] - key[order[o.n_used]];
+    int n_used = o.n_used;
+    if (o.n_least > 0) {
+      double entropy = 0;
+      for (int e = 0; e < o.n_experts; ++e)
+        entropy -= std::exp(logits.value[e]) / all * (logits.value[e] - std::log(all));
+      entropy /= std::log(static_cast<double>(o.n_experts));
+      n_used = o.n_used_at(entropy);
+      EXPECT_TRUE(o.n_used_at(entropy - 1e-4) == n_used && o.n_used_at(entropy + 1e-4) == n_used)
+          << "token " << token << " is near another number of experts: choose other weights";
+    }
+    if (n_used < o.n_experts) {
+      const double gap = key[order[n_used - 1]] - key[order[n_used]];
       EXPECT_TRUE(gap == 0 || gap > 2 * slack) << "token " << token << " is near a router tie: choose other weights";
     }
-    for (int k = 0; k < o.n_used; ++k) total += score[order[k]];
+    for (int k = 0; k < n_used; ++k) total += score[order[k]];
     Approx in = n;
     if (o.latent_down != kNone) {
       in = product(p, o.latent_down, 0, static_cast<int64_t>(p.program.matrices[o.latent_down].ne[1]), n, int8);
@@ -337,7 +350,7 @@ std::unique_ptr<Case> moe_ffn_case(const FfnShape& s) {
     };
     Approx sum{std::vector<double>(in.size(), 0.0), std::vector<double>(in.size(), 0.0)};
     const ExpertForTest expert{o.gate, o.up, o.down, o.gate_bias, o.up_bias, o.down_bias};
-    for (int k = 0; k < o.n_used; ++k) {
+    for (int k = 0; k < n_used; ++k) {
       const double w = score[order[k]] / (o.renormalise ? total : 1.0) * o.weight_scale * o.scale;
       // exp and the sums turn a logit error into a relative one of at most 4 times its size.
       const double w_error = w * (4 * slack + (16 + o.n_experts) * kUlp);
@@ -412,6 +425,12 @@ void ffn_rows(std::vector<Row>& rows) {
   oss.activation = op::Activation::clamped_swiglu;
   oss.biases = true;
   moe("clamped_biases_mxfp4", oss);
+  FfnShape adaptive{DType::F32, DType::F32, 45, 23, 13, 9, 51, true};
+  adaptive.n_least = 2;
+  moe("adaptive_f32", adaptive);
+  FfnShape adaptive_latent = nemotron;
+  adaptive_latent.n_least = 1;
+  moe("adaptive_sigmoid_latent_q8_0", adaptive_latent);
   moe("q8_0_ties", {DType::Q8_0, DType::Q8_0, 96, 32, 37, 7, 32, false, true});
 }
 

@@ -33,6 +33,7 @@ const char* missing(const op::MoeFfn& o) {
   }
   if (o.gate_bias != kNone || o.up_bias != kNone || o.down_bias != kNone) return "biases of experts";
   if (o.latent_down != kNone) return "latent experts";
+  if (o.n_least > 0) return "a number of experts that differs from token to token";
   return o.scale != 1 ? "scaled residuals" : nullptr;
 }
 const char* missing(const op::LmHead& o) { return o.scale != 1 ? "scaled logits" : nullptr; }

@@ -27,6 +27,10 @@ TEST(Support, NamesWhatIsMissing) {
   op::MoeFfn sigmoid{};
   sigmoid.gating = op::Gating::sigmoid;
   EXPECT_NE(refusal(sigmoid).find("moe_ffn"), std::string::npos);
+  op::MoeFfn adaptive{};
+  adaptive.n_used = 4;
+  adaptive.n_least = 2;
+  EXPECT_NE(refusal(adaptive).find("number of experts"), std::string::npos);
   op::LmHead scaled{};
   scaled.scale = 0.5f;
   EXPECT_NE(refusal(scaled).find("scaled logits"), std::string::npos);

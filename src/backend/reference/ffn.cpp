@@ -38,6 +38,18 @@ std::vector<float> expert_output(const Context& c, const Expert& e, op::Activati
   return y;
 }
 
+// Of softmax(logits), as a share of the largest it can be.
+double router_entropy(const std::vector<float>& logits) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double total = 0, weighted = 0;
+  for (const float logit : logits) {
+    const double weight = std::exp(logit - top);
+    total += weight;
+    weighted += weight * (logit - top);
+  }
+  return logits.size() > 1 ? (std::log(total) - weighted / total) / std::log(static_cast<double>(logits.size())) : 0;
+}
+
 // The chosen experts of a token, best first, and their weights.
 std::vector<std::pair<int, double>> route(const Context& c, const op::MoeFfn& op, const float* x) {
   std::vector<float> logits(op.n_experts);
@@ -58,10 +70,11 @@ std::vector<std::pair<int, double>> route(const Context& c, const op::MoeFfn& op
   std::vector<int> order(op.n_experts);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key(a) > key(b); });
+  const int n_used = op.n_least > 0 ? op.n_used_at(router_entropy(logits)) : op.n_used;
   double sum = 0;
-  for (int k = 0; k < op.n_used; ++k) sum += score[order[k]];
+  for (int k = 0; k < n_used; ++k) sum += score[order[k]];
   std::vector<std::pair<int, double>> chosen;
-  for (int k = 0; k < op.n_used; ++k) {
+  for (int k = 0; k < n_used; ++k) {
     const double weight = op.renormalise ? score[order[k]] / sum : score[order[k]];
     chosen.push_back({order[k], weight * op.weight_scale});
   }

@@ -66,7 +66,22 @@ float shared_gate_of(const float* x, const float* router, int64_t n) {
   return sigmoid(dot);
 }
 
-// Experts of one token, best first, and their weights. `keys` [n_experts] is working memory.
+// Of softmax(logits), as a share of the largest it can be; `top` is the largest logit.
+float router_entropy(const float* logits, int n, float top) {
+  if (n < 2) return 0;
+  float total = 0, weighted = 0;
+  for (int e = 0; e < n; ++e) {
+    const float weight = std::exp(logits[e] - top);
+    total += weight;
+    weighted += weight * (logits[e] - top);
+  }
+  return (std::log(total) - weighted / total) / std::log(static_cast<float>(n));
+}
+
+constexpr int32_t kNoExpert = -1;
+
+// Experts of one token, best first, and their weights; kNoExpert behind them where it needs fewer than n_used. `keys`
+// [n_experts] is working memory.
 void choose_experts(const Context& c, const op::MoeFfn& op, float* logits, float* keys, int32_t* chosen,
                     float* weight) {
   add_bias(c.vector(op.router_bias), op.n_experts, logits);
@@ -83,7 +98,9 @@ void choose_experts(const Context& c, const op::MoeFfn& op, float* logits, float
     for (int e = 0; e < op.n_experts; ++e) keys[e] = score(e) + bias[e];
     key = keys;
   }
-  for (int k = 0; k < op.n_used; ++k) {
+  const int n_used = op.n_least > 0 ? op.n_used_at(router_entropy(logits, op.n_experts, top)) : op.n_used;
+  std::fill(chosen + n_used, chosen + op.n_used, kNoExpert);
+  for (int k = 0; k < n_used; ++k) {
     int best = -1;
     for (int e = 0; e < op.n_experts; ++e) {
       const bool taken = std::find(chosen, chosen + k, e) != chosen + k;
@@ -92,26 +109,30 @@ void choose_experts(const Context& c, const op::MoeFfn& op, float* logits, float
     chosen[k] = best;
   }
   float sum = 0;
-  for (int k = 0; k < op.n_used; ++k) {
+  for (int k = 0; k < n_used; ++k) {
     weight[k] = is_sigmoid || !op.renormalise ? score(chosen[k]) : std::exp(logits[chosen[k]] - top);
     sum += weight[k];
   }
-  for (int k = 0; k < op.n_used; ++k) {
+  for (int k = 0; k < n_used; ++k) {
     if (op.renormalise) weight[k] /= sum;
     weight[k] *= op.weight_scale * op.scale;
   }
 }
 
-// Slots in order of expert, then token: a counting sort.
+// Slots in order of expert, then token: a counting sort. Places without an expert get no slot.
 void group_by_expert(Routing& r, int n_rows, int n_experts, int n_used) {
   std::fill(r.expert_begin.begin(), r.expert_begin.end(), 0);
-  for (int i = 0; i < n_rows * n_used; ++i) ++r.expert_begin[r.chosen[i] + 1];
+  for (int i = 0; i < n_rows * n_used; ++i) {
+    if (r.chosen[i] != kNoExpert) ++r.expert_begin[r.chosen[i] + 1];
+  }
   r.active.clear();
   for (int e = 0; e < n_experts; ++e) {
     if (r.expert_begin[e + 1] > 0) r.active.push_back(e);
     r.expert_begin[e + 1] += r.expert_begin[e];
   }
+  const int32_t n_slots = r.expert_begin[n_experts];
   for (int i = n_rows * n_used - 1; i >= 0; --i) {
+    if (r.chosen[i] == kNoExpert) continue;
     // Filled from the back: expert_begin[e + 1] walks down to the first slot of e and becomes its begin.
     const int32_t s = --r.expert_begin[r.chosen[i] + 1];
     r.slot[i] = s;
@@ -119,7 +140,7 @@ void group_by_expert(Routing& r, int n_rows, int n_experts, int n_used) {
   }
   // Every begin moved one place up; the end of the last expert is the number of slots.
   for (int e = 0; e < n_experts; ++e) r.expert_begin[e] = r.expert_begin[e + 1];
-  r.expert_begin[n_experts] = n_rows * n_used;
+  r.expert_begin[n_experts] = n_slots;
 }
 
 // Layers differ in width, so the shared rows are bound by each op. Nobody looks at them before the barrier of the
@@ -181,11 +202,11 @@ void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
                         c.vector(op.up_bias)};
   const PackedMatrix *latent_down = matrix_or_null(w, op.latent_down), *latent_up = matrix_or_null(w, op.latent_up);
   const bool shared = op.has_shared();
-  const int n = c.batch.n_rows(), n_slots = n * op.n_used;
+  const int n = c.batch.n_rows(), max_slots = n * op.n_used;
   const int64_t width = c.width(op.x), ff = in.up.n_rows(), expert_width = down.n_rows();
   Routing& r = w.routing;
   Rows& normed = w.normed(width);
-  bind_rows(team, w.hidden, n_slots, ff);
+  bind_rows(team, w.hidden, max_slots, ff);
   if (shared) bind_rows(team, w.shared_hidden, n, w.matrices[op.shared_up]->n_rows());
   if (latent_down) {
     bind_rows(team, w.latent, n, expert_width);
@@ -221,6 +242,7 @@ void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
     if (rank == 0) group_by_expert(r, n, op.n_experts, op.n_used);
   });
 
+  const int n_slots = r.expert_begin[op.n_experts];
   // Routed experts first, then the shared one, in shares of a few panels each.
   const Activations& expert_in = latent_down ? w.latent.acts : normed.acts;
   const int64_t shares_of_expert = shares_of(in.up.n_panels());
@@ -238,7 +260,7 @@ void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
       } else {
         const UpProjection own{matrix_or_null(w, op.shared_gate), *w.matrices[op.shared_up], op.activation};
         const auto panel = static_cast<int>((share - routed_shares) * kPanelsPerShare);
-        up_panels(own, 0, normed.acts, {}, n, w.mode(), w.gate.data() + n_slots * ff, w.shared_hidden.floats.data(),
+        up_panels(own, 0, normed.acts, {}, n, w.mode(), w.gate.data() + max_slots * ff, w.shared_hidden.floats.data(),
                   panel, std::min<int>(panel + kPanelsPerShare, own.up.n_panels()));
       }
     }
@@ -262,7 +284,7 @@ void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
     }
     for (int t = 0; t < n; ++t) {
       float* to = row_of(t) + first;
-      for (int i = t * op.n_used; i < (t + 1) * op.n_used; ++i) {
+      for (int i = t * op.n_used; i < (t + 1) * op.n_used && r.chosen[i] != kNoExpert; ++i) {
         vec().multiply_add(count_of_rows, r.weight[i], w.product.data() + r.slot[i] * expert_width + first, to);
         if (const float* bias = c.vector(op.down_bias)) {
           vec().multiply_add(count_of_rows, r.weight[i], bias + r.chosen[i] * expert_width + first, to);
