@@ -36,7 +36,10 @@ Lowering::Lowering(const Program& program, const StateLayout& layout, const Prog
 
 // A slice of kDecodeTokens goes through in one piece, or the op uses the kernels of the prefill class.
 bool Lowering::decode_kernels_take(const op::MoeFfn& o) const {
-  return static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
+  const bool plain = o.activation == op::Activation::swiglu && o.gating == op::Gating::softmax && o.renormalise &&
+                     o.weight_scale == 1 && o.scale == 1 && o.router_bias == kNone && o.selection_bias == kNone &&
+                     o.gate_bias == kNone && o.up_bias == kNone && o.down_bias == kNone && o.latent_down == kNone;
+  return plain && static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
 }
 
 PrefillInput Lowering::prefill_input(BufferId x, VectorId norm, float eps, int n_rows) const {
@@ -66,7 +69,7 @@ MoeArgs Lowering::moe_args(const op::MoeFfn& o, int n_rows) const {
   args.n_used = o.n_used;
   args.router = binding_.weight(o.router);
   args.shared_router = binding_.vector(o.shared_router);
-  args.gate = binding_.weight(o.gate);
+  args.gate = binding_.weight_or_none(o.gate);
   args.up = binding_.weight(o.up);
   args.down = binding_.weight(o.down);
   args.shared_gate = binding_.weight_or_none(o.shared_gate);
@@ -78,17 +81,31 @@ MoeArgs Lowering::moe_args(const op::MoeFfn& o, int n_rows) const {
   return args;
 }
 
+RouterStyle Lowering::router_style(const op::MoeFfn& o) const {
+  return {o.gating, o.renormalise, o.weight_scale, binding_.vector(o.selection_bias)};
+}
+
 PrefillMoe Lowering::prefill_moe_args(const op::MoeFfn& o, int n_rows) const {
   PrefillMoe args;
   args.in = prefill_input(o.x, o.norm, o.eps, n_rows);
   args.router = binding_.weight(o.router);
-  args.gate = binding_.weight(o.gate);
-  args.up = binding_.weight(o.up);
-  args.down = binding_.weight(o.down);
+  args.router_bias = binding_.vector(o.router_bias);
+  args.style = router_style(o);
+  args.experts = {binding_.weight_or_none(o.gate),
+                  binding_.weight(o.up),
+                  binding_.weight(o.down),
+                  binding_.vector(o.gate_bias),
+                  binding_.vector(o.up_bias),
+                  binding_.vector(o.down_bias),
+                  o.activation};
   args.n_used = o.n_used;
-  args.shared_gate = binding_.weight_or_none(o.shared_gate);
-  args.shared_up = binding_.weight_or_none(o.shared_up);
-  args.shared_down = binding_.weight_or_none(o.shared_down);
+  args.shared.gate = binding_.weight_or_none(o.shared_gate);
+  args.shared.up = binding_.weight_or_none(o.shared_up);
+  args.shared.down = binding_.weight_or_none(o.shared_down);
+  args.shared.activation = o.activation;
+  args.latent_down = binding_.weight_or_none(o.latent_down);
+  args.latent_up = binding_.weight_or_none(o.latent_up);
+  args.scale = o.scale;
   args.shared_router = binding_.vector(o.shared_router);
   args.residual = buffers_.empty() ? nullptr : buffers_[o.x];
   args.exact = exact_;
@@ -98,9 +115,11 @@ PrefillMoe Lowering::prefill_moe_args(const op::MoeFfn& o, int n_rows) const {
 PrefillFfn Lowering::prefill_ffn_args(const op::DenseFfn& o, int n_rows) const {
   PrefillFfn args;
   args.in = prefill_input(o.x, o.norm, o.eps, n_rows);
-  args.gate = binding_.weight(o.gate);
-  args.up = binding_.weight(o.up);
-  args.down = binding_.weight(o.down);
+  args.weights.gate = binding_.weight_or_none(o.gate);
+  args.weights.up = binding_.weight(o.up);
+  args.weights.down = binding_.weight(o.down);
+  args.weights.activation = o.activation;
+  args.scale = o.scale;
   args.residual = buffers_.empty() ? nullptr : buffers_[o.x];
   args.exact = exact_;
   return args;
@@ -110,7 +129,7 @@ PrefillProduct Lowering::prefill_head_args(const op::LmHead& o, int n_rows) cons
   PrefillProduct args;
   args.in = prefill_input(o.x, o.norm, o.eps, n_rows);
   args.n_outputs = 1;
-  args.outputs[0] = {binding_.weight(o.weight), nullptr, logits_, program_.n_vocab, false};
+  args.outputs[0] = {binding_.weight(o.weight), nullptr, logits_, program_.n_vocab, false, o.scale};
   args.exact = exact_;
   return args;
 }
@@ -143,6 +162,8 @@ AttentionArgs Lowering::attention_args(const op::Attention& o) const {
     args.rope_adjacent = rope.pairing == Rope::Pairing::adjacent;
   }
   args.scale = o.scale;
+  args.sinks = binding_.vector(o.sinks);
+  args.window = o.window;
   args.k_type = layout_.format().k;
   args.v_type = layout_.format().v;
   args.rotate = layout_.format().rotate;
@@ -185,9 +206,83 @@ GdnArgs Lowering::gdn_args(const op::GdnMix& o) const {
   args.replay_offset = replay_.offset[o.recurrent_layer];
   args.replay_stride = replay_.floats_per_token;
   args.arrivals = arrivals_;
-  args.scratch = gdn_;
+  args.scratch = recurrent_;
   args.max_prefill_slices = max_prefill_slices_;
   args.exact = exact_;
+  return args;
+}
+
+Mamba2Args Lowering::mamba2_args(const op::Mamba2Mix& o) const {
+  Mamba2Args args;
+  if (!buffers_.empty()) {
+    args.z = buffers_[o.in];
+    args.xbc = args.z + o.d_inner();
+    args.dt = args.xbc + o.channels();
+    args.out = buffers_[o.out];
+  }
+  args.in_stride = shape_of(o.in).width;
+  args.out_stride = shape_of(o.out).width;
+  args.conv = binding_.vector(o.conv);
+  args.conv_bias = binding_.vector(o.conv_bias);
+  args.a = binding_.vector(o.a);
+  args.d = binding_.vector(o.d);
+  args.dt_bias = binding_.vector(o.dt_bias);
+  args.norm = binding_.vector(o.norm);
+  args.eps = o.eps;
+  args.n_heads = o.n_heads;
+  args.d_head = o.d_head;
+  args.n_groups = o.n_groups;
+  args.d_state = o.d_state;
+  args.taps = layout_.recurrent()[o.recurrent_layer].conv_width + 1;
+  args.conv_offset = layout_.conv_offset(o.recurrent_layer);
+  args.matrix_offset = layout_.matrix_offset(o.recurrent_layer);
+  args.replay_offset = replay_.offset[o.recurrent_layer];
+  args.replay_stride = replay_.floats_per_token;
+  args.arrivals = arrivals_;
+  args.scratch = recurrent_;
+  return args;
+}
+
+CausalConvArgs Lowering::conv_args(const op::CausalConv& o) const {
+  CausalConvArgs args;
+  args.in = buffers_[o.in];
+  args.in_stride = shape_of(o.in).width;
+  args.conv = binding_.vector(o.conv);
+  args.bias = binding_.vector(o.conv_bias);
+  args.channels = o.channels;
+  args.taps = layout_.recurrent()[o.recurrent_layer].conv_width + 1;
+  args.conv_offset = layout_.conv_offset(o.recurrent_layer);
+  args.replay_offset = replay_.offset[o.recurrent_layer];
+  args.replay_stride = replay_.floats_per_token;
+  args.out = buffers_[o.out];
+  args.out_stride = shape_of(o.out).width;
+  return args;
+}
+
+SelectiveScanArgs Lowering::scan_args(const op::SelectiveScan& o) const {
+  SelectiveScanArgs args;
+  args.x = buffers_[o.x];
+  args.x_stride = shape_of(o.x).width;
+  args.dt = buffers_[o.dt];
+  args.dt_stride = shape_of(o.dt).width;
+  args.b = buffers_[o.b];
+  args.b_stride = shape_of(o.b).width;
+  args.c = buffers_[o.c];
+  args.c_stride = shape_of(o.c).width;
+  args.z = buffers_[o.z] + o.z_at;
+  args.z_stride = shape_of(o.z).width;
+  args.a = binding_.vector(o.a);
+  args.d = binding_.vector(o.d);
+  args.b_norm = binding_.vector(o.b_norm);
+  args.c_norm = binding_.vector(o.c_norm);
+  args.eps = o.eps;
+  args.channels = o.channels;
+  args.d_state = o.d_state;
+  args.matrix_offset = layout_.matrix_offset(o.recurrent_layer);
+  args.replay_offset = replay_.offset[o.recurrent_layer] + o.channels;  // behind what the conv records
+  args.replay_stride = replay_.floats_per_token;
+  args.out = buffers_[o.out];
+  args.out_stride = shape_of(o.out).width;
   return args;
 }
 
@@ -206,7 +301,7 @@ Lowering::Sizes Lowering::measure() const {
     if (const auto* o = std::get_if<op::MatmulAdd>(&any)) product(o->x, max_rows_);
     if (const auto* o = std::get_if<op::LmHead>(&any)) product(o->x, head_rows());
     if (const auto* o = std::get_if<op::DenseFfn>(&any)) {
-      const int d_ff = binding_.weight(o->gate).rows;
+      const int d_ff = binding_.weight(o->up).rows;
       grow(sizes.prefill, prefill_scratch_bytes(prefill_ffn_args(*o, max_rows_)));
       grow(sizes.records, matvec_records_bytes(std::max(d_ff, shape_of(o->x).width), max_decode_rows_));
       grow(sizes.ffn_hidden, sizeof(float) * static_cast<uint64_t>(d_ff) * max_decode_rows_);
@@ -224,8 +319,13 @@ Lowering::Sizes Lowering::measure() const {
     }
     if (const auto* o = std::get_if<op::GdnMix>(&any)) {
       const GdnArgs args = gdn_args(*o);
-      grow(sizes.gdn, sizeof(float) * gdn_scratch_floats(args, max_rows_, max_prefill_slices_));
+      grow(sizes.recurrent, sizeof(float) * gdn_scratch_floats(args, max_rows_, max_prefill_slices_));
       grow(sizes.arrivals, sizeof(int32_t) * gdn_arrivals(args, max_rows_));
+    }
+    if (const auto* o = std::get_if<op::Mamba2Mix>(&any)) {
+      const Mamba2Args args = mamba2_args(*o);
+      grow(sizes.recurrent, sizeof(float) * mamba2_scratch_floats(args, max_decode_rows_));
+      grow(sizes.arrivals, sizeof(int32_t) * mamba2_arrivals(args, max_rows_));
     }
   }
   return sizes;
@@ -237,7 +337,7 @@ uint64_t Lowering::working_bytes() const {
   const auto add = [&bytes](uint64_t piece) { bytes += DeviceArena::padded(piece); };
   for (const Buffer& b : program_.buffers) add(sizeof(float) * static_cast<uint64_t>(b.width) * max_rows_);
   for (uint64_t piece : {sizes.prefill, sizes.records, sizes.ffn_hidden, sizes.ffn_hidden, sizes.moe, sizes.attention,
-                         sizes.gdn, sizes.arrivals}) {
+                         sizes.recurrent, sizes.arrivals}) {
     add(piece);
   }
   add(sizeof(float) * static_cast<uint64_t>(program_.n_vocab) * head_rows());
@@ -259,7 +359,7 @@ Status Lowering::allocate(Ledger& ledger, const Stream& stream) {
   ffn_up_ = reinterpret_cast<float*>(arena_.take(sizes.ffn_hidden));
   moe_ = arena_.take_array<uint8_t>(sizes.moe);
   attention_ = reinterpret_cast<float*>(arena_.take(sizes.attention));
-  gdn_ = reinterpret_cast<float*>(arena_.take(sizes.gdn));
+  recurrent_ = reinterpret_cast<float*>(arena_.take(sizes.recurrent));
   arrivals_ = reinterpret_cast<int32_t*>(arena_.take(sizes.arrivals));
   logits_ = arena_.take_array<float>(static_cast<uint64_t>(program_.n_vocab) * head_rows());
   hidden_ = arena_.take_array<float>(static_cast<uint64_t>(program_.d_model) * head_rows());
@@ -269,7 +369,7 @@ Status Lowering::allocate(Ledger& ledger, const Stream& stream) {
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Embed& o) const {
-  return embed_rows(stream, {binding_.weight(o.table), pass.batch.tokens, pass.batch.n_rows, buffers_[o.out]});
+  return embed_rows(stream, {binding_.weight(o.table), pass.batch.tokens, pass.batch.n_rows, buffers_[o.out], o.scale});
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::NormMatmul& o) const {
@@ -307,14 +407,14 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Matm
   if (pass.is_decode) {
     MatvecArgs args = matvec_args(decode_input(o.x, kNone, 0), pass.batch.n_rows, dependent(pass));
     args.n_outs = 1;
-    args.outs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true};
+    args.outs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true, o.scale};
     return matvec(stream, args);
   }
   PrefillProduct args;
   args.in = prefill_input(o.x, kNone, 0, pass.batch.n_rows);
   args.exact = exact_;
   args.n_outputs = 1;
-  args.outputs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true};
+  args.outputs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true, o.scale};
   return prefill_product(stream, args, prefill_);
 }
 
@@ -326,6 +426,29 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::GdnM
   args.max_prefill_tokens = pass.is_decode ? 0 : pass.max_tokens;
   args.dependent = dependent(pass);
   return gdn_mix(stream, args);
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Mamba2Mix& o) const {
+  Mamba2Args args = mamba2_args(o);
+  args.batch = pass.batch;
+  args.is_decode = pass.is_decode;
+  args.max_tokens = pass.max_tokens;
+  args.dependent = dependent(pass);
+  return mamba2_mix(stream, args);
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::CausalConv& o) const {
+  CausalConvArgs args = conv_args(o);
+  args.batch = pass.batch;
+  args.dependent = dependent(pass);
+  return causal_conv(stream, args);
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::SelectiveScan& o) const {
+  SelectiveScanArgs args = scan_args(o);
+  args.batch = pass.batch;
+  args.dependent = dependent(pass);
+  return selective_scan(stream, args);
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Attention& o) const {
@@ -345,16 +468,15 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Atte
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const {
   if (!pass.is_decode) return prefill_ffn(stream, prefill_ffn_args(o, pass.batch.n_rows), prefill_);
-  const Weight &gate = binding_.weight(o.gate), &up = binding_.weight(o.up), &down = binding_.weight(o.down);
+  const Weight gate = binding_.weight_or_none(o.gate), &up = binding_.weight(o.up), &down = binding_.weight(o.down);
   MatvecArgs in = matvec_args(decode_input(o.x, o.norm, o.eps), pass.batch.n_rows, dependent(pass));
-  in.n_outs = 2;
-  in.outs[0] = {gate, nullptr, ffn_gate_, gate.rows, false};
-  in.outs[1] = {up, nullptr, ffn_up_, up.rows, false};
+  in.outs[in.n_outs++] = {up, nullptr, ffn_up_, up.rows, false};
+  if (gate) in.outs[in.n_outs++] = {gate, nullptr, ffn_gate_, gate.rows, false};
   TRY(matvec(stream, in));
-  const InputRows hidden{ffn_up_, nullptr, 0, up.rows, nullptr, ffn_gate_};
+  const InputRows hidden{ffn_up_, nullptr, 0, up.rows, nullptr, gate ? ffn_gate_ : nullptr, o.activation};
   MatvecArgs out = matvec_args(hidden, pass.batch.n_rows, dependent(pass));
   out.n_outs = 1;
-  out.outs[0] = {down, nullptr, buffers_[o.x], shape_of(o.x).width, true};
+  out.outs[0] = {down, nullptr, buffers_[o.x], shape_of(o.x).width, true, o.scale};
   return matvec(stream, out);
 }
 
@@ -385,6 +507,7 @@ const char* family_name(Family family) {
     case Family::embed: return "embedding";
     case Family::projections: return "norm and projections";
     case Family::delta_rule: return "delta rule";
+    case Family::state_space: return "state space";
     case Family::attention: return "attention";
     case Family::residual_products: return "output projections";
     case Family::ffn: return "feed-forward";
@@ -403,6 +526,9 @@ Status Lowering::family(const Stream& stream, const PassShape& pass, Family fami
       case Family::embed: return std::holds_alternative<op::Embed>(op);
       case Family::projections: return std::holds_alternative<op::NormMatmul>(op);
       case Family::delta_rule: return std::holds_alternative<op::GdnMix>(op);
+      case Family::state_space:
+        return std::holds_alternative<op::Mamba2Mix>(op) || std::holds_alternative<op::CausalConv>(op) ||
+               std::holds_alternative<op::SelectiveScan>(op);
       case Family::attention: return std::holds_alternative<op::Attention>(op);
       case Family::residual_products: return std::holds_alternative<op::MatmulAdd>(op);
       case Family::ffn: return std::holds_alternative<op::DenseFfn>(op) || (moe && !has_parts(*moe));
@@ -448,7 +574,7 @@ Status Lowering::head(const Stream& stream, const PassShape& pass, int first, in
       in.gather = rows;
       MatvecArgs args = matvec_args(in, n, dependent(pass));
       args.n_outs = 1;
-      args.outs[0] = {binding_.weight(o->weight), nullptr, logits_, program_.n_vocab, false};
+      args.outs[0] = {binding_.weight(o->weight), nullptr, logits_, program_.n_vocab, false, o->scale};
       TRY(matvec(stream, args));
     } else {
       PrefillProduct args = prefill_head_args(*o, n);
@@ -463,6 +589,15 @@ Status Lowering::replay(const Stream& stream, float* recurrent, const float* rec
   for (const Op& any : program_.ops) {
     if (const auto* o = std::get_if<op::GdnMix>(&any)) {
       TRY(gdn_replay(stream, gdn_args(*o), recurrent, recorded, n_tokens));
+    }
+    if (const auto* o = std::get_if<op::Mamba2Mix>(&any)) {
+      TRY(mamba2_replay(stream, mamba2_args(*o), recurrent, recorded, n_tokens));
+    }
+    if (const auto* o = std::get_if<op::CausalConv>(&any)) {
+      TRY(causal_conv_replay(stream, conv_args(*o), recurrent, recorded, n_tokens));
+    }
+    if (const auto* o = std::get_if<op::SelectiveScan>(&any)) {
+      TRY(selective_scan_replay(stream, scan_args(*o), recurrent, recorded, n_tokens));
     }
   }
   return Ok{};

@@ -9,6 +9,8 @@
 #include "backend/cuda/batch_view.h"
 #include "backend/cuda/kernels/attention.h"
 #include "backend/cuda/kernels/gdn.h"
+#include "backend/cuda/kernels/mamba1.h"
+#include "backend/cuda/kernels/mamba2.h"
 #include "backend/cuda/kernels/matvec.h"
 #include "backend/cuda/kernels/moe.h"
 #include "backend/cuda/kernels/prefill.h"
@@ -36,6 +38,7 @@ enum class Family {
   embed,
   projections,
   delta_rule,
+  state_space,
   attention,
   residual_products,
   ffn,
@@ -43,9 +46,10 @@ enum class Family {
   experts_up,
   experts_down
 };
-inline constexpr Family kFamilies[] = {Family::embed,     Family::projections,       Family::delta_rule,
-                                       Family::attention, Family::residual_products, Family::ffn,
-                                       Family::router,    Family::experts_up,        Family::experts_down};
+inline constexpr Family kFamilies[] = {Family::embed,       Family::projections, Family::delta_rule,
+                                       Family::state_space, Family::attention,   Family::residual_products,
+                                       Family::ffn,         Family::router,      Family::experts_up,
+                                       Family::experts_down};
 const char* family_name(Family family);
 
 class Lowering {
@@ -81,7 +85,7 @@ class Lowering {
     uint64_t ffn_hidden = 0;  // gate and up of decode rows, each
     uint64_t moe = 0;         // keeps counters that are zero between launches
     uint64_t attention = 0;
-    uint64_t gdn = 0;
+    uint64_t recurrent = 0;
     uint64_t arrivals = 0;  // zero between launches
   };
 
@@ -97,12 +101,19 @@ class Lowering {
   PrefillProduct prefill_head_args(const op::LmHead& o, int n_rows) const;
   AttentionArgs attention_args(const op::Attention& o) const;
   GdnArgs gdn_args(const op::GdnMix& o) const;
+  Mamba2Args mamba2_args(const op::Mamba2Mix& o) const;
+  CausalConvArgs conv_args(const op::CausalConv& o) const;
+  SelectiveScanArgs scan_args(const op::SelectiveScan& o) const;
+  RouterStyle router_style(const op::MoeFfn& o) const;
   bool decode_kernels_take(const op::MoeFfn& o) const;
 
   Status run(const Stream& stream, const PassShape& pass, const op::Embed& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::NormMatmul& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::MatmulAdd& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::GdnMix& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::Mamba2Mix& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::CausalConv& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::SelectiveScan& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::Attention& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::MoeFfn& o) const;
@@ -133,7 +144,7 @@ class Lowering {
   float *ffn_gate_ = nullptr, *ffn_up_ = nullptr;
   uint8_t* moe_ = nullptr;
   float* attention_ = nullptr;
-  float* gdn_ = nullptr;
+  float* recurrent_ = nullptr;
   int32_t* arrivals_ = nullptr;
   float *logits_ = nullptr, *hidden_ = nullptr;
 };

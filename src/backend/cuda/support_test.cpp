@@ -15,25 +15,16 @@ TEST(Support, NamesWhatIsMissing) {
   EXPECT_EQ(refusal(op::GdnMix{}), "");
   EXPECT_EQ(refusal(op::Attention{}), "");
   EXPECT_EQ(refusal(op::MoeFfn{}), "");
-  EXPECT_NE(refusal(op::Mamba2Mix{}).find("mamba2_mix"), std::string::npos);
-  EXPECT_NE(refusal(op::SelectiveScan{}).find("selective_scan"), std::string::npos);
-  op::Attention windowed{};
-  windowed.window = 4;
-  EXPECT_NE(refusal(windowed).find("sliding windows (attention)"), std::string::npos);
+  EXPECT_EQ(refusal(op::Mamba2Mix{}), "");
+  EXPECT_EQ(refusal(op::SelectiveScan{}), "");
   op::Attention both_ways{};
   both_ways.bidirectional = true;
   EXPECT_NE(refusal(both_ways).find("attention to later tokens"), std::string::npos);
   EXPECT_NE(refusal(op::LayerNorm{}).find("encoders (layer_norm)"), std::string::npos);
-  op::MoeFfn sigmoid{};
-  sigmoid.gating = op::Gating::sigmoid;
-  EXPECT_NE(refusal(sigmoid).find("moe_ffn"), std::string::npos);
   op::MoeFfn adaptive{};
   adaptive.n_used = 4;
   adaptive.n_least = 2;
   EXPECT_NE(refusal(adaptive).find("number of experts"), std::string::npos);
-  op::LmHead scaled{};
-  scaled.scale = 0.5f;
-  EXPECT_NE(refusal(scaled).find("scaled logits"), std::string::npos);
 }
 
 }  // namespace

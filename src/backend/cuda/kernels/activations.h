@@ -5,17 +5,22 @@
 #include <cstdint>
 
 #include "backend/cuda/weights/formats.h"
+#include "backend/ops.h"
 
 namespace chimere::cuda {
 
-// n_i = norm ? RMSNorm(x_r) * norm : gate ? silu(gate_r) * x_r : x_r  with  r = gather ? gather[i] : i
+// n_i = norm ? RMSNorm(x_r) * norm : gate ? activation(gate_r, x_r) : x_r  with  r = gather ? gather[i] : i; relu2
+// needs no gate
 struct InputRows {
   const float* x = nullptr;     // [.., width], 16-byte aligned, like norm and gate
   const float* norm = nullptr;  // [width]
   float eps = 0;
   int width = 0;
   const int32_t* gather = nullptr;
-  const float* gate = nullptr;  // shaped like x; not together with norm
+  const float* gate = nullptr;  // shaped like x; not together with norm, nor is relu2
+  op::Activation activation = op::Activation::swiglu;
+
+  CHIMERE_BOTH constexpr bool activates() const { return gate != nullptr || activation == op::Activation::relu2; }
 };
 
 // A quantised row is one record, so that a block takes it over with one copy. G = width / 32 groups, or none when the

@@ -46,17 +46,18 @@ __global__ void __launch_bounds__(32 * kWarps) exact_attend_kernel(AttentionArgs
   const int row = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
   const int kv_head = head / (p.n_heads / p.n_kv_heads);
   const DeviceSlice slice = p.batch.slices[p.batch.row_slice[row]];
-  const int n = p.batch.row_pos[row] + 1;
+  const int n = p.batch.row_pos[row] + 1, lowest = first_seen_by(p, n - 1);
   for (int i = tid; i < p.head_dim_k; i += 32 * kWarps) {
     q[i] = p.scratch[(int64_t{row} * p.n_heads + head) * p.head_dim_k + i];
   }
   for (int i = tid; i < p.head_dim_v; i += 32 * kWarps) o[i] = 0.0f;
   float max_score = kLowest, sum = 0.0f;
-  for (int first = 0; first < n; first += kTile) {
+  for (int first = lowest / kTile * kTile; first < n; first += kTile) {
+    const int skipped = lowest > first ? lowest - first : 0;
     const int count = n - first < kTile ? n - first : kTile;
     __syncthreads();
     const std::byte* keys = k_page(p, slice, first, kv_head);
-    for (int t = warp; t < count; t += kWarps) {
+    for (int t = skipped + warp; t < count; t += kWarps) {
       float dot = 0.0f;
       for (int i = lane; i < p.head_dim_k; i += 32) {
         dot = fmaf(q[i], load_element(p.k_type, keys + t * p.k_row_bytes, i), dot);
@@ -66,24 +67,31 @@ __global__ void __launch_bounds__(32 * kWarps) exact_attend_kernel(AttentionArgs
     }
     __syncthreads();
     float top = max_score;
-    for (int t = 0; t < count; ++t) top = fmaxf(top, weights[t]);
+    for (int t = skipped; t < count; ++t) top = fmaxf(top, weights[t]);
     const float keep = expf(max_score - top);
     max_score = top;
     __syncthreads();
-    if (tid < count) weights[tid] = expf(weights[tid] - top);
+    if (tid >= skipped && tid < count) weights[tid] = expf(weights[tid] - top);
     __syncthreads();
     sum *= keep;
-    for (int t = 0; t < count; ++t) sum += weights[t];
+    for (int t = skipped; t < count; ++t) sum += weights[t];
     const std::byte* values = v_page(p, slice, first, kv_head);
     for (int i = tid; i < p.head_dim_v; i += 32 * kWarps) {
       float x = o[i] * keep;
-      for (int t = 0; t < count; ++t) x = fmaf(weights[t], load_element(p.v_type, values + t * p.v_row_bytes, i), x);
+      for (int t = skipped; t < count; ++t)
+        x = fmaf(weights[t], load_element(p.v_type, values + t * p.v_row_bytes, i), x);
       o[i] = x;
     }
   }
+  float keep = 1.0f;
+  if (p.sinks != nullptr) {
+    const float top = fmaxf(max_score, p.sinks[head]);
+    keep = expf(max_score - top);
+    sum = sum * keep + expf(p.sinks[head] - top);
+  }
   const float* gate = query(p, row, head) + p.head_dim_k;
   for (int i = tid; i < p.head_dim_v; i += 32 * kWarps) {
-    const float x = o[i] / sum;
+    const float x = o[i] * keep / sum;
     p.out[row * p.out_stride + int64_t{head} * p.head_dim_v + i] = p.gated ? x * sigmoid(gate[i]) : x;
   }
 }

@@ -36,6 +36,8 @@ struct AttentionArgs {
   float rope_magnitude = 1.0f;
   bool rope_adjacent = false;  // pairs (2k, 2k + 1) instead of (k, k + n_rot / 2)
   float scale = 1.0f;
+  const float* sinks = nullptr;                    // [n_heads] or null: one more logit a head, of a key without a value
+  int window = 0;                                  // a row at p sees p - window + 1 .. p; 0: all up to p
   DType k_type = DType::F16, v_type = DType::F16;  // F32, F16, Q8_0 or Q4_0
   bool rotate = false;                             // KvFormat::rotate
   // Of the layer inside a page, in bytes: StateLayout::k_offset(layer, 0) and so on. Heads lie kPageTokens rows apart.

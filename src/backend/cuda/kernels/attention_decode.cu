@@ -151,7 +151,10 @@ __global__ void __launch_bounds__(kThreads) split_kernel(AttentionArgs p) {
     const int kv_len = slice.pos + end_token;  // of the run's last token
 
     for (int split = static_cast<int>(blockIdx.x); split * size < kv_len; split += static_cast<int>(gridDim.x)) {
-      const int begin = split * size, end = begin + size < kv_len ? begin + size : kv_len;
+      const int split_begin = split * size, end = split_begin + size < kv_len ? split_begin + size : kv_len;
+      // Tiles that no row of the run sees would add nothing.
+      const int lowest = first_seen_by(p, slice.pos + begin_token) / kTileTokens * kTileTokens;
+      const int begin = lowest > split_begin ? (lowest < end ? lowest : end) : split_begin;
       const int n = simt::div_up(end - begin, kTileTokens);
       const auto is_old = [&](int i) {
         const int tile_end = begin + (i + 1) * kTileTokens;
@@ -168,7 +171,7 @@ __global__ void __launch_bounds__(kThreads) split_kernel(AttentionArgs p) {
         simt::allow_next();
       }
       // Keys, then values of the new tokens that lie in the split; then, the first time, the queries.
-      const int first_new = begin > slice.pos ? begin - slice.pos : 0;
+      const int first_new = split_begin > slice.pos ? split_begin - slice.pos : 0;
       const int n_new = end - slice.pos > first_new ? end - slice.pos - first_new : 0;
       const int n_items = 2 * n_new + (prepared ? 0 : kQueryRows);
       prepared = true;
@@ -247,10 +250,11 @@ __global__ void __launch_bounds__(kThreads) split_kernel(AttentionArgs p) {
 
 #pragma unroll
         for (int r = warp * 2; r < warp * 2 + 2; ++r) {
-          const int seen = slice.pos + (first_row + r) / group + 1;
+          const int seen = slice.pos + (first_row + r) / group + 1, lowest_seen = first_seen_by(p, seen - 1);
           const float* of_row = scores + r * kScoreStride + lane;
           const float sum_of_halves = of_row[0] + of_row[kQueryRows * kScoreStride];
-          const float s = first + lane < seen && first + lane < end ? sum_of_halves : kLowest;
+          const bool is_seen = first + lane < seen && first + lane < end && first + lane >= lowest_seen;
+          const float s = is_seen ? sum_of_halves : kLowest;
           const float old_max = row_max[r], new_max = fmaxf(old_max, simt::warp_max(s));
           const float weight = s > kLowest ? exp2f(s - new_max) : 0.0f;
           const float sum = simt::warp_sum(weight);
@@ -351,10 +355,11 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(AttentionArgs p) {
     const int s = i * kGroups + group;
     parts[i] = s < n ? partial[s * kWords] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
   }
-  const float top = simt::block_max(max_score);
+  const float sink = p.sinks != nullptr ? p.sinks[head] * kLog2E : kLowest;
+  const float top = fmaxf(simt::block_max(max_score), sink);
   const float weight = exp2f(max_score - top);
   if (tid < kMaxSplits) factor[tid] = tid < n ? weight : 0.0f;
-  const float total = simt::block_sum(sum * weight);
+  const float total = simt::block_sum(sum * weight) + (p.sinks != nullptr ? exp2f(sink - top) : 0.0f);
 
   float4 o = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll

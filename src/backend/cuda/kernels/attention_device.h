@@ -122,6 +122,11 @@ __device__ __forceinline__ std::byte* v_page(const AttentionArgs& p, const Devic
   return slice.kv_pages[pos / kPageTokens] + p.v_offset + p.v_row_bytes * kPageTokens * kv_head;
 }
 
+// The first position that a row sees.
+__device__ __forceinline__ int first_seen_by(const AttentionArgs& p, int pos) {
+  return p.window > 0 && pos >= p.window ? pos - p.window + 1 : 0;
+}
+
 __device__ __forceinline__ const float* query(const AttentionArgs& p, int64_t row, int head) {
   return p.q + row * p.q_stride + int64_t{head} * p.head_dim_k * (p.gated ? 2 : 1);
 }

@@ -62,6 +62,7 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArgs p) {
   const int last_row = first_row + kQueryRows < n_rows ? first_row + kQueryRows - 1 : n_rows - 1;
   const int end = slice.pos + last_row / group + 1;  // of what the tile sees
   const int n = simt::div_up(end, kTileTokens);
+  const int n_skipped = first_seen_by(p, slice.pos + first_row / group) / kTileTokens;  // tiles that nobody sees
   const Tiles<D, kStages, kThreads> tiles{p, slice, kv_head, TileMemory<D>(p, kQueryRows), shared, tid};
 
   const __half* queries = prepared_queries(p);
@@ -70,19 +71,20 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArgs p) {
     const int64_t at = (slice.first_row + row / group) * int64_t{p.n_heads} + kv_head * group + row % group;
     simt::cp_async16(shared + tile_offset<D>(r, chunk), queries + at * D + chunk * 8);
   }
-  tiles.issue(0, 0, end);
+  tiles.issue(n_skipped, n_skipped * kTileTokens, end);
   simt::cp_async_commit();
 
   // A lane holds parts of rows low and low + 8 of its warp's sixteen.
   const int low = first_row + warp * 16 + lane / 4;
   const int seen[2] = {slice.pos + low / group + 1, slice.pos + (low + 8) / group + 1};
   const int first_seen = slice.pos + (first_row + warp * 16) / group + 1;  // by all rows of the warp
+  const int lowest[2] = {first_seen_by(p, seen[0] - 1), first_seen_by(p, seen[1] - 1)};
   float max_score[2] = {kLowest, kLowest}, sum[2] = {0.0f, 0.0f};
   float o[kBlocks][4];
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) o[b][0] = o[b][1] = o[b][2] = o[b][3] = 0.0f;
 
-  for (int i = 0; i < n; ++i) {
+  for (int i = n_skipped; i < n; ++i) {
     simt::cp_async_wait<0>();
     __syncthreads();
     if (i + 1 < n) tiles.issue(i + 1, (i + 1) * kTileTokens, end);
@@ -103,12 +105,13 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArgs p) {
         mma_pair(s[b], s[b + 1], a, k);
       }
     }
-    if (first + kTileTokens > first_seen) {
+    if (first + kTileTokens > first_seen || p.window > 0) {
 #pragma unroll
       for (int b = 0; b < kScoreBlocks; ++b) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          if (first + b * 8 + lane % 4 * 2 + j % 2 >= seen[j / 2]) s[b][j] = kLowest;
+          const int pos = first + b * 8 + lane % 4 * 2 + j % 2;
+          if (pos >= seen[j / 2] || pos < lowest[j / 2]) s[b][j] = kLowest;
         }
       }
     }
@@ -121,6 +124,8 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArgs p) {
       top = simt::warp_max<4>(top);
       keep[half] = exp2f(max_score[half] - top);
       max_score[half] = top;
+      // Under a window a row may see nothing of a tile: what is masked then weighs nothing beside anything.
+      top = fmaxf(top, 0.5f * kLowest);
       float part = 0.0f;
 #pragma unroll
       for (int b = 0; b < kScoreBlocks; ++b) {
@@ -155,9 +160,15 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArgs p) {
 
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float inv = 1.0f / simt::warp_sum<4>(sum[half]);
+    float total = simt::warp_sum<4>(sum[half]), by = 1.0f;
     const int r = low + half * 8;
     if (r >= n_rows) continue;
+    if (p.sinks != nullptr) {
+      const float sink = p.sinks[kv_head * group + r % group] * kLog2E, top = fmaxf(max_score[half], sink);
+      by = exp2f(max_score[half] - top);
+      total = total * by + exp2f(sink - top);
+    }
+    const float inv = by / total;
     const int64_t row = slice.first_row + r / group;
     const int head = kv_head * group + r % group;
     float* out = p.out + row * p.out_stride + head * D + lane % 4 * 2;

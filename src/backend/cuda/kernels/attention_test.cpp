@@ -23,6 +23,8 @@ struct Shape {
   bool gated, norm;
   int n_rot;  // 0: no rope
   bool adjacent;
+  bool sinks = false;
+  int window = 0;
 };
 
 struct SliceOf {
@@ -36,7 +38,7 @@ struct Fixture {
                        {"k", s.n_kv_heads * s.dk},
                        {"v", s.n_kv_heads * s.dv},
                        {"out", s.n_heads * s.dv}};
-    program.vectors = {random(s.dk, 1.0f), random(s.dk, 1.0f)};
+    program.vectors = {random(s.dk, 1.0f), random(s.dk, 1.0f), random(s.n_heads, 2.0f)};
     Rope rope;
     rope.pairing = s.adjacent ? Rope::Pairing::adjacent : Rope::Pairing::half;
     for (int i = 0; i < s.n_rot / 2; ++i) rope.inv_freq.push_back(std::pow(1000.0f, -2.0f * i / s.n_rot));
@@ -46,6 +48,8 @@ struct Fixture {
     op.n_heads = s.n_heads, op.n_kv_heads = s.n_kv_heads, op.head_dim_k = s.dk, op.head_dim_v = s.dv;
     op.gated = s.gated;
     if (s.norm) op.q_norm = 0, op.k_norm = 1;
+    if (s.sinks) op.sinks = 2;
+    op.window = s.window;
     op.eps = 1e-5f;
     op.rope = s.n_rot > 0 ? 0 : kNone;
     op.scale = 1.0f / std::sqrt(static_cast<float>(s.dk));
@@ -86,6 +90,8 @@ struct Fixture {
     a.n_heads = shape.n_heads, a.n_kv_heads = shape.n_kv_heads, a.head_dim_k = shape.dk, a.head_dim_v = shape.dv;
     a.gated = shape.gated;
     if (shape.norm) a.q_norm = program.vectors[0].data(), a.k_norm = program.vectors[1].data();
+    if (shape.sinks) a.sinks = program.vectors[2].data();
+    a.window = shape.window;
     a.eps = op.eps;
     if (shape.n_rot > 0) a.inv_freq = program.ropes[0].inv_freq.data(), a.n_rot = shape.n_rot;
     a.rope_magnitude = program.ropes[0].magnitude;
@@ -238,6 +244,17 @@ TEST(CudaAttention, ExactMatchesReference) {
   expect_matches({2, 2, 20, 20, false, true, 0, false}, {DType::F32, DType::F16, true}, batches, 2, 128, true, 1e-4);
   expect_matches({2, 1, 64, 64, true, true, 32, false}, {DType::Q8_0, DType::Q4_0, false}, batches, 2, 128, true, 3e-2);
   expect_matches({3, 1, 32, 96, false, false, 16, true}, {DType::Q4_0, DType::Q8_0, true}, batches, 2, 128, true, 3e-2);
+}
+
+TEST(CudaAttention, SinksAndWindowsMatchReference) {
+  const std::vector<std::vector<SliceOf>> batches = {
+      {{0, 70}, {1, 3}}, {{1, 1}, {0, 2}}, {{1, 64}, {0, 1}}, {{0, 16}, {1, 5}}};
+  for (const int window : {0, 5, 40}) {
+    const Shape any{4, 2, 32, 32, false, false, 32, false, true, window};
+    expect_matches(any, {DType::F32, DType::F32, false}, batches, 2, 128, true, 2e-5);
+    const Shape fast{4, 2, 64, 64, false, false, 64, false, window != 40, window};
+    expect_matches(fast, {DType::F16, DType::F16, false}, batches, 2, 128, false, 8e-3);
+  }
 }
 
 constexpr DType kFastTypes[] = {DType::F16, DType::Q8_0, DType::Q4_0};

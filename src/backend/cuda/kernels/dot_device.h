@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "backend/cuda/kernels/activations.h"
+#include "backend/cuda/kernels/hidden.h"
 #include "backend/cuda/weights/weight.h"
 
 #ifdef CHIMERE_SIMT_EMULATOR
@@ -114,9 +115,10 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
   const auto* norm4 = reinterpret_cast<const float4*>(in.norm);
   const auto* gate4 = reinterpret_cast<const float4*>(in.gate ? in.gate + row * in.width : nullptr);
   const auto gated = [&](int i, float4 v) {
-    if (!gate4 || i >= n) return v;
-    const float4 w = gate4[i];
-    return make_float4(silu(w.x) * v.x, silu(w.y) * v.y, silu(w.z) * v.z, silu(w.w) * v.w);
+    if (!in.activates() || i >= n) return v;
+    const float4 w = gate4 ? gate4[i] : v;
+    return make_float4(activated(in.activation, w.x, v.x), activated(in.activation, w.y, v.y),
+                       activated(in.activation, w.z, v.z), activated(in.activation, w.w, v.w));
   };
 #pragma unroll
   for (int j = 0; j < kKept; ++j) {
@@ -361,11 +363,13 @@ struct FloatRows {
   const float* gate[kAnyRows];  // or null
   float inverse_rms[kAnyRows];
   const float* norm;  // or null
+  op::Activation activation;
 };
 
 __device__ __forceinline__ float float_act(const FloatRows& rows, int t, int i) {
   const float v = rows.x[t][i];
-  if (rows.gate[t]) return silu(rows.gate[t][i]) * v;
+  if (rows.gate[t]) return activated(rows.activation, rows.gate[t][i], v);
+  if (rows.activation == op::Activation::relu2) return activated(rows.activation, v, v);
   return rows.norm ? v * rows.inverse_rms[t] * rows.norm[i] : v;
 }
 

@@ -2,12 +2,14 @@
 // Shapes    logits [tokens, experts]; ids, weights [tokens, used]; up to 4096 experts; routed [tokens, used, width] f32
 // Bytes     plan 12 bytes a pair; combine tokens*width*4*(used + 1 + 2): 2048 tokens of 8 experts, 2048 wide: 185 MB
 // Launch    choose: a warp a token; plan: one block of 1024 (32,768 pairs are 32 a thread); combine: grid tokens
-// Numerics  f32 sums in the order of the slots. The order of pairs inside an expert follows the atomics and touches
+// Numerics  scores as router_device.h has them; f32 sums in the order of the slots. The order of pairs inside an expert
+// follows the atomics and touches
 //           nothing: a row's product does not depend on its place in a tile
 // Measured  with gemm.cu.   Rejected: atomic adds of the routed rows into the residual (other bits in every run)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/gemm.h"
+#include "backend/cuda/kernels/router_device.h"
 
 namespace chimere::cuda {
 namespace {
@@ -17,9 +19,10 @@ constexpr int kChooseThreads = 128;
 constexpr int kCombineThreads = 256;
 constexpr int kMaxExperts = 4096;
 
-// Slot by slot the best logit that comes after the last choice in the order (logit, lower index): nothing is marked.
+// Slot by slot the best key that comes after the last choice in the order (key, lower index): nothing is marked.
 __global__ void __launch_bounds__(kChooseThreads)
-    choose_kernel(const float* logits, int n_tokens, int n_used, int n_experts, int32_t* ids, float* weights) {
+    choose_kernel(const float* logits, int n_tokens, int n_used, int n_experts, int32_t* ids, float* weights,
+                  RouterStyle style) {
   simt::allow_next();
   simt::wait_for_previous();
   const int lane = threadIdx.x % 32;
@@ -28,15 +31,17 @@ __global__ void __launch_bounds__(kChooseThreads)
   logits += token * n_experts;
   ids += token * n_used;
   weights += token * n_used;
-  float largest = 0, last = __int_as_float(0x7f800000), sum = 0;
+  const ExpertScores scores(style, logits, n_experts, lane);
+  float last = __int_as_float(0x7f800000), sum = 0;
   int last_id = -1;
   for (int slot = 0; slot < n_used; ++slot) {
     float best = -__int_as_float(0x7f800000);
     int best_id = n_experts;
     for (int e = lane; e < n_experts; e += 32) {
-      const bool after = logits[e] < last || (logits[e] == last && e > last_id);
-      if (after && (logits[e] > best || (logits[e] == best && e < best_id))) {
-        best = logits[e];
+      const float key = scores.key(e, logits[e]);
+      const bool after = key < last || (key == last && e > last_id);
+      if (after && (key > best || (key == best && e < best_id))) {
+        best = key;
         best_id = e;
       }
     }
@@ -52,8 +57,7 @@ __global__ void __launch_bounds__(kChooseThreads)
     if (best_id == n_experts) best_id = slot;
     last = best;
     last_id = best_id;
-    if (slot == 0) largest = best;
-    const float weight = expf(best - largest);
+    const float weight = scores.score(logits[best_id]);
     sum += weight;
     if (lane == 0) {
       ids[slot] = best_id;
@@ -61,7 +65,8 @@ __global__ void __launch_bounds__(kChooseThreads)
     }
   }
   __syncwarp();
-  for (int slot = lane; slot < n_used; slot += 32) weights[slot] /= sum;
+  const float by = scores.weight_factor(sum);
+  for (int slot = lane; slot < n_used; slot += 32) weights[slot] *= by;
 }
 
 // Of all threads before this one, tiles and pairs together: both sums stay far below 2^32.
@@ -151,8 +156,8 @@ __global__ void __launch_bounds__(kCombineThreads) combine_kernel(CombineArgs a)
 #pragma unroll 4
       for (int slot = 0; slot < a.choice.n_used; ++slot) add_scaled(sum, weights[slot], routed[slot * n + i]);
       if (shared) add_scaled(sum, gate, shared[token * n + i]);
-      T total = residual[i];
-      add_scaled(total, 1.0f, sum);
+      T total = a.add ? residual[i] : zero;
+      add_scaled(total, a.scale, sum);
       residual[i] = total;
     }
   };
@@ -182,7 +187,7 @@ Status choose_experts(const Stream& stream, const ChooseArgs& args) {
   return simt::launch(choose_kernel,
                       {dim3(static_cast<unsigned>(simt::div_up(args.n_tokens, kChooseThreads / 32))),
                        dim3(kChooseThreads), 0, stream, true},
-                      args.logits, args.n_tokens, args.n_used, args.n_experts, args.ids, args.weights);
+                      args.logits, args.n_tokens, args.n_used, args.n_experts, args.ids, args.weights, args.style);
 }
 
 Status plan_experts(const Stream& stream, const ExpertChoice& choice, const ExpertPlan& plan) {

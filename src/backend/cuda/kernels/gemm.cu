@@ -161,14 +161,17 @@ __device__ __forceinline__ void multiply(const __half* x, const __half* w, int n
 }
 
 // Two neighbouring outputs. Rows of even length keep pairs aligned, and those go as one.
-__device__ __forceinline__ void store_pair(const TileOutput& output, float* out, int column, float first,
-                                           float second) {
+__device__ __forceinline__ void store_pair(const TileOutput& output, float* out, int column, float first, float second,
+                                           int expert) {
   const bool both = column + 1 < output.weight.rows;
   if (column >= output.weight.rows) return;
   if (output.bias) {
-    first += output.bias[column];
-    if (both) second += output.bias[column + 1];
+    const float* bias = output.bias + static_cast<int64_t>(expert) * output.weight.rows + column;
+    first += bias[0];
+    if (both) second += bias[1];
   }
+  first *= output.scale;
+  second *= output.scale;
   if (both && output.stride % 2 == 0) {
     float2* pair = reinterpret_cast<float2*>(out + column);
     if (output.add) {
@@ -193,9 +196,10 @@ __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(
   const TileOutput& output = find_output(job, blockIdx.y);
   const int column_tile = static_cast<int>(blockIdx.y) - output.first_tile;
   const int tile_row = tid / 2;
-  const Weight& weight = kGated && tile_row / 8 % 2 == 1 ? job.up : output.weight;
+  const bool by_turns = kGated && job.up;
+  const Weight& weight = by_turns && tile_row / 8 % 2 == 1 ? job.up : output.weight;
   const int weight_row =
-      kGated ? column_tile * (kOutputs / 2) + tile_row / 16 * 8 + tile_row % 8 : column_tile * kOutputs + tile_row;
+      by_turns ? column_tile * (kOutputs / 2) + tile_row / 16 * 8 + tile_row % 8 : column_tile * kOutputs + tile_row;
   const bool in_matrix = weight_row < weight.rows;
   const int n_groups = simt::div_up(job.width, kGroup);
   const int n_steps = simt::div_up(job.width, kColumns);
@@ -282,16 +286,25 @@ __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(
       const int64_t row = tile.output_row(job, r);
       if constexpr (kGated) {
         __half* hidden = reinterpret_cast<__half*>(job.hidden.half.data) + row * job.hidden.half.stride;
+        const int64_t of_expert = static_cast<int64_t>(tile.expert) * output.weight.rows;
 #pragma unroll
-        for (int n = 0; n < 4; n += 2) {
-          const int column = column_tile * (kOutputs / 2) + warp % 4 * 16 + n / 2 * 8 + lane % 4 * 2;
+        for (int n = 0; n < 4; ++n) {
+          if (by_turns && n % 2 == 1) continue;
+          const int column = by_turns ? column_tile * (kOutputs / 2) + warp % 4 * 16 + n / 2 * 8 + lane % 4 * 2
+                                      : column_tile * kOutputs + warp % 4 * 32 + n * 8 + lane % 4 * 2;
           float value[2];
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
-            const float gated = gated_value(sums[m][n][2 * upper + i] * scale, sums[m][n + 1][2 * upper + i] * scale);
-            value[i] = fminf(fmaxf(gated * (1.0f / kHiddenScale), -kLargestHalf), kLargestHalf);
+            const auto bias = [&](const float* of) {
+              return of && column + i < output.weight.rows ? of[of_expert + column + i] : 0.0f;
+            };
+            const float gate = fmaf(sums[m][n][2 * upper + i], scale, bias(output.bias));
+            const float up = by_turns ? fmaf(sums[m][n | 1][2 * upper + i], scale, bias(job.up_bias)) : gate;
+            const float x = activated(job.activation, gate, up);
+            value[i] = fminf(fmaxf(x * (1.0f / kHiddenScale), -kLargestHalf), kLargestHalf);
+            // The padding of a row is zeros.
+            if (column + i >= output.weight.rows) value[i] = 0.0f;
           }
-          // Outputs beyond the matrix are zeros and fill the padding of the row.
           if (column < job.hidden.half.stride) {
             *reinterpret_cast<__half2*>(hidden + column) = __floats2half2_rn(value[0], value[1]);
           }
@@ -302,7 +315,8 @@ __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
           const int column = column_tile * kOutputs + warp % 4 * 32 + n * 8 + lane % 4 * 2;
-          store_pair(output, out, column, sums[m][n][2 * upper] * scale, sums[m][n][2 * upper + 1] * scale);
+          store_pair(output, out, column, sums[m][n][2 * upper] * scale, sums[m][n][2 * upper + 1] * scale,
+                     tile.expert);
         }
       }
     }
@@ -373,7 +387,7 @@ void set_experts(TileJob& job, const ExpertChoice& choice, const ExpertPlan& pla
 }
 
 TileOutput output_of(const GemmOutput& o, int first_tile) {
-  return {o.weight, o.bias, o.out, o.stride, first_tile, o.add ? 1 : 0};
+  return {o.weight, o.bias, o.out, o.stride, first_tile, o.add ? 1 : 0, o.scale};
 }
 
 Status check_width(const char* what, const Weight& weight, int width) {
@@ -382,25 +396,29 @@ Status check_width(const char* what, const Weight& weight, int width) {
                                    ", found " + std::to_string(weight.width)};
 }
 
-Status gated_product(const Stream& stream, TileJob& job, const Weight& gate, const Weight& up, const GemmHidden& hidden,
-                     int tile_rows, int n_row_tiles) {
-  TRY(check_width("gate", gate, job.width));
-  TRY(check_width("up", up, job.width));
-  if (gate.rows != up.rows) {
-    return Error{Code::internal, "gate and up: expected one size, found " + std::to_string(gate.rows) + " and " +
-                                     std::to_string(up.rows) + " rows"};
+int hidden_column_tiles(const FfnWeights& w) { return simt::div_up(w.up.rows, w.gate ? kOutputs / 2 : kOutputs); }
+
+Status hidden_product(const Stream& stream, TileJob& job, const FfnWeights& w, const GemmHidden& hidden, int tile_rows,
+                      int n_row_tiles) {
+  if (w.gate) TRY(check_width("gate", w.gate, job.width));
+  TRY(check_width("up", w.up, job.width));
+  if (w.gate && w.gate.rows != w.up.rows) {
+    return Error{Code::internal, "gate and up: expected one size, found " + std::to_string(w.gate.rows) + " and " +
+                                     std::to_string(w.up.rows) + " rows"};
   }
   job.n_outputs = 1;
-  job.outputs[0] = {gate, nullptr, nullptr, 0, 0, 0};
-  job.up = up;
+  job.outputs[0] = {w.gate ? w.gate : w.up, w.gate ? w.gate_bias : w.up_bias, nullptr, 0, 0, 0, 1.0f};
+  job.up = w.gate ? w.up : Weight{};
+  job.up_bias = w.up_bias;
+  job.activation = w.activation;
   job.hidden = hidden;
   if (job.exact) return exact_product(stream, job, n_row_tiles, true);
-  const int n_column_tiles = simt::div_up(gate.rows, kOutputs / 2);
-  if (gate.type != up.type) {
+  const int n_column_tiles = hidden_column_tiles(w);
+  if (w.gate && w.gate.type != w.up.type) {
     return tile_rows == 64 ? launch_product<AnyPacked, 64, true>(stream, job, n_row_tiles, n_column_tiles)
                            : launch_product<AnyPacked, 128, true>(stream, job, n_row_tiles, n_column_tiles);
   }
-  return launch_tiled<true>(stream, gate.type, job, tile_rows, n_row_tiles, n_column_tiles);
+  return launch_tiled<true>(stream, w.up.type, job, tile_rows, n_row_tiles, n_column_tiles);
 }
 
 }  // namespace
@@ -434,30 +452,30 @@ Status gemm(const Stream& stream, const GemmArgs& args) {
 
 Status gated_gemm(const Stream& stream, const GatedArgs& args) {
   TileJob job = job_of(args.x);
-  const int tile_rows =
-      args.x.exact ? kExactTile : dense_tile_rows(args.x.n_rows, simt::div_up(args.gate.rows, kOutputs / 2));
-  return gated_product(stream, job, args.gate, args.up, args.hidden, tile_rows, simt::div_up(args.x.n_rows, tile_rows));
+  const int tile_rows = args.x.exact ? kExactTile : dense_tile_rows(args.x.n_rows, hidden_column_tiles(args.weights));
+  return hidden_product(stream, job, args.weights, args.hidden, tile_rows, simt::div_up(args.x.n_rows, tile_rows));
 }
 
 Status expert_gated_gemm(const Stream& stream, const ExpertGatedArgs& args) {
   TileJob job = job_of(args.x);
   set_experts(job, args.choice, args.plan);
   job.rows_by_pair = 1;
-  return gated_product(stream, job, args.gate, args.up, args.hidden, args.plan.tile_rows,
-                       n_expert_tiles(args.choice, args.plan));
+  return hidden_product(stream, job, args.weights, args.hidden, args.plan.tile_rows,
+                        n_expert_tiles(args.choice, args.plan));
 }
 
 Status expert_down_gemm(const Stream& stream, const ExpertDownArgs& args) {
-  TRY(check_width("down", args.down, args.hidden.width));
+  const Weight& down = args.weights.down;
+  TRY(check_width("down", down, args.hidden.width));
   TileJob job = job_of(args.hidden);
   set_experts(job, args.choice, args.plan);
   job.out_by_pair = 1;
   job.n_outputs = 1;
-  job.outputs[0] = {args.down, nullptr, args.out, args.down.rows, 0, 0};
+  job.outputs[0] = {down, args.weights.down_bias, args.out, down.rows, 0, 0, 1.0f};
   const int n_row_tiles = n_expert_tiles(args.choice, args.plan);
   if (job.exact) return exact_product(stream, job, n_row_tiles, false);
-  return launch_tiled<false>(stream, args.down.type, job, args.plan.tile_rows, n_row_tiles,
-                             simt::div_up(args.down.rows, kOutputs));
+  return launch_tiled<false>(stream, down.type, job, args.plan.tile_rows, n_row_tiles,
+                             simt::div_up(down.rows, kOutputs));
 }
 
 GemmCost gemm_cost(const GemmArgs& args) {

@@ -12,6 +12,7 @@
 #include "backend/cuda/kernels/rows.h"
 #include "backend/cuda/runtime/stream.h"
 #include "backend/cuda/weights/weight.h"
+#include "backend/ops.h"
 #include "base/result.h"
 
 namespace chimere::cuda {
@@ -24,13 +25,14 @@ struct GemmInput {
   int width = 0;
 };
 
-// out[r, o] (+)= sum_i W[o, i] x[r, i] + bias[o]
+// out[r, o] (+)= scale (sum_i W[o, i] x[r, i] + bias[o])
 struct GemmOutput {
   Weight weight;
   const float* bias = nullptr;
   float* out = nullptr;
   int stride = 0;  // of out, in floats; where it is even, out is 8-byte aligned
   bool add = false;
+  float scale = 1;
 };
 
 inline constexpr int kMaxGemmOutputs = 8;
@@ -42,22 +44,35 @@ struct GemmArgs {
 // All outputs whose weights share a type go in one launch.
 Status gemm(const Stream& stream, const GemmArgs& args);
 
-// hidden = silu(gate x) * (up x). Halves or floats as the input is; the rows' scales are all kHiddenScale, so that
-// hidden values up to two million fit.
+// hidden = activation(gate x + gate_bias, up x + up_bias); relu2 has no gate. Halves or floats as the input is; the
+// rows' scales are all kHiddenScale, so that hidden values up to two million fit.
 inline constexpr float kHiddenScale = 32.0f;
 struct GemmHidden {
   HalfRows half;
   float* exact = nullptr;  // [n_rows, d_ff]
 };
+// The matrices of a feed-forward, of all its experts.
+struct FfnWeights {
+  Weight gate, up, down;                                                       // no gate with relu2
+  const float *gate_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;  // [experts, rows] or null
+  op::Activation activation = op::Activation::swiglu;
+};
 struct GatedArgs {
   GemmInput x;
-  Weight gate, up;
+  FfnWeights weights;
   GemmHidden hidden;
 };
 Status gated_gemm(const Stream& stream, const GatedArgs& args);
 
-// The n_used largest logits of a token, best first, equal ones in the order of experts; weights are the softmax over
-// the chosen.
+// How weights come from a router's logits: op::MoeFfn has the formulas.
+struct RouterStyle {
+  op::Gating gating = op::Gating::softmax;
+  bool renormalise = true;
+  float weight_scale = 1;
+  const float* selection_bias = nullptr;  // [n_experts] or null
+};
+
+// The n_used best experts of a token, best first, equal ones in their order.
 struct ChooseArgs {
   const float* logits;  // [n_tokens, n_experts]
   int n_tokens;
@@ -65,6 +80,7 @@ struct ChooseArgs {
   int n_experts;
   int32_t* ids;    // [n_tokens, n_used]
   float* weights;  // [n_tokens, n_used]
+  RouterStyle style = {};
 };
 Status choose_experts(const Stream& stream, const ChooseArgs& args);
 
@@ -95,12 +111,12 @@ int expert_tile_rows(int n_tokens, int n_used, int n_experts, bool exact);
 int max_expert_tiles(int n_tokens, int n_used, int n_experts, int tile_rows);
 Status plan_experts(const Stream& stream, const ExpertChoice& choice, const ExpertPlan& plan);
 
-// hidden[i] = silu(gate_e x) * (up_e x) of pair i of the plan: x has a row a token, hidden a row a pair.
+// hidden[i] = activation(gate_e x, up_e x) of pair i of the plan: x has a row a token, hidden a row a pair.
 struct ExpertGatedArgs {
   GemmInput x;
   ExpertChoice choice;
   ExpertPlan plan;
-  Weight gate, up;
+  FfnWeights weights;
   GemmHidden hidden;
 };
 Status expert_gated_gemm(const Stream& stream, const ExpertGatedArgs& args);
@@ -110,12 +126,12 @@ struct ExpertDownArgs {
   GemmInput hidden;
   ExpertChoice choice;
   ExpertPlan plan;
-  Weight down;
+  FfnWeights weights;
   float* out;  // [n_tokens * n_used, down.rows]
 };
 Status expert_down_gemm(const Stream& stream, const ExpertDownArgs& args);
 
-// residual[t] += sum_slot weight[t, slot] routed[t, slot] + shared_gate[t] shared[t], in the order of the slots
+// residual[t] += scale (sum_slot weight[t, slot] routed[t, slot] + shared_gate[t] shared[t]), in the order of the slots
 struct CombineArgs {
   const float* routed;  // [n_tokens, n_used, width]; 16-byte aligned, as all rows here
   ExpertChoice choice;
@@ -123,6 +139,8 @@ struct CombineArgs {
   const float* shared_gate = nullptr;  // [n_tokens] or null: 1
   float* residual;                     // [n_tokens, width]
   int width;
+  bool add = true;  // else residual is overwritten
+  float scale = 1;
 };
 Status combine_experts(const Stream& stream, const CombineArgs& args);
 

@@ -32,14 +32,15 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(const __grid_constant__
   const int column_tile = static_cast<int>(blockIdx.y) - output.first_tile;
   const int tid = threadIdx.x;
   // Gate and up take turns, so that a thread has both of an output.
+  const bool by_turns = kGated && job.up;
   const auto weight_row = [&](int o) {
-    return kGated ? column_tile * (kOutputs / 2) + o / 2 : column_tile * kOutputs + o;
+    return by_turns ? column_tile * (kOutputs / 2) + o / 2 : column_tile * kOutputs + o;
   };
 
   // A thread brings every fourth column of one row of x and of one row of weights.
   const int mine = tid / 4, quarter = tid % 4;
   const float* x_row = mine < tile.n_rows ? job.exact + tile.input_row(job, mine) * job.width : nullptr;
-  const Weight& weight = kGated && mine % 2 == 1 ? job.up : output.weight;
+  const Weight& weight = by_turns && mine % 2 == 1 ? job.up : output.weight;
   const bool in_matrix = weight_row(mine) < weight.rows;
   const uint8_t* w_row = weight.row(tile.expert, in_matrix ? weight_row(mine) : 0);
   float next_x[kPerThread], next_w[kPerThread] = {};
@@ -97,15 +98,17 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(const __grid_constant__
     if (r >= tile.n_rows) continue;
     const int64_t row = tile.output_row(job, r);
 #pragma unroll
-    for (int j = 0; j < 4; j += kGated ? 2 : 1) {
+    for (int j = 0; j < 4; ++j) {
       const int column = weight_row(tid % 16 * 4 + j);
-      if (column >= output.weight.rows) continue;
+      if (column >= output.weight.rows || (by_turns && j % 2 == 1)) continue;
+      const int64_t of_expert = static_cast<int64_t>(tile.expert) * output.weight.rows + column;
+      const float value = sums[i][j] + (output.bias ? output.bias[of_expert] : 0.0f);
       if constexpr (kGated) {
-        job.hidden.exact[row * output.weight.rows + column] = gated_value(sums[i][j], sums[i][j + 1]);
+        const float up = by_turns ? sums[i][j | 1] + (job.up_bias ? job.up_bias[of_expert] : 0.0f) : value;
+        job.hidden.exact[row * output.weight.rows + column] = activated(job.activation, value, up);
       } else {
         float& out = output.out[row * output.stride + column];
-        const float value = sums[i][j] + (output.bias ? output.bias[column] : 0.0f);
-        out = output.add ? out + value : value;
+        out = output.add ? fmaf(value, output.scale, out) : value * output.scale;
       }
     }
   }
@@ -116,7 +119,7 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(const __grid_constant__
 Status exact_product(const Stream& stream, const TileJob& job, int n_row_tiles, bool gated) {
   int n_column_tiles = 0;
   for (int i = 0; i < job.n_outputs; ++i) {
-    n_column_tiles += simt::div_up(job.outputs[i].weight.rows, gated ? kOutputs / 2 : kOutputs);
+    n_column_tiles += simt::div_up(job.outputs[i].weight.rows, gated && job.up ? kOutputs / 2 : kOutputs);
   }
   const simt::Launch at{dim3(static_cast<unsigned>(n_row_tiles), static_cast<unsigned>(n_column_tiles)), dim3(kThreads),
                         0, stream, true};

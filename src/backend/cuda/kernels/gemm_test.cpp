@@ -167,7 +167,7 @@ TEST(Gemm, GatedThenDown) {
     Rows hidden(n_rows, d_ff);
     hidden.floats.assign(static_cast<size_t>(n_rows) * d_ff, NAN);
     std::vector<float> out = residual;
-    const GatedArgs gated{x.input(exact), gate.weight, up.weight, {hidden.half(), hidden.floats.data()}};
+    const GatedArgs gated{x.input(exact), {gate.weight, up.weight, {}}, {hidden.half(), hidden.floats.data()}};
     ASSERT_TRUE(static_cast<bool>(gated_gemm(Stream(), gated)));
     GemmArgs args{hidden.input(exact), 1, {{down.weight, nullptr, out.data(), width, true}}};
     ASSERT_TRUE(static_cast<bool>(gemm(Stream(), args)));
@@ -237,10 +237,11 @@ void run_moe(const MoeCase& c) {
     Rows hidden(n_pairs, c.d_ff);
     hidden.floats.assign(static_cast<size_t>(n_pairs) * c.d_ff, NAN);
     std::vector<float> routed(static_cast<size_t>(n_pairs) * c.width, NAN), out = residual;
-    ASSERT_TRUE(static_cast<bool>(expert_gated_gemm(
-        Stream(), {x.input(exact), choice, plan, gate.weight, up.weight, {hidden.half(), hidden.floats.data()}})));
+    const FfnWeights weights{gate.weight, up.weight, down.weight};
+    ASSERT_TRUE(static_cast<bool>(
+        expert_gated_gemm(Stream(), {x.input(exact), choice, plan, weights, {hidden.half(), hidden.floats.data()}})));
     ASSERT_TRUE(
-        static_cast<bool>(expert_down_gemm(Stream(), {hidden.input(exact), choice, plan, down.weight, routed.data()})));
+        static_cast<bool>(expert_down_gemm(Stream(), {hidden.input(exact), choice, plan, weights, routed.data()})));
     ASSERT_TRUE(static_cast<bool>(
         combine_experts(Stream(), {routed.data(), choice, shared.data(), shared_gate.data(), out.data(), c.width})));
     expect_near(out, expected, exact, exact ? "exact" : "fast", kChain);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/kernels/gemm.h"
+#include "backend/cuda/kernels/hidden.h"
 #include "backend/cuda/simt/simt.h"
 
 namespace chimere::cuda {
@@ -15,6 +16,7 @@ struct TileOutput {
   int stride;
   int first_tile;  // of the column tiles
   int add;
+  float scale;
 };
 
 struct TileJob {
@@ -33,7 +35,11 @@ struct TileJob {
 
   int n_outputs;
   TileOutput outputs[kMaxGemmOutputs];
-  Weight up;  // beside outputs[0].weight, the gate
+  // Of hidden rows: `up` beside outputs[0].weight, the gate, or empty when there is no gate and outputs[0] is the one
+  // matrix. Biases are outputs[0].bias and up_bias; all biases have a row an expert.
+  Weight up;
+  const float* up_bias;
+  op::Activation activation;
   GemmHidden hidden;
 };
 
@@ -66,9 +72,6 @@ __device__ __forceinline__ const TileOutput& find_output(const TileJob& job, int
   while (which + 1 < job.n_outputs && column_tile >= job.outputs[which + 1].first_tile) ++which;
   return job.outputs[which];
 }
-
-// silu(gate) * up
-__device__ __forceinline__ float gated_value(float gate, float up) { return gate / (1.0f + expf(-gate)) * up; }
 
 // gemm_exact.cu
 Status exact_product(const Stream& stream, const TileJob& job, int n_row_tiles, bool gated);

@@ -15,13 +15,14 @@ inline constexpr int kMatvecRows = 64;
 // Up to this many rows every block makes the quantised rows itself; beyond, quantise_rows makes them once.
 inline constexpr int kFusedRows = 4;
 
-// out[t] = weight n_t + bias, or out[t] += ...
+// out[t] = scale (weight n_t + bias), or out[t] += ...
 struct MatvecOut {
   Weight weight;
   const float* bias = nullptr;  // [weight.rows]
   float* out = nullptr;         // [n_rows, pitch]
   int pitch = 0;                // in floats
   bool add = false;
+  float scale = 1;
 };
 
 struct MatvecArgs {

@@ -50,7 +50,7 @@ CHIMERE_BOTH int side_rows_per_tile(const MatvecPlan& p, const MatvecOut& o) {
 __device__ __forceinline__ void store_output(const MatvecOut& o, int t, int row, float sum) {
   float* to = o.out + static_cast<int64_t>(t) * o.pitch + row;
   if (o.bias) sum += o.bias[row];
-  *to = o.add ? *to + sum : sum;
+  *to = o.add ? fmaf(sum, o.scale, *to) : sum * o.scale;
 }
 
 // One tile of a projection of another format.
@@ -72,6 +72,7 @@ __device__ __forceinline__ void side_tile(const MatvecPlan& p, int tile, int fir
     if (p.args.exact || w.is_float()) {
       FloatRows rows{};
       rows.norm = p.args.in.norm;
+      rows.activation = p.args.in.activation;
       for (int i = 0; i < here; ++i) {
         const int at = first + t + i;
         const int64_t from = static_cast<int64_t>(p.args.in.gather ? p.args.in.gather[at] : at) * w.width;

@@ -73,21 +73,23 @@ struct FfnLayout {
   FfnLayout(const PrefillFfn& op, std::byte* base) {
     Arena arena(base);
     const auto rows = static_cast<size_t>(op.in.n_rows);
+    const int d_ff = op.weights.up.rows;
     if (op.exact) {
       floats = arena.take<float>(rows * static_cast<size_t>(op.in.width));
-      hidden = arena.take<float>(rows * static_cast<size_t>(op.gate.rows));
+      hidden = arena.take<float>(rows * static_cast<size_t>(d_ff));
     } else {
       half = arena.halves(rows, op.in.width);
-      hidden_half = arena.halves(rows, op.gate.rows);
+      hidden_half = arena.halves(rows, d_ff);
     }
     bytes = arena.used();
   }
 };
 
 struct MoeLayout {
-  HalfRows half, hidden_half, shared_hidden_half;
+  HalfRows half, hidden_half, shared_hidden_half, latent_half;
   float* normed;  // the router always reads floats
   float *hidden = nullptr, *shared_hidden = nullptr, *shared = nullptr, *shared_weight = nullptr;
+  float *latent = nullptr, *latent_sum = nullptr;
   float *logits, *weights, *routed;
   int32_t* ids;
   ExpertPlan plan;
@@ -97,42 +99,57 @@ struct MoeLayout {
     Arena arena(base);
     const auto rows = static_cast<size_t>(op.in.n_rows), width = static_cast<size_t>(op.in.width);
     const size_t pairs = rows * static_cast<size_t>(op.n_used);
+    const int d_ff = op.experts.up.rows, n_experts = op.experts.up.experts;
     normed = arena.take<float>(rows * width);
     logits = arena.take<float>(rows * static_cast<size_t>(op.router.rows));
     ids = arena.take<int32_t>(pairs);
     weights = arena.take<float>(pairs);
     plan.pairs = arena.take<int32_t>(pairs);
-    plan.tile_rows = expert_tile_rows(op.in.n_rows, op.n_used, op.gate.experts, op.exact);
+    plan.tile_rows = expert_tile_rows(op.in.n_rows, op.n_used, n_experts, op.exact);
     plan.tiles = arena.take<ExpertTile>(
-        static_cast<size_t>(max_expert_tiles(op.in.n_rows, op.n_used, op.gate.experts, plan.tile_rows)));
+        static_cast<size_t>(max_expert_tiles(op.in.n_rows, op.n_used, n_experts, plan.tile_rows)));
     plan.n_tiles = arena.take<int32_t>(1);
-    routed = arena.take<float>(pairs * width);
+    routed = arena.take<float>(pairs * static_cast<size_t>(op.experts.down.rows));
     if (op.exact) {
-      hidden = arena.take<float>(pairs * static_cast<size_t>(op.gate.rows));
+      hidden = arena.take<float>(pairs * static_cast<size_t>(d_ff));
     } else {
       half = arena.halves(rows, op.in.width);
-      hidden_half = arena.halves(pairs, op.gate.rows);
+      hidden_half = arena.halves(pairs, d_ff);
     }
-    if (op.shared_gate) {
+    if (op.latent_down) {
+      latent = arena.take<float>(rows * static_cast<size_t>(op.latent_down.rows));
+      latent_sum = arena.take<float>(rows * static_cast<size_t>(op.latent_down.rows));
+      if (!op.exact) latent_half = arena.halves(rows, op.latent_down.rows);
+    }
+    if (op.shared.up) {
       shared = arena.take<float>(rows * width);
       shared_weight = arena.take<float>(rows);
       if (op.exact) {
-        shared_hidden = arena.take<float>(rows * static_cast<size_t>(op.shared_gate.rows));
+        shared_hidden = arena.take<float>(rows * static_cast<size_t>(op.shared.up.rows));
       } else {
-        shared_hidden_half = arena.halves(rows, op.shared_gate.rows);
+        shared_hidden_half = arena.halves(rows, op.shared.up.rows);
       }
     }
     bytes = arena.used();
   }
 };
 
-// out (+)= down(silu(gate x) * up x)
-Status gated_then_down(const Stream& stream, const GemmInput& x, const Weight& gate, const Weight& up,
-                       const Weight& down, const GemmHidden& hidden, float* out, bool add) {
-  TRY(gated_gemm(stream, {x, gate, up, hidden}));
-  GemmArgs args{{hidden.half, x.exact ? hidden.exact : nullptr, x.n_rows, gate.rows}, 1, {}};
-  args.outputs[0] = {down, nullptr, out, down.rows, add};
+// out (+)= scale down(activation(gate x, up x))
+Status hidden_then_down(const Stream& stream, const GemmInput& x, const FfnWeights& w, const GemmHidden& hidden,
+                        float* out, bool add, float scale) {
+  TRY(gated_gemm(stream, {x, w, hidden}));
+  GemmArgs args{{hidden.half, x.exact ? hidden.exact : nullptr, x.n_rows, w.up.rows}, 1, {}};
+  args.outputs[0] = {w.down, w.down_bias, out, w.down.rows, add, scale};
   return gemm(stream, args);
+}
+
+// Rows as they are, for products: halves of them unless they are used exactly.
+Result<GemmInput> converted(const Stream& stream, const float* rows, int n, int width, const HalfRows& half,
+                            bool exact) {
+  if (!exact) {
+    TRY(norm_rows(stream, {.x = rows, .width = width, .n_rows = n, .half = half}));
+  }
+  return GemmInput{half, exact ? rows : nullptr, n, width};
 }
 
 }  // namespace
@@ -150,8 +167,8 @@ Status prefill_ffn(const Stream& stream, const PrefillFfn& op, const PrefillScra
   const FfnLayout at(op, scratch.base);
   TRY(check_room("feed-forward", scratch, at.bytes));
   TRY(norm_rows(stream, norm_of(op.in, at.floats, at.half)));
-  return gated_then_down(stream, {at.half, at.floats, op.in.n_rows, op.in.width}, op.gate, op.up, op.down,
-                         {at.hidden_half, at.hidden}, op.residual, true);
+  return hidden_then_down(stream, {at.half, at.floats, op.in.n_rows, op.in.width}, op.weights,
+                          {at.hidden_half, at.hidden}, op.residual, true, op.scale);
 }
 
 Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScratch& scratch) {
@@ -164,21 +181,38 @@ Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScra
   TRY(norm_rows(stream, norm));
 
   GemmArgs router{{{}, at.normed, n, width}, 1, {}};
-  router.outputs[0] = {op.router, nullptr, at.logits, op.router.rows, false};
+  router.outputs[0] = {op.router, op.router_bias, at.logits, op.router.rows, false};
   TRY(gemm(stream, router));
-  TRY(choose_experts(stream, {at.logits, n, op.n_used, op.router.rows, at.ids, at.weights}));
-  const ExpertChoice choice{at.ids, at.weights, n, op.n_used, op.gate.experts};
+  TRY(choose_experts(stream, {at.logits, n, op.n_used, op.router.rows, at.ids, at.weights, op.style}));
+  const ExpertChoice choice{at.ids, at.weights, n, op.n_used, op.experts.up.experts};
   TRY(plan_experts(stream, choice, at.plan));
 
   const GemmInput x{at.half, op.exact ? at.normed : nullptr, n, width};
-  TRY(expert_gated_gemm(stream, {x, choice, at.plan, op.gate, op.up, {at.hidden_half, at.hidden}}));
-  const GemmInput hidden{at.hidden_half, at.hidden, n * op.n_used, op.gate.rows};
-  TRY(expert_down_gemm(stream, {hidden, choice, at.plan, op.down, at.routed}));
-  if (op.shared_gate) {
-    TRY(gated_then_down(stream, x, op.shared_gate, op.shared_up, op.shared_down,
-                        {at.shared_hidden_half, at.shared_hidden}, at.shared, false));
+  GemmInput of_experts = x;
+  if (op.latent_down) {
+    GemmArgs down{x, 1, {}};
+    down.outputs[0] = {op.latent_down, nullptr, at.latent, op.latent_down.rows, false};
+    TRY(gemm(stream, down));
+    TRY_ASSIGN(of_experts, converted(stream, at.latent, n, op.latent_down.rows, at.latent_half, op.exact));
   }
-  return combine_experts(stream, {at.routed, choice, at.shared, at.shared_weight, op.residual, width});
+  TRY(expert_gated_gemm(stream, {of_experts, choice, at.plan, op.experts, {at.hidden_half, at.hidden}}));
+  const GemmInput hidden{at.hidden_half, at.hidden, n * op.n_used, op.experts.up.rows};
+  TRY(expert_down_gemm(stream, {hidden, choice, at.plan, op.experts, at.routed}));
+  if (op.shared.up) {
+    TRY(hidden_then_down(stream, x, op.shared, {at.shared_hidden_half, at.shared_hidden}, at.shared, false, 1.0f));
+  }
+  CombineArgs sum{at.routed, choice, at.shared, at.shared_weight, op.residual, width, true, op.scale};
+  if (!op.latent_down) return combine_experts(stream, sum);
+
+  const int latent = op.latent_down.rows;
+  TRY(combine_experts(stream, {at.routed, choice, nullptr, nullptr, at.latent_sum, latent, false}));
+  TRY_ASSIGN(const GemmInput summed, converted(stream, at.latent_sum, n, latent, at.latent_half, op.exact));
+  GemmArgs up{summed, 1, {}};
+  up.outputs[0] = {op.latent_up, nullptr, op.residual, width, true, op.scale};
+  TRY(gemm(stream, up));
+  if (!op.shared.up) return Ok{};
+  sum.choice.n_used = 0;  // they are in already
+  return combine_experts(stream, sum);
 }
 
 size_t prefill_scratch_bytes(const PrefillProduct& op) { return ProductLayout(op, nullptr).bytes; }

@@ -35,10 +35,11 @@ struct PrefillProduct {
 };
 Status prefill_product(const Stream& stream, const PrefillProduct& op, const PrefillScratch& scratch);
 
-// op::DenseFfn: residual += down(silu(gate n) * up n)
+// op::DenseFfn
 struct PrefillFfn {
   PrefillInput in;
-  Weight gate, up, down;
+  FfnWeights weights;
+  float scale = 1;
   float* residual = nullptr;  // [n_rows, width], in.x itself
   bool exact = false;
 };
@@ -48,10 +49,14 @@ Status prefill_ffn(const Stream& stream, const PrefillFfn& op, const PrefillScra
 struct PrefillMoe {
   PrefillInput in;
   Weight router;
-  Weight gate, up, down;
+  const float* router_bias = nullptr;  // [n_experts] or null
+  RouterStyle style;
+  FfnWeights experts;
   int n_used = 0;
-  Weight shared_gate, shared_up, shared_down;  // empty: no shared expert
-  const float* shared_router = nullptr;        // [width] or null: the shared expert has weight 1
+  FfnWeights shared;                     // empty: no shared expert
+  const float* shared_router = nullptr;  // [width] or null: the shared expert has weight 1
+  Weight latent_down, latent_up;         // empty: experts see the rows themselves
+  float scale = 1;
   float* residual = nullptr;
   bool exact = false;
 };

@@ -125,9 +125,7 @@ void check_feed_forward(DType gate_type, DType up_type) {
     PrefillFfn op;
     op.in = oracle.input(n_rows);
     op.in.x = op.residual = x.data();
-    op.gate = gate.weight;
-    op.up = up.weight;
-    op.down = down.weight;
+    op.weights = {gate.weight, up.weight, down.weight};
     op.exact = exact;
     Scratch scratch(op);
     ASSERT_TRUE(static_cast<bool>(prefill_ffn(Stream(), op, scratch.place)));
@@ -142,10 +140,15 @@ TEST(Prefill, GateAndUpOfTwoTypes) {
   check_feed_forward(DType::Q8_0, DType::Q4_1);
 }
 
+// Experts as Qwen has them; as Nemotron has them: no gates, a sigmoid router with a selection bias, latent or not; as
+// gpt-oss has them: biases everywhere.
+enum class Style { qwen, nemotron, latent, gpt_oss };
+
 struct MoeShape {
   int n_rows, width, d_ff, n_experts, n_used;
   DType type;
   bool shared, gated;
+  Style style = Style::qwen;
 };
 
 class PrefillExperts : public testing::TestWithParam<MoeShape> {};
@@ -153,8 +156,10 @@ class PrefillExperts : public testing::TestWithParam<MoeShape> {};
 TEST_P(PrefillExperts, MatchTheOracle) {
   const MoeShape s = GetParam();
   const TestWeight router(DType::F32, s.width, s.n_experts, 1, 9);
-  const TestWeight gate(s.type, s.width, s.d_ff, s.n_experts, 1), up(s.type, s.width, s.d_ff, s.n_experts, 2),
-      down(s.type, s.d_ff, s.width, s.n_experts, 3);
+  const int d_in = s.style == Style::latent ? 64 : s.width;
+  const TestWeight gate(s.type, d_in, s.d_ff, s.n_experts, 1), up(s.type, d_in, s.d_ff, s.n_experts, 2),
+      down(s.type, s.d_ff, d_in, s.n_experts, 3);
+  const TestWeight latent_down(DType::Q8_0, s.width, d_in, 1, 7), latent_up(DType::Q8_0, d_in, s.width, 1, 8);
   const TestWeight shared_gate(DType::Q8_0, s.width, 64, 1, 4), shared_up(DType::Q8_0, s.width, 64, 1, 5),
       shared_down(DType::Q8_0, 64, s.width, 1, 6);
   const auto check = [&](bool exact) {
@@ -165,9 +170,7 @@ TEST_P(PrefillExperts, MatchTheOracle) {
     op.in = oracle.input(s.n_rows);
     op.in.x = op.residual = x.data();
     op.router = router.weight;
-    op.gate = gate.weight;
-    op.up = up.weight;
-    op.down = down.weight;
+    op.experts = {gate.weight, up.weight, down.weight};
     op.n_used = s.n_used;
     op::MoeFfn expected{.x = 0,
                         .norm = 0,
@@ -179,9 +182,7 @@ TEST_P(PrefillExperts, MatchTheOracle) {
                         .n_experts = s.n_experts,
                         .n_used = s.n_used};
     if (s.shared) {
-      op.shared_gate = shared_gate.weight;
-      op.shared_up = shared_up.weight;
-      op.shared_down = shared_down.weight;
+      op.shared = {shared_gate.weight, shared_up.weight, shared_down.weight};
       expected.shared_gate = oracle.add(shared_gate);
       expected.shared_up = oracle.add(shared_up);
       expected.shared_down = oracle.add(shared_down);
@@ -189,6 +190,40 @@ TEST_P(PrefillExperts, MatchTheOracle) {
         op.shared_router = oracle.program.vectors[1].data();
         expected.shared_router = 1;
       }
+    }
+    auto& vectors = oracle.program.vectors;
+    const auto vector_of = [&](int n, float stddev) {
+      vectors.push_back(random_floats(n, 20 + vectors.size(), stddev));
+      return static_cast<VectorId>(vectors.size() - 1);
+    };
+    if (s.style == Style::nemotron || s.style == Style::latent) {
+      expected.activation = op.experts.activation = op.shared.activation = op::Activation::relu2;
+      expected.gate = expected.shared_gate = kNone;
+      op.experts.gate = op.shared.gate = {};
+      expected.gating = op.style.gating = op::Gating::sigmoid;
+      expected.weight_scale = op.style.weight_scale = 2.5f;
+      expected.scale = op.scale = 0.5f;
+      expected.selection_bias = vector_of(s.n_experts, 0.3f);
+      op.style.selection_bias = vectors[expected.selection_bias].data();
+    }
+    if (s.style == Style::latent) {
+      expected.renormalise = op.style.renormalise = false;
+      expected.latent_down = oracle.add(latent_down);
+      expected.latent_up = oracle.add(latent_up);
+      op.latent_down = latent_down.weight;
+      op.latent_up = latent_up.weight;
+    }
+    if (s.style == Style::gpt_oss) {
+      expected.activation = op.experts.activation = op::Activation::clamped_swiglu;
+      expected.renormalise = op.style.renormalise = false;
+      expected.router_bias = vector_of(s.n_experts, 0.5f);
+      expected.gate_bias = vector_of(s.n_experts * s.d_ff, 0.5f);
+      expected.up_bias = vector_of(s.n_experts * s.d_ff, 0.5f);
+      expected.down_bias = vector_of(s.n_experts * s.width, 0.5f);
+      op.router_bias = vectors[expected.router_bias].data();
+      op.experts.gate_bias = vectors[expected.gate_bias].data();
+      op.experts.up_bias = vectors[expected.up_bias].data();
+      op.experts.down_bias = vectors[expected.down_bias].data();
     }
     op.exact = exact;
     Scratch scratch(op);
@@ -206,7 +241,10 @@ TEST_P(PrefillExperts, MatchTheOracle) {
 INSTANTIATE_TEST_SUITE_P(Shapes, PrefillExperts,
                          testing::Values(MoeShape{17, 96, 64, 12, 3, DType::Q8_0, true, true},
                                          MoeShape{80, 64, 32, 40, 8, DType::Q4_0, true, false},
-                                         MoeShape{33, 256, 256, 5, 2, DType::IQ3_S, false, false}));
+                                         MoeShape{33, 256, 256, 5, 2, DType::IQ3_S, false, false},
+                                         MoeShape{40, 96, 160, 7, 3, DType::Q4_0, true, false, Style::nemotron},
+                                         MoeShape{18, 96, 32, 9, 3, DType::Q5_0, true, false, Style::latent},
+                                         MoeShape{21, 96, 96, 6, 2, DType::MXFP4, false, false, Style::gpt_oss}));
 
 TEST(Prefill, EqualLogitsGoToTheLowerExpert) {
   const std::vector<float> logits = {1, 3, 3, 0, 3, 2, /**/ 5, 5, 5, 5, 5, 5, /**/ -2, -1, NAN, -1, -3, -4};

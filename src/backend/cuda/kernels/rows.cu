@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__global__ void __launch_bounds__(kThreads) embed_kernel(Weight table, const int32_t* tokens, float* out) {
+__global__ void __launch_bounds__(kThreads) embed_kernel(Weight table, const int32_t* tokens, float* out, float scale) {
   simt::wait_for_previous();
   simt::allow_next();
   const int row = blockIdx.x;
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads) embed_kernel(Weight table, const int
   for (int g = threadIdx.x; g * kGroup < table.width; g += kThreads) {
     float values[kGroup];
     decode_group(table, from, g, values);
-    for (int i = 0; i < kGroup && g * kGroup + i < table.width; ++i) to[g * kGroup + i] = values[i];
+    for (int i = 0; i < kGroup && g * kGroup + i < table.width; ++i) to[g * kGroup + i] = values[i] * scale;
   }
 }
 
@@ -104,7 +104,7 @@ simt::Launch by_row(const Stream& stream, int n_rows) {
 }  // namespace
 
 Status embed_rows(const Stream& stream, const EmbedArgs& args) {
-  return simt::launch(embed_kernel, by_row(stream, args.n_rows), args.table, args.tokens, args.out);
+  return simt::launch(embed_kernel, by_row(stream, args.n_rows), args.table, args.tokens, args.out, args.scale);
 }
 
 Status norm_rows(const Stream& stream, const NormArgs& args) {

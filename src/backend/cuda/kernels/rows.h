@@ -22,12 +22,13 @@ struct HalfRows {
   int stride = 0;            // half_stride(width)
 };
 
-// out[i] = table[tokens[i]] as floats
+// out[i] = scale table[tokens[i]] as floats
 struct EmbedArgs {
   Weight table;
   const int32_t* tokens;  // [n_rows], device
   int n_rows;
   float* out;  // [n_rows, table.width]
+  float scale = 1;
 };
 Status embed_rows(const Stream& stream, const EmbedArgs& args);
 
