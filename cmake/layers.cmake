@@ -98,6 +98,9 @@ chimere_layer(grammar FUZZED DEPS tokenizer sampling base LIBS nlohmann_json::nl
 add_executable(grammar_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/grammar/grammar_bench.cpp)
 target_link_libraries(grammar_bench PRIVATE chimere_grammar)
 
+chimere_layer(convert FUZZED DEPS models tokenizer gguf tensor base LIBS nlohmann_json::nlohmann_json
+                                                   TEST_LIBS nlohmann_json::nlohmann_json)
+
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
@@ -113,8 +116,8 @@ target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimere_engine chimere_chat chimere_tokenizer
-                                      CLI11::CLI11 nlohmann_json::nlohmann_json)
+target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimere_engine chimere_convert chimere_chat
+                                      chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
 
 # Built on demand: ninja -C build/release serve_bench
 add_executable(serve_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/serve/serve_bench.cpp)

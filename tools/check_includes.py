@@ -26,6 +26,7 @@ ORDER = [
     "grammar",
     "cache",
     "models",
+    "convert",
     "engram",
     "speculative",
     "engine",

@@ -12,6 +12,7 @@ struct Outcome {
 
 void add_bench(CLI::App& app, Outcome& outcome);
 void add_chat(CLI::App& app, Outcome& outcome);
+void add_convert(CLI::App& app, Outcome& outcome);
 void add_engram(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
 void add_keys(CLI::App& app, Outcome& outcome);

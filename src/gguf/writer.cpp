@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/hash.h"
 #include "base/platform/atomic_file.h"
+#include "base/platform/resumable_file.h"
 #include "gguf/shard.h"
 #include "gguf/value.h"
 
@@ -11,6 +13,8 @@ namespace chimere::gguf {
 namespace {
 
 constexpr uint32_t kVersion = 3;
+// Between two notes of what is safely on the disk: a killed run repeats a second's work, not more.
+constexpr uint64_t kCheckpointBytes = uint64_t{256} << 20;
 
 Error invalid(const std::string& message) { return Error{Code::invalid_argument, message}; }
 
@@ -169,30 +173,71 @@ Result<Bytes> Writer::header(uint64_t alignment) const {
   return Result<Bytes>{std::move(out)};
 }
 
+Status Writer::write_tensor(const Tensor& tensor, uint64_t alignment, const Sink& sink) const {
+  uint64_t written = 0;
+  const auto size_error = [&] {
+    return invalid("tensor " + quoted(tensor.name) + ": its source gave " + std::to_string(written) +
+                   " bytes, expected " + std::to_string(tensor.n_bytes));
+  };
+  TRY(tensor.source([&](std::span<const std::byte> chunk) -> Status {
+    written += chunk.size();
+    if (written > tensor.n_bytes) return size_error();
+    return sink(chunk);
+  }));
+  if (written != tensor.n_bytes) return size_error();
+  return pad(sink, padded(written, alignment) - written);
+}
+
 Status Writer::write(const Sink& sink) const {
   TRY_ASSIGN(const uint64_t alignment, alignment_of(metadata_));
   TRY_ASSIGN(const Bytes start, header(alignment));
   TRY(sink(start));
-  for (const Tensor& tensor : tensors_) {
-    uint64_t written = 0;
-    const auto size_error = [&] {
-      return invalid("tensor " + quoted(tensor.name) + ": its source gave " + std::to_string(written) +
-                     " bytes, expected " + std::to_string(tensor.n_bytes));
-    };
-    TRY(tensor.source([&](std::span<const std::byte> chunk) -> Status {
-      written += chunk.size();
-      if (written > tensor.n_bytes) return size_error();
-      return sink(chunk);
-    }));
-    if (written != tensor.n_bytes) return size_error();
-    TRY(pad(sink, padded(written, alignment) - written));
-  }
+  for (const Tensor& tensor : tensors_) TRY(write_tensor(tensor, alignment, sink));
   return Ok{};
 }
 
 Status Writer::write_file(const std::string& path) const {
   TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
   TRY(write([&](std::span<const std::byte> chunk) { return file.write(chunk); }));
+  return file.commit();
+}
+
+Status Writer::write_file_in_runs(const std::string& path, uint64_t identity, const Progress& progress) const {
+  TRY_ASSIGN(const uint64_t alignment, alignment_of(metadata_));
+  TRY_ASSIGN(const Bytes start, header(alignment));
+  uint64_t total = start.size();
+  for (const Tensor& tensor : tensors_) total += padded(tensor.n_bytes, alignment);
+
+  TRY_ASSIGN(ResumableFile file, ResumableFile::open(path, hash64(start, identity)));
+  uint64_t end = start.size();  // of the last part that is whole
+  size_t next = 0;              // the first tensor that is not
+  if (file.size() < end) {
+    TRY(file.cut(0));
+    TRY(file.write(start));
+  } else {
+    while (next < tensors_.size() && end + padded(tensors_[next].n_bytes, alignment) <= file.size()) {
+      end += padded(tensors_[next++].n_bytes, alignment);
+    }
+    TRY(file.cut(end));
+  }
+  uint64_t noted = end;
+  for (; next < tensors_.size(); ++next) {
+    const Status written = write_tensor(tensors_[next], alignment, [&](std::span<const std::byte> chunk) -> Status {
+      TRY(file.write(chunk));
+      if (progress(file.size(), total)) return Ok{};
+      return Error{Code::cancelled, path + ": stopped at byte " + std::to_string(file.size()) + " of " +
+                                        std::to_string(total) + "; the same command goes on from there"};
+    });
+    if (!written) {
+      TRY(file.cut(end));
+      TRY(file.checkpoint());
+      return written;
+    }
+    end = file.size();
+    if (end - noted < kCheckpointBytes) continue;
+    TRY(file.checkpoint());
+    noted = end;
+  }
   return file.commit();
 }
 

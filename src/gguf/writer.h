@@ -38,6 +38,12 @@ class Writer {
   Status write_file(const std::string& path) const;
   Result<std::vector<std::byte>> write_memory() const;
 
+  // Bytes done and in all, told while they are written; false stops with `cancelled`.
+  using Progress = std::function<bool(uint64_t done, uint64_t total)>;
+  // As write_file, but a run that was stopped or killed leaves `path`.part, and the next one goes on behind the last
+  // whole tensor of it (base/platform/resumable_file.h). `identity` changes with the bytes the sources give.
+  Status write_file_in_runs(const std::string& path, uint64_t identity, const Progress& progress) const;
+
  private:
   struct Tensor {
     std::string name;
@@ -50,6 +56,8 @@ class Writer {
   // Everything before the tensor data, padded to the alignment.
   Result<std::vector<std::byte>> header(uint64_t alignment) const;
   Status write(const Sink& sink) const;
+  // A tensor and its padding.
+  Status write_tensor(const Tensor& tensor, uint64_t alignment, const Sink& sink) const;
 
   Metadata metadata_;
   std::vector<Tensor> tensors_;

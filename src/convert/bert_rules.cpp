@@ -1,0 +1,50 @@
+// bert_rules.cpp  BERT encoders for embeddings.
+#include "convert/rules.h"
+
+namespace chimere::convert {
+namespace {
+
+void pair(Recipe& r, const std::string& name, const std::string& source, bool matrix) {
+  if (matrix) {
+    r.matrix(name + ".weight", source + ".weight");
+  } else {
+    r.f32(name + ".weight", source + ".weight");
+  }
+  r.f32(name + ".bias", source + ".bias");
+}
+
+}  // namespace
+
+void bert_rules(Recipe& r) {
+  std::string in = "";
+  if (r.has("bert.embeddings.word_embeddings.weight")) in = "bert.";
+  const int64_t n_layers = r.integer("num_hidden_layers");
+  r.set_int("block_count", n_layers);
+  r.set_int("context_length", r.integer("max_position_embeddings"));
+  r.set_int("embedding_length", r.integer("hidden_size"));
+  r.set_int("feed_forward_length", r.integer("intermediate_size"));
+  r.set_int("attention.head_count", r.integer("num_attention_heads"));
+  r.set_float("attention.layer_norm_epsilon", r.number("layer_norm_eps"));
+  r.set_bool("attention.causal", false);
+  const std::string act = r.text_or("hidden_act", "gelu");
+  if (act != "gelu") r.fail(Code::unsupported, "config.json: hidden_act: expected gelu, found '" + act + "'");
+  const std::string embeddings = in + "embeddings.";
+  r.matrix("token_embd.weight", embeddings + "word_embeddings.weight");
+  r.f32("position_embd.weight", embeddings + "position_embeddings.weight");
+  r.f32("token_types.weight", embeddings + "token_type_embeddings.weight");
+  pair(r, "token_embd_norm", embeddings + "LayerNorm", false);
+  r.skip(embeddings + "position_ids");
+  for (int64_t i = 0; i < n_layers && i < 512; ++i) {
+    const std::string layer = in + "encoder.layer." + std::to_string(i) + ".";
+    pair(r, block(i, "attn_q"), layer + "attention.self.query", true);
+    pair(r, block(i, "attn_k"), layer + "attention.self.key", true);
+    pair(r, block(i, "attn_v"), layer + "attention.self.value", true);
+    pair(r, block(i, "attn_output"), layer + "attention.output.dense", true);
+    pair(r, block(i, "attn_output_norm"), layer + "attention.output.LayerNorm", false);
+    pair(r, block(i, "ffn_up"), layer + "intermediate.dense", true);
+    pair(r, block(i, "ffn_down"), layer + "output.dense", true);
+    pair(r, block(i, "layer_output_norm"), layer + "output.LayerNorm", false);
+  }
+}
+
+}  // namespace chimere::convert

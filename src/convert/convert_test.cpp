@@ -1,0 +1,240 @@
+// Values against formulas written out here, damaged checkpoints, and runs that are stopped and continued.
+#include <cmath>
+
+#include "convert/checkpoint_for_test.h"
+
+namespace chimere::convert::test {
+namespace {
+
+constexpr uint64_t kWidth = 8, kHeads = 2, kHeadDim = 4, kVocab = 6, kFf = 12;
+
+Json llama_config() {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"vocab_size", kVocab},
+          {"hidden_size", kWidth},
+          {"intermediate_size", kFf},
+          {"num_hidden_layers", 1},
+          {"num_attention_heads", kHeads},
+          {"num_key_value_heads", 1},
+          {"max_position_embeddings", 64},
+          {"rms_norm_eps", 1e-5},
+          {"rope_theta", 10000.0}};
+}
+
+std::map<std::string, Dims> llama_shapes() {
+  const std::string at = "model.layers.0.";
+  return {{"model.embed_tokens.weight", {kVocab, kWidth}},
+          {"lm_head.weight", {kVocab, kWidth}},
+          {"model.norm.weight", {kWidth}},
+          {at + "input_layernorm.weight", {kWidth}},
+          {at + "post_attention_layernorm.weight", {kWidth}},
+          {at + "self_attn.q_proj.weight", {kWidth, kWidth}},
+          {at + "self_attn.k_proj.weight", {kHeadDim, kWidth}},
+          {at + "self_attn.v_proj.weight", {kHeadDim, kWidth}},
+          {at + "self_attn.o_proj.weight", {kWidth, kWidth}},
+          {at + "mlp.gate_proj.weight", {kFf, kWidth}},
+          {at + "mlp.up_proj.weight", {kFf, kWidth}},
+          {at + "mlp.down_proj.weight", {kWidth, kFf}}};
+}
+
+fs::path llama_folder() {
+  const fs::path folder = scratch("hf");
+  write_checkpoint(folder, llama_config(), made_up_tensors(llama_shapes()));
+  return folder;
+}
+
+gguf::File converted(const fs::path& folder, DType type = DType::F32) {
+  const auto report = run(folder, folder / "out.gguf", type);
+  EXPECT_TRUE(report) << report.error().message;
+  auto file = gguf::File::open((folder / "out.gguf").string());
+  EXPECT_TRUE(file) << file.error().message;
+  return std::move(*file);
+}
+
+void expect_refused(const fs::path& folder, const std::vector<std::string>& words) {
+  const auto report = run(folder, folder / "out.gguf");
+  ASSERT_FALSE(report);
+  for (const std::string& word : words) {
+    EXPECT_NE(report.error().message.find(word), std::string::npos) << word << ": " << report.error().message;
+  }
+  EXPECT_FALSE(fs::exists(folder / "out.gguf"));
+}
+
+TEST(Convert, RowsOfQueriesAndKeysBecomePairs) {
+  const gguf::File file = converted(llama_folder());
+  const std::string source = "model.layers.0.self_attn.q_proj.weight";
+  const std::vector<float> before = made_up(source, kWidth * kWidth), after = values_of(file, "blk.0.attn_q.weight");
+  const uint64_t order[] = {0, 2, 1, 3, 4, 6, 5, 7};  // of each head of 4 rows: first half and second half by turns
+  for (uint64_t r = 0; r < kWidth; ++r) {
+    for (uint64_t c = 0; c < kWidth; ++c) EXPECT_EQ(after[r * kWidth + c], before[order[r] * kWidth + c]);
+  }
+  EXPECT_EQ(values_of(file, "blk.0.attn_v.weight"),
+            made_up("model.layers.0.self_attn.v_proj.weight", kHeadDim * kWidth));
+  EXPECT_EQ(*file.metadata().get_int("llama.attention.head_count", 0, 99), 2);
+  EXPECT_EQ(*file.metadata().get_string("tokenizer.chat_template"), "{{ messages }}");
+}
+
+TEST(Convert, TypesOfMatricesAndWhatStaysFloat) {
+  const fs::path folder = llama_folder();
+  for (const DType type : {DType::F32, DType::F16, DType::BF16}) {
+    const gguf::File file = converted(folder, type);
+    EXPECT_EQ(file.find("blk.0.ffn_down.weight")->type, type);
+    EXPECT_EQ(file.find("blk.0.attn_norm.weight")->type, DType::F32);
+    EXPECT_EQ(values_of(file, "blk.0.ffn_down.weight"), made_up("model.layers.0.mlp.down_proj.weight", kWidth * kFf));
+  }
+  // Rows of 8 and 12 values do not fill blocks of 32.
+  EXPECT_EQ(converted(folder, DType::Q8_0).find("blk.0.ffn_down.weight")->type, DType::F16);
+}
+
+TEST(Convert, AnotherShardingGivesTheSameFile) {
+  const fs::path folder = llama_folder();
+  ASSERT_TRUE(run(folder, folder / "one.gguf", DType::BF16));
+  const Tensors all = made_up_tensors(llama_shapes());
+  Tensors parts[2];
+  Json map;
+  int n = 0;
+  for (const auto& [name, saved] : all) {
+    map[name] = n % 2 ? "model-00002-of-00002.safetensors" : "model-00001-of-00002.safetensors";
+    parts[n++ % 2][name] = saved;
+  }
+  fs::remove(folder / "model.safetensors");
+  write_shard(folder / "model-00001-of-00002.safetensors", parts[0]);
+  write_shard(folder / "model-00002-of-00002.safetensors", parts[1]);
+  write_text(folder / "model.safetensors.index.json", Json{{"weight_map", map}}.dump());
+  ASSERT_TRUE(run(folder, folder / "two.gguf", DType::BF16));
+  EXPECT_EQ(read_bytes(folder / "one.gguf"), read_bytes(folder / "two.gguf"));
+
+  // A shard that is missing, one that is cut short, one that lost a tensor: each message names it.
+  const std::string second = read_bytes(folder / "model-00002-of-00002.safetensors");
+  fs::remove(folder / "model-00002-of-00002.safetensors");
+  expect_refused(folder, {"model-00002-of-00002.safetensors", "missing"});
+  write_text(folder / "model-00002-of-00002.safetensors", second.substr(0, second.size() - 5));
+  expect_refused(folder, {"model-00002-of-00002.safetensors", "damaged or cut short"});
+  const std::string lost = parts[1].begin()->first;
+  parts[1].erase(lost);
+  write_shard(folder / "model-00002-of-00002.safetensors", parts[1]);
+  expect_refused(folder, {"model-00002-of-00002.safetensors", lost});
+}
+
+TEST(Convert, DamagedValuesAndWrongShapesAreRefused) {
+  const fs::path folder = scratch("hf");
+  const std::string up = "model.layers.0.mlp.up_proj.weight";
+  Tensors tensors = made_up_tensors(llama_shapes());
+  std::vector<float> values = made_up(up, kFf * kWidth);
+  values[5 * kWidth + 3] = NAN;
+  tensors[up].bytes = f32_bytes(values);
+  write_checkpoint(folder, llama_config(), tensors);
+  expect_refused(folder, {up, "row 5", "not finite"});
+
+  values[5 * kWidth + 3] = 1e6f;
+  tensors[up].bytes = f32_bytes(values);
+  write_checkpoint(folder, llama_config(), tensors);
+  const auto report = run(folder, folder / "half.gguf", DType::F16);
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("too large for F16"), std::string::npos) << report.error().message;
+
+  tensors = made_up_tensors(llama_shapes());
+  tensors[up].shape = {kWidth, kFf};
+  write_checkpoint(folder, llama_config(), tensors);
+  expect_refused(folder, {"blk.0.ffn_up.weight"});
+
+  Json config = llama_config();
+  config["architectures"] = {"PaintingForCausalLM"};
+  write_checkpoint(folder, config, tensors);
+  expect_refused(folder, {"PaintingForCausalLM", "LlamaForCausalLM"});
+  config = llama_config();
+  config.erase("hidden_size");
+  write_checkpoint(folder, config, tensors);
+  expect_refused(folder, {"config.json", "hidden_size"});
+}
+
+// A run that ends at any point and is started again writes the bytes of one that was left alone.
+TEST(Convert, AStoppedRunGoesOn) {
+  const fs::path folder = llama_folder();
+  ASSERT_TRUE(run(folder, folder / "whole.gguf"));
+  const std::string whole = read_bytes(folder / "whole.gguf");
+  const fs::path out = folder / "out.gguf";
+  uint64_t n_stops = 0, last_start = 0;
+  for (uint64_t limit = 1;; limit += 97) {
+    uint64_t first = 0;
+    const auto report = convert({folder.string(), out.string(), DType::F32, ""}, [&](uint64_t done, uint64_t) {
+      if (first == 0) first = done;
+      return done < last_start + limit;
+    });
+    if (report) break;
+    EXPECT_EQ(report.error().code, Code::cancelled) << report.error().message;
+    EXPECT_FALSE(fs::exists(out));
+    EXPECT_GE(first, last_start);  // nothing that was done is done again
+    last_start = first;
+    ASSERT_LT(++n_stops, 1000u);
+  }
+  EXPECT_GT(n_stops, 3u);
+  EXPECT_EQ(read_bytes(out), whole);
+  EXPECT_FALSE(fs::exists(folder / "out.gguf.part"));
+  EXPECT_FALSE(fs::exists(folder / "out.gguf.part.state"));
+}
+
+// What an ended process leaves: bytes after the last note. They are not trusted.
+TEST(Convert, BytesBehindTheLastNoteAreWrittenAgain) {
+  const fs::path folder = llama_folder();
+  ASSERT_TRUE(run(folder, folder / "whole.gguf"));
+  const fs::path out = folder / "out.gguf";
+  int n = 0;
+  ASSERT_FALSE(convert({folder.string(), out.string(), DType::F32, ""}, [&](uint64_t, uint64_t) { return ++n < 4; }));
+  std::ofstream(out.string() + ".part", std::ios::binary | std::ios::app) << std::string(1000, 'x');
+  ASSERT_TRUE(run(folder, out));
+  EXPECT_EQ(read_bytes(out), read_bytes(folder / "whole.gguf"));
+}
+
+// The part of one checkpoint is never finished with another.
+TEST(Convert, APartOfOtherWeightsIsNotContinued) {
+  const fs::path folder = llama_folder();
+  const fs::path out = folder / "out.gguf";
+  int n = 0;
+  ASSERT_FALSE(convert({folder.string(), out.string(), DType::F32, ""}, [&](uint64_t, uint64_t) { return ++n < 6; }));
+  Tensors tensors = made_up_tensors(llama_shapes());
+  for (auto& [name, saved] : tensors) saved.bytes = f32_bytes(made_up(name + " tuned", count(saved.shape)));
+  write_shard(folder / "model.safetensors", tensors);
+  ASSERT_TRUE(run(folder, out));
+  ASSERT_TRUE(run(folder, folder / "fresh.gguf"));
+  EXPECT_EQ(read_bytes(out), read_bytes(folder / "fresh.gguf"));
+}
+
+TEST(Convert, Fp8WithBlockAndRowScales) {
+  const fs::path folder = scratch("hf");
+  const std::string up = "model.layers.0.mlp.up_proj.weight", down = "model.layers.0.mlp.down_proj.weight";
+  Json config = llama_config();
+  config["quantization_config"] = {{"weight_block_size", {4, 5}}};
+  Tensors tensors = made_up_tensors(llama_shapes());
+  // 0x38 is 1, 0x3C 1.5, 0xC0 -2, 0x01 the smallest, 2^-9, 0x7E the largest, 448.
+  const std::string codes = "\x38\x3C\xC0\x01\x7E";
+  const float decoded[] = {1.0f, 1.5f, -2.0f, 0x1p-9f, 448.0f};
+  std::string bytes;
+  for (uint64_t i = 0; i < kFf * kWidth; ++i) bytes += codes[i % 5];
+  tensors[up] = {"F8_E4M3", {kFf, kWidth}, bytes};
+  const std::vector<float> blocks = {1, 2, 3, 4, 5, 6};  // 12 x 8 in blocks of 4 x 5: 3 x 2
+  tensors[up + "_scale_inv"] = {"F32", {3, 2}, f32_bytes(blocks)};
+  tensors[down] = {"F8_E4M3", {kWidth, kFf}, bytes};
+  const std::vector<float> rows = {1, 2, 3, 4, 5, 6, 7, 8};
+  tensors[down + "_scale"] = {"BF16", {kWidth, 1}, bf16_bytes(rows)};
+  write_checkpoint(folder, config, tensors);
+  const auto report = run(folder, folder / "out.gguf");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->left_out.empty());
+  const auto file = gguf::File::open((folder / "out.gguf").string());
+  ASSERT_TRUE(file);
+  const std::vector<float> ups = values_of(*file, "blk.0.ffn_up.weight"),
+                           downs = values_of(*file, "blk.0.ffn_down.weight");
+  for (uint64_t i = 0; i < kFf * kWidth; ++i) {
+    EXPECT_EQ(ups[i], decoded[i % 5] * blocks[i / kWidth / 4 * 2 + i % kWidth / 5]) << i;
+    EXPECT_EQ(downs[i], decoded[i % 5] * rows[i / kFf]) << i;
+  }
+
+  tensors.erase(up + "_scale_inv");
+  write_checkpoint(folder, config, tensors);
+  fs::remove(folder / "out.gguf");
+  expect_refused(folder, {up, "without scales"});
+}
+
+}  // namespace
+}  // namespace chimere::convert::test
