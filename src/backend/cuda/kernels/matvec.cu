@@ -17,6 +17,7 @@
 // Rejected  quantising the input in a launch of its own for one row: 0.6 us a node for 8 KB of input
 #include "backend/cuda/simt/simt.h"
 
+#include "backend/cuda/kernels/matvec_float.h"
 #include "backend/cuda/kernels/matvec_instances.h"
 
 namespace chimere::cuda {
@@ -62,6 +63,7 @@ Status quantise_rows(const Stream& stream, const InputRows& in, int n_rows, bool
 }
 
 Status matvec(const Stream& stream, const MatvecArgs& args) {
+  if (matvec_float_takes(args)) return matvec_float(stream, args);
   MatvecPlan plan;
   plan.args = args;
   const uint32_t G = row_groups(args.in.width);
