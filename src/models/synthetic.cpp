@@ -199,7 +199,9 @@ void SyntheticSource::fill(TensorView& t) {
 Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec) {
   const size_t colon = spec.find(':');
   const std::string model = spec.substr(0, colon);
-  const std::string mix_name = colon == std::string::npos ? "iq3_s" : spec.substr(colon + 1);
+  // Rows of 2688 elements are no multiple of 256: a mix of such blocks would leave Nemotron's matrices as halves.
+  const char* usual = model.starts_with("nemotron") ? "q4_0" : "iq3_s";
+  const std::string mix_name = colon == std::string::npos ? usual : spec.substr(colon + 1);
   const Mix* mix = nullptr;
   std::string known;
   for (const Mix& m : kMixes) {

@@ -15,7 +15,7 @@
 
 namespace chimere::models {
 
-// `spec` is MODEL or MODEL:MIX, e.g. "qwen3.5-tiny:q4_k"; the mix defaults to iq3_s.
+// `spec` is MODEL or MODEL:MIX, e.g. "qwen3.5-tiny:q4_k"; the mix defaults to iq3_s, of Nemotron to q4_0.
 Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec);
 
 }  // namespace chimere::models
