@@ -36,6 +36,7 @@ struct ServeOptions {
   bool no_disk_cache = false;
   bool open = false;
   std::string engram;
+  std::string embedding_model;
 };
 
 CacheConfig cache_config(const ServeOptions& o) {
@@ -94,6 +95,19 @@ void allow_connections(server::HttpConfig& http) {
   spdlog::warn("the system allows {} open files: at most {} connections at a time", files, http.max_connections);
 }
 
+// Null when no file was named. Its threads are its own and sleep while nobody asks.
+Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_embedding_model(const ServeOptions& o) {
+  if (o.embedding_model.empty()) return std::unique_ptr<orchestrator::EmbeddingModel>();
+  ModelOptions options = o.model;
+  options.path = o.embedding_model;
+  TRY_ASSIGN(auto model, load_model(options));
+  engine::EngineConfig config;
+  config.max_queued = o.queue;
+  config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
+  config.cache.ram_bytes = 0;
+  return orchestrator::EmbeddingModel::open(std::move(model), std::move(config));
+}
+
 Status serve(ServeOptions& o) {
   server::start_log(o.json_log ? server::LogFormat::json : server::LogFormat::text);
   // Before the minutes a large model takes to load.
@@ -117,7 +131,9 @@ Status serve(ServeOptions& o) {
   if (!o.engram.empty()) chat_model.open_memories(o.engram);
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   orchestrator::ChatService service(std::move(chat_model), std::move(config));
-  TRY_ASSIGN(auto server, server::Server::listen(o.server, service));
+  TRY_ASSIGN(const auto embedding_model, open_embedding_model(o));
+  TRY_ASSIGN(auto server,
+             server::Server::listen(o.server, service, embedding_model ? &embedding_model->embedder() : nullptr));
   print_ready(*server, service, o);
   if (o.open && !open_browser(server->url())) spdlog::warn("xdg-open was not found: open {} yourself", server->url());
   server->run();
@@ -197,6 +213,9 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_flag("--open", o->open, "show the web page in the desktop's browser once the model is ready");
   command->add_option("--engram", o->engram,
                       "folder of Engram tables that requests may name; users' own in its users/");
+  command->add_option("--embedding-model", o->embedding_model,
+                      "GGUF file of an encoder or embedding model for /v1/embeddings and /v1/rerank; else the model "
+                      "itself embeds");
   command->callback([o, &outcome] {
     if (Status s = serve(*o); !s) outcome.code = fail(s.error());
   });

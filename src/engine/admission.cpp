@@ -43,17 +43,31 @@ int32_t position_to_share(const Active& a, const Active& leader) {
 }  // namespace
 
 Status Loop::reserve_place(int32_t n_prompt) {
-  if (bytes_for(n_prompt + 1) > config_.state_bytes) {
-    // Nothing that ends makes room for it.
-    return Error{Code::invalid_argument, "a prompt of " + std::to_string(n_prompt) + " tokens needs " +
-                                             std::to_string(bytes_for(n_prompt + 1)) +
-                                             " bytes of state, the limit is " + std::to_string(config_.state_bytes)};
-  }
+  TRY(check_state_bytes(n_prompt, "prompt"));
   if (places_.fetch_add(1) >= config_.max_queued) {
     places_.fetch_sub(1);
     return Error{Code::exhausted, "the queue is full: " + std::to_string(config_.max_queued) + " requests wait"};
   }
   return Ok{};
+}
+
+Status Loop::reserve_embed_place(int32_t n_tokens) {
+  TRY(check_state_bytes(n_tokens, "text"));
+  if (embed_places_.fetch_add(1) >= config_.max_queued) {
+    embed_places_.fetch_sub(1);
+    return Error{Code::exhausted,
+                 "the queue is full: " + std::to_string(config_.max_queued) + " requests for embeddings wait"};
+  }
+  return Ok{};
+}
+
+// Nothing that ends makes room for what is beyond the limit alone.
+Status Loop::check_state_bytes(int32_t n_tokens, const char* what) const {
+  const uint64_t bytes = bytes_for(n_tokens + 1);
+  if (bytes <= config_.state_bytes) return Ok{};
+  return Error{Code::invalid_argument, "a " + std::string(what) + " of " + std::to_string(n_tokens) + " tokens needs " +
+                                           std::to_string(bytes) + " bytes of state, the limit is " +
+                                           std::to_string(config_.state_bytes)};
 }
 
 uint64_t Loop::bytes_for(int32_t n_tokens) const {
@@ -64,7 +78,7 @@ uint64_t Loop::bytes_for(int32_t n_tokens) const {
 
 // Exact: what is shared counts once.
 uint64_t Loop::held_bytes() const {
-  uint64_t bytes = cache_.ram_bytes();
+  uint64_t bytes = cache_.ram_bytes() + embeds_.held_bytes();
   std::unordered_set<const StateBlock*> seen;
   for (const auto& a : running_) {
     if (!a->sequence) continue;
@@ -77,7 +91,7 @@ uint64_t Loop::held_bytes() const {
 
 bool Loop::make_room(uint64_t bytes) {
   if (bytes == 0) return true;  // most tokens: their page is there
-  uint64_t at_most = cache_.ram_bytes() + bytes;
+  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
   if (at_most <= config_.state_bytes) return true;
   const uint64_t wanted = held_bytes() + bytes;

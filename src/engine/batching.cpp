@@ -60,6 +60,8 @@ Batch Loop::make_batch() {
   }
   add_prompts(batch);
   if (!batch.slices.empty()) return batch;
+  // Texts that are embedded come to their ends and give memory back.
+  if (embeds_.held_bytes() > 0) return batch;
   // Nobody can go on, so nobody's end will give memory back: the youngest that waits for some has to go.
   for (auto a = running_.rbegin(); a != running_.rend(); ++a) {
     if (!(*a)->is_stalled) continue;

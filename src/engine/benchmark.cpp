@@ -175,6 +175,7 @@ double measure_bandwidth(int n_threads, uint64_t bytes) {
 }
 
 Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan& plan) {
+  TRY(model.require_logits());
   const int max_rows = model.executable().max_rows();
   if (plan.n_prompt < 0 || plan.n_decode < 0 || plan.repeats < 1 || plan.depth < 0) {
     return Error{Code::invalid_argument, "-p, -n and --depth: expected 0 or more; -r: expected 1 or more"};

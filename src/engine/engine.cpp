@@ -26,8 +26,10 @@ EngineConfig within(EngineConfig config, const Executable& executable) {
   return config;
 }
 
-int context_for(const models::Model& model, const EngineConfig& config) {
-  return config.context_length > 0 ? config.context_length : model.context_length();
+int context_for(models::Model& model, const EngineConfig& config) {
+  const int context = config.context_length > 0 ? config.context_length : model.context_length();
+  const int longest = model.executable().program().whole_sequence_rows();
+  return longest > 0 ? std::min({context, longest, model.executable().max_rows()}) : context;
 }
 
 }  // namespace
@@ -56,6 +58,7 @@ Status Engine::check(std::span<const int32_t> tokens) const {
 }
 
 Result<Submitted> Engine::submit(Request request, std::function<void()> notify) {
+  TRY(model_.require_logits());
   TRY(check(request.prompt));
   TRY(request.sampling.validate(n_vocab()));
   if (request.max_tokens == 0) return Error{Code::invalid_argument, "max_tokens: expected at least 1, found 0"};
@@ -111,11 +114,21 @@ Result<Scored> Engine::score(std::vector<int32_t> tokens) {
   return Scored{std::move(logprobs)};
 }
 
-Result<std::vector<float>> Engine::embed(std::vector<int32_t> tokens) {
-  TRY(check(tokens));
-  std::promise<Result<std::vector<float>>> done;
-  loop_->post([&](Loop& loop) { done.set_value(embed_tokens(loop.model(), tokens)); });
-  return done.get_future().get();
+Result<SubmittedEmbed> Engine::embed(EmbedRequest request, std::function<void()> notify) {
+  if (request.texts.empty()) return Error{Code::invalid_argument, "there is no text: expected at least 1"};
+  size_t longest = 0;
+  for (size_t i = 0; i < request.texts.size(); ++i) {
+    if (Status s = check(request.texts[i]); !s) {
+      s.error().message = "text " + std::to_string(i) + ": " + s.error().message;
+      return std::move(s.error());
+    }
+    longest = std::max(longest, request.texts[i].size());
+  }
+  TRY(loop_->reserve_embed_place(static_cast<int32_t>(longest)));
+  SubmittedEmbed submitted{next_id(), std::make_shared<EmbedResult>(std::move(notify))};
+  auto shared = std::make_shared<EmbedRequest>(std::move(request));
+  loop_->post([submitted, shared](Loop& loop) { loop.embed(submitted.id, std::move(*shared), submitted.result); });
+  return submitted;
 }
 
 EngineStats Engine::stats() const { return loop_->stats(); }

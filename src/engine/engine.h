@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "cache/prefix_cache.h"
+#include "engine/embedding.h"
 #include "engine/event.h"
 #include "engine/request.h"
 #include "engine/stats.h"
@@ -39,6 +40,11 @@ struct EngineConfig {
 struct Submitted {
   RequestId id;
   std::shared_ptr<EventQueue> events;
+};
+
+struct SubmittedEmbed {
+  RequestId id;
+  std::shared_ptr<EmbedResult> result;
 };
 
 // Log-probabilities of given text.
@@ -66,16 +72,17 @@ class Engine {
   // A second request that shares everything computed for `id` so far and goes on with its own sampling. When `id` has
   // already ended, the new one ends at once with a failed event (not_found).
   Result<Submitted> fork(RequestId id, SamplingParams sampling, std::function<void()> notify = {});
-  // These two block until the engine has done the work, between two of its steps.
+  // Vectors of texts, in batches beside what is generated. Refuses like submit(); cancel() ends it with an error.
+  Result<SubmittedEmbed> embed(EmbedRequest request, std::function<void()> notify = {});
+  // Blocks until the engine has done the work, between two of its steps.
   Result<Scored> score(std::vector<int32_t> tokens);
-  // The mean of the final hidden states, at length 1.
-  Result<std::vector<float>> embed(std::vector<int32_t> tokens);
 
   // These two never wait for a step.
   EngineStats stats() const;
   std::vector<RequestInfo> list() const;  // oldest first
   int context_length() const { return context_length_; }
   int n_vocab() const { return model_.n_vocab(); }
+  int d_model() const { return model_.d_model(); }
 
  private:
   Status check(std::span<const int32_t> tokens) const;

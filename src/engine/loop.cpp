@@ -43,6 +43,7 @@ Loop::Loop(models::Model& model, const EngineConfig& config, int context_length)
       config_(config),
       context_length_(context_length),
       sampler_(model.n_vocab(), config.suppressed_ids),
+      embeds_(model, config.prefill_tokens),
       counts_{.max_running = config.max_running, .max_queued = config.max_queued},
       published_(counts_),
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
@@ -100,21 +101,25 @@ void Loop::thread_main() {
       end_late_requests();
       start_waiting();
       step();
+      embed_step();
     } catch (const std::exception& e) {
       // Only the standard library throws here, and only when memory ends: no request can go on.
       const Error error{Code::exhausted, std::string("engine: ") + e.what()};
       if (running_.empty() && !waiting_.empty()) fail(*waiting_.front(), error);
       for (auto& a : running_) fail(*a, error);
+      embeds_.end_all(error);
     }
     remove_ended();
+    embed_places_.fetch_sub(std::exchange(n_embeds_, embeds_.n_requests()) - embeds_.n_requests());
     // A request that waits for the disk is heard of through a message.
-    can_go_on_ = !running_.empty() ||
+    can_go_on_ = !running_.empty() || embeds_.has_work() ||
                  std::any_of(waiting_.begin(), waiting_.end(), [](const auto& a) { return !a->is_loading; });
-    if (running_.empty() && waiting_.empty()) work_while_idle();
+    if (running_.empty() && waiting_.empty() && !embeds_.has_work()) work_while_idle();
     publish_stats();
   }
   for (auto& a : running_) finish(*a, FinishReason::cancelled);
   for (auto& a : waiting_) finish(*a, FinishReason::cancelled);
+  embeds_.end_all({Code::cancelled, "the engine is stopping"});
   cache_.check_integrity();
   try {
     cache_.flush();
@@ -204,6 +209,25 @@ void Loop::cancel(RequestId id) {
     finish(*a, FinishReason::cancelled);
     remove_ended();
   }
+  embeds_.cancel(id);
+}
+
+void Loop::embed(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result) {
+  embeds_.add(id, std::move(request), std::move(result));
+  ++n_embeds_;
+}
+
+// Beside every step of those who generate: a batch of texts is no longer than a slice of somebody's prompt.
+void Loop::embed_step() {
+  if (!embeds_.has_work()) return;
+  place_ = "embeds texts";
+  embeds_.end_late(Clock::now());
+  const Result<int> rows = embeds_.step([this](uint64_t bytes) { return make_room(bytes); });
+  if (!rows) return embeds_.end_all(rows.error());
+  if (*rows == 0) return;
+  last_step_ = Clock::now();
+  counts_.prompt_tokens += static_cast<uint64_t>(*rows);
+  count_step(*rows);
 }
 
 void Loop::update(RequestId id, const Update& update) {

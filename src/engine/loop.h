@@ -16,6 +16,7 @@
 
 #include "cache/prefix_cache.h"
 #include "cache/sequence.h"
+#include "engine/embedding.h"
 #include "engine/engine.h"
 #include "engine/prompt_cuts.h"
 #include "sampling/sampler.h"
@@ -77,12 +78,15 @@ class Loop {
   void announce(const Active& a);
   // Any thread. Takes a place in the queue for a request that will be admitted, or says why there is none.
   Status reserve_place(int32_t n_prompt);
+  // Any thread. The same for texts of which the longest has n_tokens.
+  Status reserve_embed_place(int32_t n_tokens);
 
   // On the engine thread, from messages.
   void admit(std::unique_ptr<Active> request) { waiting_.push_back(std::move(request)); }
   void cancel(RequestId id);
   void update(RequestId id, const Update& update);
   void fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events);
+  void embed(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result);
   models::Model& model() { return model_; }
 
  private:
@@ -109,6 +113,8 @@ class Loop {
   bool add_slice(Batch& batch, Active& a, int n_tokens);
 
   void step();
+  void embed_step();
+  Status check_state_bytes(int32_t n_tokens, const char* what) const;
   // What the token to be drawn depends on beside its logits.
   RowInputs next_inputs(Active& a);
   Draw device_draw(const Active& a) const;
@@ -133,13 +139,16 @@ class Loop {
   Sampler sampler_;
   std::deque<std::unique_ptr<Active>> waiting_;
   std::vector<std::unique_ptr<Active>> running_;  // oldest first
-  std::atomic<int> places_{0};                    // taken in the queue, by waiting_ and by messages on their way to it
+  EmbedQueue embeds_;
+  std::atomic<int> embed_places_{0};  // taken by embeds_ and by messages on their way to it
+  std::atomic<int> places_{0};        // taken in the queue, by waiting_ and by messages on their way to it
   bool draws_on_device_ = false;
   std::vector<float> logits_;  // of the step that runs now, of the rows that are drawn from here
   std::vector<Draw> draws_;
   std::vector<Result<Sampled>> drawn_;
   EngineStats counts_;
   uint64_t n_steps_ = 0;
+  int n_embeds_ = 0;        // requests of embeds_ whose places are taken
   bool can_go_on_ = false;  // without a message
   bool may_write_ = true;   // there may be something for the disk
   std::chrono::steady_clock::time_point last_step_;

@@ -67,28 +67,9 @@ Result<std::vector<float>> score_tokens(models::Model& model, std::span<const in
   return Result<std::vector<float>>{std::move(logprobs)};
 }
 
-Result<std::vector<float>> embed_tokens(models::Model& model, std::span<const int32_t> tokens) {
-  Executable& executable = model.executable();
-  TRY_ASSIGN(Sequence sequence, Sequence::create(executable));
-  const size_t slice_tokens = executable.prefill_rows(), d = model.d_model();
-  std::vector<float> hidden(slice_tokens * d);
-  std::vector<double> sum(d, 0.0);
-  for (size_t at = 0; at < tokens.size(); at += slice_tokens) {
-    TRY_ASSIGN(const Batch batch, next_slice(sequence, tokens.subspan(at, std::min(slice_tokens, tokens.size() - at))));
-    TRY(executable.run(batch, {.hidden = hidden.data()}));
-    TRY(sequence.commit(batch.n_rows()));
-    for (size_t i = 0; i < static_cast<size_t>(batch.n_rows()) * d; ++i) sum[i % d] += hidden[i];
-  }
-  double norm = 0;
-  for (double s : sum) norm += s * s;
-  norm = norm > 0 ? std::sqrt(norm) : 1.0;
-  std::vector<float> out(d);
-  for (size_t j = 0; j < d; ++j) out[j] = static_cast<float>(sum[j] / norm);
-  return Result<std::vector<float>>{std::move(out)};
-}
-
 Status all_logits(models::Model& model, std::span<const int32_t> tokens, int n_steps,
                   const std::function<void(std::span<const float>)>& row) {
+  TRY(model.require_logits());
   TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
   const size_t n_prefill = tokens.size() - n_steps, v = model.n_vocab();
   const size_t slice_tokens = slice_for(model, model.executable().prefill_rows());

@@ -1,4 +1,4 @@
-// score.h  One pass over given tokens, outside of any schedule: log-probabilities and mean hidden state.
+// score.h  One pass over given tokens, outside of any schedule: log-probabilities.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,6 @@ namespace chimere::engine {
 // REQUIRES: ids inside the vocabulary.
 Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens,
                                         MemorySource* memory = nullptr);
-
-// The mean of the final hidden states over all tokens, scaled to length 1.
-Result<std::vector<float>> embed_tokens(models::Model& model, std::span<const int32_t> tokens);
 
 // Logits of every position: the last `n_steps` tokens are decoded one by one after a prefill of the rest. `row` is
 // called once per position with n_vocab logits.

@@ -109,6 +109,12 @@ Result<std::unique_ptr<Model>> Model::load(std::unique_ptr<WeightSource> source,
   return Result<std::unique_ptr<Model>>{std::move(model)};
 }
 
+Status Model::require_logits() const {
+  if (!is_encoder()) return Ok{};
+  return Error{Code::unsupported,
+               "'" + name_ + "' (" + architecture_ + ") is an encoder: it has embeddings and no logits"};
+}
+
 Status Model::start(BackendKind backend, LoadOptions options) {
   backend_ = backend;
   TRY_ASSIGN(Program program, build_program(*source_));

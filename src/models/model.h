@@ -41,6 +41,10 @@ class Model {
   const std::string& architecture() const { return architecture_; }
   BackendKind backend() const { return backend_; }
   int n_vocab() const { return executable_->program().n_vocab; }
+  // It has hidden states and no logits, and reads a text as a whole.
+  bool is_encoder() const { return !executable_->program().has_logits(); }
+  // An error that says so, for those who need logits.
+  Status require_logits() const;
   int d_model() const { return executable_->program().d_model; }
   int context_length() const { return context_length_; }  // what the model was made for
   uint64_t fingerprint() const { return fingerprint_; }

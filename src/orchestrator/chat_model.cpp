@@ -5,6 +5,8 @@
 #include <array>
 #include <random>
 
+#include "orchestrator/embedder.h"
+
 namespace chimere::orchestrator {
 namespace {
 
@@ -127,8 +129,12 @@ Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model, co
       TRY_ASSIGN(tool_template, parse_template(*named, *tokenizer));
     }
   }
-  return Result<ChatModel>{ChatModel{std::move(model), *tokenizer, std::move(chat_template), std::move(tool_template),
-                                     std::move(sampling), static_cast<int32_t>(thinking_budget), std::move(warnings)}};
+  TRY_ASSIGN(const engine::Pooling pooling, pooling_of(*model));
+  ChatModel chat_model{std::move(model),         *tokenizer,          std::move(chat_template),
+                       std::move(tool_template), std::move(sampling), static_cast<int32_t>(thinking_budget),
+                       std::move(warnings)};
+  chat_model.pooling = pooling;
+  return Result<ChatModel>{std::move(chat_model)};
 }
 
 }  // namespace chimere::orchestrator

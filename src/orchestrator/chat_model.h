@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "chat/chat_template.h"
+#include "engine/embedding.h"
 #include "engine/request.h"
 #include "engram/library.h"
 #include "models/model.h"
@@ -25,6 +26,7 @@ struct ChatModel {
   int32_t thinking_budget = -1;  // chimere.thinking_budget of the file: tokens of a thought when a request does not say
   std::vector<std::string> warnings;                    // what its user should know
   std::shared_ptr<engram::Library> memories = nullptr;  // null: none
+  engine::Pooling pooling = engine::Pooling::mean;      // of its embeddings
 
   // Fails when the file has no vocabulary or a broken chat template. `template_text` stands for the file's own
   // templates when it is not empty.

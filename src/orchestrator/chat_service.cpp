@@ -182,7 +182,9 @@ ChatService::ChatService(ChatModel model, engine::EngineConfig config)
       model_info_(describe_model(model_)),
       engine_(*model_.model, with_suppressed(std::move(config), model_)),
       constraints_(std::make_unique<Constraints>(model_.tokenizer, model_.model->n_vocab())),
-      prepare_(std::make_unique<PrepareThread>(kMaxPreparing)) {}
+      prepare_(std::make_unique<PrepareThread>(kMaxPreparing)) {
+  embedder_ = std::make_unique<Embedder>(*model_.model, model_.tokenizer, engine_, *prepare_, model_.pooling);
+}
 
 ChatService::~ChatService() = default;
 

@@ -18,8 +18,9 @@
 #include "orchestrator/chat_model.h"
 #include "orchestrator/chat_request.h"
 #include "orchestrator/chat_stream.h"
-#include "orchestrator/token_job.h"
+#include "orchestrator/embedder.h"
 #include "orchestrator/model_info.h"
+#include "orchestrator/token_job.h"
 
 namespace chimere::orchestrator {
 
@@ -47,6 +48,9 @@ class ChatService {
   std::unique_ptr<TokenJob> tokenize(ChatRequest request, std::function<void()> notify);
   std::unique_ptr<TokenJob> tokenize(std::string text, bool add_special, std::function<void()> notify);
 
+  // Vectors of this model, for those who have no other.
+  Embedder& embedder() { return *embedder_; }
+
   const std::string& model_name() const { return model_.model->name(); }
   const SamplingParams& default_sampling() const { return model_.default_sampling; }
   const Tokenizer& tokenizer() const { return model_.tokenizer; }
@@ -66,7 +70,8 @@ class ChatService {
   const ModelInfo model_info_;
   engine::Engine engine_;
   std::unique_ptr<Constraints> constraints_;  // of the prepare thread
-  std::unique_ptr<PrepareThread> prepare_;
+  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<PrepareThread> prepare_;  // ends first: its jobs use the others
 };
 
 }  // namespace chimere::orchestrator

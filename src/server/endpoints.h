@@ -14,6 +14,7 @@ namespace chimere::server {
 // What endpoints work with; all of it outlives the routes.
 struct Services {
   orchestrator::ChatService& chat;
+  orchestrator::Embedder& embedder;
   Monitor& monitor;
   std::string version;
   // An answer takes no longer than this, whatever its request says; 0: any time.
@@ -29,6 +30,7 @@ void add_request_endpoints(Router& router, const Services& services);     // req
 void add_model_endpoints(Router& router, const Services& services);       // model_endpoints.cpp
 void add_generation_endpoints(Router& router, const Services& services);  // generation_endpoints.cpp
 void add_token_endpoints(Router& router, const Services& services);       // token_endpoints.cpp
+void add_embedding_endpoints(Router& router, const Services& services);   // embedding_endpoints.cpp
 void add_page_endpoints(Router& router);                                  // page_endpoints.cpp
 
 }  // namespace chimere::server

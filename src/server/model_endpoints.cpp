@@ -1,4 +1,4 @@
-// model_endpoints.cpp  /v1/models: the model this server has.
+// model_endpoints.cpp  /v1/models: the models this server has.
 #include <ctime>
 
 #include "server/api_error.h"
@@ -6,30 +6,46 @@
 #include "server/json.h"
 
 namespace chimere::server {
+namespace {
+
+Json model_json(const std::string& name, int context_length, int64_t created) {
+  Json json;
+  json["id"] = name;
+  json["object"] = "model";
+  json["created"] = created;
+  json["owned_by"] = "chimere";
+  json["context_length"] = context_length;
+  return json;
+}
+
+// The one that chats, and the one that embeds where it is another.
+Json models_json(const Services& services, int64_t created) {
+  Json models = Json::array({model_json(services.chat.model_name(), services.chat.context_length(), created)});
+  const orchestrator::Embedder& embedder = services.embedder;
+  if (&embedder == &services.chat.embedder()) return models;
+  models.push_back(model_json(embedder.model_name(), embedder.context_length(), created));
+  models.back()["dimensions"] = embedder.dimensions();
+  return models;
+}
+
+}  // namespace
 
 void add_model_endpoints(Router& router, const Services& services) {
-  orchestrator::ChatService& chat = services.chat;
   const auto started = static_cast<int64_t>(std::time(nullptr));
-  const auto model = [&chat, started] {
-    Json json;
-    json["id"] = chat.model_name();
-    json["object"] = "model";
-    json["created"] = started;
-    json["owned_by"] = "chimere";
-    json["context_length"] = chat.context_length();
-    return json;
-  };
-  auto list = [model](Call call) {
+  auto list = [services, started](Call call) {
     Json json;
     json["object"] = "list";
-    json["data"] = Json::array({model()});
+    json["data"] = models_json(services, started);
     return answer_now(call, json_response(json));
   };
-  auto one = [model, &chat](Call call) {
-    if (call.parameter == chat.model_name()) return answer_now(call, json_response(model()));
+  auto one = [services, started](Call call) {
+    for (const Json& model : models_json(services, started)) {
+      if (model["id"] == call.parameter) return answer_now(call, json_response(model));
+    }
     return answer_now(
-        call, error_response({404, "model: expected '" + chat.model_name() + "', found '" + call.parameter + "'",
-                              "invalid_request_error", "model", "model_not_found"}));
+        call,
+        error_response({404, "model: expected '" + services.chat.model_name() + "', found '" + call.parameter + "'",
+                        "invalid_request_error", "model", "model_not_found"}));
   };
   router.add({.method = "GET", .path = "/v1/models", .handler = list});
   router.add({.method = "GET", .path = "/v1/models/{id}", .handler = one});

@@ -48,7 +48,7 @@ Json list_json(const Services& services) {
   const InfoById by_id = engine_requests(services);
   std::vector<const RequestRecord*> records;
   for (const RequestRecord* record : services.monitor.records()) {
-    if (!record->streams().empty()) records.push_back(record);
+    if (record->can_be_cancelled()) records.push_back(record);
   }
   std::sort(records.begin(), records.end(), [](const auto* a, const auto* b) { return a->started() < b->started(); });
   const auto now = Monitor::Clock::now();
@@ -75,7 +75,7 @@ Json list_json(const Services& services) {
 std::vector<RequestRecord*> named(const Services& services, const std::string& id) {
   std::vector<RequestRecord*> found;
   for (RequestRecord* record : services.monitor.records()) {
-    if (record->id() == id && !record->streams().empty()) found.push_back(record);
+    if (record->id() == id && record->can_be_cancelled()) found.push_back(record);
   }
   return found;
 }

@@ -45,6 +45,7 @@ void RequestRecord::set_usage(const engine::Usage& usage, const char* finish) {
 void RequestRecord::cancel(CancelledBy who) {
   if (cancelled_by_ == CancelledBy::nobody) cancelled_by_ = who;
   for (orchestrator::ChatStream* stream : streams_) stream->cancel();
+  if (cancel_work_) cancel_work_();
 }
 
 ApiError RequestRecord::cancel_error() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class RequestRecord {
   void set_user(std::string user) { user_ = std::move(user); }
   // From here on the request is listed and can be cancelled. The stream outlives the record.
   void watch(orchestrator::ChatStream& stream) { streams_.push_back(&stream); }
+  // The same for work that is no stream: it can be cancelled.
+  void watch(std::function<void()> cancel) { cancel_work_ = std::move(cancel); }
   // A success is not worth a line.
   void log_failures_only() { failures_only_ = true; }
 
@@ -44,6 +47,7 @@ class RequestRecord {
   const std::string& client() const { return client_; }
   const std::string& user() const { return user_; }
   Clock::time_point started() const { return start_; }
+  bool can_be_cancelled() const { return !streams_.empty() || cancel_work_; }
   const std::vector<orchestrator::ChatStream*>& streams() const { return streams_; }
 
  private:
@@ -60,6 +64,7 @@ class RequestRecord {
   const Clock::time_point start_ = Clock::now();
   std::string user_;
   std::vector<orchestrator::ChatStream*> streams_;
+  std::function<void()> cancel_work_;
   bool failures_only_ = false;
   int status_ = 0;
   CancelledBy cancelled_by_ = CancelledBy::nobody;

@@ -26,8 +26,10 @@ class Server {
  public:
   // Whether listen() would succeed, for those who have minutes of other work to do first.
   static Status check(const ServerConfig& config);
-  // Binds the address. Refuses one beyond this machine without a key. The service outlives the server.
-  static Result<std::unique_ptr<Server>> listen(ServerConfig config, orchestrator::ChatService& service);
+  // Binds the address. Refuses one beyond this machine without a key. The service outlives the server, and so does an
+  // embedder of another model; without one the service's own model embeds.
+  static Result<std::unique_ptr<Server>> listen(ServerConfig config, orchestrator::ChatService& service,
+                                                orchestrator::Embedder* embedder = nullptr);
   ~Server();
 
   void run() { http_->run(); }

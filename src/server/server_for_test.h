@@ -20,6 +20,7 @@ struct ServerForTest {
   models::BackendKind backend = models::BackendKind::reference;
   engine::EngineConfig engine;
   ServerConfig config;
+  orchestrator::Embedder* embedder = nullptr;  // of another model
 
   ServerForTest() {
     engine.max_running = 4;
@@ -38,7 +39,7 @@ struct ServerForTest {
     auto chat_model = orchestrator::ChatModel::from_model(std::move(*model));
     ASSERT_TRUE(chat_model) << chat_model.error().message;
     service = std::make_unique<orchestrator::ChatService>(std::move(*chat_model), engine);
-    auto listening = Server::listen(config, *service);
+    auto listening = Server::listen(config, *service, embedder);
     ASSERT_TRUE(listening) << listening.error().message;
     server = std::move(*listening);
     thread = std::thread([this] { server->run(); });

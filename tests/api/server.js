@@ -6,6 +6,7 @@ const READY = / is ready on (http:\S+)/;
 const START_LIMIT_MS = 120_000;
 
 export const NANO = process.env.CHIMERE_MODEL;
+export const ENCODER = process.env.CHIMERE_ENCODER;
 
 export async function startServer(model = NANO, options = []) {
   // One thread: a loaded machine makes two wait for each other. No disk: what a test computes is nobody else's.

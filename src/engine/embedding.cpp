@@ -1,0 +1,209 @@
+#include "engine/embedding.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chimere::engine {
+namespace {
+
+// Texts that did not fit into a batch before no more are looked at: each of them has its turn soon.
+constexpr int kMaxPassedOver = 64;
+
+uint64_t state_bytes(const StateLayout& layout, size_t n_tokens) {
+  const uint64_t pages = (n_tokens + kPageTokens - 1) / kPageTokens;
+  return pages * layout.page_bytes() + layout.recurrent_floats() * sizeof(float);
+}
+
+std::vector<float> at_length_one(const std::vector<double>& sum) {
+  double squares = 0;
+  for (const double s : sum) squares += s * s;
+  const double norm = squares > 0 ? std::sqrt(squares) : 1.0;
+  std::vector<float> out;
+  out.reserve(sum.size());
+  for (const double s : sum) out.push_back(static_cast<float>(s / norm));
+  return out;
+}
+
+}  // namespace
+
+void EmbedResult::put(Result<Vectors> vectors) {
+  {
+    std::lock_guard lock(mutex_);
+    vectors_.emplace(std::move(vectors));
+  }
+  ready_.notify_one();
+  if (notify_) notify_();
+}
+
+std::optional<Result<Vectors>> EmbedResult::take() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(vectors_, std::nullopt);
+}
+
+Result<Vectors> EmbedResult::wait() {
+  std::unique_lock lock(mutex_);
+  ready_.wait(lock, [&] { return vectors_.has_value(); });
+  return *std::exchange(vectors_, std::nullopt);
+}
+
+EmbedQueue::EmbedQueue(models::Model& model, int slice_tokens)
+    : model_(model), slice_tokens_(model.is_encoder() ? model.executable().max_rows() : slice_tokens) {}
+
+void EmbedQueue::add(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result) {
+  auto job = std::make_shared<Job>();
+  job->id = id;
+  job->request = std::move(request);
+  job->result = std::move(result);
+  job->n_left = job->request.texts.size();
+  job->vectors.resize(job->n_left);
+  for (size_t i = 0; i < job->n_left; ++i) {
+    Text& text = texts_.emplace_back();
+    text.job = job;
+    text.index = i;
+  }
+  jobs_.push_back(std::move(job));
+}
+
+void EmbedQueue::cancel(RequestId id) {
+  for (auto& job : jobs_) {
+    if (job->id == id) fail(*job, {Code::cancelled, "cancelled"});
+  }
+  remove_ended();
+}
+
+void EmbedQueue::end_late(std::chrono::steady_clock::time_point now) {
+  for (auto& job : jobs_) {
+    if (job->request.deadline <= now) fail(*job, {Code::exhausted, "the request's time is over"});
+  }
+  remove_ended();
+}
+
+void EmbedQueue::end_all(const Error& error) {
+  for (auto& job : jobs_) fail(*job, error);
+  remove_ended();
+  held_bytes_ = 0;  // also of what was in a batch that never came back
+}
+
+void EmbedQueue::fail(Job& job, const Error& error) {
+  if (job.result) job.result->put(error);
+  job.result.reset();
+}
+
+void EmbedQueue::remove_ended() {
+  for (Text& text : texts_) {
+    if (!text.job->result) held_bytes_ -= std::exchange(text.bytes, 0);
+  }
+  std::erase_if(texts_, [](const Text& text) { return !text.job->result; });
+  std::erase_if(jobs_, [](const auto& job) { return !job->result; });
+}
+
+int EmbedQueue::next_slice(const Text& text) const {
+  const size_t at = text.sequence ? static_cast<size_t>(text.sequence->length()) : 0;
+  return static_cast<int>(std::min(text.tokens().size() - at, static_cast<size_t>(slice_tokens_)));
+}
+
+Status EmbedQueue::start(Text& text) {
+  TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
+  text.sequence.emplace(std::move(sequence));
+  text.sum.assign(static_cast<size_t>(model_.d_model()), 0.0);
+  return Ok{};
+}
+
+// False when its request failed.
+bool EmbedQueue::add_to_batch(Batch& batch, Text& text, int n_tokens) {
+  const Status started = text.sequence ? Status(Ok{}) : start(text);
+  auto slice = started ? text.sequence->begin(n_tokens) : Result<Slice>(started.error());
+  if (!slice) {
+    fail(*text.job, slice.error());
+    return false;
+  }
+  const int first = batch.n_rows(), at = text.sequence->length();
+  slice->first_row = first;
+  batch.slices.push_back(*slice);
+  const auto begin = text.tokens().begin() + at;
+  batch.tokens.insert(batch.tokens.end(), begin, begin + n_tokens);
+  const bool is_last = static_cast<size_t>(at + n_tokens) == text.tokens().size();
+  switch (text.job->request.pooling) {
+    case Pooling::mean:
+      for (int i = 0; i < n_tokens; ++i) batch.logit_rows.push_back(first + i);
+      break;
+    case Pooling::first:
+      if (at == 0) batch.logit_rows.push_back(first);
+      break;
+    case Pooling::last:
+      if (is_last) batch.logit_rows.push_back(first + n_tokens - 1);
+      break;
+  }
+  text.rows_in_batch = n_tokens;
+  return true;
+}
+
+// Adds up the states of this text that the batch gave, as add_to_batch() asked for them.
+void EmbedQueue::take_states(Text& text, const float*& states) {
+  const int at = text.sequence->length(), n = text.rows_in_batch;
+  int n_states = n;
+  if (text.job->request.pooling == Pooling::first) n_states = at == 0 ? 1 : 0;
+  if (text.job->request.pooling == Pooling::last) {
+    n_states = static_cast<size_t>(at + n) == text.tokens().size() ? 1 : 0;
+  }
+  for (int i = 0; i < n_states; ++i) {
+    for (double& s : text.sum) s += *states++;
+  }
+}
+
+void EmbedQueue::finish(Text& text) {
+  Job& job = *text.job;
+  job.vectors[text.index] = at_length_one(text.sum);
+  held_bytes_ -= std::exchange(text.bytes, 0);
+  if (--job.n_left > 0 || !job.result) return;
+  job.result->put(std::move(job.vectors));
+  job.result.reset();
+}
+
+Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
+  Executable& executable = model_.executable();
+  Batch batch;
+  std::vector<Text> chosen;
+  std::deque<Text> passed_over;
+  while (!texts_.empty() && batch.n_rows() < executable.max_rows() && passed_over.size() < kMaxPassedOver) {
+    Text text = std::move(texts_.front());
+    texts_.pop_front();
+    const int n = next_slice(text);
+    const uint64_t bytes = text.sequence ? 0 : state_bytes(executable.layout(), text.tokens().size());
+    if (batch.n_rows() + n > executable.max_rows() || (bytes > 0 && !make_room(bytes))) {
+      passed_over.push_back(std::move(text));
+      continue;
+    }
+    held_bytes_ += bytes;
+    text.bytes += bytes;
+    if (add_to_batch(batch, text, n)) {
+      chosen.push_back(std::move(text));
+    } else {
+      held_bytes_ -= text.bytes;
+    }
+  }
+  texts_.insert(texts_.begin(), std::make_move_iterator(passed_over.begin()),
+                std::make_move_iterator(passed_over.end()));
+  Status ran = Ok{};
+  if (!batch.slices.empty()) {
+    hidden_.resize(std::max<size_t>(1, batch.logit_rows.size()) * static_cast<size_t>(model_.d_model()));
+    ran = executable.run(batch, {.hidden = hidden_.data()});
+  }
+  const float* states = hidden_.data();
+  for (Text& text : chosen) {
+    if (ran) {
+      take_states(text, states);
+      ran = text.sequence->commit(text.rows_in_batch);
+    }
+    if (ran && static_cast<size_t>(text.sequence->length()) == text.tokens().size()) {
+      finish(text);
+    } else {
+      texts_.push_back(std::move(text));
+    }
+  }
+  remove_ended();
+  if (!ran) return ran.error();
+  return batch.n_rows();
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,108 @@
+// embedding.h  Vectors for texts: what is asked for, where the answer is left, and the queue on the engine's thread.
+//
+// Texts of all requests share batches: the queue takes them in turns, short ones beside a slice of a long one. Where a
+// text is cut follows from the text alone, so its vector has the same bits whatever else is in the batch.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "cache/sequence.h"
+#include "engine/request.h"
+#include "models/model.h"
+
+namespace chimere::engine {
+
+// Which of a text's final hidden states its vector is made of.
+enum class Pooling { mean, first, last };
+
+struct EmbedRequest {
+  std::vector<std::vector<int32_t>> texts;  // each of at least one token, all inside the vocabulary
+  Pooling pooling = Pooling::mean;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+
+using Vectors = std::vector<std::vector<float>>;  // [texts][d_model], each of length 1
+
+// Where the answer to one request is left, once, by the engine's thread. Read by one consumer.
+class EmbedResult {
+ public:
+  // `notify` is called on the engine's thread when the answer is there.
+  explicit EmbedResult(std::function<void()> notify = {}) : notify_(std::move(notify)) {}
+  void put(Result<Vectors> vectors);
+  // The answer, once; nullopt before.
+  std::optional<Result<Vectors>> take();
+  // Blocks until it is there.
+  Result<Vectors> wait();
+
+ private:
+  const std::function<void()> notify_;
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::optional<Result<Vectors>> vectors_;
+};
+
+// The engine thread's part.
+class EmbedQueue {
+ public:
+  // The longest slice of a text is `slice_tokens`; an encoder's texts come whole.
+  EmbedQueue(models::Model& model, int slice_tokens);
+
+  void add(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result);
+  void cancel(RequestId id);
+  void end_late(std::chrono::steady_clock::time_point now);
+  void end_all(const Error& error);
+
+  bool has_work() const { return !texts_.empty(); }
+  int n_requests() const { return static_cast<int>(jobs_.size()); }
+  // State of the texts under way, up to their ends.
+  uint64_t held_bytes() const { return held_bytes_; }
+
+  // Runs one batch. `make_room` says whether so many bytes of state may be taken. Gives the rows that were run: 0 when
+  // there is nothing to do, or no room for it now.
+  Result<int> step(const std::function<bool(uint64_t)>& make_room);
+
+ private:
+  struct Job {
+    RequestId id = 0;
+    EmbedRequest request;
+    std::shared_ptr<EmbedResult> result;
+    Vectors vectors;
+    size_t n_left = 0;
+  };
+  struct Text {
+    std::shared_ptr<Job> job;
+    size_t index = 0;                  // of job->request.texts
+    std::optional<Sequence> sequence;  // once it is under way
+    uint64_t bytes = 0;                // held for it
+    std::vector<double> sum;           // of the states that count
+    int rows_in_batch = 0;
+
+    const std::vector<int32_t>& tokens() const { return job->request.texts[index]; }
+  };
+
+  int next_slice(const Text& text) const;
+  Status start(Text& text);
+  bool add_to_batch(Batch& batch, Text& text, int n_tokens);
+  void take_states(Text& text, const float*& states);
+  void finish(Text& text);
+  void fail(Job& job, const Error& error);
+  void remove_ended();
+
+  models::Model& model_;
+  const int slice_tokens_;
+  std::vector<std::shared_ptr<Job>> jobs_;
+  std::deque<Text> texts_;  // whose turn it is stands first
+  std::vector<float> hidden_;
+  uint64_t held_bytes_ = 0;
+};
+
+}  // namespace chimere::engine

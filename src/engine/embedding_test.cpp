@@ -1,0 +1,175 @@
+// Embeddings through the engine: against the fixture, alone and together, beside generation, and their ends.
+#include "engine/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/engine.h"
+#include "engine/engine_for_test.h"
+#include "models/fixture_for_test.h"
+
+namespace chimere::engine {
+namespace {
+
+std::unique_ptr<models::Model> load(const char* name, bool exact = false) {
+  return fixture::load(fixture::kept(name), models::BackendKind::cpu, exact, {DType::F16, DType::F16, false});
+}
+
+std::vector<int32_t> text(int seed, int n) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < n; ++i) ids.push_back((seed * 7919 + i * 104729) % 1000);
+  return ids;
+}
+
+Vectors embed(Engine& engine, std::vector<std::vector<int32_t>> texts, Pooling pooling = Pooling::mean) {
+  auto submitted = engine.embed({.texts = std::move(texts), .pooling = pooling});
+  EXPECT_TRUE(submitted) << submitted.error().message;
+  if (!submitted) return {};
+  auto vectors = submitted->result->wait();
+  EXPECT_TRUE(vectors) << vectors.error().message;
+  return vectors ? std::move(*vectors) : Vectors{};
+}
+
+TEST(Embeddings, OfAnEncoderMatchTheReferenceImplementation) {
+  const auto folder = fixture::kept("bert-mean");
+  auto arrays = fixture::read_arrays(folder);
+  auto model = fixture::load(folder, models::BackendKind::cpu, true);
+  ASSERT_TRUE(model);
+  Engine engine(*model, {});
+  std::vector<std::vector<int32_t>> texts;
+  for (const char* name : {"tokens_48", "tokens_150"}) {
+    const auto ids = arrays[name].ints();
+    texts.emplace_back(ids.begin(), ids.end());
+  }
+  const Vectors vectors = embed(engine, texts);
+  ASSERT_EQ(vectors.size(), 2u);
+  int i = 0;
+  for (const char* name : {"pooled_norm_48", "pooled_norm_150"}) {
+    const auto expected = arrays[name].floats();
+    ASSERT_EQ(vectors[i].size(), expected.size());
+    for (size_t j = 0; j < expected.size(); ++j) EXPECT_NEAR(vectors[i][j], expected[j], 1e-5) << name << " " << j;
+    ++i;
+  }
+}
+
+TEST(Embeddings, LongAndShortTextsAreTheSameTogetherAsAlone) {
+  for (const char* name : {"bert-mean", "qwen3_5-A"}) {
+    for (const Pooling pooling : {Pooling::mean, Pooling::first, Pooling::last}) {
+      auto model = load(name);
+      ASSERT_TRUE(model);
+      EngineConfig config;
+      config.prefill_tokens = 32;
+      Engine engine(*model, config);
+      std::vector<std::vector<int32_t>> texts;
+      for (const int n : {3, 150, 1, 40, 16, 17, 100, 2}) texts.push_back(text(static_cast<int>(texts.size()), n));
+      const Vectors together = embed(engine, texts, pooling);
+      ASSERT_EQ(together.size(), texts.size());
+      for (size_t i = 0; i < texts.size(); ++i) {
+        EXPECT_TRUE(embed(engine, {texts[i]}, pooling)[0] == together[i]) << name << ", text " << i;
+        double squares = 0;
+        for (const float x : together[i]) squares += static_cast<double>(x) * x;
+        EXPECT_NEAR(squares, 1.0, 1e-5);
+      }
+    }
+  }
+}
+
+TEST(Embeddings, RunBesideGenerationAndChangeNothingOfIt) {
+  auto model = load("qwen3_5-A");
+  ASSERT_TRUE(model);
+  Request request;
+  request.prompt = text(1, 20);
+  request.sampling.temperature = 0;
+  request.max_tokens = 12;
+  std::vector<int32_t> alone;
+  Vectors alone_vectors;
+  {
+    Engine engine(*model, {});
+    alone = collect(*engine.submit(request)->events).ids;
+    alone_vectors = embed(engine, {text(2, 100), text(3, 5)});
+  }
+  Engine engine(*model, {});
+  Gate gate;
+  auto answer = engine.submit(request, gate.hook());
+  ASSERT_TRUE(answer);
+  auto submitted = engine.embed({.texts = {text(2, 100), text(3, 5)}});
+  ASSERT_TRUE(submitted);
+  gate.open();
+  EXPECT_EQ(collect(*answer->events).ids, alone);
+  auto vectors = submitted->result->wait();
+  ASSERT_TRUE(vectors);
+  EXPECT_TRUE(*vectors == alone_vectors);
+}
+
+TEST(Embeddings, WaitForRoomInTheStateOfOthers) {
+  auto model = load("qwen3_5-A");
+  ASSERT_TRUE(model);
+  EngineConfig config;
+  const StateLayout& layout = model->executable().layout();
+  // Two texts at a time.
+  config.state_bytes = 2 * (layout.page_bytes() * 2 + layout.recurrent_floats() * sizeof(float));
+  config.cache.ram_bytes = 0;
+  config.context_length = 1 << 20;
+  Engine engine(*model, config);
+  std::vector<std::vector<int32_t>> texts;
+  for (int i = 0; i < 12; ++i) texts.push_back(text(i, 80));
+  EXPECT_EQ(embed(engine, texts).size(), 12u);
+  const auto n_pages = static_cast<int>(config.state_bytes / layout.page_bytes());
+  const auto too_long = engine.embed({.texts = {text(1, n_pages * kPageTokens)}});
+  ASSERT_FALSE(too_long);
+  EXPECT_NE(too_long.error().message.find("tokens needs"), std::string::npos) << too_long.error().message;
+}
+
+TEST(Embeddings, EndWhenTheyAreCancelledLateOrTheEngineStops) {
+  auto model = load("qwen3_5-A");
+  ASSERT_TRUE(model);
+  std::shared_ptr<EmbedResult> left_behind;
+  {
+    Engine engine(*model, {});
+    Gate gate;
+    Request request;
+    request.prompt = text(1, 4);
+    request.max_tokens = 2;
+    auto answer = engine.submit(request, gate.hook());
+    ASSERT_TRUE(answer);
+    answer->events->pop();  // the engine's thread is held from here on
+    auto cancelled = engine.embed({.texts = {text(2, 100)}});
+    auto late = engine.embed({.texts = {text(2, 100)}, .deadline = std::chrono::steady_clock::now()});
+    auto kept = engine.embed({.texts = {text(2, 100)}});
+    ASSERT_TRUE(cancelled && late && kept);
+    engine.cancel(cancelled->id);
+    gate.open();
+    EXPECT_EQ(cancelled->result->wait().error().code, Code::cancelled);
+    EXPECT_FALSE(late->result->wait());
+    EXPECT_TRUE(kept->result->wait());
+    auto last = engine.embed({.texts = {text(2, 100)}});
+    ASSERT_TRUE(last);
+    left_behind = last->result;
+  }
+  // Done or cancelled, but answered.
+  EXPECT_TRUE(left_behind->take().has_value());
+}
+
+TEST(Embeddings, AreRefusedWithAReason) {
+  auto model = load("bert-mean");
+  ASSERT_TRUE(model);
+  EngineConfig config;
+  config.max_queued = 1;
+  Engine engine(*model, config);
+  EXPECT_EQ(engine.context_length(), 160);  // what the tests' batches hold
+  EXPECT_EQ(engine.embed({}).error().code, Code::invalid_argument);
+  const auto empty = engine.embed({.texts = {{1}, {}}});
+  ASSERT_FALSE(empty);
+  EXPECT_NE(empty.error().message.find("text 1"), std::string::npos);
+  EXPECT_FALSE(engine.embed({.texts = {text(1, 161)}}));
+  EXPECT_FALSE(engine.embed({.texts = {{-1}}}));
+  Request request;
+  request.prompt = {1, 2};
+  const auto answer = engine.submit(request);
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().message.find("is an encoder"), std::string::npos) << answer.error().message;
+}
+
+}  // namespace
+}  // namespace chimere::engine

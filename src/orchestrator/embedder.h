@@ -1,0 +1,129 @@
+// embedder.h  Texts to vectors: tokenized on the service's thread, embedded in batches by an engine.
+//
+// Any model can embed: an encoder or an embedding model as its file says, another one by the mean of its hidden states.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "tokenizer/tokenizer.h"
+
+namespace chimere::orchestrator {
+
+class PrepareThread;
+
+struct EmbedInput {
+  std::string text;
+  std::vector<int32_t> ids = {};  // instead of the text where there are some, as they are
+};
+
+struct EmbedCall {
+  std::vector<EmbedInput> inputs;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+
+struct Embedded {
+  engine::Vectors vectors;  // one an input, of length 1
+  int32_t n_tokens = 0;     // of all inputs
+};
+
+// A call under way. Read by one thread at a time.
+class EmbedJob {
+ public:
+  // Shared with the threads that do the work.
+  class Box {
+   public:
+    explicit Box(std::function<void()> notify) : notify_(std::move(notify)) {}
+    // By the thread that prepares. False when the reader cancelled before.
+    bool put(engine::SubmittedEmbed submitted, int32_t n_tokens);
+    void fail(Error error);
+    void ring() const;
+
+    // By the reader.
+    std::optional<Result<Embedded>> take();
+    // Gives what runs and is to be cancelled.
+    std::optional<engine::RequestId> cancel();
+    bool is_cancelled() const;
+
+   private:
+    const std::function<void()> notify_;
+    mutable std::mutex mutex_;
+    std::optional<engine::SubmittedEmbed> submitted_;
+    std::optional<Error> error_;
+    int32_t n_tokens_ = 0;
+    bool cancelled_ = false;
+  };
+
+  EmbedJob(engine::Engine& engine, std::shared_ptr<Box> box) : engine_(engine), box_(std::move(box)) {}
+  // Cancels what still runs.
+  ~EmbedJob() { cancel(); }
+  EmbedJob(const EmbedJob&) = delete;
+  EmbedJob& operator=(const EmbedJob&) = delete;
+
+  // The answer, once; nullopt before.
+  std::optional<Result<Embedded>> poll() { return box_->take(); }
+  // An error follows, unless the answer is there already.
+  void cancel();
+
+ private:
+  engine::Engine& engine_;
+  std::shared_ptr<Box> box_;
+};
+
+// How a file says its vectors are made; the mean of all states where it does not.
+Result<engine::Pooling> pooling_of(const models::Model& model);
+
+class Embedder {
+ public:
+  // All of them outlive the embedder.
+  Embedder(const models::Model& model, const Tokenizer& tokenizer, engine::Engine& engine, PrepareThread& prepare,
+           engine::Pooling pooling)
+      : model_(model), tokenizer_(tokenizer), engine_(engine), prepare_(prepare), pooling_(pooling) {}
+
+  // Never blocks and never refuses: what can not run ends in an error. `notify` is called from other threads whenever
+  // poll() may have something new, also shortly after the job is gone.
+  std::unique_ptr<EmbedJob> start(EmbedCall call, std::function<void()> notify = {});
+
+  const std::string& model_name() const { return model_.name(); }
+  uint64_t model_fingerprint() const { return model_.fingerprint(); }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  int dimensions() const { return engine_.d_model(); }
+  int context_length() const { return engine_.context_length(); }
+
+ private:
+  Result<engine::EmbedRequest> prepare(EmbedCall call) const;
+
+  const models::Model& model_;
+  const Tokenizer& tokenizer_;
+  engine::Engine& engine_;
+  PrepareThread& prepare_;
+  const engine::Pooling pooling_;
+};
+
+// A model of its own for embeddings, beside the one that chats.
+class EmbeddingModel {
+ public:
+  static Result<std::unique_ptr<EmbeddingModel>> open(std::unique_ptr<models::Model> model,
+                                                      engine::EngineConfig config);
+  ~EmbeddingModel();
+  Embedder& embedder() { return *embedder_; }
+
+ private:
+  EmbeddingModel(std::unique_ptr<models::Model> model, Tokenizer tokenizer);
+
+  std::unique_ptr<models::Model> model_;
+  Tokenizer tokenizer_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<PrepareThread> prepare_;  // ends first: its jobs use the others
+};
+
+}  // namespace chimere::orchestrator

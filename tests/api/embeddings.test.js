@@ -1,0 +1,82 @@
+// embeddings.test.js  The official openai client asks for vectors: of an encoder beside the model, and of the model itself.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import OpenAI from "openai";
+
+import { ENCODER, startServer } from "./server.js";
+
+let server, client;
+const texts = ["The dog sleeps.", "A dog is asleep.", "Prices rose by three per cent."];
+
+before(async () => {
+  server = await startServer(undefined, ["--embedding-model", ENCODER]);
+  client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
+});
+after(() => server?.stop());
+
+const length = (vector) => Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
+const close = (a, b) => a.length === b.length && a.every((x, i) => Math.abs(x - b[i]) < 1e-6);
+
+test("a list of texts has a vector each, at length 1", async () => {
+  // The client asks for base64 by itself and turns it into numbers.
+  const answer = await client.embeddings.create({ model: "bge", input: texts });
+  assert.equal(answer.object, "list");
+  assert.deepEqual(answer.data.map((entry) => entry.index), [0, 1, 2]);
+  for (const { embedding } of answer.data) {
+    assert.equal(embedding.length, 64);
+    assert.ok(Math.abs(length(embedding) - 1) < 1e-5);
+  }
+  assert.equal(answer.usage.prompt_tokens, answer.usage.total_tokens);
+});
+
+test("floats and base64 are the same, alone and together", async () => {
+  const together = await client.embeddings.create({ model: "bge", input: texts });
+  for (const [i, input] of texts.entries()) {
+    const alone = await client.embeddings.create({ model: "bge", input, encoding_format: "float" });
+    assert.ok(close(alone.data[0].embedding, together.data[i].embedding));
+  }
+});
+
+test("fewer dimensions, token ids, and what is wrong", async () => {
+  const short = await client.embeddings.create({ model: "bge", input: texts[0], dimensions: 16 });
+  assert.equal(short.data[0].embedding.length, 16);
+  const ids = await client.embeddings.create({ model: "bge", input: [[2, 1426, 739, 3], [2, 3]] });
+  assert.equal(ids.usage.prompt_tokens, 6);
+  await assert.rejects(client.embeddings.create({ model: "bge", input: [] }), OpenAI.BadRequestError);
+  await assert.rejects(
+    client.embeddings.create({ model: "bge", input: texts[0], dimensions: 65 }),
+    (error) => error.status === 400 && error.param === "dimensions",
+  );
+});
+
+test("chats and embeds at the same time", async () => {
+  const question = { model: "nano", messages: [{ role: "user", content: "Hello" }], temperature: 0, max_tokens: 16 };
+  const alone = await client.chat.completions.create(question);
+  const both = await Promise.all([
+    client.chat.completions.create(question),
+    ...texts.map((input) => client.embeddings.create({ model: "bge", input })),
+  ]);
+  assert.equal(both[0].choices[0].message.content, alone.choices[0].message.content);
+  assert.equal(both.length, 4);
+});
+
+test("ranks documents", async () => {
+  const { status, body } = await server.json("/v1/rerank", { query: texts[0], documents: texts, top_n: 2 });
+  assert.equal(status, 200);
+  assert.equal(body.results.length, 2);
+  assert.equal(body.results[0].index, 0);
+  assert.ok(body.results[0].relevance_score >= body.results[1].relevance_score);
+});
+
+test("the model that chats embeds when there is no other", async () => {
+  const alone = await startServer();
+  try {
+    const { status, body } = await alone.json("/v1/embeddings", { input: [texts[0], texts[0], texts[2]] });
+    assert.equal(status, 200);
+    assert.deepEqual(body.data[0].embedding, body.data[1].embedding);
+    assert.notDeepEqual(body.data[0].embedding, body.data[2].embedding);
+  } finally {
+    await alone.stop();
+  }
+});
