@@ -3,7 +3,8 @@
 //           [n_heads][d_state][d_head] and conv window [taps - 1][channels] f32 in the slice's blob
 // Bytes     a slice: 8 n_heads d_state d_head (state read and written once whatever the number of tokens) + rows;
 //           4.2 MB for 64 heads of 64 x 128
-// Launch    d_state = 128, 256 and d_head % 32 = 0: grid (d_inner / 32, slices), block 256: a block owns 32 columns of
+// Launch    d_state = 128, 256, d_head % 32 = 0, four taps: grid (d_inner / 32, slices), block 256: a block owns 32
+// columns of
 //           one head, a warp an eighth of the rows, whole lines of them; tokens in tiles of 16 whose conv is staged in
 //           shared memory (at most 50 KiB). Else: grid (n_heads, slices), block 128, the state stays in memory.
 // Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
@@ -82,31 +83,18 @@ __device__ __forceinline__ void record_inputs(const Mamba2Args& p, const DeviceS
   }
 }
 
-// What a thread knows of a channel before the newest input is there: with the usual four taps, the window in
-// registers, so that it can be moved on without being read again.
-struct ConvAhead {
-  float past[3];
-  float older = 0.0f, newest = 0.0f;
+// Weights of a conv of four taps.
+struct Taps {
+  float bias, w[4];
 
-  __device__ __forceinline__ void load(const Mamba2Args& p, const DeviceSlice& slice, int channel) {
-    const float* w = p.conv + int64_t{channel} * p.taps;
-    const float* window = slice.recurrent + p.conv_offset + channel;
-    older = p.conv_bias != nullptr ? p.conv_bias[channel] : 0.0f;
-#pragma unroll
-    for (int j = 0; j < 3; ++j) {
-      past[j] = window[int64_t{j} * p.channels()];
-      older = fmaf(w[j], past[j], older);
-    }
-    newest = w[3];
+  __device__ __forceinline__ void load(const Mamba2Args& p, int channel) {
+    const float4 four = *reinterpret_cast<const float4*>(p.conv + int64_t{channel} * 4);
+    w[0] = four.x, w[1] = four.y, w[2] = four.z, w[3] = four.w;
+    bias = p.conv_bias != nullptr ? p.conv_bias[channel] : 0.0f;
   }
-  // Of the first token, as conv_silu has it.
-  __device__ __forceinline__ float first(float input) const { return silu_of(fmaf(newest, input, older)); }
-  __device__ __forceinline__ void advance(const Mamba2Args& p, const DeviceSlice& slice, int channel) const {
-    const int n = slice.n_tokens;
-    float* window = slice.recurrent + p.conv_offset + channel;
-    window[0] = n >= 3 ? conv_input(p, slice, n - 3, channel) : n == 2 ? past[2] : past[1];
-    window[p.channels()] = n >= 2 ? conv_input(p, slice, n - 2, channel) : past[2];
-    window[2 * int64_t{p.channels()}] = conv_input(p, slice, n - 1, channel);
+  // In the order of conv_silu.
+  __device__ __forceinline__ float silu(float a, float b, float c, float newest) const {
+    return silu_of(fmaf(w[3], newest, fmaf(w[2], c, fmaf(w[1], b, fmaf(w[0], a, bias)))));
   }
 };
 
@@ -115,26 +103,39 @@ __device__ __forceinline__ float* squares_of(const Mamba2Args& p, int64_t row, i
   return p.scratch + row * (p.d_inner() / kColumns) + block;
 }
 
+// Sums over the four lanes that differ in bits 3 and 4, of four values each; a lane keeps the sum of value
+// 2 (bit 4) + bit 3.
+__device__ __forceinline__ float sum_quarters(float4 x, int lane) {
+  const bool upper = (lane & 16) != 0, odd = (lane & 8) != 0;
+  float first = upper ? x.z : x.x, second = upper ? x.w : x.y;
+  first += __shfl_xor_sync(simt::kAllLanes, upper ? x.x : x.z, 16);
+  second += __shfl_xor_sync(simt::kAllLanes, upper ? x.y : x.w, 16);
+  return (odd ? second : first) + __shfl_xor_sync(simt::kAllLanes, odd ? first : second, 8);
+}
+
+// The tokens of a tile go through a block in three steps: raw inputs are asked for (while the tile before is worked
+// on), the conv is staged in shared memory, the recurrence runs.
 template <int kState>
 __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p, DeviceSlice own) {
-  constexpr int kRows = kState / 32;  // of a lane: a warp has an eighth of the rows, four at a time
-  constexpr int kKept = 2 * kState / kThreads;
+  constexpr int kRows = kState / 32;            // of a lane: a warp has an eighth of the rows, four at a time
+  constexpr int kKept = 2 * kState / kThreads;  // channels of B and C of a thread
+  constexpr int kTurns = kTile / kWarps;        // tokens of a tile of which a warp has the x
   SIMT_SHARED(int, last, 1);
   SIMT_SHARED(float, inverse, kTile);
   const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
   const int block = static_cast<int>(blockIdx.x), first_column = block * kColumns, head = first_column / p.d_head;
   const int group = head / (p.n_heads / p.n_groups), group_blocks = p.d_inner() / p.n_groups / kColumns;
   const DeviceSlice slice = slice_of(p, own, static_cast<int>(blockIdx.y));
-  if (slice.n_tokens == 0) {
+  const int n_tokens = slice.n_tokens;
+  if (n_tokens == 0) {
     simt::wait_for_previous();
     return;
   }
   const int tile_tokens = min(p.max_tokens, kTile);
   float* bc = simt::dynamic_shared<float>();   // [t][B | C]
   float* xs = bc + tile_tokens * 2 * kState;   // [t][kColumns]
-  float* steps = xs + tile_tokens * kColumns;  // [t][time step, decay]
+  float* steps = xs + tile_tokens * kColumns;  // [t][time step, decay, nothing, nothing]
   float* parts = steps + tile_tokens * 4;      // [t][warp][kColumns]
-  auto* parts4 = reinterpret_cast<float4*>(parts);
 
   // A lane owns four columns of every fourth row of its warp's.
   const int column = lane % 8 * 4, first_row = warp * (kState / kWarps) + lane / 8;
@@ -144,93 +145,138 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p, DeviceSl
 #pragma unroll
   for (int i = 0; i < kRows; ++i) s[i] = *reinterpret_cast<const float4*>(state + int64_t{4 * i} * p.d_head);
 
-  const bool four_taps = p.taps == 4;
-  ConvAhead bc_ahead[kKept], x_ahead;
-  if (four_taps) {
+  // A thread has the same channels of B and C for all tokens, and one column of x for some of them.
+  Taps bc_taps[kKept], x_taps;
+  float past[kKept][3], bc_raw[kKept][kTile], x_raw[kTurns][4], z_raw[kTurns], dt_raw = 0.0f;
+  const float* window = slice.recurrent + p.conv_offset;
 #pragma unroll
-    for (int i = 0; i < kKept; ++i) bc_ahead[i].load(p, slice, bc_channel(p, group, tid + i * kThreads));
-    if (tid < kColumns) x_ahead.load(p, slice, first_column + tid);
+  for (int i = 0; i < kKept; ++i) {
+    const int channel = bc_channel(p, group, tid + i * kThreads);
+    bc_taps[i].load(p, channel);
+#pragma unroll
+    for (int j = 0; j < 3; ++j) past[i][j] = window[int64_t{j} * p.channels() + channel];
+  }
+  const int x_channel = first_column + lane;
+  x_taps.load(p, x_channel);
+#pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    x_raw[0][j] = warp + j < 3 ? window[int64_t{warp + j} * p.channels() + x_channel] : 0.0f;
   }
   const float a = p.a[head], dt_bias = p.dt_bias[head], skip = p.d[head];
   simt::wait_for_previous();
   simt::allow_next();
 
+  const float* rows = p.xbc + slice.first_row * p.in_stride;
+  const auto ask_for = [&](int begin) {
+    const int n = min(tile_tokens, n_tokens - begin);
+#pragma unroll
+    for (int i = 0; i < kKept; ++i) {
+      const float* from = rows + begin * p.in_stride + bc_channel(p, group, tid + i * kThreads);
+#pragma unroll
+      for (int t = 0; t < kTile; ++t) {
+        if (t < n) bc_raw[i][t] = from[t * p.in_stride];
+      }
+    }
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int t = turn * kWarps + warp;
+      if (t >= n) continue;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int at = begin + t + j - 3;
+        if (at >= 0) x_raw[turn][j] = rows[at * p.in_stride + x_channel];
+      }
+      if (p.out != nullptr) z_raw[turn] = p.z[(slice.first_row + begin + t) * p.in_stride + x_channel];
+    }
+    if (tid < n) dt_raw = p.dt[(slice.first_row + begin + tid) * p.in_stride + head];
+  };
+  ask_for(0);
   if (slice.replay != nullptr) {
     record_inputs(p, slice, first_column, kColumns, block % group_blocks == 0, head, first_column % p.d_head == 0);
   }
-  for (int begin = 0; begin < slice.n_tokens; begin += tile_tokens) {
-    const int n = min(tile_tokens, slice.n_tokens - begin);
-    for (int t = 0; t < n; ++t) {
-      const bool is_first = four_taps && begin + t == 0;
+
+  for (int begin = 0; begin < n_tokens; begin += tile_tokens) {
+    const int n = min(tile_tokens, n_tokens - begin);
+    const bool is_last = begin + n == n_tokens;
 #pragma unroll
-      for (int i = 0; i < kKept; ++i) {
-        const int at = tid + i * kThreads, channel = bc_channel(p, group, at);
-        bc[t * 2 * kState + at] =
-            is_first ? bc_ahead[i].first(conv_input(p, slice, 0, channel)) : conv_silu(p, slice, begin + t, channel);
+    for (int i = 0; i < kKept; ++i) {
+#pragma unroll
+      for (int t = 0; t < kTile; ++t) {
+        if (t >= n) break;
+        const float raw = bc_raw[i][t];
+        bc[t * 2 * kState + tid + i * kThreads] = bc_taps[i].silu(past[i][0], past[i][1], past[i][2], raw);
+        past[i][0] = past[i][1], past[i][1] = past[i][2], past[i][2] = raw;
       }
     }
-    for (int i = tid; i < n * kColumns; i += kThreads) {
-      const int t = i / kColumns, channel = first_column + i % kColumns;
-      xs[i] = four_taps && begin + t == 0 ? x_ahead.first(conv_input(p, slice, 0, channel))
-                                          : conv_silu(p, slice, begin + t, channel);
+    float z[kTurns];
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int t = turn * kWarps + warp;
+      const float(&raw)[4] = x_raw[turn];
+      z[turn] = z_raw[turn];
+      if (t < n) xs[t * kColumns + lane] = x_taps.silu(raw[0], raw[1], raw[2], raw[3]);
     }
-    if (tid >= kThreads - 32 && tid - (kThreads - 32) < n) {
-      const int t = tid - (kThreads - 32);
-      const float step = softplus(p.dt[(slice.first_row + begin + t) * p.in_stride + head] + dt_bias);
-      steps[2 * t] = step;
-      steps[2 * t + 1] = expf(step * a);
+    if (tid < n) {
+      const float step = softplus(dt_raw + dt_bias);
+      steps[4 * tid] = step;
+      steps[4 * tid + 1] = expf(step * a);
     }
     __syncthreads();
+    // Nobody else reads this part of the window, and all warps have what they need of it.
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      if (!is_last || turn * kWarps + warp != n - 1) continue;
+      float* to = slice.recurrent + p.conv_offset + x_channel;
+      to[0] = x_raw[turn][1];
+      to[p.channels()] = x_raw[turn][2];
+      to[2 * int64_t{p.channels()}] = x_raw[turn][3];
+    }
+    if (!is_last) ask_for(begin + n);
 
+#pragma unroll 2
     for (int t = 0; t < n; ++t) {
-      const float step = steps[2 * t], decay = steps[2 * t + 1];
+      const float2 step = *reinterpret_cast<const float2*>(steps + 4 * t);  // and the decay
       const float4 x = *reinterpret_cast<const float4*>(xs + t * kColumns + column);
-      const float4 added = make_float4(step * x.x, step * x.y, step * x.z, step * x.w);
+      const float4 added = make_float4(step.x * x.x, step.x * x.y, step.x * x.z, step.x * x.w);
       const float* b = bc + t * 2 * kState + first_row;
       float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         const float b_row = b[4 * i], c_row = b[kState + 4 * i];
-        s[i].x = fmaf(b_row, added.x, decay * s[i].x);
-        s[i].y = fmaf(b_row, added.y, decay * s[i].y);
-        s[i].z = fmaf(b_row, added.z, decay * s[i].z);
-        s[i].w = fmaf(b_row, added.w, decay * s[i].w);
+        s[i].x = fmaf(b_row, added.x, step.y * s[i].x);
+        s[i].y = fmaf(b_row, added.y, step.y * s[i].y);
+        s[i].z = fmaf(b_row, added.z, step.y * s[i].z);
+        s[i].w = fmaf(b_row, added.w, step.y * s[i].w);
         y.x = fmaf(s[i].x, c_row, y.x);
         y.y = fmaf(s[i].y, c_row, y.y);
         y.z = fmaf(s[i].z, c_row, y.z);
         y.w = fmaf(s[i].w, c_row, y.w);
       }
-#pragma unroll
-      for (int distance = 8; distance <= 16; distance *= 2) {
-        y.x += __shfl_xor_sync(simt::kAllLanes, y.x, distance);
-        y.y += __shfl_xor_sync(simt::kAllLanes, y.y, distance);
-        y.z += __shfl_xor_sync(simt::kAllLanes, y.z, distance);
-        y.w += __shfl_xor_sync(simt::kAllLanes, y.w, distance);
-      }
-      if (lane < 8) parts4[(t * kWarps + warp) * (kColumns / 4) + lane] = y;
+      parts[t * kThreads + warp * kColumns + column + (lane & 16) / 8 + (lane & 8) / 8] = sum_quarters(y, lane);
     }
     __syncthreads();
 
     // A warp finishes a token, a lane a column.
-    for (int t = warp; t < n && p.out != nullptr; t += kWarps) {
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int t = turn * kWarps + warp;
+      if (t >= n || p.out == nullptr) continue;
       const int64_t row = slice.first_row + begin + t;
       const float* part = parts + t * kThreads + lane;
       float y = 0.0f;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) y += part[w * kColumns];
-      y = fmaf(skip, xs[t * kColumns + lane], y) * silu_of(p.z[row * p.in_stride + first_column + lane]);
-      p.out[row * p.out_stride + first_column + lane] = y;
+      y = fmaf(skip, xs[t * kColumns + lane], y) * silu_of(z[turn]);
+      p.out[row * p.out_stride + x_channel] = y;
       if (p.norm != nullptr && p.is_decode) {
         const float squares = simt::warp_sum(y * y);
         if (lane == 0) *squares_of(p, row, block) = squares;
       }
     }
-    __syncthreads();
+    if (!is_last) __syncthreads();
   }
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) *reinterpret_cast<float4*>(state + int64_t{4 * i} * p.d_head) = s[i];
 
-  // The last block of the group finds all windows read and all outputs written.
+  // The last block of the group finds the windows of B and C read and all outputs written.
   __threadfence();
   __syncthreads();
   if (tid == 0) {
@@ -238,29 +284,21 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p, DeviceSl
     last[0] = atomicAdd(counter, 1) == group_blocks - 1 ? 1 : 0;
     if (last[0] != 0) *counter = 0;
   }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) *reinterpret_cast<float4*>(state + int64_t{4 * i} * p.d_head) = s[i];
   __syncthreads();
-  if (tid < kColumns) {
-    if (four_taps) {
-      x_ahead.advance(p, slice, first_column + tid);
-    } else {
-      advance_window(p, slice, first_column + tid);
-    }
-  }
   if (last[0] == 0) return;
   __threadfence();
 #pragma unroll
   for (int i = 0; i < kKept; ++i) {
-    const int channel = bc_channel(p, group, tid + i * kThreads);
-    if (four_taps) {
-      bc_ahead[i].advance(p, slice, channel);
-    } else {
-      advance_window(p, slice, channel);
-    }
+    float* to = slice.recurrent + p.conv_offset + bc_channel(p, group, tid + i * kThreads);
+#pragma unroll
+    for (int j = 0; j < 3; ++j) to[int64_t{j} * p.channels()] = past[i][j];
   }
   if (p.norm == nullptr || !p.is_decode || p.out == nullptr) return;
   const int width = group_blocks * kColumns, first = group * width;
-  for (int begin = 0; begin < slice.n_tokens; begin += kTile) {
-    const int n = min(kTile, slice.n_tokens - begin);
+  for (int begin = 0; begin < n_tokens; begin += kTile) {
+    const int n = min(kTile, n_tokens - begin);
     for (int t = warp; t < n; t += kWarps) {
       float squares = 0.0f;
       for (int b = lane; b < group_blocks; b += 32) {
@@ -340,7 +378,9 @@ __global__ void __launch_bounds__(kNormThreads) norm_kernel(Mamba2Args p) {
     out[i] = out[i] * inverse * p.norm[first + i];
 }
 
-bool has_fast_path(const Mamba2Args& a) { return (a.d_state == 128 || a.d_state == 256) && a.d_head % kColumns == 0; }
+bool has_fast_path(const Mamba2Args& a) {
+  return (a.d_state == 128 || a.d_state == 256) && a.d_head % kColumns == 0 && a.taps == 4;
+}
 
 Status launch_mix(const Stream& stream, const Mamba2Args& args, const DeviceSlice& own, int n_slices) {
   const auto slices = static_cast<unsigned>(n_slices);

@@ -160,7 +160,7 @@ void expect_matches(const Shape& shape, const std::vector<std::vector<SliceOf>>&
 TEST(CudaMamba2, DecodeMatchesReference) {
   const std::vector<std::vector<SliceOf>> batches = {{{0, 1}, {1, 3}}, {{1, 1, true}, {0, 2}}, {{0, 16}, {1, 0}}};
   expect_matches({4, 32, 2, 128, 4, true, true}, batches, 2, true);
-  expect_matches({2, 64, 1, 128, 3, true, false}, batches, 2, true);
+  expect_matches({2, 64, 1, 128, 4, true, false}, batches, 2, true);
   expect_matches({1, 64, 1, 256, 4, false, true}, batches, 2, true);
 }
 
@@ -171,6 +171,7 @@ TEST(CudaMamba2, PrefillMatchesReference) {
 TEST(CudaMamba2, AnySizeMatchesReference) {
   const std::vector<std::vector<SliceOf>> batches = {{{0, 1}, {1, 3}}, {{1, 20, true}, {0, 2}}};
   expect_matches({6, 20, 2, 24, 4, true, true}, batches, 2, true);
+  expect_matches({2, 32, 1, 128, 3, true, false}, batches, 2, true);
   expect_matches({3, 16, 3, 16, 2, false, false}, batches, 2, false);
 }
 
