@@ -23,9 +23,9 @@ void read_safetensors(std::string_view text) {
     return;
   }
   for (const convert::StoredTensor& tensor : *tensors) {
-    CHECK(tensor.bytes.empty() || (tensor.bytes.data() >= bytes.data() &&
-                                   tensor.bytes.size() <= bytes.size() -
-                                       static_cast<size_t>(tensor.bytes.data() - bytes.data())));
+    CHECK(tensor.bytes.empty() ||
+          (tensor.bytes.data() >= bytes.data() &&
+           tensor.bytes.size() <= bytes.size() - static_cast<size_t>(tensor.bytes.data() - bytes.data())));
     if (const size_t size = bytes_of(tensor.type)) CHECK(tensor.elems() * size == tensor.bytes.size());
   }
 }
