@@ -62,6 +62,52 @@ refuses "$chimere" inspect "$work/cut.gguf"
 expect "cut.gguf" "$chimere" inspect "$work/cut.gguf"
 refuses "$chimere" inspect "$work/missing.gguf"
 
+# A checkpoint of Hugging Face becomes a file that runs; a run that the system kills in the middle is continued.
+mkdir "$work/hf"
+python3 - "$work/hf" <<'PY'
+import json, pathlib, random, struct, sys
+folder = pathlib.Path(sys.argv[1])
+d, ff, vocab = 64, 160, 512
+config = dict(architectures=["LlamaForCausalLM"], hidden_size=d, intermediate_size=ff, num_hidden_layers=2, vocab_size=vocab,
+              num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256, rms_norm_eps=1e-5, rope_theta=1e4)
+shapes = {"model.embed_tokens.weight": [vocab, d], "lm_head.weight": [vocab, d], "model.norm.weight": [d]}
+for i in range(2):
+    at = f"model.layers.{i}."
+    shapes.update({at + "input_layernorm.weight": [d], at + "post_attention_layernorm.weight": [d],
+                   at + "self_attn.q_proj.weight": [d, d], at + "self_attn.k_proj.weight": [d // 2, d],
+                   at + "self_attn.v_proj.weight": [d // 2, d], at + "self_attn.o_proj.weight": [d, d],
+                   at + "mlp.gate_proj.weight": [ff, d], at + "mlp.up_proj.weight": [ff, d], at + "mlp.down_proj.weight": [d, ff]})
+random.seed(1)
+header, data = {}, b""
+for name, shape in shapes.items():
+    n = shape[0] * (shape[1] if len(shape) > 1 else 1)
+    header[name] = dict(dtype="F32", shape=shape, data_offsets=[len(data), len(data) + 4 * n])
+    data += struct.pack(f"<{n}f", *(random.uniform(-0.1, 0.1) for _ in range(n)))
+text = json.dumps(header).encode()
+(folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+(folder / "config.json").write_text(json.dumps(config))
+letters = {chr(c): i for i, c in enumerate(range(33, 127))}
+letters["\u0120"] = 94
+(folder / "tokenizer.json").write_text(json.dumps(dict(
+    added_tokens=[dict(id=95, content="<|im_end|>", special=True)], pre_tokenizer=dict(type="ByteLevel", use_regex=True),
+    model=dict(type="BPE", vocab=letters, merges=[]))))
+(folder / "tokenizer_config.json").write_text(json.dumps(dict(eos_token="<|im_end|>")))
+PY
+expect "LlamaForCausalLM" "$chimere" convert --help
+expect "--type: expected bf16" "$chimere" convert "$work/hf" --out "$work/never.gguf" --type q4_k
+"$chimere" convert "$work/hf" --out "$work/whole.gguf" --type f32 >/dev/null
+expect "llama" "$chimere" inspect "$work/whole.gguf"
+refuses "$chimere" convert "$work/hf" --out "$work/whole.gguf" --type f32
+(ulimit -c 0; ulimit -f 200; "$chimere" convert "$work/hf" --out "$work/killed.gguf" --type f32) >/dev/null 2>&1 && fail "convert should have been killed"
+[ ! -e "$work/killed.gguf" ] || fail "a killed conversion left a file"
+[ -s "$work/killed.gguf.part" ] || fail "a killed conversion left no part"
+"$chimere" convert "$work/hf" --out "$work/killed.gguf" --type f32 >/dev/null
+cmp "$work/whole.gguf" "$work/killed.gguf" || fail "a continued conversion differs"
+[ ! -e "$work/killed.gguf.part" ] || fail "the part of a finished conversion stayed"
+truncate -s -100 "$work/hf/model.safetensors"
+expect "model.safetensors" "$chimere" convert "$work/hf" --out "$work/cut2.gguf"
+expect "damaged or cut short" "$chimere" convert "$work/hf" --out "$work/cut2.gguf"
+
 ids=$(echo '"Hello world"' | "$chimere" tokenize --model "$model")
 text=$(echo "$ids" | "$chimere" tokenize --model "$model" --decode)
 [ "$text" = '"Hello world"' ] || fail "tokenize --decode gave $text for $ids"
