@@ -134,11 +134,21 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
     }
     quantise_quad(v, static_cast<uint32_t>(i), i < n, G, record);
   }
-  for (int base = simt::warp_id() * 32 + kKept * kDotThreads; base < n; base += kDotThreads) {
-    const int i = base + simt::lane_id();
-    float4 v = i < n ? x4[i] : make_float4(0, 0, 0, 0);
-    v = in.norm ? times_each(v, i < n ? norm4[i] : v) : gated(i, v);
-    quantise_quad(v, static_cast<uint32_t>(i), i < n, G, record);
+  // As many again at a time: what is asked for together is waited for once.
+  for (int base = kKept * kDotThreads; base + simt::warp_id() * 32 < n; base += kKept * kDotThreads) {
+    float4 more[kKept];
+#pragma unroll
+    for (int j = 0; j < kKept; ++j) {
+      const int i = base + j * kDotThreads + simt::thread_id();
+      more[j] = i < n ? x4[i] : make_float4(0, 0, 0, 0);
+    }
+#pragma unroll
+    for (int j = 0; j < kKept; ++j) {
+      const int i = base + j * kDotThreads + simt::thread_id();
+      if (base + j * kDotThreads + simt::warp_id() * 32 >= n) break;
+      const float4 v = in.norm ? times_each(more[j], i < n ? norm4[i] : more[j]) : gated(i, more[j]);
+      quantise_quad(v, static_cast<uint32_t>(i), i < n, G, record);
+    }
   }
 }
 

@@ -341,6 +341,8 @@ Status launch_typed(const Stream& stream, DType type, const TileJob& job, int n_
   switch (type) {
     case DType::Q4_0: return with(Packed<format::Q4_0>{});
     case DType::Q8_0: return with(Packed<format::Q8_0>{});
+    case DType::Q5_0: return with(Packed<format::Q5_0>{});
+    case DType::MXFP4: return with(Packed<format::MXFP4>{});
     case DType::Q4_K: return with(Packed<format::Q4_K>{});
     case DType::Q5_K: return with(Packed<format::Q5_K>{});
     case DType::Q6_K: return with(Packed<format::Q6_K>{});

@@ -9,6 +9,8 @@ using MatvecLaunch = Status (*)(const Stream&, MatvecPlan&);
 
 Status matvec_q8_0(const Stream& stream, MatvecPlan& plan);
 Status matvec_q4_0(const Stream& stream, MatvecPlan& plan);
+Status matvec_q4_1(const Stream& stream, MatvecPlan& plan);
+Status matvec_q5_0(const Stream& stream, MatvecPlan& plan);
 Status matvec_q4_k(const Stream& stream, MatvecPlan& plan);
 Status matvec_q5_k(const Stream& stream, MatvecPlan& plan);
 Status matvec_q6_k(const Stream& stream, MatvecPlan& plan);
@@ -22,6 +24,8 @@ inline MatvecLaunch matvec_instance(DType type) {
   switch (type) {
     case DType::Q8_0: return matvec_q8_0;
     case DType::Q4_0: return matvec_q4_0;
+    case DType::Q4_1: return matvec_q4_1;
+    case DType::Q5_0: return matvec_q5_0;
     case DType::Q4_K: return matvec_q4_k;
     case DType::Q5_K: return matvec_q5_k;
     case DType::Q6_K: return matvec_q6_k;

@@ -212,7 +212,7 @@ DType common_type(const Weight& a, const Weight& b) { return a.type == b.type ? 
 // Null where any_dot has to serve: their lanes take two groups at a time.
 const MoeKernels* kernels_for(DType routed, DType shared, int width, int shared_width) {
   if (row_groups(width) % 2 != 0 || row_groups(shared_width) % 2 != 0) return nullptr;
-  for (const auto find : {moe_kernels_k, moe_kernels_legacy, moe_kernels_iq}) {
+  for (const auto find : {moe_kernels_k, moe_kernels_legacy, moe_kernels_iq, moe_kernels_fallback}) {
     if (const MoeKernels* k = find(routed, shared)) return k;
   }
   return nullptr;

@@ -23,6 +23,7 @@ constexpr MoeKernels moe_kernels() {
 const MoeKernels* moe_kernels_k(DType routed, DType shared);
 const MoeKernels* moe_kernels_legacy(DType routed, DType shared);
 const MoeKernels* moe_kernels_iq(DType routed, DType shared);
+const MoeKernels* moe_kernels_fallback(DType routed, DType shared);
 
 // The pair itself, or the routed format with a shared expert of any kind.
 template <size_t kCount>

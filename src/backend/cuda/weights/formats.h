@@ -187,6 +187,10 @@ struct Q4_1 {  // nibbles; u32 d, m
   CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_u32(row, 16 * G + 4 * g)};
   }
+  CHIMERE_BOTH static Pair<Q4_1> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+    return {{{load_half_sector(row, 32 * p), load_u32(row, 16 * G + 8 * p)},
+             {load_half_sector(row, 32 * p + 16), load_u32(row, 16 * G + 8 * p + 4)}}};
+  }
   CHIMERE_BOTH static void unpack(const Raw& r, const CodeBooks&, Group& out) {
     split_nibbles<0x0F0F0F0Fu>(r.a, out.q);
     out.scale[0] = half_to_float(r.dm & 0xFFFFu);
@@ -204,6 +208,11 @@ struct Q5_0 {  // code - 16: four high bits as the top nibble, the lowest bit in
   static constexpr uint32_t row_bytes(uint32_t G) { return round_up_16(22 * G); }
   CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_u32(row, 16 * G + 4 * g), load_u16(row, 20 * G + 2 * g)};
+  }
+  CHIMERE_BOTH static Pair<Q5_0> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+    const uint32_t d = load_u32(row, 20 * G + 4 * p);
+    return {{{load_half_sector(row, 32 * p), load_u32(row, 16 * G + 8 * p), d & 0xFFFFu},
+             {load_half_sector(row, 32 * p + 16), load_u32(row, 16 * G + 8 * p + 4), d >> 16}}};
   }
   CHIMERE_BOTH static void unpack(const Raw& r, const CodeBooks&, Group& out) {
     split_nibbles<0xF0F0F0F0u>(r.a, out.q);
