@@ -36,10 +36,7 @@ Lowering::Lowering(const Program& program, const StateLayout& layout, const Prog
 
 // A slice of kDecodeTokens goes through in one piece, or the op uses the kernels of the prefill class.
 bool Lowering::decode_kernels_take(const op::MoeFfn& o) const {
-  const bool plain = o.activation == op::Activation::swiglu && o.gating == op::Gating::softmax && o.renormalise &&
-                     o.weight_scale == 1 && o.scale == 1 && o.router_bias == kNone && o.selection_bias == kNone &&
-                     o.gate_bias == kNone && o.up_bias == kNone && o.down_bias == kNone && o.latent_down == kNone;
-  return plain && static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
+  return o.latent_down == kNone && static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
 }
 
 PrefillInput Lowering::prefill_input(BufferId x, VectorId norm, float eps, int n_rows) const {
@@ -68,6 +65,13 @@ MoeArgs Lowering::moe_args(const op::MoeFfn& o, int n_rows) const {
   args.n_rows = n_rows;
   args.n_used = o.n_used;
   args.router = binding_.weight(o.router);
+  args.router_bias = binding_.vector(o.router_bias);
+  args.style = router_style(o);
+  args.activation = o.activation;
+  args.gate_bias = binding_.vector(o.gate_bias);
+  args.up_bias = binding_.vector(o.up_bias);
+  args.down_bias = binding_.vector(o.down_bias);
+  args.scale = o.scale;
   args.shared_router = binding_.vector(o.shared_router);
   args.gate = binding_.weight_or_none(o.gate);
   args.up = binding_.weight(o.up);

@@ -31,7 +31,8 @@ __global__ void __launch_bounds__(kChooseThreads)
   logits += token * n_experts;
   ids += token * n_used;
   weights += token * n_used;
-  const ExpertScores scores(style, logits, n_experts, lane);
+  ExpertScores scores{style};
+  scores.look_at_all<false>(logits, n_experts);
   float last = __int_as_float(0x7f800000), sum = 0;
   int last_id = -1;
   for (int slot = 0; slot < n_used; ++slot) {
@@ -57,6 +58,7 @@ __global__ void __launch_bounds__(kChooseThreads)
     if (best_id == n_experts) best_id = slot;
     last = best;
     last_id = best_id;
+    if (slot == 0) scores.see_best(logits[best_id]);
     const float weight = scores.score(logits[best_id]);
     sum += weight;
     if (lane == 0) {

@@ -9,10 +9,10 @@
 
 #include <cstdint>
 
+#include "backend/cuda/kernels/router.h"
 #include "backend/cuda/kernels/rows.h"
 #include "backend/cuda/runtime/stream.h"
 #include "backend/cuda/weights/weight.h"
-#include "backend/ops.h"
 #include "base/result.h"
 
 namespace chimere::cuda {
@@ -63,14 +63,6 @@ struct GatedArgs {
   GemmHidden hidden;
 };
 Status gated_gemm(const Stream& stream, const GatedArgs& args);
-
-// How weights come from a router's logits: op::MoeFfn has the formulas.
-struct RouterStyle {
-  op::Gating gating = op::Gating::softmax;
-  bool renormalise = true;
-  float weight_scale = 1;
-  const float* selection_bias = nullptr;  // [n_experts] or null
-};
 
 // The n_used best experts of a token, best first, equal ones in their order.
 struct ChooseArgs {

@@ -1,5 +1,6 @@
-// moe.cu   x += sum_k w_k down_k(silu(gate_k n) * up_k n) + w_s shared(n),  n = RMSNorm(x) * norm, w from the router
-// Shapes    x [n_rows, width] f32, n_rows <= 64; router [n_experts, width]; gate, up [n_experts, d_ff, width], down
+// moe.cu   x += sum_k w_k down_k(activation(gate_k n, up_k n)) + w_s shared(n),  n = RMSNorm(x) * norm, w from the
+// router Shapes    x [n_rows, width] f32, n_rows <= 64; router [n_experts, width]; gate, up [n_experts, d_ff, width],
+// down
 //           [n_experts, width, d_ff] in layouts of weights/formats.h
 // Bytes     router once; each chosen expert once for up to 4 rows that chose it; the shared expert once for 4 rows up,
 //           once a row down (the second-level cache serves repetitions)
@@ -167,7 +168,9 @@ __global__ void __launch_bounds__(kDotThreads) router_kernel(const __grid_consta
       squares += one.y;
     }
     const float inverse = 1.0f / sqrtf(squares / static_cast<float>(width) + p.args.in.eps);
-    if (to < n_logits) __stcg(p.scratch.logits + static_cast<int64_t>(t) * (w.rows + 1) + to, sum * inverse);
+    float logit = sum * inverse;
+    if (p.args.router_bias && to < w.rows) logit += p.args.router_bias[to];
+    if (to < n_logits) __stcg(p.scratch.logits + static_cast<int64_t>(t) * (w.rows + 1) + to, logit);
   }
   if (p.choice_in_up) return;
 
@@ -202,12 +205,17 @@ __global__ void __launch_bounds__(kDotThreads) add_experts_kernel(const __grid_c
   const float* outputs = p.scratch.outputs + static_cast<int64_t>(t) * n_used * width + i;
   float sum = 0;
   for (int k = 0; k < n_used; ++k) sum = fmaf(weights[k], outputs[static_cast<int64_t>(k) * width], sum);
+  sum = add_down_biases(p, t, i, weights, sum);
   const int64_t at = static_cast<int64_t>(t) * width + i;
   if (p.args.shared_down) sum = fmaf(weights[n_used], p.scratch.shared_outputs[at], sum);
   p.args.residual[at] += sum;
 }
 
-DType common_type(const Weight& a, const Weight& b) { return a.type == b.type ? a.type : DType::F32; }
+// Of gate and up. Without a gate rows go by twos, and there must be an even number of them.
+DType common_type(const Weight& gate, const Weight& up) {
+  if (!gate) return up.rows % 2 == 0 ? up.type : DType::F32;
+  return gate.type == up.type ? up.type : DType::F32;
+}
 
 // Null where any_dot has to serve: their lanes take two groups at a time.
 const MoeKernels* kernels_for(DType routed, DType shared, int width, int shared_width) {

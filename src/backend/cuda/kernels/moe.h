@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backend/cuda/kernels/activations.h"
+#include "backend/cuda/kernels/router.h"
 #include "backend/cuda/runtime/stream.h"
 #include "backend/cuda/weights/weight.h"
 #include "base/result.h"
@@ -16,7 +17,8 @@ inline constexpr int kMoeExperts = 1024;
 inline constexpr int kMoePairs = 1024;  // rows times experts used
 inline constexpr int kMoeChunk = 4;     // rows of one expert that share a reading of its weights
 
-// x += sum_k weight_k down_k(silu(gate_k n) * up_k n) + shared(n), n = RMSNorm(x) * norm   (op::MoeFfn)
+// x += scale (sum_k weight_k down_k(activation(gate_k n, up_k n)) + shared(n)), n = RMSNorm(x) * norm   (op::MoeFfn,
+// without latent experts)
 struct MoeArgs {
   InputRows in;               // with norm
   float* residual = nullptr;  // [n_rows, width]: x
@@ -24,8 +26,13 @@ struct MoeArgs {
   int n_used = 0;
   Weight router;                         // [n_experts, width]
   const float* shared_router = nullptr;  // [width], 16-byte aligned; without it the shared expert has weight 1
-  Weight gate, up, down;
+  const float* router_bias = nullptr;    // [n_experts] or null
+  RouterStyle style;
+  Weight gate, up, down;                       // no gates with relu2
   Weight shared_gate, shared_up, shared_down;  // empty when there is none
+  op::Activation activation = op::Activation::swiglu;
+  const float *gate_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;  // [n_experts, rows] or null
+  float scale = 1;
   bool exact = false;
   uint8_t* scratch = nullptr;  // moe_scratch_bytes, zero before its first use
   bool dependent = true;

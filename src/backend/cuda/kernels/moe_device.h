@@ -12,6 +12,7 @@
 #include "backend/cuda/kernels/matvec.h"
 #include "backend/cuda/kernels/matvec_device.h"
 #include "backend/cuda/kernels/moe.h"
+#include "backend/cuda/kernels/router_device.h"
 
 namespace chimere::cuda {
 
@@ -35,17 +36,18 @@ __device__ __forceinline__ uint32_t order_key(float v) {
   return max(bits & 0x80000000u ? ~bits : bits | 0x80000000u, 1u);
 }
 
-// The n_used largest of up to 32 kKeys logits, by one warp: take(k, id, logit) on every lane, the largest first, of
-// equals the one with the lower id. kFresh: other blocks of the same kernel wrote them; else thousands of warps read
-// them, and only the first-level caches can serve so many readers of so few lines.
+// The n_used best of up to 32 kKeys logits, by one warp: take(k, id, key) on every lane, the best first, of equals the
+// one with the lower id. kFresh: other blocks of the same kernel wrote them; else thousands of warps read them, and
+// only the first-level caches can serve so many readers of so few lines.
 template <int kKeys, bool kFresh, class Take>
-__device__ __forceinline__ void choose_among(const float* logits, int n_experts, int n_used, const Take& take) {
+__device__ __forceinline__ void choose_among(const ExpertScores& scores, const float* logits, int n_experts, int n_used,
+                                             const Take& take) {
   const int lane = simt::lane_id();
   uint32_t keys[kKeys];
 #pragma unroll
   for (int i = 0; i < kKeys; ++i) {
     const int e = i * 32 + lane;
-    keys[i] = e < n_experts ? order_key(kFresh ? __ldcg(logits + e) : logits[e]) : 0u;
+    keys[i] = e < n_experts ? order_key(scores.key(e, load_logit<kFresh>(logits + e))) : 0u;
   }
   for (int k = 0; k < n_used; ++k) {
     uint32_t best = 0, where = 0;
@@ -71,24 +73,31 @@ __device__ __forceinline__ int32_t choose(const MoePlan& p, int t, bool store, i
   const float* logits = p.scratch.logits + static_cast<int64_t>(t) * (n_experts + 1);
   float* weights = p.scratch.weights + t * (n_used + 1);
   int32_t mine = 0;
-  float most = 0, sum = 0;
-  const auto take = [&](int k, int32_t id, float logit) {
+  ExpertScores scores{p.args.style};
+  scores.look_at_all<kFresh>(logits, n_experts);
+  float sum = 0;
+  const auto take = [&](int k, int32_t id, float key) {
     if (lane == k) mine = id;
     if (shared_ids && lane == 0) shared_ids[t * n_used + k] = id;
     if (!store) return;
-    if (k == 0) most = logit;
-    const float weight = expf(logit - most);
+    const float logit = scores.is_by_logit() ? key : load_logit<kFresh>(logits + id);
+    if (k == 0) scores.see_best(logit);
+    const float weight = scores.score(logit);
     sum += weight;
     if (lane == 0) {
       p.scratch.ids[t * n_used + k] = id;
       weights[k] = weight;
     }
   };
-  choose_among<kKeys, kFresh>(logits, n_experts, n_used, take);
+  choose_among<kKeys, kFresh>(scores, logits, n_experts, n_used, take);
   if (!store) return mine;
   __syncwarp();
-  for (int k = lane; k < n_used; k += 32) weights[k] /= sum;
-  if (lane == 0) weights[n_used] = p.args.shared_router ? 1.0f / (1.0f + expf(-__ldcg(logits + n_experts))) : 1.0f;
+  const float by = scores.weight_factor(sum) * p.args.scale;
+  for (int k = lane; k < n_used; k += 32) weights[k] *= by;
+  if (lane == 0) {
+    const float shared = p.args.shared_router ? 1.0f / (1.0f + expf(-__ldcg(logits + n_experts))) : 1.0f;
+    weights[n_used] = shared * p.args.scale;
+  }
   return mine;
 }
 
@@ -168,34 +177,54 @@ __device__ __forceinline__ float* hidden_row(const MoePlan& p, float* hidden, in
   return hidden + static_cast<int64_t>(pair >> 16) * p.hidden_width + (pair & 0xFFFF) * d_ff;
 }
 
+// Of element f of a routed expert.
+__device__ __forceinline__ void add_up_biases(const MoePlan& p, int expert, int f, float& gate, float& up) {
+  const int64_t at = static_cast<int64_t>(expert) * p.args.up.rows + f;
+  if (p.args.gate_bias) gate += p.args.gate_bias[at];
+  if (p.args.up_bias) up += p.args.up_bias[at];
+}
+
+// Of output `row` of the activations' row t, behind the weighted sum of the experts.
+__device__ __forceinline__ float add_down_biases(const MoePlan& p, int t, int row, const float* weights, float sum) {
+  if (!p.args.down_bias) return sum;
+  const int32_t* ids = p.scratch.ids + t * p.args.n_used;
+  for (int k = 0; k < p.args.n_used; ++k) {
+    sum = fmaf(weights[k], p.args.down_bias[static_cast<int64_t>(ids[k]) * p.args.down.rows + row], sum);
+  }
+  return sum;
+}
+
 // Units of n chunks, from `unit` on, of a type without kernel: `locate` says what a chunk is.
 template <class Locate>
 __device__ __forceinline__ void any_up(const MoePlan& p, const Weight& gate, const Weight& up, int unit, int n,
-                                       int stride, const uint8_t* records, float* hidden, Locate locate) {
-  const int lanes_gate = any_lanes(gate, p.args.exact, p.any_log2_in);
+                                       int stride, const uint8_t* records, float* hidden, bool is_routed,
+                                       Locate locate) {
   const int lanes_up = any_lanes(up, p.args.exact, p.any_log2_in);
+  const int lanes_gate = gate ? any_lanes(gate, p.args.exact, p.any_log2_in) : lanes_up;
   const int lanes = max(lanes_gate, lanes_up);  // rows of mixed kinds are taken one at a time
   const int per_tile = lanes_gate == lanes_up ? 32 / lanes : 1;
-  const uint32_t bytes = record_bytes(gate.width);
-  for (ChunkUnits at(unit, stride, simt::div_up(gate.rows, per_tile)); at.chunk < n; at.advance()) {
+  const uint32_t bytes = record_bytes(up.width);
+  for (ChunkUnits at(unit, stride, simt::div_up(up.rows, per_tile)); at.chunk < n; at.advance()) {
     const UpChunk u = locate(at.chunk);
     const int f = at.tile * per_tile + (per_tile == 1 ? 0 : simt::lane_id() / lanes);
-    const int row = min(f, gate.rows - 1);
+    const int row = min(f, up.rows - 1);
 #pragma unroll
     for (int i = 0; i < kMoeChunk; ++i) {
       if (i >= u.count) break;
       FloatRows rows{};
-      rows.x[0] = p.args.in.x + static_cast<int64_t>((u.pair[i] >> 16)) * gate.width;
+      rows.x[0] = p.args.in.x + static_cast<int64_t>((u.pair[i] >> 16)) * up.width;
       const uint8_t* record = records + (u.pair[i] >> 16) * bytes;
-      rows.inverse_rms[0] = stored_inverse(record, gate.width);
+      rows.inverse_rms[0] = stored_inverse(record, up.width);
       rows.norm = p.args.in.norm;
-      const ActRows acts{record, bytes, row_groups(gate.width), 0};
+      const ActRows acts{record, bytes, row_groups(up.width), 0};
       const auto product = [&](const Weight& w, int lanes_of) {
         const float sum = lane_sum(any_product(w, w.row(u.expert, row), p.args.exact, lanes_of, acts, rows), lanes_of);
         return p.args.exact || w.is_float() ? sum : sum * rows.inverse_rms[0];
       };
-      const float g = product(gate, lanes_gate), h = product(up, lanes_up);
-      if (simt::lane_id() % lanes == 0 && f < gate.rows) hidden_row(p, hidden, u.pair[i], gate.rows)[f] = silu(g) * h;
+      float g = gate ? product(gate, lanes_gate) : 0.0f, h = product(up, lanes_up);
+      if (simt::lane_id() % lanes != 0 || f >= up.rows) continue;
+      if (is_routed) add_up_biases(p, u.expert, f, g, h);
+      hidden_row(p, hidden, u.pair[i], up.rows)[f] = activated(p.args.activation, g, h);
     }
   }
 }
@@ -206,7 +235,8 @@ __device__ __forceinline__ void prefetch_run(const uint8_t* from, uint32_t n) {
 }
 
 // The same for a type with a kernel, both matrices of it, kT rows of activations at most. The first weights travel,
-// from start() on, while the activations are prepared.
+// from start() on, while the activations are prepared. Where there is no gate, two neighbouring rows of the one matrix
+// stand for gate and up: element f is then a pair of hidden elements.
 template <class F, int kT, bool kShared>
 struct OwnUp {
   using Raws = Pair<F>[2];
@@ -214,6 +244,7 @@ struct OwnUp {
   const MoePlan& p;
   const Weight& gate;
   const Weight& up;
+  const int by_twos;  // log2 of the rows of one matrix in an element: no gate
   const uint32_t G;
   const int lanes, steps, n;
   const uint32_t first_pair;
@@ -231,23 +262,27 @@ struct OwnUp {
       : p(p),
         gate(kShared ? p.args.shared_gate : p.args.gate),
         up(kShared ? p.args.shared_up : p.args.up),
-        G(row_groups(gate.width)),
+        by_twos(gate ? 0 : 1),
+        G(row_groups(up.width)),
         lanes(1 << p.log2_in),
         steps((static_cast<int>(G / 2) + lanes - 1) >> p.log2_in),
         n(n),
         first_pair(static_cast<uint32_t>(simt::lane_id() & (lanes - 1))),
         chosen(chosen),
         experts(experts),
-        at(unit, stride, (gate.rows + (32 >> p.log2_in) - 1) >> (5 - p.log2_in)) {}
+        at(unit, stride, ((up.rows >> by_twos) + (32 >> p.log2_in) - 1) >> (5 - p.log2_in)) {}
+
+  __device__ __forceinline__ int n_elements() const { return up.rows >> by_twos; }
 
   __device__ __forceinline__ int row_of_tile() const {
     return (at.tile << (5 - p.log2_in)) + (simt::lane_id() >> p.log2_in);
   }
   __device__ __forceinline__ UpChunk locate() {
     const UpChunk chunk = kShared ? shared_chunk<kT>(p, at.chunk) : routed_chunk<kT>(p, at.chunk, chosen);
-    const int64_t row = static_cast<int64_t>(chunk.expert) * gate.rows + min(row_of_tile(), gate.rows - 1);
-    gate_row = gate.data + row * gate.row_bytes;
-    up_row = up.data + row * gate.row_bytes;
+    const int64_t row =
+        static_cast<int64_t>(chunk.expert) * up.rows + (min(row_of_tile(), n_elements() - 1) << by_twos);
+    up_row = up.data + row * up.row_bytes;
+    gate_row = gate ? gate.data + row * up.row_bytes : up_row + up.row_bytes;
     return chunk;
   }
   __device__ __forceinline__ void load(uint32_t pair) {
@@ -273,9 +308,24 @@ struct OwnUp {
                        : kT == 1                 ? p.scratch.chunks[next.chunk].expert
                                                  : experts[next.chunk];
     const int per_tile = 32 >> p.log2_in, first = next.tile * per_tile;
-    const auto bytes = static_cast<uint32_t>(min(per_tile, gate.rows - first)) * gate.row_bytes;
-    prefetch_run(gate.row(expert, first), bytes);
-    prefetch_run(up.row(expert, first), bytes);
+    const auto bytes = static_cast<uint32_t>(min(per_tile, n_elements() - first)) * up.row_bytes;
+    if (gate) prefetch_run(gate.row(expert, first), bytes);
+    prefetch_run(up.row(expert, first << by_twos), bytes << by_twos);
+  }
+
+  // Element f of pair i of chunk u.
+  __device__ __forceinline__ void put(const UpChunk& u, int i, int f, float of_gate, float of_up, float* hidden) const {
+    float* to = hidden_row(p, hidden, u.pair[i], up.rows);
+    if (by_twos) {
+      float none = 0;
+      if (!kShared) add_up_biases(p, u.expert, 2 * f, none, of_up);
+      if (!kShared) add_up_biases(p, u.expert, 2 * f + 1, none, of_gate);
+      to[2 * f] = activated(p.args.activation, none, of_up);
+      to[2 * f + 1] = activated(p.args.activation, none, of_gate);
+      return;
+    }
+    if (!kShared) add_up_biases(p, u.expert, f, of_gate, of_up);
+    to[f] = activated(p.args.activation, of_gate, of_up);
   }
 
   // Of rows f of chunk u. one_inverse: 1 / rms of the row when there is but one.
@@ -283,7 +333,7 @@ struct OwnUp {
                                         float* hidden) {
     const auto inverse = [&](int i) {
       if (kT == 1) return one_inverse;
-      return stored_inverse(records + (u.pair[i] >> 16) * record_bytes(gate.width), gate.width);
+      return stored_inverse(records + (u.pair[i] >> 16) * record_bytes(up.width), up.width);
     };
     if (lanes >= 16) {
       float of_gate = 0, of_up = 0;  // where the lane has a sum of gate
@@ -296,9 +346,9 @@ struct OwnUp {
       }
 #pragma unroll
       for (int i = 0; i < kT; ++i) {
-        if (static_cast<int>(first_pair) == lanes / kT * i && i < u.count && f < gate.rows) {
+        if (static_cast<int>(first_pair) == lanes / kT * i && i < u.count && f < n_elements()) {
           const float by = inverse(i);
-          hidden_row(p, hidden, u.pair[i], gate.rows)[f] = silu(of_gate * by) * (of_up * by);
+          put(u, i, f, of_gate * by, of_up * by, hidden);
         }
       }
     } else {
@@ -307,7 +357,7 @@ struct OwnUp {
         if (i >= u.count) break;
         const float by = inverse(i);
         const float g_sum = lane_sum(acc[2 * i], lanes) * by, h_sum = lane_sum(acc[2 * i + 1], lanes) * by;
-        if (first_pair == 0 && f < gate.rows) hidden_row(p, hidden, u.pair[i], gate.rows)[f] = silu(g_sum) * h_sum;
+        if (first_pair == 0 && f < n_elements()) put(u, i, f, g_sum, h_sum, hidden);
       }
     }
   }
@@ -325,7 +375,7 @@ struct OwnUp {
 #pragma unroll
         for (int i = 0; i < kT; ++i) {
           if (i >= u.count) break;
-          const ActGroup x = load_act_half<half>(records + (u.pair[i] >> 16) * record_bytes(gate.width), G, pair);
+          const ActGroup x = load_act_half<half>(records + (u.pair[i] >> 16) * record_bytes(up.width), G, pair);
           acc[2 * i] = add_group<F::kScales, F::kMins>(w[0], x, acc[2 * i]);
           acc[2 * i + 1] = add_group<F::kScales, F::kMins>(w[1], x, acc[2 * i + 1]);
         }
@@ -379,7 +429,7 @@ __global__ void __launch_bounds__(kDotThreads, moe_blocks(kT)) moe_up_kernel(con
   CodeBooks books;
   uint32_t used = 0;
   if constexpr (!std::is_same_v<F, NoFormat>) {
-    books = open_books<F>(p.args.gate.grids, shared);
+    books = open_books<F>(p.args.up.grids, shared);
     used = book_bytes<F>();
   }
   prefetch(p.args.shared_gate);
@@ -423,7 +473,7 @@ __global__ void __launch_bounds__(kDotThreads, moe_blocks(kT)) moe_up_kernel(con
   if constexpr (std::is_same_v<F, NoFormat>) {
     stage();
     constexpr int kTaken = kT == 1 ? 1 : kMoeChunk;
-    any_up(p, p.args.gate, p.args.up, warp, n_chunks, stride, records, p.scratch.hidden,
+    any_up(p, p.args.gate, p.args.up, warp, n_chunks, stride, records, p.scratch.hidden, true,
            [&](int at) { return routed_chunk<kTaken>(p, at, chosen); });
   } else {
     OwnUp<F, kT, false> routed(p, warp, n_chunks, stride, chosen, experts);
@@ -431,13 +481,13 @@ __global__ void __launch_bounds__(kDotThreads, moe_blocks(kT)) moe_up_kernel(con
     stage();
     routed.run(books, records, one_inverse);
   }
-  if (!p.args.shared_gate) return;
+  if (!p.args.shared_up) return;
   const int n_shared = simt::div_up(p.args.n_rows, kMoeChunk);
   // The last warps first: they had the fewest routed units.
   const int from_end = stride - 1 - warp;
   if constexpr (std::is_same_v<S, NoFormat>) {
     any_up(p, p.args.shared_gate, p.args.shared_up, from_end, n_shared, stride, records, p.scratch.hidden + p.shared_at,
-           [&p](int at) { return shared_chunk<kMoeChunk>(p, at); });
+           false, [&p](int at) { return shared_chunk<kMoeChunk>(p, at); });
   } else {
     OwnUp<S, kT, true> of_shared(p, from_end, n_shared, stride, 0, nullptr);
     of_shared.start();
@@ -630,6 +680,7 @@ __global__ void __launch_bounds__(kDotThreads, moe_blocks(1)) moe_down_kernel(co
       float* to = p.args.residual + static_cast<int64_t>(t) * p.args.down.rows + row;
       const float before = simt::lane_id() == 0 ? *to : 0.0f;
       float sum = finish(row, t, record, weights + t * (n_used + 1));
+      sum = add_down_biases(p, t, row, weights + t * (n_used + 1), sum);
       if (next < end) begin(row_of(next), next - row_of(next) * n_rows);
       if (p.args.shared_down) {
         sum = fmaf(weights[t * (n_used + 1) + n_used], of_shared.finish(books, row, t, record), sum);

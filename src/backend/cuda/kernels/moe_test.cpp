@@ -24,6 +24,10 @@ struct Experts {
   std::vector<float> shared_router;
   std::vector<float> norm;
   bool exact = false;
+  op::Activation activation = op::Activation::swiglu;
+  RouterStyle style;
+  float scale = 1;
+  std::vector<float> selection_bias, router_bias, gate_bias, up_bias, down_bias;
 
   Experts(DType type, DType down_type, DType shared, int width, int d_ff, int n_experts, int n_used, int d_shared,
           bool gated = true, DType router_type = DType::F32)
@@ -43,6 +47,24 @@ struct Experts {
     if (gated) shared_router = random_floats(width, 19, 0.1f);
   }
 
+  // No gates, a sigmoid router, experts chosen with a bias.
+  void be_nemotron() {
+    activation = op::Activation::relu2;
+    selection_bias = random_floats(n_experts, 21, 0.3f);
+    style = {op::Gating::sigmoid, true, 2.5f, selection_bias.data()};
+    scale = 0.5f;
+  }
+  // Biases everywhere.
+  void be_gpt_oss() {
+    activation = op::Activation::clamped_swiglu;
+    style.renormalise = false;
+    router_bias = random_floats(n_experts, 22, 0.5f);
+    gate_bias = random_floats(static_cast<size_t>(n_experts) * d_ff, 23, 0.5f);
+    up_bias = random_floats(static_cast<size_t>(n_experts) * d_ff, 24, 0.5f);
+    down_bias = random_floats(static_cast<size_t>(n_experts) * width, 25, 0.5f);
+  }
+  bool has_gates() const { return activation != op::Activation::relu2; }
+
   std::vector<float> run(std::vector<float> x) const {
     MoeArgs a;
     a.in = {x.data(), norm.data(), kEps, width};
@@ -50,11 +72,16 @@ struct Experts {
     a.n_rows = static_cast<int>(x.size()) / width;
     a.n_used = n_used;
     a.router = router.weight;
-    a.gate = gate.weight;
+    a.router_bias = router_bias.empty() ? nullptr : router_bias.data();
+    a.style = style;
+    a.activation = activation;
+    a.scale = scale;
+    if (!gate_bias.empty()) a.gate_bias = gate_bias.data(), a.up_bias = up_bias.data(), a.down_bias = down_bias.data();
+    if (has_gates()) a.gate = gate.weight;
     a.up = up.weight;
     a.down = down.weight;
     if (shared_gate) {
-      a.shared_gate = shared_gate->weight;
+      if (has_gates()) a.shared_gate = shared_gate->weight;
       a.shared_up = shared_up->weight;
       a.shared_down = shared_down->weight;
       if (!shared_router.empty()) a.shared_router = shared_router.data();
@@ -70,17 +97,29 @@ struct Experts {
 
   // One expert as the oracle has it, with activations rounded to bytes where the kernels do so.
   std::vector<double> ffn(const TestWeight& g, const TestWeight& u, const TestWeight& d, int expert,
-                          const std::vector<float>& n) const {
+                          const std::vector<float>& n, bool is_routed) const {
     const auto rounded = [&](std::vector<float> v, const TestWeight& w) {
       if (!exact && info(w.weight.type).block_elems > 1) round_to_bytes(v.data(), v.size());
       return v;
     };
     const auto ff = static_cast<size_t>(g.view.ne[1]);
     std::vector<float> a(ff), b(ff), y(width);
-    reference::matmul(g.view, expert, rounded(n, g).data(), 1, nullptr, a.data());
-    reference::matmul(u.view, expert, rounded(n, u).data(), 1, nullptr, b.data());
-    for (size_t i = 0; i < ff; ++i) a[i] = static_cast<float>(reference::silu(a[i]) * b[i]);
-    reference::matmul(d.view, expert, rounded(a, d).data(), 1, nullptr, y.data());
+    const auto bias = [&](const std::vector<float>& of, size_t rows) {
+      return is_routed && !of.empty() ? of.data() + expert * rows : nullptr;
+    };
+    reference::matmul(g.view, expert, rounded(n, g).data(), 1, bias(gate_bias, ff), a.data());
+    reference::matmul(u.view, expert, rounded(n, u).data(), 1, bias(up_bias, ff), b.data());
+    for (size_t i = 0; i < ff; ++i) {
+      if (activation == op::Activation::swiglu) {
+        a[i] = static_cast<float>(reference::silu(a[i]) * b[i]);
+      } else if (activation == op::Activation::relu2) {
+        a[i] = b[i] > 0 ? b[i] * b[i] : 0;
+      } else {
+        const double gated = std::min(a[i], 7.0f), up = std::clamp(b[i], -7.0f, 7.0f);
+        a[i] = static_cast<float>(gated * reference::sigmoid(1.702 * gated) * (up + 1));
+      }
+    }
+    reference::matmul(d.view, expert, rounded(a, d).data(), 1, bias(down_bias, width), y.data());
     return {y.begin(), y.end()};
   }
 
@@ -89,15 +128,21 @@ struct Experts {
     for (size_t t = 0; t < x.size() / width; ++t) {
       std::vector<float> n(width), logits(n_experts);
       reference::rms_norm(x.data() + t * width, norm.data(), kEps, width, n.data());
-      reference::matmul(router.view, 0, n.data(), 1, nullptr, logits.data());
+      reference::matmul(router.view, 0, n.data(), 1, router_bias.empty() ? nullptr : router_bias.data(), logits.data());
+      std::vector<double> score(n_experts), key(logits.begin(), logits.end());
+      double all = 0, sum = 0;
+      for (int e = 0; e < n_experts; ++e) {
+        score[e] = style.gating == op::Gating::sigmoid ? reference::sigmoid(logits[e]) : std::exp(double{logits[e]});
+        all += score[e];
+        if (!selection_bias.empty()) key[e] = score[e] + selection_bias[e];
+      }
       std::vector<int> order(n_experts);
       std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
-      double sum = 0;
-      for (int k = 0; k < n_used; ++k) sum += std::exp(double{logits[order[k]]} - logits[order[0]]);
+      std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key[a] > key[b]; });
+      for (int k = 0; k < n_used; ++k) sum += score[order[k]];
       for (int k = 0; k < n_used; ++k) {
-        const double weight = std::exp(double{logits[order[k]]} - logits[order[0]]) / sum;
-        const auto y = ffn(gate, up, down, order[k], n);
+        const double weight = scale * style.weight_scale * score[order[k]] / (style.renormalise ? sum : all);
+        const auto y = ffn(gate, up, down, order[k], n, true);
         for (int i = 0; i < width; ++i) out[t * width + i] += static_cast<float>(weight * y[i]);
       }
       if (!shared_gate) continue;
@@ -107,7 +152,8 @@ struct Experts {
         for (int i = 0; i < width; ++i) logit += double{shared_router[i]} * n[i];
         weight = reference::sigmoid(logit);
       }
-      const auto y = ffn(*shared_gate, *shared_up, *shared_down, 0, n);
+      const auto y = ffn(*shared_gate, *shared_up, *shared_down, 0, n, false);
+      weight *= scale;
       for (int i = 0; i < width; ++i) out[t * width + i] += static_cast<float>(weight * y[i]);
     }
     return out;
@@ -184,6 +230,32 @@ TEST(Moe, ExactModeKeepsFloatActivations) {
   Experts experts(DType::IQ3_S, DType::Q4_K, DType::Q5_K, 256, 256, 8, 3, 256);
   experts.exact = true;
   for (const int n_rows : {1, 6}) experts.expect_agreement(n_rows, 2e-5f);
+}
+
+TEST(Moe, ExpertsWithoutGates) {
+  // The second has rows that no kernel of a format takes, the third an odd number of them.
+  for (Experts experts : {Experts(DType::Q4_0, DType::Q4_0, DType::Q4_0, 448, 192, 9, 3, 320, false),
+                          Experts(DType::Q5_0, DType::Q5_0, DType::Q8_0, 96, 96, 9, 3, 64, false),
+                          Experts(DType::F32, DType::F32, DType::F32, 64, 33, 5, 2, 17, false)}) {
+    experts.be_nemotron();
+    for (const int n_rows : {1, 3, 7}) experts.expect_agreement(n_rows, 6e-3f);
+    const std::vector<float> x = random_floats(experts.width * 7, 5);
+    const std::vector<float> all = experts.run(x), one = experts.run({x.begin(), x.begin() + experts.width});
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin()));
+    experts.exact = true;
+    experts.expect_agreement(2, 2e-5f);
+  }
+}
+
+TEST(Moe, ExpertsWithBiases) {
+  for (Experts experts : {Experts(DType::MXFP4, DType::MXFP4, DType::F32, 128, 128, 8, 3, 0),
+                          Experts(DType::Q4_0, DType::Q4_0, DType::Q4_0, 128, 128, 8, 3, 0)}) {
+    experts.be_gpt_oss();
+    for (const int n_rows : {1, 7}) experts.expect_agreement(n_rows, 6e-3f);
+    const std::vector<float> x = random_floats(128 * 7, 5);
+    const std::vector<float> all = experts.run(x), one = experts.run({x.begin(), x.begin() + 128});
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin()));
+  }
 }
 
 TEST(Moe, LimitsAreTold) {

@@ -5,25 +5,36 @@
 
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/gemm.h"
+#include "backend/cuda/kernels/router.h"
 
 namespace chimere::cuda {
 
+// kFresh: other blocks of the same kernel wrote it.
+template <bool kFresh>
+__device__ __forceinline__ float load_logit(const float* logit) {
+  return kFresh ? __ldcg(logit) : *logit;
+}
+
 struct ExpertScores {
   const RouterStyle& style;
-  float most = 0, total = 1;  // of a softmax over all experts
+  float most = 0, total = 1;  // of a softmax: its largest logit; over all experts
 
-  // By a whole warp.
-  __device__ __forceinline__ ExpertScores(const RouterStyle& style, const float* logits, int n_experts, int lane)
-      : style(style) {
-    if (style.gating != op::Gating::softmax) return;
-    most = logits[0];
-    for (int e = lane; e < n_experts; e += 32) most = fmaxf(most, logits[e]);
+  __device__ __forceinline__ bool is_by_logit() const { return style.selection_bias == nullptr; }
+
+  // By a whole warp, before keys are asked for.
+  template <bool kFresh>
+  __device__ __forceinline__ void look_at_all(const float* logits, int n_experts) {
+    if (style.gating != op::Gating::softmax || (style.renormalise && is_by_logit())) return;
+    most = load_logit<kFresh>(logits);
+    for (int e = simt::lane_id(); e < n_experts; e += 32) most = fmaxf(most, load_logit<kFresh>(logits + e));
     most = simt::warp_max(most);
-    if (style.renormalise && style.selection_bias == nullptr) return;
     total = 0;
-    for (int e = lane; e < n_experts; e += 32) total += expf(logits[e] - most);
+    for (int e = simt::lane_id(); e < n_experts; e += 32) total += expf(load_logit<kFresh>(logits + e) - most);
     total = simt::warp_sum(total);
+  }
+  // The best logit, when it is chosen: a softmax over the chosen needs no more.
+  __device__ __forceinline__ void see_best(float logit) {
+    if (style.renormalise && is_by_logit()) most = logit;
   }
 
   // A softmax's score is without its division, which weight_factor() makes up for.
@@ -31,8 +42,7 @@ struct ExpertScores {
     return style.gating == op::Gating::softmax ? expf(logit - most) : 1.0f / (1.0f + expf(-logit));
   }
   __device__ __forceinline__ float key(int expert, float logit) const {
-    if (style.selection_bias == nullptr) return logit;
-    return score(logit) / total + style.selection_bias[expert];
+    return is_by_logit() ? logit : score(logit) / total + style.selection_bias[expert];
   }
   // By what scores are multiplied, given the sum of the chosen ones.
   __device__ __forceinline__ float weight_factor(float sum) const {
