@@ -295,7 +295,16 @@ struct OwnUp {
     u = locate();
     load(first_pair);
     f = row_of_tile();
+    // Of rows that take several steps the others come from the second-level cache.
+    if (!kShared && steps > 1) ask_for(at, u.expert);
     if (kT == 1) ask_ahead();
+  }
+
+  __device__ __forceinline__ void ask_for(const ChunkUnits& which, int expert) const {
+    const int per_tile = 32 >> p.log2_in, first = which.tile * per_tile;
+    const auto bytes = static_cast<uint32_t>(min(per_tile, n_elements() - first)) * up.row_bytes;
+    if (gate) prefetch_run(gate.row(expert, first), bytes);
+    prefetch_run(up.row(expert, first << by_twos), bytes << by_twos);
   }
 
   // Sends for the unit after that of `at`: a warp's registers hold too little to keep the memory busy.
@@ -307,10 +316,7 @@ struct OwnUp {
     const int expert = kT == 1 && p.choice_in_up ? __shfl_sync(simt::kAllLanes, chosen, next.chunk)
                        : kT == 1                 ? p.scratch.chunks[next.chunk].expert
                                                  : experts[next.chunk];
-    const int per_tile = 32 >> p.log2_in, first = next.tile * per_tile;
-    const auto bytes = static_cast<uint32_t>(min(per_tile, n_elements() - first)) * up.row_bytes;
-    if (gate) prefetch_run(gate.row(expert, first), bytes);
-    prefetch_run(up.row(expert, first << by_twos), bytes << by_twos);
+    ask_for(next, expert);
   }
 
   // Element f of pair i of chunk u.
@@ -551,6 +557,12 @@ struct OwnDown {
     ids = p.scratch.ids + t * p.args.n_used;
     load_k = load_step = 0;
     fill();
+    // The rest of what does not fit into registers is sent for too.
+    if (load_k >= p.args.n_used) return;
+    const uint32_t lines = (down.row_bytes + 127u) / 128u;
+    for (uint32_t i = simt::lane_id(); i < p.args.n_used * lines; i += 32u) {
+      simt::prefetch_l2(down.row(ids[i / lines], row) + i % lines * 128u);
+    }
   }
 
   __device__ __forceinline__ float finish(const CodeBooks& books, const uint8_t* record, const float* weights) {
