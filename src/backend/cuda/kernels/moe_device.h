@@ -244,7 +244,6 @@ struct OwnUp {
   const MoePlan& p;
   const Weight& gate;
   const Weight& up;
-  const int by_twos;  // log2 of the rows of one matrix in an element: no gate
   const uint32_t G;
   const int lanes, steps, n;
   const uint32_t first_pair;
@@ -262,7 +261,6 @@ struct OwnUp {
       : p(p),
         gate(kShared ? p.args.shared_gate : p.args.gate),
         up(kShared ? p.args.shared_up : p.args.up),
-        by_twos(gate ? 0 : 1),
         G(row_groups(up.width)),
         lanes(1 << p.log2_in),
         steps((static_cast<int>(G / 2) + lanes - 1) >> p.log2_in),
@@ -270,9 +268,12 @@ struct OwnUp {
         first_pair(static_cast<uint32_t>(simt::lane_id() & (lanes - 1))),
         chosen(chosen),
         experts(experts),
-        at(unit, stride, ((up.rows >> by_twos) + (32 >> p.log2_in) - 1) >> (5 - p.log2_in)) {}
+        at(unit, stride, (n_elements() + (32 >> p.log2_in) - 1) >> (5 - p.log2_in)) {}
 
-  __device__ __forceinline__ int n_elements() const { return up.rows >> by_twos; }
+  // log2 of the rows of one matrix in an element. Asked anew each time: the answer is a constant of the launch, and
+  // registers are short.
+  __device__ __forceinline__ int by_twos() const { return gate ? 0 : 1; }
+  __device__ __forceinline__ int n_elements() const { return up.rows >> by_twos(); }
 
   __device__ __forceinline__ int row_of_tile() const {
     return (at.tile << (5 - p.log2_in)) + (simt::lane_id() >> p.log2_in);
@@ -280,7 +281,7 @@ struct OwnUp {
   __device__ __forceinline__ UpChunk locate() {
     const UpChunk chunk = kShared ? shared_chunk<kT>(p, at.chunk) : routed_chunk<kT>(p, at.chunk, chosen);
     const int64_t row =
-        static_cast<int64_t>(chunk.expert) * up.rows + (min(row_of_tile(), n_elements() - 1) << by_twos);
+        static_cast<int64_t>(chunk.expert) * up.rows + (min(row_of_tile(), n_elements() - 1) << by_twos());
     up_row = up.data + row * up.row_bytes;
     gate_row = gate ? gate.data + row * up.row_bytes : up_row + up.row_bytes;
     return chunk;
@@ -304,7 +305,7 @@ struct OwnUp {
     const int per_tile = 32 >> p.log2_in, first = which.tile * per_tile;
     const auto bytes = static_cast<uint32_t>(min(per_tile, n_elements() - first)) * up.row_bytes;
     if (gate) prefetch_run(gate.row(expert, first), bytes);
-    prefetch_run(up.row(expert, first << by_twos), bytes << by_twos);
+    prefetch_run(up.row(expert, first << by_twos()), bytes << by_twos());
   }
 
   // Sends for the unit after that of `at`: a warp's registers hold too little to keep the memory busy.
@@ -322,7 +323,7 @@ struct OwnUp {
   // Element f of pair i of chunk u.
   __device__ __forceinline__ void put(const UpChunk& u, int i, int f, float of_gate, float of_up, float* hidden) const {
     float* to = hidden_row(p, hidden, u.pair[i], up.rows);
-    if (by_twos) {
+    if (by_twos()) {
       float none = 0;
       if (!kShared) add_up_biases(p, u.expert, 2 * f, none, of_up);
       if (!kShared) add_up_biases(p, u.expert, 2 * f + 1, none, of_gate);
