@@ -39,6 +39,7 @@ struct ChatOptions {
   bool hide_thinking = false;
   int max_tokens = -1;
   std::vector<std::string> stop;
+  std::vector<std::string> adapters;
   std::optional<uint64_t> seed;
   std::optional<float> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
   std::optional<int> top_k;
@@ -153,6 +154,7 @@ class Conversation {
 
   ChatRequest request() const {
     ChatRequest request;
+    for (const auto& entry : service_.adapters().list()) request.adapters.push_back({entry.name, std::nullopt});
     request.messages = messages_;
     request.sampling = service_.default_sampling();
     SamplingParams& s = request.sampling;
@@ -261,6 +263,7 @@ Status chat(const ChatOptions& o, Outcome& outcome) {
   TRY_ASSIGN(auto model, load_model(o.model));
   TRY_ASSIGN(ChatModel chat_model, ChatModel::from_model(std::move(model)));
   for (const std::string& warning : chat_model.warnings) std::fprintf(stderr, "chimere: %s\n", warning.c_str());
+  TRY(load_adapters(o.adapters, *chat_model.adapters));
   if (!chat_model.chat_template) {
     return Error{Code::unsupported,
                  "this file can not be talked to: it may be a base model, which continues text but "
@@ -291,6 +294,9 @@ void add_chat(CLI::App& app, Outcome& outcome) {
       ->check(CLI::Range(-1, 1 << 30))
       ->capture_default_str();
   command->add_option("--stop", o->stop, "text that ends an answer; may be given several times");
+  command->add_option(
+      "--lora", o->adapters,
+      "NAME=FILE[:SCALE], a LoRA adapter to talk with; may be given several times, their changes add up");
   command->add_option("--seed", o->seed, "same seed, same text; random when absent");
   const std::string file = "; the file's recommendation when absent";
   command->add_option("--temp,--temperature", o->temperature, "0: always the likeliest token" + file);

@@ -113,6 +113,14 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o) {
   return models::Model::load(path, backend, std::move(options));
 }
 
+Status load_adapters(const std::vector<std::string>& arguments, models::AdapterLibrary& library) {
+  for (const std::string& text : arguments) {
+    TRY_ASSIGN(const models::AdapterArgument argument, models::parse_adapter_argument(text));
+    TRY(library.load(argument.name, argument.path, argument.scale));
+  }
+  return Ok{};
+}
+
 int fail(const Error& error) {
   std::fprintf(stderr, "chimere: %s\n", error.message.c_str());
   return 1;

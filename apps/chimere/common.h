@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/adapter_library.h"
 #include "models/model.h"
 
 namespace chimere::apps {
@@ -36,6 +37,9 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options);
 Result<LoadOptions> load_options(const ModelOptions& options);
 // The backend the options name, if it can do what they ask for.
 Result<models::BackendKind> backend_of(const ModelOptions& options);
+
+// Loads each "NAME=FILE[:SCALE]".
+Status load_adapters(const std::vector<std::string>& arguments, models::AdapterLibrary& library);
 
 // "chimere: message" on stderr; returns the exit code.
 int fail(const Error& error);

@@ -37,6 +37,7 @@ struct ServeOptions {
   bool open = false;
   std::string engram;
   std::string embedding_model;
+  std::vector<std::string> adapters;
 };
 
 CacheConfig cache_config(const ServeOptions& o) {
@@ -129,6 +130,7 @@ Status serve(ServeOptions& o) {
   TRY_ASSIGN(auto model, load_model(model_options));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   if (!o.engram.empty()) chat_model.open_memories(o.engram);
+  TRY(load_adapters(o.adapters, *chat_model.adapters));
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   orchestrator::ChatService service(std::move(chat_model), std::move(config));
   TRY_ASSIGN(const auto embedding_model, open_embedding_model(o));
@@ -216,6 +218,10 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_option("--embedding-model", o->embedding_model,
                       "GGUF file of an encoder or embedding model for /v1/embeddings and /v1/rerank; else the model "
                       "itself embeds");
+  command->add_option("--lora", o->adapters,
+                      "NAME=FILE[:SCALE], a LoRA adapter that requests may name in `lora`; may be given several times");
+  command->add_option("--lora-dir", o->server.lora_folder,
+                      "folder of adapters (NAME.gguf) that clients may load by POST /v1/lora");
   command->callback([o, &outcome] {
     if (Status s = serve(*o); !s) outcome.code = fail(s.error());
   });

@@ -17,6 +17,8 @@
 
 namespace chimere {
 
+struct AdapterSet;  // adapter.h
+
 // Where one sequence's state lives, in backend memory. Filled by cache/, read and written by ops.
 struct SequenceView {
   std::byte* const* kv_pages = nullptr;  // [ceil((pos + n_tokens) / kPageTokens)], all writable where this slice writes
@@ -32,6 +34,7 @@ struct Slice {
   int32_t pos = 0;
   int32_t n_tokens = 0;
   int32_t first_row = 0;
+  const AdapterSet* adapters = nullptr;  // null: none. REQUIRES otherwise: Executable::has_adapters()
 
   bool is_decode() const { return n_tokens <= kDecodeTokens; }
 };
@@ -145,6 +148,9 @@ class Executable {
     static_cast<void>(suppressed);
     return false;
   }
+
+  // Whether slices may have adapters.
+  virtual bool has_adapters() const { return false; }
 
   // Nothing where the model runs on the host's processor.
   virtual Result<std::optional<DeviceReport>> report() { return std::optional<DeviceReport>{}; }

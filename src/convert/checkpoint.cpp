@@ -27,10 +27,15 @@ float f8_e4m3_to_f32(uint8_t bits) {
 
 template <class Bits, class Decode>
 void decode(const std::byte* data, uint64_t first, uint64_t stride, uint64_t n, float* out, Decode one) {
-  for (uint64_t i = 0; i < n; ++i) {
+  const auto at = [&](uint64_t element) {
     Bits bits;
-    std::memcpy(&bits, data + (first + i * stride) * sizeof(Bits), sizeof(Bits));
-    out[i] = one(bits);
+    std::memcpy(&bits, data + element * sizeof(Bits), sizeof(Bits));
+    return one(bits);
+  };
+  if (stride == 1) {  // by itself, so that the compiler may use vectors
+    for (uint64_t i = 0; i < n; ++i) out[i] = at(first + i);
+  } else {
+    for (uint64_t i = 0; i < n; ++i) out[i] = at(first + i * stride);
   }
 }
 

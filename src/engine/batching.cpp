@@ -15,6 +15,7 @@ bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
     return false;
   }
   slice->first_row = batch.n_rows();
+  slice->adapters = a.request.adapters.get();
   const std::span<const int32_t> pending = a.pending();
   batch.tokens.insert(batch.tokens.end(), pending.begin(), pending.begin() + n_tokens);
   batch.slices.push_back(*slice);

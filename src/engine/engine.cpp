@@ -4,6 +4,7 @@
 #include <atomic>
 #include <future>
 
+#include "base/hash.h"
 #include "engine/loop.h"
 #include "engine/score.h"
 
@@ -66,6 +67,13 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
     return Error{Code::invalid_argument, "the prompt has " + std::to_string(request.prompt.size()) +
                                              " tokens and leaves no room for an answer: the context holds " +
                                              std::to_string(context_length_)};
+  }
+  if (request.adapters && request.adapters->uses.empty()) request.adapters = nullptr;
+  if (request.adapters) {
+    if (!model_.executable().has_adapters()) {
+      return Error{Code::unsupported, "adapters: this backend runs the model without them"};
+    }
+    request.cache_scope = hash_mix(request.cache_scope ^ request.adapters->key());
   }
   Submitted submitted{next_id(), std::make_shared<EventQueue>()};
   if (notify) submitted.events->on_ready(std::move(notify));

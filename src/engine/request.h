@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "backend/adapter.h"
 #include "sampling/memory_source.h"
 #include "sampling/sampling_params.h"
 #include "sampling/token_constraint.h"
@@ -37,6 +38,8 @@ struct Request {
   std::shared_ptr<const MemorySource> memory;
   std::vector<int32_t> snapshot_points;  // prompt lengths at which state is worth keeping, ascending
   uint64_t cache_scope = 0;              // prompts share computed state inside one scope alone
+  // Changes to the model for this request; null: none. What is computed with them is kept apart in the cache.
+  std::shared_ptr<const AdapterSet> adapters;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 

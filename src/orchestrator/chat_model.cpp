@@ -86,6 +86,16 @@ Result<SamplingParams> recommended_sampling(const gguf::Metadata& metadata) {
   return params;
 }
 
+Result<std::shared_ptr<const AdapterSet>> ChatModel::adapters_for(const std::vector<AdapterUse>& uses) const {
+  if (uses.empty()) return std::shared_ptr<const AdapterSet>();
+  std::vector<std::pair<std::string, std::optional<float>>> names;
+  for (const AdapterUse& use : uses) names.emplace_back(use.name, use.scale);
+  auto set = adapters->set_of(names);
+  // As with any other field that names what is not there.
+  if (!set) return Error{Code::invalid_argument, "lora: " + set.error().message};
+  return set;
+}
+
 std::vector<int32_t> ChatModel::suppressed_ids() const {
   std::vector<int32_t> ids = tokenizer.unused_ids();
   ids.insert(ids.end(), tokenizer.suppress_ids().begin(), tokenizer.suppress_ids().end());
@@ -134,6 +144,7 @@ Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model, co
                        std::move(tool_template), std::move(sampling), static_cast<int32_t>(thinking_budget),
                        std::move(warnings)};
   chat_model.pooling = pooling;
+  chat_model.adapters = std::make_shared<models::AdapterLibrary>(*chat_model.model);
   return Result<ChatModel>{std::move(chat_model)};
 }
 

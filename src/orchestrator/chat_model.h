@@ -11,6 +11,7 @@
 #include "engine/embedding.h"
 #include "engine/request.h"
 #include "engram/library.h"
+#include "models/adapter_library.h"
 #include "models/model.h"
 #include "orchestrator/chat_request.h"
 #include "tokenizer/tokenizer.h"
@@ -24,9 +25,10 @@ struct ChatModel {
   std::optional<chat::ChatTemplate> tool_template;  // some files have another one for requests with tools
   SamplingParams default_sampling;
   int32_t thinking_budget = -1;  // chimere.thinking_budget of the file: tokens of a thought when a request does not say
-  std::vector<std::string> warnings;                    // what its user should know
-  std::shared_ptr<engram::Library> memories = nullptr;  // null: none
-  engine::Pooling pooling = engine::Pooling::mean;      // of its embeddings
+  std::vector<std::string> warnings;                           // what its user should know
+  std::shared_ptr<engram::Library> memories = nullptr;         // null: none
+  engine::Pooling pooling = engine::Pooling::mean;             // of its embeddings
+  std::shared_ptr<models::AdapterLibrary> adapters = nullptr;  // of `model`; never null after from_model
 
   // Fails when the file has no vocabulary or a broken chat template. `template_text` stands for the file's own
   // templates when it is not empty.
@@ -41,6 +43,8 @@ struct ChatModel {
   void open_memories(const std::string& folder);
   // What these tables say, or null when none takes part. not_found names the tables there are.
   Result<std::shared_ptr<const MemorySource>> memory_for(const MemoryUse& use) const;
+  // The adapters a request names, or null when it names none. not_found names those there are.
+  Result<std::shared_ptr<const AdapterSet>> adapters_for(const std::vector<AdapterUse>& uses) const;
   // Ids that are never drawn: placeholders of the vocabulary, rows of the output matrix beyond it, what the file asks
   // for.
   std::vector<int32_t> suppressed_ids() const;

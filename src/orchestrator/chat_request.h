@@ -42,6 +42,12 @@ struct MemoryUse {
   bool in_thoughts = false;  // also before the end of a thought
 };
 
+// A LoRA adapter that changes the model for one request.
+struct AdapterUse {
+  std::string name;
+  std::optional<float> scale;  // the adapter's own when absent
+};
+
 // How to generate, whatever the prompt is.
 struct GenerateOptions {
   SamplingParams sampling;
@@ -54,6 +60,7 @@ struct GenerateOptions {
   AnswerForm form;                                 // of the answer, behind its thought
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   MemoryUse memory;
+  std::vector<AdapterUse> adapters;  // their changes add up
 };
 
 struct ChatRequest : GenerateOptions {

@@ -133,6 +133,7 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
   generate.constraint = form.constraint;
   generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(*chat_template), generate.prompt);
   TRY_ASSIGN(generate.memory, model.memory_for(request.memory));
+  TRY_ASSIGN(generate.adapters, model.adapters_for(request.adapters));
   const bool is_silent = request.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
   if (is_silent && !output.starts_in_reasoning) {
     ban_thoughts(model.tokenizer, output.thought, generate.sampling);
@@ -157,6 +158,7 @@ Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constra
   // For the same text once more: several answers, or another try.
   if (generate.prompt.size() > 1) generate.snapshot_points = {static_cast<int32_t>(generate.prompt.size()) - 1};
   TRY_ASSIGN(generate.memory, model.memory_for(request.memory));
+  TRY_ASSIGN(generate.adapters, model.adapters_for(request.adapters));
   AnswerText text(model.tokenizer, std::nullopt, {request.stop, request.logprobs});
   return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
 }
@@ -219,6 +221,15 @@ std::unique_ptr<TokenJob> ChatService::tokenize(ChatRequest request, std::functi
 std::unique_ptr<TokenJob> ChatService::tokenize(std::string text, bool add_special, std::function<void()> notify) {
   auto work = [this, text = std::move(text), add_special]() -> Result<std::vector<int32_t>> {
     return model_.tokenizer.encode(text, EncodeMode::text, add_special);
+  };
+  return run_job(std::move(work), std::move(notify));
+}
+
+std::unique_ptr<TokenJob> ChatService::load_adapter(std::string name, std::string path, float scale,
+                                                    std::function<void()> notify) {
+  auto work = [this, name = std::move(name), path = std::move(path), scale]() -> Result<std::vector<int32_t>> {
+    TRY(adapters().load(name, path, scale));
+    return std::vector<int32_t>{};
   };
   return run_job(std::move(work), std::move(notify));
 }

@@ -50,6 +50,8 @@ class ChatService {
 
   // Vectors of this model, for those who have no other.
   Embedder& embedder() { return *embedder_; }
+  // Reads an adapter on the service's thread, so that a large file stalls nobody's I/O. No ids when it is loaded.
+  std::unique_ptr<TokenJob> load_adapter(std::string name, std::string path, float scale, std::function<void()> notify);
 
   const std::string& model_name() const { return model_.model->name(); }
   const SamplingParams& default_sampling() const { return model_.default_sampling; }
@@ -57,6 +59,8 @@ class ChatService {
   int context_length() const { return engine_.context_length(); }
   engine::EngineStats stats() const { return engine_.stats(); }
   std::vector<engine::RequestInfo> requests() const { return engine_.list(); }
+  // LoRA adapters that requests may name. Use it from any thread.
+  models::AdapterLibrary& adapters() { return *model_.adapters; }
   const ModelInfo& model_info() const { return model_info_; }
 
  private:

@@ -19,6 +19,7 @@ struct Services {
   std::string version;
   // An answer takes no longer than this, whatever its request says; 0: any time.
   std::chrono::milliseconds request_timeout{0};
+  std::string lora_folder = {};  // where adapters that a client asks for are; empty: it may not
 
   // What holds for every request that generates: its latest end, and that clients with different keys share no cached
   // state.
@@ -31,6 +32,7 @@ void add_model_endpoints(Router& router, const Services& services);       // mod
 void add_generation_endpoints(Router& router, const Services& services);  // generation_endpoints.cpp
 void add_token_endpoints(Router& router, const Services& services);       // token_endpoints.cpp
 void add_embedding_endpoints(Router& router, const Services& services);   // embedding_endpoints.cpp
+void add_lora_endpoints(Router& router, const Services& services);        // lora_endpoints.cpp
 void add_page_endpoints(Router& router);                                  // page_endpoints.cpp
 
 }  // namespace chimere::server

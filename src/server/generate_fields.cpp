@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "server/engram_schema.h"
+#include "server/lora_schema.h"
 
 namespace chimere::server {
 
@@ -92,6 +93,7 @@ std::vector<std::string> read_strings(JsonFields& fields, const std::string& nam
 
 void read_generation(JsonFields& fields, GenerateOptions& options) {
   read_engram(fields, options.memory);
+  read_lora(fields, options.adapters);
   SamplingParams& s = options.sampling;
   fields.number("temperature", s.temperature, 0, 2);
   fields.number("top_p", s.top_p, 0, 1);

@@ -19,7 +19,8 @@ struct ServerConfig {
   std::string version;
   std::chrono::milliseconds request_timeout{0};  // the longest an answer may take; 0: any time
   WatchConfig watch;
-  int rate_limit = 0;  // requests a minute of each key or, without keys, of each address; 0: any number
+  std::string lora_folder;  // adapters that clients may load; empty: none
+  int rate_limit = 0;       // requests a minute of each key or, without keys, of each address; 0: any number
 };
 
 class Server {

@@ -108,6 +108,11 @@ truncate -s -100 "$work/hf/model.safetensors"
 expect "model.safetensors" "$chimere" convert "$work/hf" --out "$work/cut2.gguf"
 expect "damaged or cut short" "$chimere" convert "$work/hf" --out "$work/cut2.gguf"
 
+# An adapter that can not be used is said before the model answers.
+expect "expected NAME=FILE" "$chimere" chat "$model" --lora poem </dev/null
+expect "none.gguf" "$chimere" chat "$model" --lora "poem=$work/none.gguf:0.5" </dev/null
+expect "general.type" "$chimere" chat "$model" --lora "poem=$model" </dev/null
+
 ids=$(echo '"Hello world"' | "$chimere" tokenize --model "$model")
 text=$(echo "$ids" | "$chimere" tokenize --model "$model" --decode)
 [ "$text" = '"Hello world"' ] || fail "tokenize --decode gave $text for $ids"

@@ -30,6 +30,7 @@ class CpuExecutable final : public Executable {
   Status run(const Batch& batch, const Outputs& outputs) override;
   Status replay(float* recurrent, const float* recorded, int n_tokens) override;
 
+  bool has_adapters() const override { return true; }
   const Program& program() const override { return program_; }
   const StateLayout& layout() const override { return layout_; }
   StateMemory& memory() override { return memory_; }
@@ -110,8 +111,8 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
     done += tensor.size_bytes();
     if (options.progress) options.progress(done, total);
   }
-  // Rows gathered at load were only needed until here.
-  program_.owned.clear();
+  // Rows gathered at load were only needed until here; their names still are.
+  for (const auto& gathered : program_.owned) std::vector<std::byte>().swap(gathered->data);
   return Ok{};
 }
 

@@ -83,6 +83,16 @@ void layer_norm(Team& team, const Context& c, const op::LayerNorm& op);
 void gelu(Team& team, const Context& c, const op::Gelu& op);
 void hidden_out(Team& team, const Context& c, const op::HiddenOut& op, const Outputs& outputs);
 
+// Rows that a matrix reads or writes, `row` floats apart.
+struct RowsView {
+  float* data;
+  int64_t row;
+};
+// y[t] += factor scale B (A x[t]) for the tokens whose slices name a change of this matrix; nothing otherwise.
+void add_adapters(Team& team, const Context& c, MatrixId matrix, RowsView x, RowsView y, float factor = 1.0f);
+// Whether any token of the batch has adapters.
+bool is_adapted(const Context& c);
+
 // Shared by them: to = RMSNorm(x) * weight.
 void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* to);
 // h[i] = silu(g[i]) * h[i]

@@ -48,6 +48,7 @@ class ReferenceExecutable final : public Executable {
     return Ok{};
   }
 
+  bool has_adapters() const override { return true; }
   const Program& program() const override { return program_; }
   const StateLayout& layout() const override { return layout_; }
   StateMemory& memory() override { return memory_; }

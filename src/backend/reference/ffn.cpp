@@ -25,16 +25,19 @@ struct Expert {
   VectorId gate_bias = kNone, up_bias = kNone, down_bias = kNone;
 };
 
-// down(activation(gate x, up x)) of one token
+// down(activation(gate x, up x)) of one token; `row` of the batch, for its adapters, which experts do not have.
 std::vector<float> expert_output(const Context& c, const Expert& e, op::Activation activation, uint64_t index,
-                                 const float* x) {
+                                 const float* x, int row = kNone) {
   const TensorView &up = c.matrix(e.up), &down = c.matrix(e.down);
   const auto bias = [&](VectorId id, uint64_t n) { return id == kNone ? nullptr : c.vector(id) + index * n; };
   std::vector<float> g(up.ne[1], 0.0f), h(up.ne[1]), y(down.ne[1]);
   if (e.gate != kNone) matmul(c.matrix(e.gate), index, x, 1, bias(e.gate_bias, g.size()), g.data());
   matmul(up, index, x, 1, bias(e.up_bias, h.size()), h.data());
+  if (row != kNone && e.gate != kNone) add_adapters(c, e.gate, row, 1, x, g.data());
+  if (row != kNone) add_adapters(c, e.up, row, 1, x, h.data());
   for (size_t i = 0; i < h.size(); ++i) h[i] = static_cast<float>(activated(activation, g[i], h[i]));
   matmul(down, index, h.data(), 1, bias(e.down_bias, y.size()), y.data());
+  if (row != kNone) add_adapters(c, e.down, row, 1, h.data(), y.data());
   return y;
 }
 
@@ -89,7 +92,7 @@ void run(const Context& c, const op::DenseFfn& op) {
   for (int t = 0; t < c.batch.n_rows(); ++t) {
     float* x = c.row(op.x, t);
     rms_norm(x, c.vector(op.norm), op.eps, width, normed.data());
-    const std::vector<float> y = expert_output(c, {op.gate, op.up, op.down}, op.activation, 0, normed.data());
+    const std::vector<float> y = expert_output(c, {op.gate, op.up, op.down}, op.activation, 0, normed.data(), t);
     for (int64_t i = 0; i < width; ++i) x[i] += op.scale * y[i];
   }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/adapter.h"
 #include "backend/reference/reference.h"
 #include "tensor/dequantize.h"
 
@@ -16,6 +17,27 @@ void matmul(const TensorView& w, uint64_t expert, const float* x, int64_t n, con
       double sum = bias ? bias[o] : 0.0;
       for (int64_t i = 0; i < in; ++i) sum += static_cast<double>(row[i]) * x[t * in + i];
       y[t * out + o] = static_cast<float>(sum);
+    }
+  }
+}
+
+void add_adapters(const Context& c, MatrixId matrix, int first, int64_t n, const float* x, float* y) {
+  const auto in = static_cast<int64_t>(c.matrix(matrix).ne[0]), out = static_cast<int64_t>(c.matrix(matrix).ne[1]);
+  for (const Slice& slice : c.batch.slices) {
+    if (!slice.adapters) continue;
+    for (int64_t t = 0; t < n; ++t) {
+      if (first + t < slice.first_row || first + t >= slice.first_row + slice.n_tokens) continue;
+      for (const AdapterSet::Use& use : slice.adapters->uses) {
+        const LowRank* change = use.adapter->find(matrix);
+        if (!change) continue;
+        for (int r = 0; r < change->rank; ++r) {
+          double h = 0;
+          for (int64_t i = 0; i < in; ++i) h += static_cast<double>(change->a[r * in + i]) * x[t * in + i];
+          for (int64_t o = 0; o < out; ++o) {
+            y[t * out + o] += static_cast<float>(use.scale * h * change->b[r * out + o]);
+          }
+        }
+      }
     }
   }
 }
@@ -73,6 +95,7 @@ void run(const Context& c, const op::NormMatmul& op) {
   }
   for (const op::Projection& p : op.outs) {
     matmul(c.matrix(p.weight), 0, normed.data(), n, c.vector(p.bias), c.row(p.out, 0));
+    add_adapters(c, p.weight, 0, n, normed.data(), c.row(p.out, 0));
   }
 }
 
@@ -81,6 +104,7 @@ void run(const Context& c, const op::MatmulAdd& op) {
   const int64_t width = c.program.buffers[op.residual].width;
   std::vector<float> y(n * width);
   matmul(c.matrix(op.weight), 0, c.row(op.x, 0), n, c.vector(op.bias), y.data());
+  add_adapters(c, op.weight, 0, n, c.row(op.x, 0), y.data());
   for (int64_t i = 0; i < n * width; ++i) c.row(op.residual, 0)[i] += op.scale * y[i];
 }
 

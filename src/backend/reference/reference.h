@@ -22,6 +22,8 @@ struct Context {
 // y[n, out] = W x[n, in] + bias for expert `expert` of a stack; rows of x and y are `in` and `out` apart.
 void matmul(const TensorView& w, uint64_t expert, const float* x, int64_t n, const float* bias, float* y);
 void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y);
+// y[t] += scale B (A x[t]) for `n` tokens from row `first` of the batch, by what their slices name for this matrix.
+void add_adapters(const Context& c, MatrixId matrix, int first, int64_t n, const float* x, float* y);
 double sigmoid(double x);
 double silu(double x);
 

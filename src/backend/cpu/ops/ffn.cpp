@@ -29,9 +29,18 @@ void add_bias(const float* bias, int64_t n, float* x) {
   if (bias) vec().multiply_add(static_cast<int>(n), 1.0f, bias, x);
 }
 
-// Panels [begin, end) for the given rows of x, then the activation, into rows of h; g is for the gate.
+void activate(op::Activation activation, int64_t n, float* gate, float* up) {
+  switch (activation) {
+    case op::Activation::swiglu: apply_gate(gate, n, up); break;
+    case op::Activation::relu2: vec().relu2(static_cast<int>(n), up); break;
+    case op::Activation::clamped_swiglu: vec().clamped_swiglu(static_cast<int>(n), gate, up); break;
+  }
+}
+
+// Panels [begin, end) for the given rows of x, into rows of h; g is for the gate. Then the activation, if it is wanted
+// now.
 void up_panels(const UpProjection& p, int expert, const Activations& x, std::span<const int32_t> tokens, int n,
-               ActMode mode, float* g, float* h, int begin, int end) {
+               ActMode mode, float* g, float* h, int begin, int end, bool activated = true) {
   const int64_t ff = p.up.n_rows();
   const int64_t first = int64_t{begin} * kPanelRows, last = std::min<int64_t>(int64_t{end} * kPanelRows, ff);
   const auto bias = [&](const float* b) { return b ? b + expert * ff + first : nullptr; };
@@ -42,11 +51,7 @@ void up_panels(const UpProjection& p, int expert, const Activations& x, std::spa
     float* gate = g + i * ff + first;
     add_bias(bias(p.up_bias), last - first, up);
     if (p.gate) add_bias(bias(p.gate_bias), last - first, gate);
-    switch (p.activation) {
-      case op::Activation::swiglu: apply_gate(gate, last - first, up); break;
-      case op::Activation::relu2: vec().relu2(static_cast<int>(last - first), up); break;
-      case op::Activation::clamped_swiglu: vec().clamped_swiglu(static_cast<int>(last - first), gate, up); break;
-    }
+    if (activated) activate(p.activation, last - first, gate, up);
   }
 }
 
@@ -179,10 +184,20 @@ void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& 
     }
     if (!w.exact) normed.acts.quantize_rows(begin, end);
   });
+  // What adapters add comes before the activation, which then waits for all panels.
+  const bool adapted = is_adapted(c);
+  const int64_t ff = in.up.n_rows();
   team.parallel_for(in.up.n_panels(), kPanelsPerShare, [&](int64_t begin, int64_t end) {
     up_panels(in, 0, normed.acts, {}, n, w.mode(), w.gate.data(), w.hidden.floats.data(), static_cast<int>(begin),
-              static_cast<int>(end));
+              static_cast<int>(end), !adapted);
   });
+  if (adapted) {
+    if (in.gate) add_adapters(team, c, op.gate, {normed.row(0), width}, {w.gate.data(), ff});
+    add_adapters(team, c, op.up, {normed.row(0), width}, {w.hidden.floats.data(), ff});
+    team.parallel_for(n, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) activate(in.activation, ff, w.gate.data() + t * ff, w.hidden.row(t));
+    });
+  }
   if (!w.exact) {
     team.parallel_for(n, 4, [&](int64_t begin, int64_t end) { w.hidden.acts.quantize_rows(begin, end); });
   }
@@ -194,6 +209,7 @@ void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& 
       for (int64_t i = first; i < last; ++i) c.row(op.x, t)[i] += op.scale * w.product.data()[t * width + i];
     }
   });
+  add_adapters(team, c, op.down, {w.hidden.floats.data(), ff}, {c.buffer(op.x), width}, op.scale);
 }
 
 void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {

@@ -112,6 +112,9 @@ void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspa
       if (end <= 0) break;
     }
   });
+  for (const op::Projection& p : op.outs) {
+    add_adapters(team, c, p.weight, {normed.row(0), normed.width}, {c.buffer(p.out), c.width(p.out)});
+  }
 }
 
 void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace& w) {
@@ -131,6 +134,8 @@ void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace
       for (int64_t r = first; r < last; ++r) x[r] += op.scale * (bias ? y[r] + bias[r] : y[r]);
     }
   });
+  add_adapters(team, c, op.weight, {c.buffer(op.x), c.width(op.x)}, {c.buffer(op.residual), c.width(op.residual)},
+               op.scale);
 }
 
 void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& outputs, Workspace& w) {

@@ -1,0 +1,62 @@
+// adapter_library.h  The LoRA adapters of a model that requests may name. Use it from any thread.
+//
+// A request keeps what it uses: unloading an adapter ends no answer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/adapter.h"
+#include "base/result.h"
+
+namespace chimere::models {
+
+class Model;
+
+class AdapterLibrary {
+ public:
+  // The model outlives the library.
+  explicit AdapterLibrary(Model& model) : model_(model) {}
+
+  struct Entry {
+    std::string name;
+    std::string path;
+    float scale = 1;  // where a request does not say
+    uint64_t n_bytes = 0;
+  };
+
+  // Refuses a name that is taken, or is none: letters, digits, '-', '_' and '.'.
+  Status load(const std::string& name, const std::string& path, float scale);
+  Status unload(const std::string& name);
+  std::vector<Entry> list() const;  // by name
+
+  // In the given order; each with its scale or the adapter's own. not_found names those there are.
+  Result<std::shared_ptr<const AdapterSet>> set_of(
+      const std::vector<std::pair<std::string, std::optional<float>>>& names) const;
+
+ private:
+  struct Loaded {
+    Entry entry;
+    std::shared_ptr<const Adapter> adapter;
+  };
+  Error unknown(const std::string& name) const;  // REQUIRES: mutex_ held
+
+  Model& model_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Loaded> loaded_;
+};
+
+// "NAME=FILE" or "NAME=FILE:SCALE".
+struct AdapterArgument {
+  std::string name, path;
+  float scale = 1;
+};
+Result<AdapterArgument> parse_adapter_argument(const std::string& text);
+
+}  // namespace chimere::models
