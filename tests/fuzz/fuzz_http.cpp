@@ -41,8 +41,8 @@ struct World {
     config.context_length = 256;
     config.prefill_tokens = 32;
     service = std::make_unique<orchestrator::ChatService>(std::move(*chat_model), config);
-    routes = std::make_unique<Routes>(Services{*service, monitor, "0", {}}, chimere::server::Access(ApiKeys(), 0),
-                                      WatchConfig{});
+    routes = std::make_unique<Routes>(Services{*service, service->embedder(), monitor, "0", {}},
+                                      chimere::server::Access(ApiKeys(), 0), WatchConfig{});
   }
 
   Monitor monitor;
