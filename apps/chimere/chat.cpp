@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "common.h"
 #include "orchestrator/chat_service.h"
+#include "thinking.h"
 
 namespace chimere::apps {
 namespace {
@@ -43,6 +44,7 @@ struct ChatOptions {
   std::optional<uint64_t> seed;
   std::optional<float> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
   std::optional<int> top_k;
+  orchestrator::ThinkingOptions thinking;
 };
 
 volatile sig_atomic_t g_interrupts = 0;  // a signal handler has nothing else to write to
@@ -198,6 +200,7 @@ class Conversation {
     const engine::Usage& u = end.usage;
     const double speed = u.decode_seconds > 0 ? u.completion_tokens / u.decode_seconds : 0;
     const char* why = end.finish == Finish::length      ? ", cut at the limit"
+                      : end.finish == Finish::loop      ? ", ended because it repeats itself"
                       : end.finish == Finish::cancelled ? ", stopped"
                                                         : "";
     std::printf("\033[2m[%d tokens, %.1f tok/s%s]\033[0m\n", u.completion_tokens, speed, why);
@@ -262,6 +265,7 @@ Status chat(const ChatOptions& o, Outcome& outcome) {
   config.max_running = 1;
   TRY_ASSIGN(auto model, load_model(o.model));
   TRY_ASSIGN(ChatModel chat_model, ChatModel::from_model(std::move(model)));
+  chat_model.thinking = o.thinking;
   for (const std::string& warning : chat_model.warnings) std::fprintf(stderr, "chimere: %s\n", warning.c_str());
   TRY(load_adapters(o.adapters, *chat_model.adapters));
   if (!chat_model.chat_template) {
@@ -306,6 +310,7 @@ void add_chat(CLI::App& app, Outcome& outcome) {
   command->add_option("--repetition-penalty", o->repetition_penalty, "1: off" + file);
   command->add_option("--presence-penalty", o->presence_penalty, "0: off");
   command->add_option("--frequency-penalty", o->frequency_penalty, "0: off");
+  add_thinking_options(*command, o->thinking);
   command->callback([o, &outcome] {
     if (Status s = chat(*o, outcome); !s) outcome.code = fail(s.error());
   });

@@ -13,6 +13,7 @@
 #include "orchestrator/chat_service.h"
 #include "server/log.h"
 #include "server/server.h"
+#include "thinking.h"
 
 namespace chimere::apps {
 namespace {
@@ -38,6 +39,7 @@ struct ServeOptions {
   std::string engram;
   std::string embedding_model;
   std::vector<std::string> adapters;
+  orchestrator::ThinkingOptions thinking;
 };
 
 CacheConfig cache_config(const ServeOptions& o) {
@@ -129,6 +131,7 @@ Status serve(ServeOptions& o) {
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
   TRY_ASSIGN(auto model, load_model(model_options));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
+  chat_model.thinking = o.thinking;
   if (!o.engram.empty()) chat_model.open_memories(o.engram);
   TRY(load_adapters(o.adapters, *chat_model.adapters));
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
@@ -222,6 +225,8 @@ void add_serve(CLI::App& app, Outcome& outcome) {
                       "NAME=FILE[:SCALE], a LoRA adapter that requests may name in `lora`; may be given several times");
   command->add_option("--lora-dir", o->server.lora_folder,
                       "folder of adapters (NAME.gguf) that clients may load by POST /v1/lora");
+  add_thinking_options(*command, o->thinking);
+  command->set_config("--config", "", "file of options as on this command line: lines of name=value (INI or TOML)");
   command->callback([o, &outcome] {
     if (Status s = serve(*o); !s) outcome.code = fail(s.error());
   });

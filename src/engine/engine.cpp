@@ -62,6 +62,7 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
   TRY(model_.require_logits());
   TRY(check(request.prompt));
   TRY(request.sampling.validate(n_vocab()));
+  TRY(request.thinking.validate(n_vocab()));
   if (request.max_tokens == 0) return Error{Code::invalid_argument, "max_tokens: expected at least 1, found 0"};
   if (static_cast<int>(request.prompt.size()) >= context_length_) {
     return Error{Code::invalid_argument, "the prompt has " + std::to_string(request.prompt.size()) +
@@ -86,7 +87,7 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
   if (request.constraint) a.constraint = request.constraint->clone();
   a.cuts = cut_prompt(a.usage.prompt_tokens, request.snapshot_points, config_.prefill_tokens, config_.filler_tokens);
   a.request = std::move(request);
-  a.remember(a.request.memory.get());
+  a.begin(a.request.memory.get(), ThinkingControl(a.request.thinking));
   a.submitted = std::chrono::steady_clock::now();
 
   // Nothing here waits for the engine thread: a caller with one I/O thread must not stall for the length of a step.

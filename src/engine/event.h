@@ -18,8 +18,8 @@
 
 namespace chimere::engine {
 
-enum class FinishReason { stop, length, cancelled, deadline };
-inline constexpr int kFinishReasons = 4;
+enum class FinishReason { stop, length, cancelled, deadline, loop };  // loop: the answer went round in circles
+inline constexpr int kFinishReasons = 5;
 
 struct Usage {
   int32_t prompt_tokens = 0;

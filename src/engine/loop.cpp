@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 
 #include "base/hash.h"
 
@@ -255,7 +256,8 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->forced = from->forced;
   a->closing = from->closing;
   if (from->constraint) a->constraint = from->constraint->clone();
-  a->remember(from->memory.get());
+  a->phrase = from->phrase;
+  a->begin(from->memory.get(), from->control);
   a->usage = from->usage;
   a->usage.cached_tokens = from->sequence ? std::min(from->sequence->length(), a->usage.prompt_tokens) : 0;
   a->submitted = a->started = a->first_token = Clock::now();
@@ -331,11 +333,11 @@ void Loop::step() {
   }
 }
 
-void Active::remember(const MemorySource* source) {
-  if (!source) return;
-  memory = source->clone();
-  remembering = request.sampling;
-  remembering.stats = true;
+void Active::begin(const MemorySource* source, const ThinkingControl& from) {
+  if (source) memory = source->clone();
+  control = from;
+  measured = request.sampling;
+  measured.stats = true;
 }
 
 void Loop::count_step(int rows) {
@@ -349,7 +351,39 @@ void Loop::count_step(int rows) {
 void Loop::close_thought(Active& a) {
   a.forced.assign(a.request.thought.close.begin(), a.request.thought.close.end());
   a.closing = static_cast<int32_t>(a.forced.size());
+  a.phrase = 0;
   a.request.thought.open = false;
+  a.control.close();
+}
+
+int32_t Loop::thought_limit(const Active& a) const {
+  const Thought& thought = a.request.thought;
+  int32_t limit = thought.budget >= 0 ? thought.budget : std::numeric_limits<int32_t>::max();
+  const int32_t reserved = a.request.thinking.answer_tokens;
+  if (reserved == 0) return limit;
+  int32_t total = context_length_ - static_cast<int32_t>(a.sampler.n_prompt());
+  if (a.request.max_tokens >= 0) total = std::min(total, a.request.max_tokens);
+  const int32_t left = total - a.usage.completion_tokens - static_cast<int32_t>(thought.close.size()) - reserved;
+  return std::min(limit, a.usage.reasoning_tokens + std::max(left, 0));
+}
+
+void Loop::steer_thought(Active& a) {
+  const int32_t n = a.usage.reasoning_tokens, limit = thought_limit(a);
+  if (n >= limit) {
+    // A phrase that steers a thought has no place behind its end.
+    if (static_cast<int32_t>(a.forced.size()) == a.phrase) a.forced.clear();
+    if (a.forced.empty()) close_thought(a);
+    return;
+  }
+  if (!a.forced.empty()) return;
+  switch (a.control.before(n, limit)) {
+    case ThinkingControl::Wish::nothing: break;
+    case ThinkingControl::Wish::close: close_thought(a); break;
+    case ThinkingControl::Wish::warn:
+      a.forced.assign(a.request.thinking.warning.begin(), a.request.thinking.warning.end());
+      a.phrase = static_cast<int32_t>(a.forced.size());
+      break;
+  }
 }
 
 // A thought may also end with the first token of a tool call, which is no part of what closes a thought.
@@ -361,14 +395,15 @@ bool Loop::is_answer(const Active& a, int32_t id, bool was_thinking, bool was_cl
 
 RowInputs Loop::next_inputs(Active& a) {
   const Thought& thought = a.request.thought;
-  const bool spent = thought.budget >= 0 && a.usage.reasoning_tokens >= thought.budget;
-  if (thought.open && spent && a.forced.empty()) close_thought(a);
+  if (thought.open) steer_thought(a);
   RowInputs inputs;
   if (!a.forced.empty()) {
     inputs.forced = a.forced.front();
     a.forced.pop_front();
+    if (a.phrase > 0) --a.phrase;
     return inputs;
   }
+  inputs.bias = a.control.bias(a.request.thinking, a.sampler.tokens(), thought.open);
   if (a.constraint && !thought.open) inputs.mask = a.constraint->mask();
   if (a.memory) inputs.memory = a.memory->expect(a.sampler.tokens(), thought.open);
   return inputs;
@@ -389,6 +424,15 @@ Result<Sampled> Loop::draw(const Active& a) {
                          a.sampler.tokens().size());
 }
 
+Result<Sampled> Loop::replaced(const Active& a, const Sampled& drawn) {
+  if (!draws_[a.logit_index].params) return draw(a);
+  Sampled sampled;
+  sampled.id = *a.inputs.forced;
+  sampled.entropy = drawn.entropy;  // of the row, whatever is taken from it
+  sampled.max_prob = drawn.max_prob;
+  return Result<Sampled>{std::move(sampled)};
+}
+
 void Loop::accept(Active& a, Sampled sampled) {
   if (a.usage.completion_tokens == 0) {
     a.first_token = Clock::now();
@@ -401,14 +445,18 @@ void Loop::accept(Active& a, Sampled sampled) {
     close_thought(a);
     a.inputs = next_inputs(a);
     if (!a.inputs.forced) return finish(a, FinishReason::stop);
-    if (draws_[a.logit_index].params) {
-      sampled = Sampled{};
-      sampled.id = *a.inputs.forced;
-    } else {
-      Result<Sampled> again = draw(a);
-      if (!again) return fail(a, again.error());
-      sampled = std::move(*again);
-    }
+    Result<Sampled> instead = replaced(a, sampled);
+    if (!instead) return fail(a, instead.error());
+    sampled = std::move(*instead);
+  } else if (thought.open && !a.inputs.forced && !thought.end_ids.empty() && sampled.id == thought.end_ids.front() &&
+             a.control.extends(a.request.thinking, a.usage.reasoning_tokens, thought_limit(a))) {
+    const std::vector<int32_t>& phrase = a.request.thinking.extension;
+    a.forced.assign(phrase.begin(), phrase.end());
+    a.phrase = static_cast<int32_t>(phrase.size());
+    a.inputs = next_inputs(a);
+    Result<Sampled> instead = replaced(a, sampled);
+    if (!instead) return fail(a, instead.error());
+    sampled = std::move(*instead);
   }
   const bool was_thinking = thought.open;
   const bool was_closing = a.inputs.forced && a.closing > 0;
@@ -422,6 +470,8 @@ void Loop::accept(Active& a, Sampled sampled) {
   if (a.constraint && is_answer(a, sampled.id, was_thinking, was_closing)) a.constraint->accept(sampled.id);
   if (!a.inputs.memory.empty()) a.memory->accept(sampled);
   a.sampler.accept(sampled.id);
+  a.control.accept(sampled, a.sampler.tokens(), was_thinking && thought.open, a.inputs.forced.has_value());
+  if (was_thinking && !thought.open) a.control.close();
   ++a.usage.completion_tokens;
   ++counts_.generated_tokens;
   Event event;
@@ -432,6 +482,8 @@ void Loop::accept(Active& a, Sampled sampled) {
   const bool enough = a.request.max_tokens >= 0 && a.usage.completion_tokens >= a.request.max_tokens;
   const bool complete = a.constraint && !thought.open && a.forced.empty() && a.constraint->is_finished();
   if (complete) return finish(a, FinishReason::stop);
+  const bool is_stuck = !thought.open && a.forced.empty() && a.control.loop() == LoopGuard::State::stuck;
+  if (is_stuck) return finish(a, FinishReason::loop);
   if (full || enough) finish(a, FinishReason::length);
 }
 

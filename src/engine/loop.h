@@ -31,10 +31,12 @@ struct Active {
   std::optional<Sequence> sequence;
   SamplerState sampler;  // prompt and what was drawn
   std::deque<int32_t> forced;
-  int32_t closing = 0;                          // of `forced`, those at the front that close a thought
+  int32_t closing = 0;  // of `forced`, those at the front that close a thought
+  int32_t phrase = 0;   // of `forced`, those at the front that steer an open thought
+  ThinkingControl control;
   std::unique_ptr<TokenConstraint> constraint;  // null: any token may follow
   std::unique_ptr<MemorySource> memory;         // null: none
-  SamplingParams remembering;                   // the request's, with the figures that a memory is told
+  SamplingParams measured;                      // the request's, with the figures of the distribution
   Usage usage;
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
@@ -51,9 +53,12 @@ struct Active {
 
   RequestInfo info() const;
   // Of the token that is drawn in this step.
-  const SamplingParams& params() const { return inputs.memory.empty() ? request.sampling : remembering; }
-  // Takes a copy of what the request remembers, if anything. REQUIRES: request.sampling is set.
-  void remember(const MemorySource* source);
+  const SamplingParams& params() const {
+    const bool is_steered = request.thinking.needs_figures() && request.thought.open;
+    return request.figures || is_steered || !inputs.memory.empty() ? measured : request.sampling;
+  }
+  // Goes on from the memory and the control of another request, or from their beginnings. REQUIRES: request is set.
+  void begin(const MemorySource* source, const ThinkingControl& from);
   // Tokens that are decided but not yet in the sequence: the rest of the prompt, or the last token drawn.
   std::span<const int32_t> pending() const { return sampler.tokens().subspan(sequence ? sequence->length() : 0); }
 };
@@ -119,7 +124,12 @@ class Loop {
   RowInputs next_inputs(Active& a);
   Draw device_draw(const Active& a) const;
   Result<Sampled> draw(const Active& a);
+  // The forced token of a.inputs in place of one that was drawn from the same row.
+  Result<Sampled> replaced(const Active& a, const Sampled& drawn);
   void accept(Active& a, Sampled sampled);
+  // Tokens that the open thought may have in all, of which it has some.
+  int32_t thought_limit(const Active& a) const;
+  void steer_thought(Active& a);
   void close_thought(Active& a);
   // Whether a token is text that the request's constraint is about.
   static bool is_answer(const Active& a, int32_t id, bool was_thinking, bool was_closing);

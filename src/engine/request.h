@@ -10,6 +10,7 @@
 #include "backend/adapter.h"
 #include "sampling/memory_source.h"
 #include "sampling/sampling_params.h"
+#include "sampling/thinking.h"
 #include "sampling/token_constraint.h"
 
 namespace chimere::engine {
@@ -32,6 +33,8 @@ struct Request {
   int32_t max_tokens = -1;        // tokens to generate; -1: until the context is full
   std::vector<int32_t> stop_ids;  // drawing one of these ends the answer; it is no part of it
   Thought thought;
+  ThinkingParams thinking;  // how the thought is steered; the loop guard also watches the answer
+  bool figures = false;     // fill Sampled::entropy and max_prob of every token
   // Cloned at admission. Acts on the answer alone: not while a thought is open, nor on the tokens that close one.
   std::shared_ptr<const TokenConstraint> constraint;
   // Cloned at admission; null: none. It is told whether a thought is open and decides itself whether to speak.

@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "sampling/certainty.h"
+
 namespace chimere::orchestrator {
 namespace {
 
@@ -22,16 +24,18 @@ AnswerText::AnswerText(Tokenizer tokenizer, std::optional<chat::OutputParser> pa
       decoder_(std::move(tokenizer), false, true),
       stop_(std::move(options.stop)),
       parser_(std::move(parser)),
-      logprobs_(options.logprobs) {}
+      tokens_(options.tokens),
+      max_entropy_(options.max_entropy) {}
 
 void AnswerText::push(const Sampled& token, ChatChunk& out) {
   if (stop_.hit()) return;
   ++n_tokens_;
-  if (logprobs_) {
+  if (tokens_) {
     auto chance = [&](int32_t id, float logprob) {
       return TokenChance{std::string(tokenizer_.token_text(id)), logprob};
     };
-    PendingToken pending{{chance(token.id, token.logprob), {}}, decoded_bytes_};
+    const float certainty = token_certainty(token.max_prob, token.entropy, max_entropy_);
+    PendingToken pending{{chance(token.id, token.logprob), token.entropy, certainty, {}}, decoded_bytes_};
     for (const TokenLogprob& other : token.top) pending.info.top.push_back(chance(other.id, other.logprob));
     pending_.push_back(std::move(pending));
   }

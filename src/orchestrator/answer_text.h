@@ -20,7 +20,8 @@ class AnswerText {
  public:
   struct Options {
     std::vector<std::string> stop;
-    bool logprobs = false;
+    bool tokens = false;    // fill ChatChunk::tokens
+    float max_entropy = 1;  // of a token, for its certainty
   };
 
   // Without a parser all text is content.
@@ -52,7 +53,8 @@ class AnswerText {
   StopStrings stop_;
   std::optional<chat::OutputParser> parser_;
   std::vector<chat::OutputEvent> events_;  // scratch
-  bool logprobs_;
+  bool tokens_;
+  float max_entropy_;
   bool has_tool_calls_ = false;
   int n_tokens_ = 0;
   size_t decoded_bytes_ = 0;

@@ -24,13 +24,15 @@ struct TokenChance {
   float logprob = 0;
 };
 
-// One generated token as the model saw it, for `logprobs`.
+// One generated token as the model saw it, for `logprobs` and `token_stats`.
 struct TokenInfo {
   TokenChance token;
+  float entropy = 0;             // nats
+  float certainty = 0;           // 0 to 1 (sampling/certainty.h)
   std::vector<TokenChance> top;  // best first
 };
 
-enum class Finish { stop, length, tool_calls, cancelled };
+enum class Finish { stop, length, tool_calls, cancelled, loop };
 
 // A stream is `started`, any number of `delta`, then one of `finished` and `failed`; a request that can not run is
 // `failed` alone.

@@ -29,6 +29,7 @@ struct ChatModel {
   std::shared_ptr<engram::Library> memories = nullptr;         // null: none
   engine::Pooling pooling = engine::Pooling::mean;             // of its embeddings
   std::shared_ptr<models::AdapterLibrary> adapters = nullptr;  // of `model`; never null after from_model
+  ThinkingOptions thinking = {};                               // where a request does not say
 
   // Fails when the file has no vocabulary or a broken chat template. `template_text` stands for the file's own
   // templates when it is not empty.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chat/message.h"
+#include "orchestrator/thinking_options.h"
 #include "sampling/sampling_params.h"
 
 namespace chimere::orchestrator {
@@ -61,6 +62,8 @@ struct GenerateOptions {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   MemoryUse memory;
   std::vector<AdapterUse> adapters;  // their changes add up
+  ThinkingOptions thinking;  // what it leaves open is the service's to say
+  bool token_stats = false;  // fill ChatChunk::tokens with entropy and certainty
 };
 
 struct ChatRequest : GenerateOptions {

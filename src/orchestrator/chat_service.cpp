@@ -95,8 +95,19 @@ std::string generation_prompt(const chat::ChatTemplate& chat_template) {
   return prompt ? std::move(*prompt) : std::string();
 }
 
-Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, const ChatRequest& request,
-                              int context_length) {
+// What of a request is the same for messages and for text.
+Result<Prepared> finished(const ChatModel& model, ThinkingResolver& thinking, const GenerateOptions& request,
+                          engine::Request generate, std::optional<chat::OutputParser> parser) {
+  TRY_ASSIGN(generate.memory, model.memory_for(request.memory));
+  TRY_ASSIGN(generate.adapters, model.adapters_for(request.adapters));
+  generate.thinking = thinking.resolve(request.thinking.over(model.thinking));
+  AnswerText text(model.tokenizer, std::move(parser),
+                  {request.stop, request.logprobs || request.token_stats, thinking.max_entropy()});
+  return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
+}
+
+Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, ThinkingResolver& thinking,
+                              const ChatRequest& request, int context_length) {
   const chat::ChatTemplate* chat_template = model.template_for(request);
   if (!chat_template) {
     return Error{Code::unsupported,
@@ -132,8 +143,6 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
   TRY_ASSIGN(const Constraints::Made form, constraints.of_chat(request, output.format, lead));
   generate.constraint = form.constraint;
   generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(*chat_template), generate.prompt);
-  TRY_ASSIGN(generate.memory, model.memory_for(request.memory));
-  TRY_ASSIGN(generate.adapters, model.adapters_for(request.adapters));
   const bool is_silent = request.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
   if (is_silent && !output.starts_in_reasoning) {
     ban_thoughts(model.tokenizer, output.thought, generate.sampling);
@@ -144,11 +153,10 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
     generate.thought = thought_of(model.tokenizer, output.thought, budget, form.allows_calls);
     generate.thought.open = generate.thought.open && output.starts_in_reasoning;
   }
-  AnswerText text(model.tokenizer, chat::OutputParser(output), {request.stop, request.logprobs});
-  return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
+  return finished(model, thinking, request, std::move(generate), chat::OutputParser(output));
 }
 
-Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constraints,
+Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constraints, ThinkingResolver& thinking,
                                     const CompletionRequest& request) {
   engine::Request generate = generation_request(request, model.tokenizer);
   generate.prompt =
@@ -157,10 +165,7 @@ Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constra
   generate.constraint = form.constraint;
   // For the same text once more: several answers, or another try.
   if (generate.prompt.size() > 1) generate.snapshot_points = {static_cast<int32_t>(generate.prompt.size()) - 1};
-  TRY_ASSIGN(generate.memory, model.memory_for(request.memory));
-  TRY_ASSIGN(generate.adapters, model.adapters_for(request.adapters));
-  AnswerText text(model.tokenizer, std::nullopt, {request.stop, request.logprobs});
-  return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
+  return finished(model, thinking, request, std::move(generate), std::nullopt);
 }
 
 Error too_many_prepared() {
@@ -184,6 +189,8 @@ ChatService::ChatService(ChatModel model, engine::EngineConfig config)
       model_info_(describe_model(model_)),
       engine_(*model_.model, with_suppressed(std::move(config), model_)),
       constraints_(std::make_unique<Constraints>(model_.tokenizer, model_.model->n_vocab())),
+      thinking_(std::make_unique<ThinkingResolver>(
+          model_.tokenizer, model_.model->n_vocab() - static_cast<int32_t>(model_.suppressed_ids().size()))),
       prepare_(std::make_unique<PrepareThread>(kMaxPreparing)) {
   embedder_ = std::make_unique<Embedder>(*model_.model, model_.tokenizer, engine_, *prepare_, model_.pooling);
 }
@@ -196,7 +203,9 @@ std::unique_ptr<ChatStream> ChatService::start(ChatRequest request, std::functio
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::start(ChatRequest request, int n, std::function<void()> notify) {
   return run(
-      [this, request = std::move(request)] { return prepare_chat(model_, *constraints_, request, context_length()); },
+      [this, request = std::move(request)] {
+        return prepare_chat(model_, *constraints_, *thinking_, request, context_length());
+      },
       n, std::move(notify));
 }
 
@@ -206,13 +215,14 @@ std::unique_ptr<ChatStream> ChatService::complete(CompletionRequest request, std
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::complete(CompletionRequest request, int n,
                                                                std::function<void()> notify) {
-  return run([this, request = std::move(request)] { return prepare_completion(model_, *constraints_, request); }, n,
-             std::move(notify));
+  return run(
+      [this, request = std::move(request)] { return prepare_completion(model_, *constraints_, *thinking_, request); },
+      n, std::move(notify));
 }
 
 std::unique_ptr<TokenJob> ChatService::tokenize(ChatRequest request, std::function<void()> notify) {
   auto work = [this, request = std::move(request)]() -> Result<std::vector<int32_t>> {
-    TRY_ASSIGN(Prepared prepared, prepare_chat(model_, *constraints_, request, context_length()));
+    TRY_ASSIGN(Prepared prepared, prepare_chat(model_, *constraints_, *thinking_, request, context_length()));
     return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
   };
   return run_job(std::move(work), std::move(notify));

@@ -73,7 +73,8 @@ class ChatService {
   ChatModel model_;
   const ModelInfo model_info_;
   engine::Engine engine_;
-  std::unique_ptr<Constraints> constraints_;  // of the prepare thread
+  std::unique_ptr<Constraints> constraints_;    // of the prepare thread
+  std::unique_ptr<ThinkingResolver> thinking_;  // of the prepare thread
   std::unique_ptr<Embedder> embedder_;
   std::unique_ptr<PrepareThread> prepare_;  // ends first: its jobs use the others
 };

@@ -167,6 +167,8 @@ ChatChunk ChatStream::end(const engine::Event& event) {
     chunk.usage.reasoning_tokens = std::min(chunk.usage.reasoning_tokens, chunk.usage.completion_tokens);
   } else if (event.reason == engine::FinishReason::stop) {
     chunk.finish = text.has_tool_calls() ? Finish::tool_calls : Finish::stop;
+  } else if (event.reason == engine::FinishReason::loop) {
+    chunk.finish = Finish::loop;
   } else {
     // What a deadline cut off is an answer cut short, as one that reached its length.
     chunk.finish = event.reason == engine::FinishReason::cancelled ? Finish::cancelled : Finish::length;

@@ -5,6 +5,7 @@
 
 #include "server/anthropic_schema.h"
 #include "server/json.h"
+#include "server/openai_json.h"
 
 namespace chimere::server {
 
@@ -19,6 +20,7 @@ const char* stop_reason(const ChatChunk& chunk) {
     case Finish::stop: return chunk.stop_text.empty() ? "end_turn" : "stop_sequence";
     case Finish::tool_calls: return "tool_use";
     case Finish::length:
+    case Finish::loop:
     case Finish::cancelled: return "max_tokens";
   }
   return "end_turn";
@@ -45,7 +47,8 @@ Json input_of(const std::string& arguments) {
 
 class AnthropicWriter : public ResponseWriter {
  public:
-  explicit AnthropicWriter(std::string model) : model_(std::move(model)), id_(new_object_id("msg_")) {}
+  AnthropicWriter(std::string model, bool token_stats)
+      : model_(std::move(model)), id_(new_object_id("msg_")), token_stats_(token_stats) {}
 
   std::string events(size_t, const ChatChunk& chunk) override {
     std::string out;
@@ -54,6 +57,7 @@ class AnthropicWriter : public ResponseWriter {
       message["stop_reason"] = nullptr;
       emit(out, "message_start", Json{{"message", std::move(message)}});
     }
+    if (token_stats_) stats_ = token_stats_json(chunk.tokens);
     if (!chunk.reasoning.empty()) add_delta(out, Block::thinking, "thinking_delta", "thinking", chunk.reasoning);
     if (!chunk.content.empty()) add_delta(out, Block::text, "text_delta", "text", chunk.content);
     for (const ToolCallDelta& call : chunk.tool_calls) {
@@ -80,7 +84,9 @@ class AnthropicWriter : public ResponseWriter {
     }
     if (!sum.content.empty()) content.push_back(Json{{"type", "text"}, {"text", sum.content}});
     for (const ToolCallDelta& call : sum.tool_calls) content.push_back(call_block(call, input_of(call.arguments)));
-    return to_text(message_json(sum, std::move(content)));
+    Json message = message_json(sum, std::move(content));
+    if (token_stats_) message["token_stats"] = token_stats_json(sum.tokens);
+    return to_text(message);
   }
 
   HttpResponse error(const ApiError& error) override { return anthropic_error_response(error); }
@@ -135,7 +141,10 @@ class AnthropicWriter : public ResponseWriter {
       if (kind == Block::thinking) block["signature"] = "";
       open(out, kind, std::move(block));
     }
-    delta(out, Json{{"type", type}, {field, text}});
+    Json rest{{"index", index_}, {"delta", Json{{"type", type}, {field, text}}}};
+    // Of all tokens of the chunk, on the first event of text that it makes.
+    if (token_stats_) rest["token_stats"] = std::exchange(stats_, Json::array());
+    emit(out, "content_block_delta", std::move(rest));
   }
 
   void finish(std::string& out, const ChatChunk& chunk) {
@@ -148,14 +157,16 @@ class AnthropicWriter : public ResponseWriter {
 
   const std::string model_;
   const std::string id_;
+  const bool token_stats_;
+  Json stats_ = Json::array();
   Block open_ = Block::none;
   int index_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<ResponseWriter> anthropic_writer(std::string model) {
-  return std::make_unique<AnthropicWriter>(std::move(model));
+std::unique_ptr<ResponseWriter> anthropic_writer(std::string model, bool token_stats) {
+  return std::make_unique<AnthropicWriter>(std::move(model), token_stats);
 }
 
 }  // namespace chimere::server

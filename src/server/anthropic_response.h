@@ -9,6 +9,6 @@
 namespace chimere::server {
 
 // `model` as the request named it.
-std::unique_ptr<ResponseWriter> anthropic_writer(std::string model);
+std::unique_ptr<ResponseWriter> anthropic_writer(std::string model, bool token_stats = false);
 
 }  // namespace chimere::server

@@ -52,7 +52,9 @@ class ChatWriter : public ResponseWriter {
         return sse(to_text(choice_chunk(choice, Json{{"role", "assistant"}, {"content", ""}}, nullptr, nullptr)));
       case ChatChunk::Kind::delta: {
         Json logprobs = head_.logprobs && !chunk.tokens.empty() ? tokens_json(chunk) : Json(nullptr);
-        return sse(to_text(choice_chunk(choice, delta_json(chunk), std::move(logprobs), nullptr)));
+        Json json = choice_chunk(choice, delta_json(chunk), std::move(logprobs), nullptr);
+        if (head_.token_stats) json["choices"][0]["token_stats"] = token_stats_json(chunk.tokens);
+        return sse(to_text(json));
       }
       case ChatChunk::Kind::finished: {
         Json json = choice_chunk(choice, Json::object(), nullptr, finish_name(chunk.finish));
@@ -83,6 +85,7 @@ class ChatWriter : public ResponseWriter {
       choice["index"] = i;
       choice["message"] = message_json(choices[i]);
       choice["logprobs"] = head_.logprobs ? tokens_json(choices[i]) : Json(nullptr);
+      if (head_.token_stats) choice["token_stats"] = token_stats_json(choices[i].tokens);
       choice["finish_reason"] = finish_name(choices[i].finish);
       json["choices"].push_back(std::move(choice));
     }

@@ -15,6 +15,7 @@ struct ResponseHead {
   std::string model;  // as the request named it
   int64_t created = 0;
   bool logprobs = false;
+  bool token_stats = false;
   bool include_usage = false;  // at the end of a stream
 };
 

@@ -27,6 +27,7 @@ class CompletionWriter : public ResponseWriter {
     Json logprobs = head_.logprobs && !chunk.tokens.empty() ? legacy_logprobs(chunk, offsets_[choice]) : Json(nullptr);
     Json reason = finished ? Json(finish_name(chunk.finish)) : Json(nullptr);
     Json json = choice_json(choice, chunk.content, std::move(logprobs), std::move(reason));
+    if (head_.token_stats && !chunk.tokens.empty()) json["token_stats"] = token_stats_json(chunk.tokens);
     return event(std::move(json), finished ? &chunk.usage : nullptr);
   }
 
@@ -49,6 +50,7 @@ class CompletionWriter : public ResponseWriter {
       Json logprobs = head_.logprobs ? legacy_logprobs(choices[i], offset) : Json(nullptr);
       json["choices"].push_back(
           choice_json(i, echo_of(i) + choices[i].content, std::move(logprobs), finish_name(choices[i].finish)));
+      if (head_.token_stats) json["choices"].back()["token_stats"] = token_stats_json(choices[i].tokens);
     }
     json["usage"] = usage_json(total);
     json["timings"] = timings_json(total);

@@ -8,6 +8,7 @@
 
 #include "server/engram_schema.h"
 #include "server/lora_schema.h"
+#include "server/thinking_schema.h"
 
 namespace chimere::server {
 
@@ -94,6 +95,8 @@ std::vector<std::string> read_strings(JsonFields& fields, const std::string& nam
 void read_generation(JsonFields& fields, GenerateOptions& options) {
   read_engram(fields, options.memory);
   read_lora(fields, options.adapters);
+  read_thinking_control(fields, options.thinking);
+  fields.boolean("token_stats", options.token_stats);
   SamplingParams& s = options.sampling;
   fields.number("temperature", s.temperature, 0, 2);
   fields.number("top_p", s.top_p, 0, 1);

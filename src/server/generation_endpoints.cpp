@@ -45,6 +45,7 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call) {
   ChatCall& asked = std::get<ChatCall>(parsed);
   ResponseHead head = response_head(chat, asked, "chatcmpl-");
   head.logprobs = asked.request.logprobs;
+  head.token_stats = asked.request.token_stats;
   head.include_usage = asked.include_usage;
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
@@ -62,6 +63,7 @@ std::unique_ptr<Answer> completion(const Services& services, Call call) {
   CompletionCall& asked = std::get<CompletionCall>(parsed);
   ResponseHead head = response_head(chat, asked, "cmpl-");
   head.logprobs = asked.prompts.front().logprobs;
+  head.token_stats = asked.prompts.front().token_stats;
   head.include_usage = asked.include_usage;
   std::vector<std::string> echoes;
   Generation generation;
@@ -90,7 +92,7 @@ std::unique_ptr<Answer> response(const Services& services, Call call) {
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = responses_writer(shown_model(chat, asked), static_cast<int64_t>(std::time(nullptr)), asked.echo,
-                                       asked.request.logprobs);
+                                       asked.request.logprobs, asked.request.token_stats);
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
   return answer(call, std::move(asked), std::move(generation));
@@ -103,7 +105,7 @@ std::unique_ptr<Answer> anthropic_message(const Services& services, Call call) {
   AnthropicCall& asked = std::get<AnthropicCall>(parsed);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
-  generation.writer = anthropic_writer(shown_model(chat, asked));
+  generation.writer = anthropic_writer(shown_model(chat, asked), asked.request.token_stats);
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
   return answer(call, std::move(asked), std::move(generation));

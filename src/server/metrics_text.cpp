@@ -41,6 +41,7 @@ const char* reason_name(size_t reason) {
     case engine::FinishReason::length: return "length";
     case engine::FinishReason::cancelled: return "cancelled";
     case engine::FinishReason::deadline: return "deadline";
+    case engine::FinishReason::loop: return "loop";
   }
   return "other";
 }

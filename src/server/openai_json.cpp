@@ -38,6 +38,18 @@ Json logprobs_json(const std::vector<TokenInfo>& tokens) {
   return content;
 }
 
+Json token_stats_json(const std::vector<TokenInfo>& tokens) {
+  Json list = Json::array();
+  for (const TokenInfo& token : tokens) {
+    Json entry;
+    entry["token"] = token.token.bytes;
+    entry["entropy"] = token.entropy;
+    entry["certainty"] = token.certainty;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
 Json usage_json(const engine::Usage& usage) {
   Json json;
   json["prompt_tokens"] = usage.prompt_tokens;
@@ -64,6 +76,7 @@ const char* finish_name(Finish finish) {
     case Finish::length: return "length";
     case Finish::tool_calls: return "tool_calls";
     case Finish::cancelled: return "cancelled";
+    case Finish::loop: return "loop";
   }
   return "stop";
 }

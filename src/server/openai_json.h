@@ -14,6 +14,8 @@ inline constexpr float kLowestLogprob = -9999.0f;
 float shown_logprob(float logprob);
 // [{"token", "logprob", "bytes", "top_logprobs"}]
 Json logprobs_json(const std::vector<orchestrator::TokenInfo>& tokens);
+// [{"token", "entropy", "certainty"}], for `token_stats`.
+Json token_stats_json(const std::vector<orchestrator::TokenInfo>& tokens);
 Json usage_json(const engine::Usage& usage);
 // Milliseconds and tokens a second.
 Json timings_json(const engine::Usage& usage);

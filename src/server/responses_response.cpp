@@ -25,8 +25,12 @@ Json usage_of(const engine::Usage& usage) {
 
 class ResponsesWriter : public ResponseWriter {
  public:
-  ResponsesWriter(std::string model, int64_t created, const std::string& echo, bool logprobs)
-      : id_(new_object_id("resp_")), model_(std::move(model)), created_(created), logprobs_(logprobs) {
+  ResponsesWriter(std::string model, int64_t created, const std::string& echo, bool logprobs, bool token_stats)
+      : id_(new_object_id("resp_")),
+        model_(std::move(model)),
+        created_(created),
+        logprobs_(logprobs),
+        token_stats_(token_stats) {
     if (auto parsed = parse_json(echo)) echo_ = std::move(*parsed);
   }
 
@@ -36,6 +40,7 @@ class ResponsesWriter : public ResponseWriter {
       emit(out, "response.created", Json{{"response", response("in_progress", nullptr)}});
       emit(out, "response.in_progress", Json{{"response", response("in_progress", nullptr)}});
     }
+    add_token_stats(chunk);
     if (!chunk.reasoning.empty()) add_text(out, Item::reasoning, chunk.reasoning);
     // Tokens come with the text they stand for; those of a thought or a call have no place in this protocol.
     tokens_ = logprobs_ && !chunk.content.empty() ? logprobs_json(chunk.tokens) : Json::array();
@@ -50,7 +55,7 @@ class ResponsesWriter : public ResponseWriter {
 
   std::string end(const engine::Usage& total) override {
     std::string out;
-    const bool cut = finish_ == Finish::length;
+    const bool cut = is_cut();
     emit(out, cut ? "response.incomplete" : "response.completed",
          Json{{"response", response(cut ? "incomplete" : "completed", usage_of(total))}});
     return out;
@@ -69,7 +74,7 @@ class ResponsesWriter : public ResponseWriter {
     ChatChunk sum = choices.front();
     sum.kind = ChatChunk::Kind::finished;
     events(0, sum);  // the same items as in a stream
-    const bool cut = finish_ == Finish::length;
+    const bool cut = is_cut();
     return to_text(response(cut ? "incomplete" : "completed", usage_of(total)));
   }
 
@@ -77,6 +82,14 @@ class ResponsesWriter : public ResponseWriter {
 
  private:
   enum class Item { none, reasoning, message, call };
+
+  bool is_cut() const { return finish_ == Finish::length || finish_ == Finish::loop; }
+
+  // Of all tokens of the chunk, on the first event of text that it makes.
+  void add_token_stats(const ChatChunk& chunk) {
+    if (!token_stats_) return;
+    for (Json& entry : stats_ = token_stats_json(chunk.tokens)) all_stats_.push_back(entry);
+  }
 
   void emit(std::string& out, const char* type, Json rest) {
     Json json;
@@ -94,12 +107,14 @@ class ResponsesWriter : public ResponseWriter {
     json["status"] = status;
     json["background"] = false;
     json["error"] = nullptr;
-    json["incomplete_details"] =
-        std::string_view(status) == "incomplete" ? Json{{"reason", "max_output_tokens"}} : Json(nullptr);
+    json["incomplete_details"] = std::string_view(status) == "incomplete"
+                                     ? Json{{"reason", finish_ == Finish::loop ? "loop" : "max_output_tokens"}}
+                                     : Json(nullptr);
     json["model"] = model_;
     json["output"] = output_;
     json["previous_response_id"] = nullptr;
     json.update(echo_);
+    if (token_stats_) json["token_stats"] = all_stats_;
     json["usage"] = std::move(usage);
     return json;
   }
@@ -162,6 +177,7 @@ class ResponsesWriter : public ResponseWriter {
     if (open_ != kind) open(out, kind, is_message ? "msg_" : "rs_");
     text_ += text;
     Json event = place("delta", text);
+    if (token_stats_) event["token_stats"] = std::exchange(stats_, Json::array());
     if (is_message) {
       event["logprobs"] = tokens_;
       for (const Json& token : tokens_) part_tokens_.push_back(token);
@@ -201,6 +217,8 @@ class ResponsesWriter : public ResponseWriter {
   const std::string model_;
   const int64_t created_;
   const bool logprobs_;
+  const bool token_stats_;
+  Json stats_ = Json::array(), all_stats_ = Json::array();
   Json echo_ = Json::object();
   Json output_ = Json::array();  // items that are complete
   int sequence_ = 0;
@@ -215,8 +233,8 @@ class ResponsesWriter : public ResponseWriter {
 }  // namespace
 
 std::unique_ptr<ResponseWriter> responses_writer(std::string model, int64_t created, const std::string& echo,
-                                                 bool logprobs) {
-  return std::make_unique<ResponsesWriter>(std::move(model), created, echo, logprobs);
+                                                 bool logprobs, bool token_stats) {
+  return std::make_unique<ResponsesWriter>(std::move(model), created, echo, logprobs, token_stats);
 }
 
 }  // namespace chimere::server
