@@ -35,7 +35,7 @@ void AnswerText::push(const Sampled& token, ChatChunk& out) {
       return TokenChance{std::string(tokenizer_.token_text(id)), logprob};
     };
     const float certainty = token_certainty(token.max_prob, token.entropy, max_entropy_);
-    PendingToken pending{{chance(token.id, token.logprob), token.entropy, certainty, {}}, decoded_bytes_};
+    PendingToken pending{{chance(token.id, token.logprob), {}, token.entropy, certainty}, decoded_bytes_};
     for (const TokenLogprob& other : token.top) pending.info.top.push_back(chance(other.id, other.logprob));
     pending_.push_back(std::move(pending));
   }

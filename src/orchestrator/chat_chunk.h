@@ -27,9 +27,9 @@ struct TokenChance {
 // One generated token as the model saw it, for `logprobs` and `token_stats`.
 struct TokenInfo {
   TokenChance token;
-  float entropy = 0;             // nats
-  float certainty = 0;           // 0 to 1 (sampling/certainty.h)
-  std::vector<TokenChance> top;  // best first
+  std::vector<TokenChance> top = {};  // best first
+  float entropy = 0;                  // nats
+  float certainty = 0;                // 0 to 1 (sampling/certainty.h)
 };
 
 enum class Finish { stop, length, tool_calls, cancelled, loop };

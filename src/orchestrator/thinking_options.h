@@ -23,22 +23,22 @@ enum class ThinkingMode { off, fast, quality, ultra };
 std::optional<ThinkingMode> thinking_mode(std::string_view name);
 
 struct ThinkingOptions {
-  std::optional<ThinkingMode> mode;
-  std::optional<int32_t> window;      // tokens that certainty is taken over
-  std::optional<int32_t> min_tokens;  // of a thought before it is ended for certainty
-  std::optional<float> close_above;   // certainty that ends a thought; above 1: none
-  std::optional<float> extend_below;  // certainty below which the model's own end is not accepted; 0: any is
-  std::optional<int32_t> max_extensions;
-  std::optional<std::string> extension;              // the phrase written instead of that end
-  std::optional<std::string> warning;                // the phrase that says that the budget runs out
-  std::optional<int32_t> warn_before;                // tokens of the budget behind the warning; 0: no warning
-  std::optional<int32_t> answer_tokens;              // of all tokens of the request, kept for the answer
-  std::optional<float> suppress_above;               // certainty from which reflection is suppressed; above 1: never
-  std::optional<float> release_below;                // certainty below which it is allowed again
-  std::optional<std::vector<std::string>> triggers;  // words that begin a reflection
-  std::optional<bool> loop_guard;
-  std::optional<int32_t> loop_tokens;  // of a repetition before it counts as a loop
-  std::optional<float> loop_penalty;
+  std::optional<ThinkingMode> mode = {};
+  std::optional<int32_t> window = {};      // tokens that certainty is taken over
+  std::optional<int32_t> min_tokens = {};  // of a thought before it is ended for certainty
+  std::optional<float> close_above = {};   // certainty that ends a thought; above 1: none
+  std::optional<float> extend_below = {};  // certainty below which the model's own end is not accepted; 0: any is
+  std::optional<int32_t> max_extensions = {};
+  std::optional<std::string> extension = {};  // the phrase written instead of that end
+  std::optional<std::string> warning = {};    // the phrase that says that the budget runs out
+  std::optional<int32_t> warn_before = {};    // tokens of the budget behind the warning; 0: no warning
+  std::optional<int32_t> answer_tokens = {};  // of all tokens of the request, kept for the answer
+  std::optional<float> suppress_above = {};   // certainty from which reflection is suppressed; above 1: never
+  std::optional<float> release_below = {};    // certainty below which it is allowed again
+  std::optional<std::vector<std::string>> triggers = {};  // words that begin a reflection
+  std::optional<bool> loop_guard = {};
+  std::optional<int32_t> loop_tokens = {};  // of a repetition before it counts as a loop
+  std::optional<float> loop_penalty = {};
 
   // What these leave open is taken from `defaults`.
   ThinkingOptions over(const ThinkingOptions& defaults) const;

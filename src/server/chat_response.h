@@ -15,8 +15,8 @@ struct ResponseHead {
   std::string model;  // as the request named it
   int64_t created = 0;
   bool logprobs = false;
-  bool token_stats = false;
   bool include_usage = false;  // at the end of a stream
+  bool token_stats = false;
 };
 
 std::unique_ptr<ResponseWriter> chat_writer(ResponseHead head);

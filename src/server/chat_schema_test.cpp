@@ -43,6 +43,41 @@ void expect_refused(const std::string& fields, const std::string& param) {
   EXPECT_NE(error.message.find(param), std::string::npos) << error.message;
 }
 
+TEST(ChatSchema, ThinkingControlHasItsOwnFields) {
+  EXPECT_FALSE(accepted("").request.thinking.mode);
+  EXPECT_FALSE(accepted("").request.token_stats);
+  const ChatCall call = accepted(
+      R"("token_stats":true,"thinking_control":{"mode":"quality","window":9,"min_tokens":10,"close_above":0.5,
+         "extend_below":0.4,"max_extensions":2,"extension":"go on","warning":"soon","warn_before":7,"answer_tokens":30,
+         "suppress_above":0.9,"release_below":0.8,"triggers":["Wait","Hmm"],"loop_guard":true,"loop_tokens":40,
+         "loop_penalty":3})");
+  const orchestrator::ThinkingOptions& o = call.request.thinking;
+  EXPECT_TRUE(call.request.token_stats);
+  EXPECT_EQ(o.mode, orchestrator::ThinkingMode::quality);
+  EXPECT_EQ(o.window, 9);
+  EXPECT_EQ(o.min_tokens, 10);
+  EXPECT_EQ(o.close_above, 0.5f);
+  EXPECT_EQ(o.extend_below, 0.4f);
+  EXPECT_EQ(o.max_extensions, 2);
+  EXPECT_EQ(o.extension, "go on");
+  EXPECT_EQ(o.warning, "soon");
+  EXPECT_EQ(o.warn_before, 7);
+  EXPECT_EQ(o.answer_tokens, 30);
+  EXPECT_EQ(o.suppress_above, 0.9f);
+  EXPECT_EQ(o.release_below, 0.8f);
+  EXPECT_EQ(o.triggers, (std::vector<std::string>{"Wait", "Hmm"}));
+  EXPECT_EQ(o.loop_guard, true);
+  EXPECT_EQ(o.loop_tokens, 40);
+  EXPECT_EQ(o.loop_penalty, 3.0f);
+  expect_refused(R"("thinking_control":{"mode":"slow"})", "thinking_control.mode");
+  expect_refused(R"("thinking_control":{"window":0})", "thinking_control.window");
+  expect_refused(R"("thinking_control":{"warning":""})", "thinking_control.warning");
+  expect_refused(R"("thinking_control":{"close_above":"high"})", "thinking_control.close_above");
+  expect_refused(R"("thinking_control":{"budget":3})", "thinking_control.budget");
+  expect_refused(R"("thinking_control":7)", "thinking_control");
+  expect_refused(R"("token_stats":1)", "token_stats");
+}
+
 TEST(ChatSchema, DefaultsComeFromTheFile) {
   const ChatCall call = accepted("");
   EXPECT_FALSE(call.stream);

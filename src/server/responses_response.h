@@ -11,6 +11,6 @@ namespace chimere::server {
 
 // `echo`: see ResponsesCall.
 std::unique_ptr<ResponseWriter> responses_writer(std::string model, int64_t created, const std::string& echo,
-                                                 bool logprobs, bool token_stats);
+                                                 bool logprobs, bool token_stats = false);
 
 }  // namespace chimere::server

@@ -69,7 +69,9 @@ void read_thinking_control(JsonFields& fields, ThinkingOptions& options) {
   }
   integer(inner, "loop_tokens", options.loop_tokens, 4, 4096);
   number(inner, "loop_penalty", options.loop_penalty, 0, 100);
-  for (const std::string& name : inner.unknown()) inner.fail("", "expected its known fields, found '" + name + "'");
+  for (const std::string& name : inner.unknown()) {
+    inner.fail(name.substr(name.find('.') + 1), "expected one of the fields of docs/thinking.md, found another");
+  }
   fields.take_error(inner);
 }
 
