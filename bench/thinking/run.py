@@ -26,13 +26,16 @@ CGRS = {"suppress_above": 0.9, "release_below": 0.8}
 def configurations():
     """(name, family, request fields): the family is a line of the plot."""
     yield "no thought", "budget", {"enable_thinking": False}
-    for budget in (8, 16, 24, 32, 48):
+    for budget in (0, 8, 16, 24, 32, 40, 48):
         yield f"budget {budget}", "budget", {"thinking_budget": budget}
     yield "full budget (192)", "budget", {}
-    for threshold in (0.9, 0.95, 0.98, 0.99, 0.995):
-        abf = {"window": 8, "min_tokens": 8, "close_above": threshold}
-        yield f"ABF {threshold}", "ABF", {"thinking_control": abf}
-        yield f"ABF {threshold} + CGRS", "ABF + CGRS", {"thinking_control": {**abf, **CGRS}}
+    for window, least, threshold in ((8, 8, 0.9), (8, 8, 0.99), (8, 8, 0.999), (8, 8, 0.9999), (16, 16, 0.99),
+                                     (16, 24, 0.99), (16, 24, 0.999), (16, 32, 0.99), (16, 40, 0.99)):
+        abf = {"window": window, "min_tokens": least, "close_above": threshold}
+        yield f"ABF {threshold}, window {window}, at least {least}", "ABF", {"thinking_control": abf}
+        if least in (8, 24) and threshold in (0.99, 0.999):
+            name = f"ABF {threshold}, window {window}, at least {least}, CGRS"
+            yield name, "ABF + CGRS", {"thinking_control": {**abf, **CGRS}}
     for mode in ("fast", "quality", "ultra"):
         yield f"mode {mode}", "modes", {"thinking_control": {"mode": mode}}
 
@@ -100,7 +103,7 @@ def curve(served, listed):
         lines.append({"name": name, "family": family, "accuracy": 100 * right / len(listed),
                       "thought_tokens": sum(a["thought_tokens"] for a in answers) / len(listed),
                       "tokens": sum(a["tokens"] for a in answers) / len(listed)})
-        print(f"{name:24} {lines[-1]['accuracy']:6.1f} %  {lines[-1]['thought_tokens']:6.1f} tokens of thought",
+        print(f"{name:44} {lines[-1]['accuracy']:6.1f} %  {lines[-1]['thought_tokens']:6.1f} tokens of thought",
               flush=True)
     return lines
 

@@ -20,8 +20,8 @@ ThinkingOptions preset(ThinkingMode mode) {
     case ThinkingMode::off: break;
     case ThinkingMode::fast:
       o.window = 16;
-      o.min_tokens = 16;
-      o.close_above = 0.97f;
+      o.min_tokens = 24;
+      o.close_above = 0.99f;
       o.suppress_above = 0.9f;
       o.release_below = 0.8f;
       break;

@@ -76,6 +76,25 @@ test('thinking is folded, counted and can be read', async ({ studio }) => {
   await expect(thought.locator('strong')).toHaveText('this')
 })
 
+test('the certainty of every token is a strip below the answer, when it is asked for', async ({ studio }) => {
+  await studio.send('What is 3 + 4?')
+  await studio.settled()
+  await expect(studio.answers.locator('.heat')).toHaveCount(0)
+  await studio.openSettings()
+  await studio.page.getByLabel('Certainty of each token').selectOption('on')
+  const asked = studio.page.waitForRequest('**/v1/chat/completions')
+  await studio.send('What is 3 + 5?')
+  expect((await asked).postDataJSON().token_stats).toBe(true)
+  await studio.settled()
+  const strip = studio.answers.last().locator('.heat')
+  await expect(strip).toContainText(/Certainty [\d.]+ %/)
+  await strip.locator('summary').click()
+  await expect(strip.locator('[data-heat]').first()).toBeVisible()
+  // Every token that was counted has its place in the strip.
+  const speed = await studio.answers.last().locator('.speed').innerText()
+  await expect(strip.locator('[data-heat]')).toHaveCount(Number(/(\d+) tokens/.exec(speed)![1]))
+})
+
 test('a thought can be stopped while it grows', async ({ page, slow }) => {
   await page.goto(slow.url)
   const studio = new Studio(page)

@@ -31,10 +31,18 @@ export interface ToolCallDelta {
   function?: { name?: string; arguments?: string }
 }
 
+// How sure the model was of a token, 0 to 1; entropy in nats.
+export interface TokenStats {
+  token: string
+  entropy: number | null
+  certainty: number | null
+}
+
 export interface ChatChunk {
   choices?: {
     delta?: { content?: string | null; reasoning_content?: string | null; tool_calls?: ToolCallDelta[] }
     finish_reason?: string | null
+    token_stats?: TokenStats[]
   }[]
   usage?: Usage | null
   timings?: Timings | null

@@ -6,6 +6,7 @@ import { Markdown } from '../markdown/markdown'
 import { find, type Message } from '../store/conversations'
 import { edit, openCalls, regenerate, type Live } from '../store/generation'
 import { memo } from '../ui/memo'
+import { HeatStrip } from './heat_strip'
 import { SpeedStrip } from './speed_strip'
 import { Thinking } from './thinking'
 import { ToolCallView } from './tool_call'
@@ -88,6 +89,8 @@ function Ending({ conversationId, message, isBusy }: Omit<Props, 'live'>) {
       ? t('endedStopped')
       : message.outcome === 'length'
         ? t('endedByLength')
+        : message.outcome === 'loop'
+          ? t('endedByLoop')
         : message.outcome === 'lost'
           ? t('endedLost')
           : (message.error ?? '')
@@ -127,6 +130,7 @@ function AssistantMessage({ conversationId, message, live, isBusy }: Props) {
         </p>
       )}
       {shown.content && <Markdown text={shown.content} isGrowing={live !== null} />}
+      {shown.heat && shown.heat.length > 0 && <HeatStrip heat={shown.heat} />}
       {calls.map((call, i) => (
         <ToolCallView
           key={call.id || i}

@@ -121,7 +121,7 @@ function SystemField() {
   )
 }
 
-function Choice<K extends 'theme' | 'language' | 'thinking' | 'model'>(props: {
+function Choice<K extends 'theme' | 'language' | 'thinking' | 'heat' | 'model'>(props: {
   name: K
   label: string
   options: [Settings[K], string][]
@@ -216,6 +216,14 @@ export function SettingsPanel() {
           ['auto', t('thinkingAuto')],
           ['on', t('thinkingOn')],
           ['off', t('thinkingOff')],
+        ]}
+      />
+      <Choice
+        name="heat"
+        label={t('heat')}
+        options={[
+          ['off', t('heatOff')],
+          ['on', t('heatOn')],
         ]}
       />
       <SamplingFields />

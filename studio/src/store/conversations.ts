@@ -25,7 +25,14 @@ export interface Speed {
   cachedTokens: number | null
 }
 
-export type Outcome = 'done' | 'length' | 'stopped' | 'lost' | 'failed'
+// A token and how sure the model was of it, for the heat strip.
+export interface Heat {
+  token: string
+  certainty: number
+  entropy: number
+}
+
+export type Outcome = 'done' | 'length' | 'loop' | 'stopped' | 'lost' | 'failed'
 
 export interface Message {
   id: string
@@ -38,6 +45,7 @@ export interface Message {
   outcome?: Outcome // of an answer; missing while it is being written
   error?: string
   speed?: Speed
+  heat?: Heat[]
 }
 
 export interface Conversation {

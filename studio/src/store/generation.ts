@@ -7,7 +7,7 @@ import { announce } from '../ui/announcer'
 import { newId } from '../id'
 import { t } from '../i18n'
 import { find, start, titleOf, update, updateMessage } from './conversations'
-import type { AttachedFile, Message, Outcome, Speed, ToolCall } from './conversations'
+import type { AttachedFile, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
 import { chatBody } from './request'
 import { settings } from './settings'
 
@@ -16,6 +16,7 @@ export interface LiveText {
   reasoning: string
   toolCalls: ToolCall[]
   speed: Speed
+  heat: Heat[]
   isThinking: boolean
 }
 
@@ -43,6 +44,7 @@ class Collector {
     reasoning: '',
     toolCalls: [],
     isThinking: false,
+    heat: [],
     speed: {
       firstTokenMs: null,
       tokensPerSecond: null,
@@ -65,6 +67,12 @@ class Collector {
     if (content) this.next = { ...this.next, content: this.next.content + content, isThinking: false }
     if (reasoning) this.next = { ...this.next, reasoning: this.next.reasoning + reasoning, isThinking: true }
     if (calls) this.next = { ...this.next, toolCalls: merge(this.next.toolCalls, calls), isThinking: false }
+    const heat = (choice?.token_stats ?? []).map(({ token, certainty, entropy }) => ({
+      token,
+      certainty: certainty ?? 1,
+      entropy: entropy ?? 0,
+    }))
+    if (heat.length) this.next = { ...this.next, heat: [...this.next.heat, ...heat] }
     if (choice?.finish_reason) this.finish = choice.finish_reason
     if (chunk.usage) this.settle(chunk)
     this.publishSoon()
@@ -131,7 +139,7 @@ function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
 }
 
 function outcomeOf(finish: string | null): Outcome {
-  return finish === 'length' ? 'length' : 'done'
+  return finish === 'length' || finish === 'loop' ? finish : 'done'
 }
 
 // Writes the answer to the last message of the conversation.
@@ -149,6 +157,7 @@ export async function generate(id: string) {
       ...(text.reasoning ? { reasoning: text.reasoning } : {}),
       ...(text.toolCalls.length ? { toolCalls: text.toolCalls } : {}),
       speed: text.speed,
+      ...(text.heat.length ? { heat: text.heat } : {}),
       ...end,
     })
 

@@ -56,6 +56,7 @@ export function chatBody(conversation: Conversation, settings: Settings): object
     ...(settings.model ? { model: settings.model } : {}),
     ...(tools.length ? { tools } : {}),
     ...(settings.thinking === 'auto' ? {} : { enable_thinking: settings.thinking === 'on' }),
+    ...(settings.heat === 'on' ? { token_stats: true } : {}),
     ...settings.sampling,
   }
 }

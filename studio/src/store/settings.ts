@@ -18,6 +18,7 @@ export interface Settings {
   language: string // 'auto' or a code
   model: string // '' is the server's own
   thinking: 'auto' | 'on' | 'off'
+  heat: 'off' | 'on' // ask for the certainty of every token and show it
   system: string // of new conversations
   tools: string // JSON text of OpenAI tools
   sampling: Sampling
@@ -29,6 +30,7 @@ const initial: Settings = {
   language: 'auto',
   model: '',
   thinking: 'auto',
+  heat: 'off',
   system: '',
   tools: '',
   sampling: {},
