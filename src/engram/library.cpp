@@ -96,6 +96,39 @@ Result<std::shared_ptr<const Table>> Library::table_of_user(const std::string& u
   return open(path);
 }
 
+Status Library::teach_user(const std::string& user, const Lesson& lesson, float threshold) {
+  if (user.empty() || user.size() > kMaxNameBytes) {
+    return Error{Code::invalid_argument, "user: expected a name of 1 to " + std::to_string(kMaxNameBytes) +
+                                             " bytes, found one of " + std::to_string(user.size())};
+  }
+  const fs::path path = user_file(folder_, user);
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  const TableShape shape{vocabulary_, kMinOrder, kMaxOrder};
+  TRY(add_lessons(path.string(), shape, {lesson}, threshold));
+  reopen_later(path);
+  return Ok{};
+}
+
+Result<Removed> Library::forget_of_user(const std::string& user, const std::string& source) {
+  const fs::path path = user_file(folder_, user);
+  std::error_code error;
+  if (user.empty() || user.size() > kMaxNameBytes || !fs::is_regular_file(path, error)) {
+    return Error{Code::not_found, "user: has taught nothing"};
+  }
+  auto removed = forget_source(path.string(), vocabulary_, source);
+  if (!removed && removed.error().code == Code::not_found) {
+    return Error{Code::not_found, "source: this user taught nothing under '" + source.substr(0, kMaxNameBytes) + "'"};
+  }
+  reopen_later(path);
+  return removed;
+}
+
+void Library::reopen_later(const fs::path& path) {
+  std::lock_guard lock(mutex_);
+  opened_.erase(path);
+}
+
 Result<std::shared_ptr<const Table>> Library::open(const fs::path& path) {
   std::error_code error;
   const fs::file_time_type written = fs::last_write_time(path, error);

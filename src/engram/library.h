@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engram/edit.h"
 #include "engram/table.h"
 
 namespace chimere::engram {
@@ -29,6 +30,11 @@ class Library {
   // Null when this user has none.
   Result<std::shared_ptr<const Table>> table_of_user(const std::string& user);
 
+  // Teaches a user's own table, or makes it. The next request of that user sees it. Errors as add_lessons has them.
+  Status teach_user(const std::string& user, const Lesson& lesson, float threshold);
+  // Errors as forget_source has them; not_found also when this user has no table.
+  Result<Removed> forget_of_user(const std::string& user, const std::string& source);
+
   // Where a user's table lies: any name gives one plain file name, and two names never the same.
   static std::filesystem::path user_file(const std::filesystem::path& folder, const std::string& user);
   // Letters, digits, '-', '_' and '.', not at the start: no path.
@@ -42,6 +48,8 @@ class Library {
     uint32_t day = 0;
   };
   Result<std::shared_ptr<const Table>> open(const std::filesystem::path& path);
+  // A file may change twice within a tick of the file system's clock: what we changed is not looked up by its time.
+  void reopen_later(const std::filesystem::path& path);
 
   const std::filesystem::path folder_;
   const Vocabulary vocabulary_;

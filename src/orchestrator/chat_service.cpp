@@ -225,14 +225,14 @@ std::unique_ptr<TokenJob> ChatService::tokenize(ChatRequest request, std::functi
     TRY_ASSIGN(Prepared prepared, prepare_chat(model_, *constraints_, *thinking_, request, context_length()));
     return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
   };
-  return run_job(std::move(work), std::move(notify));
+  return run_job<std::vector<int32_t>>(std::move(work), std::move(notify));
 }
 
 std::unique_ptr<TokenJob> ChatService::tokenize(std::string text, bool add_special, std::function<void()> notify) {
   auto work = [this, text = std::move(text), add_special]() -> Result<std::vector<int32_t>> {
     return model_.tokenizer.encode(text, EncodeMode::text, add_special);
   };
-  return run_job(std::move(work), std::move(notify));
+  return run_job<std::vector<int32_t>>(std::move(work), std::move(notify));
 }
 
 std::unique_ptr<TokenJob> ChatService::load_adapter(std::string name, std::string path, float scale,
@@ -241,19 +241,24 @@ std::unique_ptr<TokenJob> ChatService::load_adapter(std::string name, std::strin
     TRY(adapters().load(name, path, scale));
     return std::vector<int32_t>{};
   };
-  return run_job(std::move(work), std::move(notify));
+  return run_job<std::vector<int32_t>>(std::move(work), std::move(notify));
 }
 
-std::unique_ptr<TokenJob> ChatService::run_job(std::function<Result<std::vector<int32_t>>()> work,
-                                               std::function<void()> notify) {
-  auto box = std::make_shared<TokenJob::Box>(std::move(notify));
+template <class T>
+std::unique_ptr<ServiceJob<T>> ChatService::run_job(std::function<Result<T>()> work, std::function<void()> notify) {
+  auto box = std::make_shared<typename ServiceJob<T>::Box>(std::move(notify));
   const bool posted = prepare_->post([box, work = std::move(work)](bool go_on) {
     if (!go_on) return box->put(Error{Code::cancelled, "the service is stopping"});
     box->put(guarded(work));
   });
   if (!posted) box->put(too_many_prepared());
-  return std::make_unique<TokenJob>(std::move(box));
+  return std::make_unique<ServiceJob<T>>(std::move(box));
 }
+
+template std::unique_ptr<ServiceJob<Learned>> ChatService::run_job(std::function<Result<Learned>()>,
+                                                                   std::function<void()>);
+template std::unique_ptr<ServiceJob<engram::Removed>> ChatService::run_job(std::function<Result<engram::Removed>()>,
+                                                                           std::function<void()>);
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::run(std::function<Result<Prepared>()> prepare, int n,
                                                           std::function<void()> notify) {

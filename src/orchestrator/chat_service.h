@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "engram/edit.h"
 #include "orchestrator/chat_model.h"
 #include "orchestrator/chat_request.h"
 #include "orchestrator/chat_stream.h"
@@ -26,6 +27,20 @@ namespace chimere::orchestrator {
 
 class Constraints;
 class PrepareThread;
+
+// A text that its user accepted.
+struct LessonCall {
+  std::string owner;  // whose table it is for
+  std::string text;
+  std::string source;  // name under which it can be forgotten
+  float score = 5;     // 0 to 5
+  float threshold = 3.5f;
+};
+
+struct Learned {
+  bool learned = false;  // false: the score is below the threshold
+  int32_t n_tokens = 0;
+};
 
 class ChatService {
  public:
@@ -48,6 +63,12 @@ class ChatService {
   std::unique_ptr<TokenJob> tokenize(ChatRequest request, std::function<void()> notify);
   std::unique_ptr<TokenJob> tokenize(std::string text, bool add_special, std::function<void()> notify);
 
+  // Teaches the owner's own table a text, if its score is good enough; the same rules for `notify`.
+  std::unique_ptr<ServiceJob<Learned>> learn(LessonCall call, std::function<void()> notify);
+  // Takes back all that a source taught it.
+  std::unique_ptr<ServiceJob<engram::Removed>> forget(std::string owner, std::string source,
+                                                      std::function<void()> notify);
+
   // Vectors of this model, for those who have no other.
   Embedder& embedder() { return *embedder_; }
   // Reads an adapter on the service's thread, so that a large file stalls nobody's I/O. No ids when it is loaded.
@@ -68,7 +89,8 @@ class ChatService {
                                                std::function<void()> notify);
   void admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Mailbox>>& mailboxes);
   Status submit(Prepared prepared, const std::shared_ptr<Mailbox>& mailbox, std::function<void()> on_event = {});
-  std::unique_ptr<TokenJob> run_job(std::function<Result<std::vector<int32_t>>()> work, std::function<void()> notify);
+  template <class T>
+  std::unique_ptr<ServiceJob<T>> run_job(std::function<Result<T>()> work, std::function<void()> notify);
 
   ChatModel model_;
   const ModelInfo model_info_;

@@ -1,4 +1,4 @@
-// token_job.h  Token ids of a prompt that is counted and not run, made on the service's thread.
+// token_job.h  Work of the service's thread that is no answer of the model: ids of a text, lessons of a table.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,39 @@
 
 namespace chimere::orchestrator {
 
-class TokenJob {
+template <class T>
+class ServiceJob {
  public:
   // Shared with the thread that does the work; either end may be gone first.
   class Box {
    public:
     explicit Box(std::function<void()> notify) : notify_(std::move(notify)) {}
-    void put(Result<std::vector<int32_t>> ids) {
+    void put(Result<T> result) {
       {
         std::lock_guard lock(mutex_);
-        ids_.emplace(std::move(ids));
+        result_.emplace(std::move(result));
       }
       if (notify_) notify_();
     }
-    std::optional<Result<std::vector<int32_t>>> take() {
+    std::optional<Result<T>> take() {
       std::lock_guard lock(mutex_);
-      return std::exchange(ids_, std::nullopt);
+      return std::exchange(result_, std::nullopt);
     }
 
    private:
     const std::function<void()> notify_;
     std::mutex mutex_;
-    std::optional<Result<std::vector<int32_t>>> ids_;
+    std::optional<Result<T>> result_;
   };
 
-  explicit TokenJob(std::shared_ptr<Box> box) : box_(std::move(box)) {}
-  // The ids, once; nullopt before.
-  std::optional<Result<std::vector<int32_t>>> poll() { return box_->take(); }
+  explicit ServiceJob(std::shared_ptr<Box> box) : box_(std::move(box)) {}
+  // The result, once; nullopt before.
+  std::optional<Result<T>> poll() { return box_->take(); }
 
  private:
   std::shared_ptr<Box> box_;
 };
+
+using TokenJob = ServiceJob<std::vector<int32_t>>;
 
 }  // namespace chimere::orchestrator

@@ -33,6 +33,7 @@ void add_generation_endpoints(Router& router, const Services& services);  // gen
 void add_token_endpoints(Router& router, const Services& services);       // token_endpoints.cpp
 void add_embedding_endpoints(Router& router, const Services& services);   // embedding_endpoints.cpp
 void add_lora_endpoints(Router& router, const Services& services);        // lora_endpoints.cpp
+void add_engram_endpoints(Router& router, const Services& services);      // engram_endpoints.cpp
 void add_page_endpoints(Router& router);                                  // page_endpoints.cpp
 
 }  // namespace chimere::server

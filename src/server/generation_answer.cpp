@@ -54,7 +54,9 @@ class GenerationAnswer : public Answer {
     const bool is_cancelled = chunk.kind == ChatChunk::Kind::finished && chunk.finish == Finish::cancelled;
     if (is_cancelled) return fail(piece, record_->cancel_error());
     if (chunk.kind == ChatChunk::Kind::failed) return fail(piece, api_error(chunk));
+    if (choice == 0) record_->add_answer(chunk.content);
     const bool is_last = chunk.is_terminal() && --n_open_ == 0;
+    if (is_last) record_->keep_answer();
     if (generation_.stream) {
       if (!head_sent_) send_head(piece);
       piece.body += generation_.writer->events(choice, chunk);

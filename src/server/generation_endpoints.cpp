@@ -32,6 +32,7 @@ ResponseHead response_head(const ChatService& chat, const CallOptions& options, 
 }
 
 std::unique_ptr<Answer> answer(Call& call, CallOptions options, Generation generation) {
+  call.record->set_owner(memory_owner(call.request.client, options.user));
   call.record->set_user(std::move(options.user));
   generation.stream = options.stream;
   generation.ignored = std::move(options.ignored);

@@ -12,6 +12,7 @@
 
 #include "engine/stats.h"
 #include "server/histogram.h"
+#include "server/recent_answers.h"
 
 namespace chimere::server {
 
@@ -45,6 +46,7 @@ class Monitor {
   Histogram tokens_per_second{{1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000}};
 
   uint64_t stalls = 0;  // of the engine
+  RecentAnswers answers;
   const Clock::time_point started = Clock::now();
 
  private:

@@ -42,6 +42,14 @@ void RequestRecord::set_usage(const engine::Usage& usage, const char* finish) {
   finish_ = finish;
 }
 
+void RequestRecord::add_answer(std::string_view text) {
+  if (!owner_.empty()) answer_ += text.substr(0, RecentAnswers::kMaxBytes + 1 - answer_.size());
+}
+
+void RequestRecord::keep_answer() {
+  if (!owner_.empty()) monitor_.answers.put(id_, owner_, std::move(answer_));
+}
+
 void RequestRecord::cancel(CancelledBy who) {
   if (cancelled_by_ == CancelledBy::nobody) cancelled_by_ = who;
   for (orchestrator::ChatStream* stream : streams_) stream->cancel();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/event.h"
@@ -30,6 +31,11 @@ class RequestRecord {
   void set_status(int status) { status_ = status; }
   void set_usage(const engine::Usage& usage, const char* finish);
   void set_user(std::string user) { user_ = std::move(user); }
+  // Who may later say that the answer was good, and the answer as it comes.
+  void set_owner(std::string owner) { owner_ = std::move(owner); }
+  void add_answer(std::string_view text);
+  // All of it is there. Before the client has its last byte: it may ask for it at once.
+  void keep_answer();
   // From here on the request is listed and can be cancelled. The stream outlives the record.
   void watch(orchestrator::ChatStream& stream) { streams_.push_back(&stream); }
   // The same for work that is no stream: it can be cancelled.
@@ -63,6 +69,8 @@ class RequestRecord {
   const std::string route_;
   const Clock::time_point start_ = Clock::now();
   std::string user_;
+  std::string owner_;
+  std::string answer_;  // at most one byte more than RecentAnswers takes
   std::vector<orchestrator::ChatStream*> streams_;
   std::function<void()> cancel_work_;
   bool failures_only_ = false;

@@ -20,6 +20,7 @@ struct ServerForTest {
   models::BackendKind backend = models::BackendKind::reference;
   engine::EngineConfig engine;
   ServerConfig config;
+  std::string engram;                          // folder of tables
   orchestrator::Embedder* embedder = nullptr;  // of another model
 
   ServerForTest() {
@@ -38,6 +39,7 @@ struct ServerForTest {
     ASSERT_TRUE(model) << model.error().message;
     auto chat_model = orchestrator::ChatModel::from_model(std::move(*model));
     ASSERT_TRUE(chat_model) << chat_model.error().message;
+    if (!engram.empty()) chat_model->open_memories(engram);
     service = std::make_unique<orchestrator::ChatService>(std::move(*chat_model), engine);
     auto listening = Server::listen(config, *service, embedder);
     ASSERT_TRUE(listening) << listening.error().message;
