@@ -107,6 +107,19 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 
+# FAISS looks passages up; without it plain loops give the same answers. Sanitized builds take the loops: its threads are
+# not instrumented.
+find_library(FAISS_LIBRARY faiss)
+find_library(LAPACK_LIBRARY lapack)
+find_library(BLAS_LIBRARY blas)
+chimere_layer(retrieval FUZZED DEPS base)
+if(FAISS_LIBRARY AND LAPACK_LIBRARY AND BLAS_LIBRARY AND NOT CHIMERE_SANITIZE)
+  target_compile_definitions(chimere_retrieval PRIVATE CHIMERE_HAS_FAISS)
+  target_link_libraries(chimere_retrieval PUBLIC ${FAISS_LIBRARY} ${LAPACK_LIBRARY} ${BLAS_LIBRARY} gomp)
+endif()
+add_executable(passages_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/passages_bench.cpp)
+target_link_libraries(passages_bench PRIVATE chimere_retrieval)
+
 chimere_layer(orchestrator DEPS grammar chat engram tokenizer engine base LIBS nlohmann_json::nlohmann_json)
 include(cmake/studio.cmake)
 chimere_layer(server FUZZED DEPS orchestrator base LIBS Boost::headers nlohmann_json::nlohmann_json spdlog::spdlog OpenSSL::SSL
@@ -116,7 +129,7 @@ target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimere_engine chimere_convert chimere_chat
+target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimere_retrieval chimere_engine chimere_convert chimere_chat
                                       chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
 
 # Built on demand: ninja -C build/release serve_bench

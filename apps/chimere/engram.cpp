@@ -255,6 +255,7 @@ void add_engram(CLI::App& app, Outcome& outcome) {
   CLI::App* query = add_verb(*engram, outcome, o, "query", "what a table expects after a text", print_query);
   query->add_option("text", o->query, "the text")->required();
   query->add_flag("--json", o->json, "print one JSON array");
+  add_engram_passages(*engram, outcome);
 }
 
 }  // namespace chimere::apps

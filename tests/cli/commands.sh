@@ -223,4 +223,14 @@ expect "there is both, cut, facts" curl -s "$url/v1/completions" -d '{"prompt":"
 for n in 1 2 3; do "$chimere" engram forget "$tables" --user ann --model "$model" --source "answer-$n" >/dev/null; done
 [ "$(ask ',"user":"ann"')" = "$plain" ] || fail "what ann made the table forget is still there"
 stop_server
+# Passages: found by meaning, with the n-grams they share with the query, and forgotten.
+printf 'The key of the shed hangs behind the door.\n\nThree fish swim in the pond.\n' >"$work/notes.txt"
+encoder=$2/golden/models/bert-mean/model.gguf
+expect "2 passages added, 2 in all" "$chimere" engram passages add "$work/n.passages" --model "$encoder" --text "$work/notes.txt" --source notes
+expect '"source":"notes","text":"The key of the shed hangs behind the door."' "$chimere" engram passages query "$work/n.passages" \
+  "The key of the shed hangs behind the door." -k 1 --json --model "$encoder"
+expect '"ngrams":[{"tokens":[' "$chimere" engram passages query "$work/n.passages" "three fish swim in the river" -k 2 --json --model "$encoder"
+expect "was made with another model" "$chimere" engram passages query "$work/n.passages" x --model "$model"
+expect "notes: 2" "$chimere" engram passages stats "$work/n.passages"
+expect "removed 2 passages" "$chimere" engram passages forget "$work/n.passages" --source notes
 echo "all commands answered"
