@@ -22,6 +22,8 @@ int main(int argc, char** argv) {
       "chimere");
   app.set_version_flag("--version", CHIMERE_VERSION);
   app.require_subcommand(1);
+  app.set_config("--config", "",
+                 "file of options: below the line [serve], name=value as on the command line, which wins");
   chimere::apps::Outcome outcome;
   chimere::apps::add_serve(app, outcome);
   chimere::apps::add_chat(app, outcome);

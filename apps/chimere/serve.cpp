@@ -226,7 +226,7 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_option("--lora-dir", o->server.lora_folder,
                       "folder of adapters (NAME.gguf) that clients may load by POST /v1/lora");
   add_thinking_options(*command, o->thinking);
-  command->set_config("--config", "", "file of options as on this command line: lines of name=value (INI or TOML)");
+  command->fallthrough();  // --config may stand behind `serve`
   command->callback([o, &outcome] {
     if (Status s = serve(*o); !s) outcome.code = fail(s.error());
   });
