@@ -178,6 +178,7 @@ PassShape CudaExecutable::shape_of(const Pass& pass, const BatchView& view, cons
 
 Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   TRY_ASSIGN(const BatchView view, staging_->stage(stream_, batch, pass));
+  stream_.want_all_shared(pass.is_decode && view.n_rows == 1);
   const PassShape shape = shape_of(pass, view, outputs);
   const int n_outputs = view.n_logit_rows;
   const bool wants_head = shape.logits || shape.hidden;
@@ -251,6 +252,7 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
   };
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
     TRY_ASSIGN(const BatchView view, staging_->stage(stream_, batch, pass));
+    stream_.want_all_shared(pass.is_decode && view.n_rows == 1);
     const PassShape shape = shape_of(pass, view, outputs);
     const auto head = [&]() -> Status {
       return shape.logits ? lowering_->head(stream_, shape, 0, std::min(lowering_->head_rows(), view.n_logit_rows))

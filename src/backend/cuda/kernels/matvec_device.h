@@ -87,7 +87,7 @@ __device__ __forceinline__ void side_tile(const MatvecPlan& p, int tile, int fir
       float* sum[kAnyRows] = {&sums.x, &sums.y, &sums.z, &sums.w};
 #pragma unroll
       for (int i = 0; i < kAnyRows; ++i) {
-        if (i < here) *sum[i] *= inverse(t + i);
+        if (i < here) *sum[i] = times(*sum[i], inverse(t + i));
       }
     }
     const float whole[kAnyRows] = {lane_sum(sums.x, lanes), lane_sum(sums.y, lanes), lane_sum(sums.z, lanes),
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(
       const int row = Tile::first_row(p, which, done);
       finish_sums(acc, lanes, [&](int i, float sum) {
         const int t = i / kR, r = row + ((i % kR) << (5 - p.lanes_log2));
-        if (t < n && r < o.weight.rows) store_output(o, first + t, r, sum * inverse(t));
+        if (t < n && r < o.weight.rows) store_output(o, first + t, r, times(sum, inverse(t)));
       });
 #pragma unroll
       for (float& a : acc) a = 0;

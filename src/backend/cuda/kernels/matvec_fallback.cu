@@ -5,7 +5,7 @@
 
 namespace chimere::cuda {
 
-Status matvec_q4_1(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::Q4_1>(stream, plan); }
-Status matvec_q5_0(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::Q5_0>(stream, plan); }
+Status matvec_q4_1(const Stream& stream, MatvecPlan& plan) { return launch_staged_or_not<format::Q4_1>(stream, plan); }
+Status matvec_q5_0(const Stream& stream, MatvecPlan& plan) { return launch_staged_or_not<format::Q5_0>(stream, plan); }
 
 }  // namespace chimere::cuda

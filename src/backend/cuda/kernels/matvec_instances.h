@@ -1,7 +1,7 @@
 // matvec_instances.h  The formats with kernels of their own, spread over files that compile side by side.
 #pragma once
 
-#include "backend/cuda/kernels/matvec_device.h"
+#include "backend/cuda/kernels/matvec_staged.h"
 
 namespace chimere::cuda {
 

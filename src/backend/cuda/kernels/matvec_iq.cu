@@ -5,8 +5,16 @@
 
 namespace chimere::cuda {
 
-Status matvec_iq3_s(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::IQ3_S>(stream, plan); }
-Status matvec_iq4_nl(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::IQ4_NL>(stream, plan); }
-Status matvec_iq4_xs(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::IQ4_XS>(stream, plan); }
-Status matvec_mxfp4(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::MXFP4>(stream, plan); }
+Status matvec_iq3_s(const Stream& stream, MatvecPlan& plan) {
+  return launch_staged_or_not<format::IQ3_S>(stream, plan);
+}
+Status matvec_iq4_nl(const Stream& stream, MatvecPlan& plan) {
+  return launch_staged_or_not<format::IQ4_NL>(stream, plan);
+}
+Status matvec_iq4_xs(const Stream& stream, MatvecPlan& plan) {
+  return launch_staged_or_not<format::IQ4_XS>(stream, plan);
+}
+Status matvec_mxfp4(const Stream& stream, MatvecPlan& plan) {
+  return launch_staged_or_not<format::MXFP4>(stream, plan);
+}
 }  // namespace chimere::cuda

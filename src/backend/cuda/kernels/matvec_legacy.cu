@@ -5,6 +5,6 @@
 
 namespace chimere::cuda {
 
-Status matvec_q8_0(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::Q8_0>(stream, plan); }
-Status matvec_q4_0(const Stream& stream, MatvecPlan& plan) { return launch_matvec<format::Q4_0>(stream, plan); }
+Status matvec_q8_0(const Stream& stream, MatvecPlan& plan) { return launch_staged_or_not<format::Q8_0>(stream, plan); }
+Status matvec_q4_0(const Stream& stream, MatvecPlan& plan) { return launch_staged_or_not<format::Q4_0>(stream, plan); }
 }  // namespace chimere::cuda

@@ -1,7 +1,7 @@
 // moe_instances.h  The pairs of formats, routed and shared experts, with kernels of their own.
 #pragma once
 
-#include "backend/cuda/kernels/moe_device.h"
+#include "backend/cuda/kernels/moe_staged.h"
 
 namespace chimere::cuda {
 
@@ -16,7 +16,7 @@ struct MoeKernels {
 
 template <class F, class S>
 constexpr MoeKernels moe_kernels() {
-  return {F::kType, S::kType, launch_moe_up<F, S>, launch_moe_down<F, S>};
+  return {F::kType, S::kType, launch_up<F, S>, launch_down<F, S>};
 }
 
 // Each file of instances has a list; nullptr when there is none for the pair.

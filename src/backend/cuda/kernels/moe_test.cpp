@@ -87,7 +87,7 @@ struct Experts {
       if (!shared_router.empty()) a.shared_router = shared_router.data();
     }
     a.exact = exact;
-    a.n_sms = 2;
+    a.n_sms = a.n_rows == 1 ? 12 : 2;  // of one row, so many that the weights of a block fit into its shared memory
     std::vector<uint4> scratch(moe_scratch_bytes(a, a.n_rows) / 16);
     a.scratch = reinterpret_cast<uint8_t*>(scratch.data());
     const Stream stream;

@@ -50,6 +50,11 @@ class Stream {
 
   CUstream_st* handle() const { return handle_; }
 
+  // Whether the kernels launched from now on ask for as much shared memory as a multiprocessor can have. Those for one
+  // row do, which overlap; for many rows the first-level cache is worth more.
+  void want_all_shared(bool wants) { wants_all_shared_ = wants; }
+  bool wants_all_shared() const { return wants_all_shared_; }
+
   // The emulator's way in: runs the work, keeps it for later, or writes it into a graph.
   void submit(EmulatedQueue::Work work) const {
     if (queue_) {
@@ -65,10 +70,12 @@ class Stream {
   void swap(Stream& other) {
     std::swap(handle_, other.handle_);
     std::swap(queue_, other.queue_);
+    std::swap(wants_all_shared_, other.wants_all_shared_);
   }
 
   CUstream_st* handle_ = nullptr;
   std::shared_ptr<EmulatedQueue> queue_;
+  bool wants_all_shared_ = false;
 };
 
 }  // namespace chimere::cuda

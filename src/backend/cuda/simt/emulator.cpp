@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/simt/fiber.h"
@@ -75,6 +76,7 @@ struct Emulator {
   size_t dynamic_bytes = 0;
   size_t shared_used = 0;
   std::vector<StaticArray> arrays;
+  std::vector<std::pair<const uint64_t*, PendingCopy>> bulk_copies;
 
   Schedule schedule = Schedule::forward;
   size_t shared_limit = 99 << 10;
@@ -161,6 +163,7 @@ void run_block() {
   Emulator& e = emulator();
   e.shared_used = (e.dynamic_bytes + 1023) / 1024 * 1024;
   std::memset(e.shared, 0xFF, e.shared_used);
+  e.bulk_copies.clear();
   e.arrays.clear();
   e.n_at_barrier = e.votes = 0;
   for (uint32_t& lanes : e.in_collective) lanes = 0;
@@ -256,6 +259,8 @@ void set_schedule(Schedule schedule) { emulator().schedule = schedule; }
 void set_shared_limit(size_t bytes) { emulator().shared_limit = bytes; }
 
 size_t shared_limit() { return emulator().shared_limit; }
+
+bool has_bulk_copy() { return true; }
 
 void misuse(const char* what) { fail(what + (" by thread " + triple(threadIdx.x, threadIdx.y, threadIdx.z))); }
 
@@ -373,6 +378,38 @@ void cp_async_issue(void* to, const void* from, int bytes, bool valid) {
     make(copy);
   } else {
     emulator().current->copies.push_back(copy);
+  }
+}
+
+constexpr uint64_t kBulkOpen = 1, kBulkClosed = 2;
+
+void bulk_open(uint64_t* arrived) { *arrived = kBulkOpen; }
+
+void bulk_close(uint64_t* arrived) {
+  if (*arrived != kBulkOpen) misuse("bulk copy: ended before it began");
+  *arrived = kBulkClosed;
+}
+
+void bulk_copy_emulated(void* to, const void* from, uint32_t bytes, uint64_t* arrived) {
+  if (reinterpret_cast<uintptr_t>(to) % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0 || bytes % 16 != 0) {
+    misuse("bulk copy: addresses and size have to be multiples of 16");
+  }
+  if (!in_shared(to, bytes)) misuse("bulk copy: the destination is not in shared memory");
+  if (*arrived != kBulkOpen) misuse("bulk copy: outside of begin and end");
+  const PendingCopy copy{to, from, static_cast<int>(bytes), true};
+  if (emulator().schedule == Schedule::backward) {
+    make(copy);
+  } else {
+    emulator().bulk_copies.push_back({arrived, copy});
+  }
+}
+
+void bulk_check(const uint64_t* arrived) {
+  if (*arrived != kBulkClosed) misuse("bulk copy: a thread waits for what was not sent for");
+  for (auto& [counter, copy] : emulator().bulk_copies) {
+    if (counter != arrived || !copy.to) continue;
+    make(copy);
+    copy.to = nullptr;
   }
 }
 

@@ -40,6 +40,8 @@ size_t shared_limit() {
   return limit;
 }
 
+bool has_bulk_copy() { return has_dependent_launch(); }
+
 bool has_dependent_launch() {
   static const bool has = [] {
     int device = 0, major = 0;

@@ -50,6 +50,9 @@ size_t shared_limit();
 // Whether the current device can start a kernel under the end of the one before (sm_90 on).
 bool has_dependent_launch();
 
+// Whether it copies runs of memory to shared memory by itself (sm_90 on; the emulator does).
+bool has_bulk_copy();
+
 // The error of a launch that failed.
 Error launch_error(const Launch& launch, const char* what);
 // What any device refuses; an empty string when there is nothing to say.
@@ -98,6 +101,13 @@ void cp_async_wait() {
   cp_async_drain(kPendingGroups);
 }
 
+inline void bulk_begin(uint64_t* arrived) { bulk_open(arrived); }
+inline void bulk_copy(void* to_shared, const void* from, uint32_t bytes, uint64_t* arrived) {
+  bulk_copy_emulated(to_shared, from, bytes, arrived);
+}
+inline void bulk_end(uint64_t* arrived) { bulk_close(arrived); }
+inline void bulk_wait(uint64_t* arrived) { bulk_check(arrived); }
+
 inline void ldmatrix_x4(uint32_t (&r)[4], const void* row) { ldmatrix_emulated(r, row, 4, false); }
 inline void ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) { ldmatrix_emulated(r, row, 4, true); }
 inline void ldmatrix_x2(uint32_t (&r)[2], const void* row) { ldmatrix_emulated(r, row, 2, false); }
@@ -126,16 +136,23 @@ Status launch(void (*kernel)(P...), const Launch& at, A&&... args) {
                                  static_cast<int>(at.shared_bytes));
   }
   if (error == cudaSuccess) {
-    cudaLaunchAttribute dependent{};
-    dependent.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    dependent.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config{};
     config.gridDim = at.grid;
     config.blockDim = at.block;
     config.dynamicSmemBytes = at.shared_bytes;
     config.stream = at.stream.handle();
-    config.attrs = &dependent;
-    config.numAttrs = at.dependent && has_dependent_launch() ? 1 : 0;
+    config.attrs = attributes;
+    if (at.dependent && has_dependent_launch()) {
+      attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    // A multiprocessor has to be empty before it changes how much of its memory is shared: kernels that are to overlap
+    // want the same.
+    if (at.stream.wants_all_shared()) {
+      attributes[config.numAttrs].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
+      attributes[config.numAttrs++].val.sharedMemCarveout = cudaSharedmemCarveoutMaxShared;
+    }
     error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
   }
   if (error == cudaSuccess) return Ok{};
@@ -196,6 +213,51 @@ __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commi
 template <int kPendingGroups>
 __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPendingGroups) : "memory");
+}
+
+// Copies of whole runs of memory to shared memory, which travel without anybody's help (sm_90 on; in code for older
+// cards the calling thread makes them, which is right and slow: the launcher asks has_bulk_copy()). One thread calls
+// bulk_begin, then any of its warp bulk_copy for each run, then one bulk_end, and a barrier of the block stands between
+// that and the bulk_wait of the others. `arrived` counts in shared memory and serves once.
+// REQUIRES: addresses and sizes are multiples of 16.
+__device__ __forceinline__ void bulk_begin(uint64_t* arrived) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(arrived)) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void bulk_copy(void* to_shared, const void* from, uint32_t bytes, uint64_t* arrived) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(arrived)), "r"(bytes)
+               : "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to_shared)),
+               "l"(from), "r"(bytes), "r"(shared_address(arrived))
+               : "memory");
+#else
+  for (uint32_t i = 0; i < bytes / 16; ++i) static_cast<uint4*>(to_shared)[i] = static_cast<const uint4*>(from)[i];
+#endif
+}
+__device__ __forceinline__ void bulk_end(uint64_t* arrived) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(arrived)) : "memory");
+#endif
+}
+__device__ __forceinline__ void bulk_wait(uint64_t* arrived) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+        "selp.u32 %0, 1, 0, p;\n"
+        "}\n"
+        : "=r"(done)
+        : "r"(shared_address(arrived))
+        : "memory");
+  }
+#endif
 }
 
 // Lane 8 m + r gives the address of row r (16 bytes) of matrix m.

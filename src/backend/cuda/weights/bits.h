@@ -74,6 +74,21 @@ struct Words4 {
   uint32_t w[4];
 };
 
+// A row that was copied to shared memory: written while the kernel runs, and near.
+struct SharedRow {
+  const uint8_t* at;
+};
+template <class T>
+CHIMERE_BOTH T load_shared(SharedRow p, uint32_t offset) {
+#ifdef __CUDA_ARCH__
+  return *reinterpret_cast<const T*>(p.at + offset);
+#else
+  T v;
+  std::memcpy(&v, p.at + offset, sizeof(T));
+  return v;
+#endif
+}
+
 CHIMERE_BOTH Words4 load_words4(const uint8_t* p, uint32_t offset = 0) {
 #ifdef __CUDA_ARCH__
   const uint4 v = simt::load_streaming(reinterpret_cast<const uint4*>(p + offset));
@@ -119,5 +134,26 @@ CHIMERE_BOTH uint32_t load_unsigned(const uint8_t* p, uint32_t offset) {
 CHIMERE_BOTH uint32_t load_u32(const uint8_t* p, uint32_t offset = 0) { return load_unsigned<uint32_t>(p, offset); }
 CHIMERE_BOTH uint32_t load_u16(const uint8_t* p, uint32_t offset = 0) { return load_unsigned<uint16_t>(p, offset); }
 CHIMERE_BOTH uint32_t load_u8(const uint8_t* p, uint32_t offset = 0) { return load_unsigned<uint8_t>(p, offset); }
+
+CHIMERE_BOTH Words4 load_words4(SharedRow p, uint32_t offset) {
+#ifdef __CUDA_ARCH__
+  const auto v = load_shared<uint4>(p, offset);
+  return {{v.x, v.y, v.z, v.w}};
+#else
+  return load_shared<Words4>(p, offset);
+#endif
+}
+CHIMERE_BOTH Words4 load_half_sector(SharedRow p, uint32_t offset) { return load_words4(p, offset); }
+CHIMERE_BOTH Words2 load_words2(SharedRow p, uint32_t offset) {
+#ifdef __CUDA_ARCH__
+  const auto v = load_shared<uint2>(p, offset);
+  return {{v.x, v.y}};
+#else
+  return load_shared<Words2>(p, offset);
+#endif
+}
+CHIMERE_BOTH uint32_t load_u32(SharedRow p, uint32_t offset) { return load_shared<uint32_t>(p, offset); }
+CHIMERE_BOTH uint32_t load_u16(SharedRow p, uint32_t offset) { return load_shared<uint16_t>(p, offset); }
+CHIMERE_BOTH uint32_t load_u8(SharedRow p, uint32_t offset) { return load_shared<uint8_t>(p, offset); }
 
 }  // namespace chimere::cuda

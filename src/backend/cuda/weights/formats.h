@@ -121,7 +121,7 @@ CHIMERE_BOTH float signed_byte(uint32_t bits, int which) {
 }
 
 // Neighbouring groups 2p and 2p + 1 of a row: what decode kernels give a lane, because the small pieces of two groups
-// come with one load. A format may have a load_pair of its own that does that.
+// come with one load: load_pair, from a row in device memory or a SharedRow.
 template <class F>
 struct Pair {
   typename F::Raw of[2];
@@ -140,7 +140,8 @@ struct Q8_0 {  // planes: 16 first, 16 last codes, u16 d
   CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_words4(row, 16 * G + 16 * g), load_u16(row, 32 * G + 2 * g)};
   }
-  CHIMERE_BOTH static Pair<Q8_0> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<Q8_0> load_pair(Row row, uint32_t G, uint32_t p) {
     const uint32_t d = load_u32(row, 32 * G + 4 * p);
     return {{{load_half_sector(row, 32 * p), load_half_sector(row, 16 * G + 32 * p), d & 0xFFFFu},
              {load_half_sector(row, 32 * p + 16), load_half_sector(row, 16 * G + 32 * p + 16), d >> 16}}};
@@ -166,7 +167,8 @@ struct Q4_0 {  // code - 8 as the top nibble; u16 d
   CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_u16(row, 16 * G + 2 * g)};
   }
-  CHIMERE_BOTH static Pair<Q4_0> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<Q4_0> load_pair(Row row, uint32_t G, uint32_t p) {
     const uint32_t d = load_u32(row, 16 * G + 4 * p);
     return {{{load_half_sector(row, 32 * p), d & 0xFFFFu}, {load_half_sector(row, 32 * p + 16), d >> 16}}};
   }
@@ -187,7 +189,8 @@ struct Q4_1 {  // nibbles; u32 d, m
   CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_u32(row, 16 * G + 4 * g)};
   }
-  CHIMERE_BOTH static Pair<Q4_1> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<Q4_1> load_pair(Row row, uint32_t G, uint32_t p) {
     return {{{load_half_sector(row, 32 * p), load_u32(row, 16 * G + 8 * p)},
              {load_half_sector(row, 32 * p + 16), load_u32(row, 16 * G + 8 * p + 4)}}};
   }
@@ -209,7 +212,8 @@ struct Q5_0 {  // code - 16: four high bits as the top nibble, the lowest bit in
   CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_u32(row, 16 * G + 4 * g), load_u16(row, 20 * G + 2 * g)};
   }
-  CHIMERE_BOTH static Pair<Q5_0> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<Q5_0> load_pair(Row row, uint32_t G, uint32_t p) {
     const uint32_t d = load_u32(row, 20 * G + 4 * p);
     return {{{load_half_sector(row, 32 * p), load_u32(row, 16 * G + 8 * p), d & 0xFFFFu},
              {load_half_sector(row, 32 * p + 16), load_u32(row, 16 * G + 8 * p + 4), d >> 16}}};
@@ -260,7 +264,8 @@ struct Q4_K {  // nibbles; u32 d, dmin a block; u16 scale, min
     const uint32_t d = 16 * G;
     return {load_words4(row, 16 * g), load_u32(row, d + g / 8 * 4), load_u16(row, d + G / 2 + 2 * g)};
   }
-  CHIMERE_BOTH static Pair<Q4_K> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<Q4_K> load_pair(Row row, uint32_t G, uint32_t p) {
     const uint32_t d = load_u32(row, 16 * G + p / 4 * 4), s = load_u32(row, 16 * G + G / 2 + 4 * p);
     return {{{load_half_sector(row, 32 * p), d, s & 0xFFFFu}, {load_half_sector(row, 32 * p + 16), d, s >> 16}}};
   }
@@ -283,7 +288,8 @@ struct Q5_K {  // nibbles; u32 fifth bits; u32 d, dmin a block; u16 scale, min
     return {load_words4(row, 16 * g), load_u32(row, 16 * G + 4 * g), load_u32(row, d + g / 8 * 4),
             load_u16(row, d + G / 2 + 2 * g)};
   }
-  CHIMERE_BOTH static Pair<Q5_K> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<Q5_K> load_pair(Row row, uint32_t G, uint32_t p) {
     const Words2 h = load_words2(row, 16 * G + 8 * p);
     const uint32_t d = load_u32(row, 20 * G + p / 4 * 4), s = load_u32(row, 20 * G + G / 2 + 4 * p);
     return {{{load_half_sector(row, 32 * p), h.w[0], d, s & 0xFFFFu},
@@ -317,7 +323,8 @@ struct Q6_K {  // code - 32: four high bits as the top nibble, two low bits as c
     return {load_words4(row, 16 * g), load_words2(row, 16 * G + 8 * g), load_u16(row, 24 * G + 2 * g),
             load_u16(row, 26 * G + g / 8 * 2)};
   }
-  CHIMERE_BOTH static Pair<Q6_K> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<Q6_K> load_pair(Row row, uint32_t G, uint32_t p) {
     const Words4 b = load_words4(row, 16 * G + 16 * p);
     const uint32_t s = load_u32(row, 24 * G + 4 * p), d = load_u16(row, 26 * G + p / 4 * 2);
     return {{{load_half_sector(row, 32 * p), {{b.w[0], b.w[1]}}, s & 0xFFFFu, d},
@@ -423,7 +430,8 @@ struct IQ4_NL {  // nibbles in natural order; u16 d
   CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_u16(row, 16 * G + 2 * g)};
   }
-  CHIMERE_BOTH static Pair<IQ4_NL> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<IQ4_NL> load_pair(Row row, uint32_t G, uint32_t p) {
     const uint32_t d = load_u32(row, 16 * G + 4 * p);
     return {{{load_half_sector(row, 32 * p), d & 0xFFFFu}, {load_half_sector(row, 32 * p + 16), d >> 16}}};
   }
@@ -446,7 +454,8 @@ struct IQ4_XS {  // nibbles in natural order; u16 d a block; i8 scale
     const uint32_t d = 16 * G;
     return {load_words4(row, 16 * g), load_u16(row, d + g / 8 * 2), load_u8(row, d + G / 4 + g)};
   }
-  CHIMERE_BOTH static Pair<IQ4_XS> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<IQ4_XS> load_pair(Row row, uint32_t G, uint32_t p) {
     const uint32_t d = load_u16(row, 16 * G + p / 4 * 2), s = load_u16(row, 16 * G + G / 4 + 2 * p);
     return {{{load_half_sector(row, 32 * p), d, s}, {load_half_sector(row, 32 * p + 16), d, s >> 8}}};
   }
@@ -468,7 +477,8 @@ struct MXFP4 {  // nibbles in natural order; u8 exponent
   CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_u8(row, 16 * G + g)};
   }
-  CHIMERE_BOTH static Pair<MXFP4> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<MXFP4> load_pair(Row row, uint32_t G, uint32_t p) {
     const uint32_t e = load_u16(row, 16 * G + 2 * p);
     return {{{load_half_sector(row, 32 * p), e & 255u}, {load_half_sector(row, 32 * p + 16), e >> 8}}};
   }
@@ -518,7 +528,8 @@ struct IQ3_S {  // nine-bit indices in 64 + 8 bits, signs, scale nibbles; u16 d 
     return {load_words2(row, 8 * g), load_u32(row, 8 * G + 4 * g), load_u16(row, d + g / 8 * 2), load_u8(row, c + g),
             load_u8(row, c + G + g / 2) >> (4 * (g % 2))};
   }
-  CHIMERE_BOTH static Pair<IQ3_S> load_pair(const uint8_t* row, uint32_t G, uint32_t p) {
+  template <class Row>
+  CHIMERE_BOTH static Pair<IQ3_S> load_pair(Row row, uint32_t G, uint32_t p) {
     const uint32_t at_d = 12 * G, at_c = at_d + G / 4;
     const Words4 ab = load_words4(row, 16 * p);
     const Words2 signs = load_words2(row, 8 * G + 8 * p);

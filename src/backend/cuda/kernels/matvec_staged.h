@@ -1,0 +1,133 @@
+// matvec_staged.h  matvec.cu for one row, where a block's share of the weights fits into its shared memory.
+#pragma once
+
+#include "backend/cuda/simt/simt.h"
+
+#include "backend/cuda/kernels/matvec_device.h"
+#include "backend/cuda/kernels/staged.h"
+
+namespace chimere::cuda {
+
+// Two of 8 warps a multiprocessor leave registers and shared memory for the kernels before and after.
+inline constexpr int kStagedBlocks = 2;
+inline constexpr size_t kStagedBytes = 80 * 1024;  // of a block's weights, at most
+
+// A unit is a tile of OwnTile<F, 1>: the rows that a warp multiplies side by side. A lane sends for a stage.
+__device__ __forceinline__ void send_for_stage(const MatvecPlan& p, const BlockUnits& units, int stage,
+                                               uint8_t* weights, uint64_t* arrived) {
+  const int per_unit = 32 >> p.lanes_log2, begin = units.stage_begin(stage), end = units.stage_begin(stage + 1);
+  simt::bulk_begin(arrived);
+  for (int i = 0; i < p.n_own; ++i) {
+    const Weight& w = p.args.outs[i].weight;
+    const int next = i + 1 < p.n_own ? p.first_tile[i + 1] : p.own_tiles;
+    const int from = max(begin, p.first_tile[i]), to = min(end, next);
+    if (from >= to) continue;
+    // Of a projection whose last unit is not whole, what is missing is not copied.
+    const int row = (from - p.first_tile[i]) * per_unit;
+    const int n = min((to - p.first_tile[i]) * per_unit, w.rows) - row;
+    simt::bulk_copy(weights + static_cast<uint32_t>((from - units.first) * per_unit) * w.row_bytes, w.row(0, row),
+                    static_cast<uint32_t>(n) * w.row_bytes, arrived);
+  }
+  simt::bulk_end(arrived);
+}
+
+struct StagedMatvecPlan {
+  MatvecPlan plan;
+  UnitSplit split;
+};
+
+template <class F>
+__global__ void CHIMERE_TWO_BLOCKS staged_matvec_kernel(const __grid_constant__ StagedMatvecPlan staged) {
+  const MatvecPlan& p = staged.plan;
+  using Tile = OwnTile<F, 1>;
+  SIMT_SHARED(uint64_t, arrived, kStages);
+  auto* shared = simt::dynamic_shared<uint8_t>();
+  uint8_t* record = shared + book_bytes<F>();
+  uint8_t* weights = record + record_bytes(p.args.in.width);
+  const BlockUnits units(staged.split, static_cast<int>(blockIdx.x));
+  if (simt::thread_id() < kStages) {
+    send_for_stage(p, units, simt::thread_id(), weights, arrived + simt::thread_id());
+  }
+  const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
+  const NormAhead norms = load_norm(p.args.in);
+  simt::wait_for_previous();
+  simt::allow_next();
+  const int64_t in_row = p.args.in.gather ? p.args.in.gather[0] : 0;
+  const float inverse = stage_one(p.args.in, in_row, norms, load_row<4>(p.args.in, in_row), p.quantise, record);
+
+  // What has another format is little: a warp of each block begins with it.
+  if (simt::warp_id() == kDotWarps - 1) {
+    for (int tile = p.own_tiles + static_cast<int>(blockIdx.x); tile < p.all_tiles; tile += gridDim.x) {
+      side_tile(p, tile, 0, 1, record, [inverse](int) { return inverse; });
+    }
+  }
+
+  const uint32_t G = row_groups(p.args.in.width), row_bytes = p.args.outs[0].weight.row_bytes;
+  const int lanes = p.lanes(), sub = simt::lane_id() >> p.lanes_log2;
+  const auto lane = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
+  const int mine = lane >= static_cast<uint32_t>(lanes / 2) ? 1 : 0;  // which of two rows the lane ends with
+  StageWait wait{units, arrived};
+  // Of most blocks all units are of one projection.
+  const int which_first = Tile::find(p, units.first);
+  const bool one_projection = which_first == p.n_own - 1 || units.end <= p.first_tile[which_first + 1];
+  // Two units at a time; of a single one the second is the first once more, and is not stored.
+  for (int unit = units.first + simt::warp_id(); unit < units.end; unit += 2 * kDotWarps) {
+    const int second = unit + kDotWarps < units.end ? kDotWarps : 0;
+    const int at = unit + (mine ? second : 0), which = one_projection ? which_first : Tile::find(p, at);
+    const int row = Tile::first_row(p, which, at);
+    const MatvecOut& o = p.args.outs[which];
+    const bool stores = lane % (lanes / 2) == 0 && row < o.weight.rows && !(mine && second == 0);
+    float* to = o.out + row;
+    const float held = o.add && stores ? *to : 0.0f, bias = o.bias && stores ? o.bias[row] : 0.0f;
+    wait.until(unit + second);
+    const uint8_t* first_row = weights + (((unit - units.first) << (5 - p.lanes_log2)) + sub) * row_bytes;
+    float acc[2] = {};
+    if (second != 0) {
+      const SharedRow rows[2] = {{first_row}, {first_row + (kDotWarps << (5 - p.lanes_log2)) * row_bytes}};
+      for (uint32_t pair = lane; pair < G / 2; pair += lanes)
+        add_staged_pairs<F>(rows, G, pair, books, record, G, 0, acc);
+    } else {
+      for (uint32_t pair = lane; pair < G / 2; pair += lanes) {
+        acc[0] = add_staged_pair<F>({first_row}, G, pair, books, record, G, 0, acc[0]);
+      }
+    }
+    const float sum = times(two_lane_sums(acc[0], acc[1], lanes), inverse) + bias;
+    if (stores) *to = o.add ? fmaf(sum, o.scale, held) : sum * o.scale;
+  }
+}
+
+// False where the weights of a block are too many; the plan is then as it was.
+template <class F>
+bool plan_staged(MatvecPlan& plan, UnitSplit& split, int& blocks, size_t& shared) {
+  const MatvecArgs& a = plan.args;
+  if (a.n_rows != 1 || plan.lanes_log2 == 0 || !simt::has_bulk_copy()) return false;
+  const int per_unit = 32 >> plan.lanes_log2;
+  int own = 0;
+  for (int i = 0; i < plan.n_own; ++i) own += simt::div_up(a.outs[i].weight.rows, per_unit);
+  blocks = min(own, a.n_sms * kStagedBlocks);
+  split = UnitSplit(own, blocks);
+  const size_t bytes = static_cast<size_t>(split.most()) * per_unit * a.outs[0].weight.row_bytes;
+  shared = book_bytes<F>() + record_bytes(a.in.width) + bytes;
+  if (bytes > kStagedBytes || shared > simt::shared_limit() - 1024) return false;
+  for (int i = 0; i < a.n_outs; ++i) {
+    const MatvecOut& o = a.outs[i];
+    const bool is_own = i < plan.n_own;
+    plan.first_tile[i] = plan.all_tiles;
+    plan.all_tiles += simt::div_up(o.weight.rows, is_own ? per_unit : side_rows_per_tile(plan, o));
+    if (is_own) plan.own_tiles = plan.all_tiles;
+  }
+  return true;
+}
+
+template <class F>
+Status launch_staged_or_not(const Stream& stream, MatvecPlan& plan) {
+  UnitSplit split;
+  int blocks = 0;
+  size_t shared = 0;
+  if (!plan_staged<F>(plan, split, blocks, shared)) return launch_matvec<F>(stream, plan);
+  return simt::launch(staged_matvec_kernel<F>,
+                      {static_cast<unsigned>(blocks), kDotThreads, shared, stream, plan.args.dependent},
+                      StagedMatvecPlan{plan, split});
+}
+
+}  // namespace chimere::cuda
