@@ -2,18 +2,17 @@
 // Shapes    x [n_rows, width] f32; W_i [rows_i, width] in a layout of weights/formats.h; out_i [n_rows, pitch_i] f32
 // Bytes     the weights once for up to 16 rows, plus 4 * width * n_rows a block for the activations (from the
 //           second-level cache)
-// Launch    3 blocks of 8 warps a multiprocessor (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight
-// rows,
+// Launch    one row whose share of the weights fits a block's shared memory: matvec_staged.h, 2 blocks a multiprocessor.
+//           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows,
 //           a lane over pairs of groups; shared memory: 1.26 bytes an element of a pass's rows, 32 KiB more for the
 //           IQ3_S code-book. The first weights are loaded before the wait for the previous kernel; the quantisation of
 //           the rows is done by every block for itself up to 4 rows, by a launch of its own beyond; 1 / rms is
 //           multiplied in at the end.
 // Numerics  activations as signed bytes with one scale for 32, exact integer sums of 32 products, float accumulation in
 //           an order that depends on the width alone; float matrices, and every matrix in exact mode, in float32
-// Measured  H200, one row: Q5_K [12352, 2048] 8.9 us in a chain (2.0 TB/s), Q5_K [2048, 4096] 4.6 us, Q6_K [248320,
-// 2048]
-//           108 us (3.9 TB/s). The small ones wait: the chain x, quantised x, first sums takes 3 us after the kernel
-//           before
+// Measured  H200, one row: Q5_K [12352, 2048] 9.0 us in a chain (1.9 TB/s; 8.2 with three blocks, but then the next
+//           kernel finds no room), Q5_K [2048, 4096] 4.8 us, Q6_K [248320, 2048] 109 us (3.8 TB/s). The small ones
+//           wait: the chain x, quantised x, first sums takes 3 us after the kernel before
 // Rejected  quantising the input in a launch of its own for one row: 0.6 us a node for 8 KB of input
 #include "backend/cuda/simt/simt.h"
 

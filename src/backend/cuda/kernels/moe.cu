@@ -1,23 +1,19 @@
-// moe.cu   x += sum_k w_k down_k(activation(gate_k n, up_k n)) + w_s shared(n),  n = RMSNorm(x) * norm, w from the
-// router Shapes    x [n_rows, width] f32, n_rows <= 64; router [n_experts, width]; gate, up [n_experts, d_ff, width],
-// down
-//           [n_experts, width, d_ff] in layouts of weights/formats.h
+// moe.cu   x += sum_k w_k down_k(activation(gate_k n, up_k n)) + w_s shared(n),  n = RMSNorm(x) * norm, w of the router
+// Shapes    x [n_rows, width] f32, n_rows <= 64; router [n_experts, width]; gate, up [n_experts, d_ff, width];
+//           down [n_experts, width, d_ff] in layouts of weights/formats.h
 // Bytes     router once; each chosen expert once for up to 4 rows that chose it; the shared expert once for 4 rows up,
 //           once a row down (the second-level cache serves repetitions)
-// Launch    router: a block for two experts; of one row every warp of the up kernel chooses for itself, of more the
-// last
-//           block of the router does; up and down: 2 blocks of 8 warps a
-//           multiprocessor, a warp for one hidden element (both its rows) or one output (all its experts). Weights are
-//           sent for as soon as the choice is known, before the activations are quantised; the shared expert's before.
+// Launch    router: a block for two experts. One row whose experts fit the blocks' shared memory: moe_staged.h. Else up
+//           and down have 2 or 3 blocks of 8 warps a multiprocessor, a warp for one hidden element (both its rows) or
+//           one output (all its experts); of one row every warp of the up kernel chooses for itself, of more the last
+//           block of the router does. Weights are sent for as soon as the choice is known, the shared expert's before.
 //           More than 4 rows: rows are quantised by launches of their own, outputs go by expert (each weight unpacked
 //           once for 4 rows) and are added by a launch of its own: six launches in all instead of three
-// Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits; the
-// experts
+// Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits; the experts
 //           as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
-// Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 1.9,
-// up 11.6,
-//           down 9.3 us (5.7 and 3.9 million warp instructions: bound by issue and waits, not by memory); 32 rows 39,
-//           108 and 85 us.   Rejected: chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows)
+// Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 1.9, up 10.2,
+//           down 6.6 us (11.6 and 9.3 with weights loaded into registers); 32 rows 39, 108 and 85 us
+// Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows)
 #include "backend/cuda/simt/simt.h"
 
 #include <string>
