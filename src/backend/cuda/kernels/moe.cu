@@ -9,10 +9,10 @@
 //           block of the router does. Weights are sent for as soon as the choice is known, the shared expert's before.
 //           More than 4 rows: rows are quantised by launches of their own, outputs go by expert (each weight unpacked
 //           once for 4 rows) and are added by a launch of its own: six launches in all instead of three
-// Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits; the experts
-//           as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
-// Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 1.9, up 10.2,
-//           down 6.6 us (11.6 and 9.3 with weights loaded into registers); 32 rows 39, 108 and 85 us
+// Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits;
+//           experts as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
+// Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 1.9,
+//           up 10.2, down 6.6 us (11.6 and 9.3 with weights loaded into registers); 32 rows 39, 108 and 85 us
 // Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows)
 #include "backend/cuda/simt/simt.h"
 
