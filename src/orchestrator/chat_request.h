@@ -62,8 +62,8 @@ struct GenerateOptions {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   MemoryUse memory;
   std::vector<AdapterUse> adapters;  // their changes add up
-  ThinkingOptions thinking;  // what it leaves open is the service's to say
-  bool token_stats = false;  // fill ChatChunk::tokens with entropy and certainty
+  ThinkingOptions thinking;          // what it leaves open is the service's to say
+  bool token_stats = false;          // fill ChatChunk::tokens with entropy and certainty
 };
 
 struct ChatRequest : GenerateOptions {

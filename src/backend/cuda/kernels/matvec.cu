@@ -2,7 +2,7 @@
 // Shapes    x [n_rows, width] f32; W_i [rows_i, width] in a layout of weights/formats.h; out_i [n_rows, pitch_i] f32
 // Bytes     the weights once for up to 16 rows, plus 4 * width * n_rows a block for the activations (from the
 //           second-level cache)
-// Launch    one row whose share of the weights fits a block's shared memory: matvec_staged.h, 2 blocks a multiprocessor.
+// Launch    one row whose share of the weights fits a block's shared memory: matvec_staged.h, 2 blocks an SM.
 //           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows,
 //           a lane over pairs of groups; shared memory: 1.26 bytes an element of a pass's rows, 32 KiB more for the
 //           IQ3_S code-book. The first weights are loaded before the wait for the previous kernel; the quantisation of
