@@ -57,7 +57,11 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
   LoadOptions options;
   options.exact = o.count("--exact") > 0;
   options.n_threads = get_int(o, "-t", 0);
-  options.device_bytes = std::strtoull(get(o, "--vram", "0").c_str(), nullptr, 10);
+  const std::string vram = get(o, "--vram", "0");
+  if (vram.empty() || vram.find_first_not_of("0123456789") != std::string::npos) {
+    return Error{Code::invalid_argument, "--vram: expected a number of bytes, found '" + vram + "'"};
+  }
+  options.device_bytes = std::strtoull(vram.c_str(), nullptr, 10);
   const auto k = dtype_from_name(get(o, "--kv-k", "f16")), v = dtype_from_name(get(o, "--kv-v", "f16"));
   if (!k || !v) return Error{Code::invalid_argument, "--kv-k, --kv-v: expected f32, f16, q8_0 or q4_0"};
   options.kv = {*k, *v, false};
