@@ -175,7 +175,45 @@ TEST(ReferenceFiles, MetadataAndTensorsAreThoseOfTheReferenceConverter) {
   EXPECT_GE(n_compared, 20);
 }
 
-// The two models that are there in both forms: every byte of every tensor, and all metadata that a loader reads.
+// The checkpoint `hf` of a fixture becomes its model.gguf: every byte of every tensor, and all metadata that a loader
+// reads.
+void expect_reference_file(const fs::path& hf, const fs::path& model, const fs::path& out) {
+  const auto reference = gguf::File::open(model.string());
+  ASSERT_TRUE(reference) << reference.error().message;
+  const auto file_type = reference->metadata().get_int("general.file_type", 0, 64);
+  ASSERT_TRUE(file_type) << file_type.error().message;
+  const auto report = run(hf, out, *file_type == 0 ? DType::F32 : *file_type == 1 ? DType::F16 : DType::BF16);
+  ASSERT_TRUE(report) << report.error().message;
+  const auto ours = gguf::File::open(out.string());
+  ASSERT_TRUE(ours) << ours.error().message;
+  for (const auto& [key, value] : reference->metadata().entries()) {
+    // Names, and a key that no loader of ours reads.
+    if (key == "general.name" || key == "general.size_label" || key == "tokenizer.ggml.add_sep_token") continue;
+    const gguf::Value* found = ours->metadata().find(key);
+    ASSERT_NE(found, nullptr) << key;
+    EXPECT_TRUE(*found == value) << key << ": " << gguf::describe(*found) << ", expected " << gguf::describe(value);
+  }
+  EXPECT_EQ(ours->tensors().size(), reference->tensors().size());
+  for (const TensorView& expected : reference->tensors()) {
+    const TensorView* found = ours->find(expected.name);
+    ASSERT_NE(found, nullptr) << expected.name;
+    ASSERT_EQ(found->type, expected.type) << expected.name;
+    ASSERT_EQ(found->ne, expected.ne) << expected.name;
+    EXPECT_EQ(std::memcmp(found->data, expected.data, expected.size_bytes()), 0) << expected.name;
+  }
+}
+
+// Fixtures of the repository that came with their checkpoint.
+TEST(ReferenceFiles, KeptCheckpointsGiveTheKeptFile) {
+  for (const auto& entry : fs::directory_iterator(fs::path(CHIMERE_TESTS_DIR) / "golden" / "models")) {
+    if (!fs::exists(entry.path() / "hf")) continue;
+    const std::string name = entry.path().filename().string();
+    SCOPED_TRACE(name);
+    expect_reference_file(entry.path() / "hf", entry.path() / "model.gguf", scratch(name) / "out.gguf");
+  }
+}
+
+// The two models of the larger set that are there in both forms.
 TEST(ReferenceFiles, CheckpointsGiveTheReferenceFile) {
   const char* shared = std::getenv("CHIMERE_SHARED");
   if (!shared) GTEST_SKIP() << "CHIMERE_SHARED names no folder";
@@ -189,27 +227,7 @@ TEST(ReferenceFiles, CheckpointsGiveTheReferenceFile) {
     const std::string unpack = "xz -dc '" + (fixture / "hf" / "model.safetensors.xz").string() + "' > '" +
                                (folder / "model.safetensors").string() + "'";
     if (std::system(unpack.c_str()) != 0) GTEST_SKIP() << "xz is not installed";
-    const auto reference = gguf::File::open((fixture / "model.gguf").string());
-    ASSERT_TRUE(reference) << reference.error().message;
-    const auto file_type = reference->metadata().get_int("general.file_type", 0, 64);
-    const auto report = run(folder, folder / "out.gguf", *file_type == 1 ? DType::F16 : DType::BF16);
-    ASSERT_TRUE(report) << report.error().message;
-    const auto ours = gguf::File::open((folder / "out.gguf").string());
-    ASSERT_TRUE(ours) << ours.error().message;
-    for (const auto& [key, value] : reference->metadata().entries()) {
-      // Names, and a key that no loader of ours reads.
-      if (key == "general.name" || key == "general.size_label" || key == "tokenizer.ggml.add_sep_token") continue;
-      const gguf::Value* found = ours->metadata().find(key);
-      ASSERT_NE(found, nullptr) << key;
-      EXPECT_TRUE(*found == value) << key << ": " << gguf::describe(*found) << ", expected " << gguf::describe(value);
-    }
-    EXPECT_EQ(ours->tensors().size(), reference->tensors().size());
-    for (const TensorView& expected : reference->tensors()) {
-      const TensorView* found = ours->find(expected.name);
-      ASSERT_NE(found, nullptr) << expected.name;
-      ASSERT_EQ(found->size_bytes(), expected.size_bytes()) << expected.name;
-      EXPECT_EQ(std::memcmp(found->data, expected.data, expected.size_bytes()), 0) << expected.name;
-    }
+    expect_reference_file(folder, fixture / "model.gguf", folder / "out.gguf");
   }
 }
 

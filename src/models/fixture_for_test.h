@@ -46,26 +46,40 @@ inline std::map<std::string, Array> read_arrays(const fs::path& folder) {
   return arrays;
 }
 
-// A model that is in the repository.
-inline fs::path kept(const std::string& name) { return fs::path(CHIMERE_TESTS_DIR) / "golden" / "models" / name; }
+inline fs::path kept_root() { return fs::path(CHIMERE_TESTS_DIR) / "golden" / "models"; }
 
-// Folders whose name starts with one of these, in the repository and in the larger set of $CHIMERE_SHARED.
-inline std::vector<fs::path> folders(const std::vector<std::string>& prefixes) {
-  std::vector<fs::path> roots = {fs::path(CHIMERE_TESTS_DIR) / "golden" / "models"};
-  if (const char* shared = std::getenv("CHIMERE_SHARED")) roots.push_back(fs::path(shared) / "fixtures");
+// A model that is in the repository.
+inline fs::path kept(const std::string& name) { return kept_root() / name; }
+
+// The models below `root` that `wanted` takes, in order.
+template <class Wanted>
+std::vector<fs::path> models_in(const fs::path& root, Wanted wanted) {
   std::vector<fs::path> found;
-  for (const fs::path& root : roots) {
-    if (!fs::exists(root)) continue;
-    for (const auto& entry : fs::directory_iterator(root)) {
-      const std::string name = entry.path().filename().string();
-      const bool wanted =
-          std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& p) { return name.rfind(p, 0) == 0; });
-      if (wanted && fs::exists(entry.path() / "model.gguf")) found.push_back(entry.path());
-    }
+  if (!fs::exists(root)) return found;
+  for (const auto& entry : fs::directory_iterator(root)) {
+    if (fs::exists(entry.path() / "model.gguf") && wanted(entry.path())) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());
   return found;
 }
+
+template <class Wanted>
+std::vector<fs::path> models_where(Wanted wanted) {
+  std::vector<fs::path> found = models_in(kept_root(), wanted);
+  if (const char* shared = std::getenv("CHIMERE_SHARED")) {
+    const std::vector<fs::path> more = models_in(fs::path(shared) / "fixtures", wanted);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
+}
+
+// Folders whose name starts with `prefix`, in the repository and in the larger set of $CHIMERE_SHARED.
+inline std::vector<fs::path> folders(const std::string& prefix) {
+  return models_where([&](const fs::path& folder) { return folder.filename().string().rfind(prefix, 0) == 0; });
+}
+
+// Encoders have no logits; everything else that is put into a folder of fixtures is tested.
+inline bool gives_logits(const fs::path& folder) { return fs::exists(folder / "logits_48.bin"); }
 
 inline std::unique_ptr<models::Model> load(const fs::path& folder, models::BackendKind backend, bool exact,
                                            KvFormat kv = {DType::F32, DType::F32, false}, int n_threads = 2) {

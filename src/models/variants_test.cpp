@@ -113,7 +113,7 @@ TEST(Variants, FusedGateAndUpExperts) {
 }
 
 TEST(Variants, OldGroupingOfQwen3Next) {
-  const auto found = fixture::folders({"qwen3_next"});
+  const auto found = fixture::folders("qwen3_next");
   if (found.empty()) GTEST_SKIP() << "needs $CHIMERE_SHARED";
   Model35 model(found.front());
   const std::vector<float> expected = model.logits();

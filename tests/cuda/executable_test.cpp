@@ -159,11 +159,7 @@ constexpr bool kSanitized = false;
 std::vector<fs::path> model_folders() {
   // Checked addresses make the emulator several times slower: one model, which has every kind of layer.
   if (kSanitized) return {fixture::kept("qwen3_5_moe-B-untied")};
-  std::vector<fs::path> folders;
-  for (const char* name :
-       {"llama-spm", "qwen2-A", "qwen3_5-A", "qwen3_5_moe-B-untied", "nemotron_h-moe-L", "mamba-A", "gpt_oss-A"}) {
-    folders.push_back(fixture::kept(name));
-  }
+  std::vector<fs::path> folders = fixture::models_in(fixture::kept_root(), fixture::gives_logits);
   if (const char* shared = std::getenv("CHIMERE_SHARED")) {
     for (const char* name : {"qwen3_5_moe-C", "qwen3_5_moe-R", "qwen3_5_moe-Q-iq3_s", "qwen3-A", "llama-A", "mamba2-g1",
                              "mamba2-g2", "nemotron_h-dense-A", "nemotron_h-moe-A", "nemotron_h-moe-R",
