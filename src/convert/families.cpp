@@ -13,6 +13,7 @@ void mamba_rules(Recipe&);
 void nemotron_rules(Recipe&);
 void qwen35_rules(Recipe&);
 void qwen_rules(Recipe&);
+void smollm3_rules(Recipe&);
 
 namespace {
 
@@ -37,6 +38,7 @@ constexpr Family kFamilies[] = {
     {"JambaForCausalLM", "jamba", jamba_rules},
     {"GptOssForCausalLM", "gpt-oss", gpt_oss_rules},
     {"BertModel", "bert", bert_rules},
+    {"SmolLM3ForCausalLM", "smollm3", smollm3_rules},
 };
 // One model class, two architectures: with experts it has another name.
 constexpr Family kNemotronExperts = {"NemotronHForCausalLM", "nemotron_h_moe", nemotron_rules};

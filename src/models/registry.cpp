@@ -18,6 +18,7 @@ Result<Program> build_nemotron_h(WeightSource&);
 Result<Program> build_qwen2(WeightSource&);
 Result<Program> build_qwen3(WeightSource&);
 Result<Program> build_qwen35(WeightSource&);
+Result<Program> build_smollm3(WeightSource&);
 
 namespace {
 
@@ -30,6 +31,7 @@ constexpr Architecture kArchitectures[] = {
     {"mamba", build_mamba},           {"granitehybrid", build_granite_hybrid},
     {"falcon-h1", build_falcon_h1},   {"jamba", build_jamba},
     {"gpt-oss", build_gpt_oss},       {"bert", build_bert},
+    {"smollm3", build_smollm3},
 };
 
 }  // namespace
