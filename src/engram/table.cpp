@@ -10,9 +10,6 @@
 namespace chimere::engram {
 namespace {
 
-// At half full a walk of more than a hundred slots does not happen, not even among 10^8 keys.
-constexpr uint64_t kLongestProbe = 4096;
-
 template <class T>
 std::span<const T> cast(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
@@ -27,6 +24,20 @@ std::string hex(uint64_t value) {
   std::string text(16, '0');
   for (int i = 15; i >= 0; --i, value >>= 4) text[i] = kDigits[value & 15];
   return text;
+}
+
+uint64_t order_of(uint64_t record_head) { return record_head & 15; }
+uint64_t entries_of(uint64_t record_head) { return static_cast<uint32_t>(record_head) >> 4; }
+uint32_t total_of(uint64_t record_head) { return static_cast<uint32_t>(record_head >> 32); }
+
+// Two tokens at a time; an odd one lies in the lower half of the last word.
+inline bool has_key(const uint64_t* key_words, const uint32_t* key, size_t order) {
+  for (size_t i = 0; i < order / 2; ++i) {
+    uint64_t pair;
+    std::memcpy(&pair, key + 2 * i, sizeof(pair));
+    if (key_words[i] != pair) return false;
+  }
+  return order % 2 == 0 || static_cast<uint32_t>(key_words[order / 2]) == key[order - 1];
 }
 
 // Continuations with the age of their sources, one a token, most frequent first.
@@ -100,8 +111,8 @@ Status Table::read_header(const std::string& path) {
                              std::to_string(bytes.size()));
   }
   std::memcpy(&h, bytes.data(), sizeof(h));
-  if (h.version != kVersion || h.hash_scheme != kHashNewestFirst) {
-    return Error{Code::unsupported, path + ": expected version 1 or 2 and hash scheme 1, found version " +
+  if (h.version != kVersion || h.hash_scheme != kHashScheme) {
+    return Error{Code::unsupported, path + ": expected version 1 or 2 and hash scheme 2, found version " +
                                         std::to_string(h.version) + " and scheme " + std::to_string(h.hash_scheme)};
   }
   if (h.header_bytes != sizeof(FileHeader) ||
@@ -115,7 +126,7 @@ Status Table::read_header(const std::string& path) {
     const char* name;
     uint64_t offset, count, unit;
   } sections[] = {{"filter", h.filter_offset, h.n_buckets, 8},
-                  {"slots", h.slots_offset, h.n_slots, sizeof(Slot)},
+                  {"slots", h.slots_offset, h.n_slots, sizeof(uint32_t)},
                   {"records", h.records_offset, h.records_bytes / 8, 8},
                   {"sources", h.sources_offset, h.sources_bytes / 8, 8}};
   uint64_t checksum = 0;
@@ -127,14 +138,14 @@ Status Table::read_header(const std::string& path) {
   }
   if (checksum != h.body_checksum) return corrupt(path, "the checksum of its content does not fit");
   const bool orders = h.min_order >= 1 && h.min_order <= h.max_order && h.max_order <= kMaxOrder;
-  if (!orders || h.n_slots == 0 || h.n_keys > h.n_slots || h.longest_probe > kLongestProbe ||
-      h.n_vocab > Entry::kMaxToken) {
+  const bool lanes = h.n_buckets > 0 && h.n_slots == h.n_buckets * CuckooFilter::kLanes;
+  if (!orders || !lanes || h.n_vocab > Entry::kMaxToken) {
     return corrupt(path, "its sizes do not fit together");
   }
   min_order_ = static_cast<int>(h.min_order);
   max_order_ = static_cast<int>(h.max_order);
   filter_ = CuckooFilter(cast<uint64_t>(section(h.filter_offset, h.n_buckets * 8)));
-  slots_ = cast<Slot>(section(h.slots_offset, h.n_slots * sizeof(Slot)));
+  slots_ = cast<uint32_t>(section(h.slots_offset, h.n_slots * sizeof(uint32_t)));
   records_ = cast<uint64_t>(section(h.records_offset, h.records_bytes));
   return Ok{};
 }
@@ -166,32 +177,43 @@ Table::Context Table::context_of(std::span<const int32_t> tokens) {
   return context;
 }
 
-std::optional<Record> Table::record_at(uint64_t word, int order) const {
-  const uint64_t head = record_head_bytes(order) / 8;
-  if (word > records_.size() || head > records_.size() - word) return std::nullopt;
-  uint32_t counts[2];
-  std::memcpy(counts, &records_[word], sizeof(counts));
-  if (counts[0] > records_.size() - word - head) return std::nullopt;
+std::optional<Record> Table::record_at(uint64_t word) const {
+  if (word >= records_.size()) return std::nullopt;
+  const uint64_t head = records_[word], order = order_of(head), n_entries = entries_of(head);
+  const uint64_t head_words = record_head_bytes(static_cast<int>(order)) / 8;
+  if (order < 1 || order > kMaxOrder || head_words + n_entries > records_.size() - word) return std::nullopt;
   const auto* key = reinterpret_cast<const uint32_t*>(&records_[word]) + 2;
-  return Record{{key, static_cast<size_t>(order)}, counts[1], records_.subspan(word + head, counts[0])};
+  return Record{{key, order}, total_of(head), records_.subspan(word + head_words, n_entries)};
 }
 
+// A lookup waits for memory, and the next one can wait beside it only as far as a processor looks ahead, a few hundred
+// instructions: that is why this is short and calls nothing.
 std::optional<Record> Table::find_record(const Context& context, int order) const {
   if (order < min_order_ || order > max_order_ || order > context.length) return std::nullopt;
-  const uint64_t hash = context.hashes[order];
-  uint64_t at = place_of(hash, slots_.size());
-  __builtin_prefetch(&slots_[at]);  // on its way while the filter is asked: a hit waits for one miss less
-  if (!filter_.may_contain(hash)) return std::nullopt;
-  const std::span<const uint32_t> key(context.newest_first.data(), static_cast<size_t>(order));
-  for (uint64_t step = 0; step < header_.longest_probe && slots_[at].hash != 0; ++step) {
-    const Slot& slot = slots_[at];
-    if (slot.hash == hash && static_cast<int>(slot.where >> 56) == order) {
-      const std::optional<Record> record = record_at(slot.where & ((uint64_t{1} << 56) - 1), order);
-      if (record && std::equal(key.begin(), key.end(), record->key.begin())) return record;
-    }
-    at = at + 1 == slots_.size() ? 0 : at + 1;
+  const uint64_t head_words = record_head_bytes(order) / 8;
+  const auto size = static_cast<size_t>(order);
+  for (CuckooFilter::Matches lanes = matches(context.hashes[size]); !lanes.empty();) {
+    const uint64_t word = slots_[lanes.take()];
+    if (word >= records_.size()) continue;
+    const uint64_t head = records_[word];
+    if (order_of(head) != size || head_words + entries_of(head) > records_.size() - word) continue;
+    if (!has_key(&records_[word] + 1, context.newest_first.data(), size)) continue;
+    const auto* key = reinterpret_cast<const uint32_t*>(&records_[word]) + 2;
+    return Record{{key, size}, total_of(head), {&records_[word] + head_words, entries_of(head)}};
   }
   return std::nullopt;
+}
+
+void Table::prefetch(const Context& context) const {
+  if (legacy_) return;
+  const int last = std::min(max_order_, context.length);
+  std::array<CuckooFilter::Matches, kMaxOrder + 1> lanes;
+  for (int order = min_order_; order <= last; ++order) lanes[order] = matches(context.hashes[order]);
+  for (int order = min_order_; order <= last; ++order) {
+    if (lanes[order].empty()) continue;
+    const uint64_t word = slots_[lanes[order].take()];
+    if (word < records_.size()) __builtin_prefetch(&records_[word]);
+  }
 }
 
 bool Table::find(const Context& context, int order, Hit& hit) const {
@@ -224,31 +246,18 @@ class TableRecords : public RecordStream {
  public:
   explicit TableRecords(const Table& table) : table_(table) {}
 
-  // A record does not say its order, but its slot does; so the places of all records are taken from the slots first.
   Result<bool> next(Record& record) override {
-    if (!started_) {
-      started_ = true;
-      for (const Slot& slot : table_.slots_) {
-        if (slot.hash != 0) places_.push_back(slot.where);
-      }
-      std::sort(places_.begin(), places_.end(), [](uint64_t a, uint64_t b) { return (a << 8) < (b << 8); });
-    }
-    if (at_ == places_.size()) return false;
-    const auto order = static_cast<int>(places_[at_] >> 56);
-    const auto found = order >= 1 && order <= kMaxOrder
-                           ? table_.record_at(places_[at_] & ((uint64_t{1} << 56) - 1), order)
-                           : std::nullopt;
-    if (!found) return Error{Code::corrupt, "table: record " + std::to_string(at_) + " lies outside of the file"};
-    ++at_;
+    if (at_ == table_.records_.size()) return false;
+    const auto found = table_.record_at(at_);
+    if (!found) return Error{Code::corrupt, "table: the record at word " + std::to_string(at_) + " does not fit"};
     record = *found;
+    at_ += record_head_bytes(record.order()) / 8 + record.entries.size();
     return true;
   }
 
  private:
   const Table& table_;
-  bool started_ = false;
-  std::vector<uint64_t> places_;
-  size_t at_ = 0;
+  uint64_t at_ = 0;
 };
 
 std::unique_ptr<RecordStream> Table::records() const { return std::make_unique<TableRecords>(*this); }

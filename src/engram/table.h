@@ -55,6 +55,8 @@ class Table {
   // What follows the last `order` tokens; false when nothing is known. `hit` keeps its memory from call to call.
   bool find(const Context& context, int order, Hit& hit) const;
   std::optional<Record> find_record(const Context& context, int order) const;
+  // Asks memory for what find() of every order will read, so that the orders of a context wait together.
+  void prefetch(const Context& context) const;
 
   int min_order() const { return min_order_; }
   int max_order() const { return max_order_; }
@@ -68,7 +70,14 @@ class Table {
  private:
   Status read_header(const std::string& path);
   Status read_sources(const std::string& path);
-  std::optional<Record> record_at(uint64_t word, int order) const;
+  // The slots of both buckets are on their way while the filter is read.
+  CuckooFilter::Matches matches(uint64_t hash) const {
+    const CuckooFilter::Matches matches = filter_.matches(hash);
+    __builtin_prefetch(&slots_[matches.first * CuckooFilter::kLanes]);
+    __builtin_prefetch(&slots_[matches.second * CuckooFilter::kLanes]);
+    return matches;
+  }
+  std::optional<Record> record_at(uint64_t word) const;
   std::span<const std::byte> section(uint64_t offset, uint64_t bytes) const;
   friend class TableRecords;
 
@@ -76,7 +85,7 @@ class Table {
   FileHeader header_;
   int min_order_ = 0, max_order_ = 0;
   CuckooFilter filter_;
-  std::span<const Slot> slots_;
+  std::span<const uint32_t> slots_;  // of each lane of the filter, where its record begins
   std::span<const uint64_t> records_;
   std::vector<Source> sources_;
   std::vector<float> source_weights_;  // by age; one more than sources_, 0, for indices beyond

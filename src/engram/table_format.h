@@ -2,13 +2,19 @@
 //
 //   FileHeader
 //   filter     n_buckets words of 64 bits: the cuckoo filter over all keys
-//   slots      n_slots of 16 bytes: open addressing, linear probing from place_of(hash, n_slots)
+//   slots      one a lane of the filter, 32 bits: where its record begins, in units of 8 bytes; kNoRecord: nobody's
 //   records    one a key, sorted by order and then by key, so that tables are merged as streams
 //   sources    who taught what, and when
 //
-//   record     u32 n_entries | u32 total of the counts | u32 key[order], newest token first | padding to 8 | entries
+//   record     u32 n_entries << 4 | order, u32 total of the counts | u32 key[order], newest token first | padding to 8
+//              | entries
 //   entry      u64: token (24 bits) | count (20 bits, saturating) | index of its source (20 bits)
 //   source     u32 day | f32 score | u64 tokens | u32 bytes of the id | u32 0 | id | padding to 8
+//
+// Filter and slots are a cuckoo hash table, open addressing with two buckets a key: a lane that holds the fingerprint
+// of a hash leads to one record, without a walk. 6.3 bytes a key: they stay in a cache long after the records do not,
+// and both are read at addresses that the hash alone gives, so that a hit waits for memory once, or where nothing is
+// cached twice.
 //
 // docs/engram.md has the same in words, and version 1. The checksums find damage; a file made to harm us can have right
 // ones, so that lookups check every offset they follow.
@@ -25,33 +31,31 @@ static_assert(std::endian::native == std::endian::little, "tables are mapped as 
 
 inline constexpr uint32_t kMagic = 0x454e4752;  // both versions
 inline constexpr uint32_t kVersion = 2;
-inline constexpr uint32_t kHashNewestFirst = 1;  // ngram_hash.h
+inline constexpr uint32_t kHashScheme = 2;  // ngram_hash.h; slots in the order of the filter
 inline constexpr int kMinOrder = 2, kMaxOrder = 8;
 inline constexpr uint64_t kSectionAlign = 64;
 
 struct FileHeader {
   uint32_t magic = kMagic, version = kVersion;
-  uint32_t header_bytes = 0, hash_scheme = kHashNewestFirst;
+  uint32_t header_bytes = 0, hash_scheme = kHashScheme;
   uint64_t tokenizer = 0;  // fingerprint of the vocabulary
   uint32_t n_vocab = 0, n_sources = 0;
   uint32_t min_order = kMinOrder, max_order = kMaxOrder;  // tokens of a key
   uint64_t n_keys = 0, n_entries = 0;
   uint64_t filter_offset = 0, n_buckets = 0;
-  uint64_t slots_offset = 0, n_slots = 0;
+  uint64_t slots_offset = 0, n_slots = 0;  // 4 * n_buckets
   uint64_t records_offset = 0, records_bytes = 0;
   uint64_t sources_offset = 0, sources_bytes = 0;
   uint64_t file_bytes = 0;
-  uint64_t longest_probe = 0;    // slots that a lookup may have to look at
+  uint64_t reserved = 0;
   uint64_t body_checksum = 0;    // hash64 of the four sections, each seeded with the one before
   uint64_t header_checksum = 0;  // hash64 of the bytes above
 };
 static_assert(sizeof(FileHeader) == 152);
 
-struct Slot {
-  uint64_t hash = 0;   // 0: empty
-  uint64_t where = 0;  // order << 56 | offset of the record in units of 8 bytes
-};
-static_assert(sizeof(Slot) == 16);
+inline constexpr uint32_t kNoRecord = std::numeric_limits<uint32_t>::max();
+inline constexpr uint64_t kMaxRecordWords = kNoRecord;   // 34 GB of records
+inline constexpr uint32_t kMaxEntries = (1u << 28) - 1;  // of one record
 
 // A next token that a source taught, and how often.
 struct Entry {

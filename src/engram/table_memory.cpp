@@ -34,6 +34,7 @@ float TableMemory::strength() const {
 
 float TableMemory::add_claims(const WeightedTable& weighted, const Table::Context& context) {
   const Table& table = *weighted.table;
+  table.prefetch(context);
   float left = 1;
   for (int order = std::min(table.max_order(), context.length); order >= table.min_order(); --order) {
     if (!table.find(context, order, hit_)) continue;

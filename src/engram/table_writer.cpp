@@ -12,11 +12,9 @@
 namespace chimere::engram {
 namespace {
 
-constexpr double kSlotsPerKey = 2;  // half full: a hit is nearly always in the first line it looks at
-
 struct Sections {
   std::vector<uint64_t> filter;
-  std::vector<Slot> slots;
+  std::vector<uint32_t> slots;
   std::vector<uint64_t> records;
   std::vector<uint64_t> sources;
 };
@@ -43,25 +41,10 @@ Status check_record(const Record& record, const TableShape& shape) {
   const bool known = std::all_of(record.key.begin(), record.key.end(), inside) &&
                      std::all_of(record.entries.begin(), record.entries.end(),
                                  [&](uint64_t word) { return inside(Entry::unpack(word).token); });
-  if (fits && known) return Ok{};
+  if (fits && known && record.entries.size() <= kMaxEntries) return Ok{};
   return Error{Code::invalid_argument, "n-gram of order " + std::to_string(record.order()) + ": expected orders " +
                                            std::to_string(shape.min_order) + " to " + std::to_string(shape.max_order) +
                                            " and ids below " + std::to_string(shape.vocabulary.n_vocab)};
-}
-
-// Puts every key into its slot. Returns the longest way a lookup has to go.
-uint64_t fill_slots(std::vector<Slot>& slots, const std::vector<Slot>& keys) {
-  uint64_t longest = 0;
-  for (const Slot& key : keys) {
-    uint64_t at = place_of(key.hash, slots.size()), steps = 1;
-    while (slots[at].hash != 0) {
-      at = at + 1 == slots.size() ? 0 : at + 1;
-      ++steps;
-    }
-    slots[at] = key;
-    longest = std::max(longest, steps);
-  }
-  return longest;
 }
 
 void pack_sources(std::vector<uint64_t>& words, const std::vector<Source>& sources) {
@@ -116,26 +99,32 @@ Status write_table(const std::string& path, const TableShape& shape, RecordStrea
   header.max_order = static_cast<uint32_t>(shape.max_order);
   header.n_sources = static_cast<uint32_t>(sources.size());
   Sections sections;
-  std::vector<Slot> keys;
   std::vector<uint64_t> hashes;
+  std::vector<uint32_t> starts;
   Record record;
   while (true) {
     TRY_ASSIGN(const bool found, records.next(record));
     if (!found) break;
     TRY(check_record(record, shape));
-    const uint64_t hash = hash_of(record.key);
-    keys.push_back({hash, (static_cast<uint64_t>(record.order()) << 56) | sections.records.size()});
-    hashes.push_back(hash);
-    uint32_t head[2 + kMaxOrder] = {static_cast<uint32_t>(record.entries.size()), record.total};
+    if (sections.records.size() + record.entries.size() + record_head_bytes(kMaxOrder) / 8 > kMaxRecordWords) {
+      return Error{Code::exhausted, path + ": expected at most 34 GB of records, found more"};
+    }
+    hashes.push_back(hash_of(record.key));
+    starts.push_back(static_cast<uint32_t>(sections.records.size()));
+    const auto n_entries = static_cast<uint32_t>(record.entries.size());
+    uint32_t head[2 + kMaxOrder] = {(n_entries << 4) | static_cast<uint32_t>(record.order()), record.total};
     std::copy(record.key.begin(), record.key.end(), head + 2);
     append(sections.records, head, 8 + 4 * record.key.size());
     sections.records.insert(sections.records.end(), record.entries.begin(), record.entries.end());
-    header.n_entries += record.entries.size();
+    header.n_entries += n_entries;
   }
-  header.n_keys = keys.size();
-  sections.filter = CuckooFilter::build(hashes);
-  sections.slots.resize(static_cast<size_t>(static_cast<double>(keys.size()) * kSlotsPerKey) + 1);
-  header.longest_probe = fill_slots(sections.slots, keys);
+  header.n_keys = hashes.size();
+  CuckooFilter::Built built = CuckooFilter::build(hashes);
+  sections.filter = std::move(built.buckets);
+  sections.slots.assign(built.lodgers.size(), kNoRecord);
+  for (size_t lane = 0; lane < built.lodgers.size(); ++lane) {
+    if (built.lodgers[lane] != CuckooFilter::Built::kNobody) sections.slots[lane] = starts[built.lodgers[lane]];
+  }
   pack_sources(sections.sources, sources);
   header.n_buckets = sections.filter.size();
   header.n_slots = sections.slots.size();

@@ -35,7 +35,7 @@ void set_checksums(std::string& file) {
   const auto bytes = std::as_bytes(std::span(file));
   header.body_checksum = 0;
   const uint64_t sections[][2] = {{header.filter_offset, header.n_buckets * 8},
-                                  {header.slots_offset, header.n_slots * 16},
+                                  {header.slots_offset, header.n_slots * 4},
                                   {header.records_offset, header.records_bytes / 8 * 8},
                                   {header.sources_offset, header.sources_bytes / 8 * 8}};
   for (const auto& section : sections) {
