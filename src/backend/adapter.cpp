@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "backend/backend.h"
 #include "base/hash.h"
 
 namespace chimere {
@@ -17,6 +18,8 @@ uint64_t AdapterSet::key() const {
   for (const Use& use : uses) h = hash_mix(hash_mix(h ^ use.adapter->fingerprint) ^ std::bit_cast<uint32_t>(use.scale));
   return h;
 }
+
+bool Slice::is_adapted() const { return adapters && !adapters->uses.empty(); }
 
 std::vector<bool> adaptable_matrices(const Program& program) {
   std::vector<bool> can(program.matrices.size(), false);

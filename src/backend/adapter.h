@@ -22,8 +22,9 @@ struct LowRank {
 
 struct Adapter {
   std::string name;
-  uint64_t fingerprint = 0;        // of its content
-  std::vector<LowRank> by_matrix;  // by MatrixId
+  uint64_t fingerprint = 0;          // of its content
+  std::vector<LowRank> by_matrix;    // by MatrixId
+  std::shared_ptr<const void> held;  // Executable::hold_adapter's, of the executable that it was loaded for
 
   const LowRank* find(MatrixId id) const {
     const auto at = static_cast<size_t>(id);

@@ -17,7 +17,8 @@
 
 namespace chimere {
 
-struct AdapterSet;  // adapter.h
+struct Adapter;  // adapter.h
+struct AdapterSet;
 
 // Where one sequence's state lives, in backend memory. Filled by cache/, read and written by ops.
 struct SequenceView {
@@ -34,8 +35,9 @@ struct Slice {
   int32_t pos = 0;
   int32_t n_tokens = 0;
   int32_t first_row = 0;
-  const AdapterSet* adapters = nullptr;  // null: none. REQUIRES otherwise: Executable::has_adapters()
+  const AdapterSet* adapters = nullptr;  // null: none. REQUIRES otherwise: the executable holds each of them
 
+  bool is_adapted() const;
   bool is_decode() const { return n_tokens <= kDecodeTokens; }
 };
 
@@ -151,6 +153,12 @@ class Executable {
 
   // Whether slices may have adapters.
   virtual bool has_adapters() const { return false; }
+  // Brings an adapter to where kernels find it: Adapter::held, which keeps it there and goes before the executable
+  // does. Null where the adapter can be used as it is. From any thread. Fails when there is no room.
+  virtual Result<std::shared_ptr<const void>> hold_adapter(const Adapter& adapter) {
+    static_cast<void>(adapter);
+    return std::shared_ptr<const void>();
+  }
 
   // Nothing where the model runs on the host's processor.
   virtual Result<std::optional<DeviceReport>> report() { return std::optional<DeviceReport>{}; }

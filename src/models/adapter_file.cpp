@@ -82,8 +82,8 @@ Result<LowRank> read_change(const std::string& name, const Pair& pair, const Ten
 
 }  // namespace
 
-Result<std::shared_ptr<const Adapter>> read_adapter(const gguf::File& file, std::string name, const Program& program,
-                                                    const std::string& architecture) {
+Result<std::shared_ptr<Adapter>> read_adapter(const gguf::File& file, std::string name, const Program& program,
+                                              const std::string& architecture) {
   TRY(check_header(file.metadata(), architecture));
   TRY_ASSIGN(const double alpha, file.metadata().get_float_or("adapter.lora.alpha", 0.0));
   TRY_ASSIGN(const auto pairs, pair_up(file));
@@ -114,15 +114,21 @@ Result<std::shared_ptr<const Adapter>> read_adapter(const gguf::File& file, std:
     }
   }
   adapter->fingerprint = h;
-  return Result<std::shared_ptr<const Adapter>>{std::move(adapter)};
+  return Result<std::shared_ptr<Adapter>>{std::move(adapter)};
 }
 
 Result<std::shared_ptr<const Adapter>> load_adapter(const std::string& path, std::string name, Model& model) {
-  if (!model.executable().has_adapters()) {
-    return Error{Code::unsupported, "adapters run on the processor alone: start with --backend cpu"};
+  Executable& executable = model.executable();
+  if (!executable.has_adapters()) {
+    return Error{Code::unsupported, path + ": this backend runs the model without adapters"};
   }
   TRY_ASSIGN(const gguf::File file, gguf::File::open(path));
-  auto adapter = read_adapter(file, std::move(name), model.executable().program(), model.architecture());
+  const auto read = [&]() -> Result<std::shared_ptr<const Adapter>> {
+    TRY_ASSIGN(auto adapter, read_adapter(file, std::move(name), executable.program(), model.architecture()));
+    TRY_ASSIGN(adapter->held, executable.hold_adapter(*adapter));
+    return std::shared_ptr<const Adapter>(std::move(adapter));
+  };
+  auto adapter = read();
   if (!adapter) adapter.error().message = path + ": " + adapter.error().message;
   return adapter;
 }

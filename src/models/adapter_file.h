@@ -16,10 +16,11 @@ namespace chimere::models {
 
 class Model;
 
-Result<std::shared_ptr<const Adapter>> read_adapter(const gguf::File& file, std::string name, const Program& program,
-                                                    const std::string& architecture);
+// Not yet held by an executable.
+Result<std::shared_ptr<Adapter>> read_adapter(const gguf::File& file, std::string name, const Program& program,
+                                              const std::string& architecture);
 
-// Opens, reads and closes. Refused where the model's backend has no adapters.
+// Opens, reads and closes, and brings it to the model's backend. Refused where that has no adapters, or no room.
 Result<std::shared_ptr<const Adapter>> load_adapter(const std::string& path, std::string name, Model& model);
 
 }  // namespace chimere::models

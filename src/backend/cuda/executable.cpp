@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cuda/adapters.h"
 #include "backend/cuda/drawing.h"
 #include "backend/cuda/lowering.h"
 #include "backend/cuda/measure.h"
@@ -37,6 +38,8 @@ class CudaExecutable final : public Executable {
   Status run(const Batch& batch, const Outputs& outputs) override;
   Status replay(float* recurrent, const float* recorded, int n_tokens) override;
   Result<bool> prepare_draws(std::span<const int32_t> suppressed) override;
+  bool has_adapters() const override { return true; }
+  Result<std::shared_ptr<const void>> hold_adapter(const Adapter& adapter) override { return adapters_->hold(adapter); }
   Result<std::optional<DeviceReport>> report() override;
   Result<std::vector<FamilyTime>> profile(const Batch& batch, int repeats) override;
 
@@ -52,7 +55,8 @@ class CudaExecutable final : public Executable {
   Status choose_rows(const LoadOptions& options);
   Status check_room(uint64_t working_bytes) const;
   uint64_t sequence_bytes() const;
-  PassShape shape_of(const Pass& pass, const BatchView& view, const Outputs& outputs) const;
+  // Brings what the pass reads to the device.
+  Result<PassShape> stage(const Batch& batch, const Pass& pass, const Outputs& outputs);
   Status run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs);
   Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs);
   Status fail(Error error);
@@ -68,6 +72,7 @@ class CudaExecutable final : public Executable {
   int max_rows_ = 0, prefill_rows_ = 0;
   std::optional<Lowering> lowering_;
   std::optional<BatchStaging> staging_;
+  std::optional<AdapterMemory> adapters_;
   std::optional<Drawing> drawing_;
   PinnedBuffer<float> host_logits_, host_hidden_;
   std::vector<const Draw*> draws_;  // of the rows that are delivered now
@@ -129,6 +134,7 @@ Status CudaExecutable::load(const LoadOptions& options) {
   TRY(lowering_->allocate(ledger_, stream_));
   TRY_ASSIGN(BatchStaging staging, BatchStaging::create(ledger_, max_rows_, layout_.page_bytes() > 0));
   staging_.emplace(std::move(staging));
+  adapters_.emplace(ledger_, program_, max_rows_, lowering_->limits());
   const auto head_rows = static_cast<size_t>(lowering_->head_rows());
   TRY_ASSIGN(host_logits_, PinnedBuffer<float>::create(head_rows * program_.n_vocab));
   TRY_ASSIGN(host_hidden_, PinnedBuffer<float>::create(head_rows * program_.d_model));
@@ -162,25 +168,25 @@ Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
   return Ok{};
 }
 
-PassShape CudaExecutable::shape_of(const Pass& pass, const BatchView& view, const Outputs& outputs) const {
+Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   PassShape shape;
-  shape.batch = view;
+  TRY_ASSIGN(shape.batch, staging_->stage(stream_, batch, pass));
+  TRY_ASSIGN(shape.adapters, adapters_->stage(stream_, batch, pass));
+  stream_.want_all_shared(pass.is_decode && shape.batch.n_rows == 1);
   shape.is_decode = pass.is_decode;
-  const int n_outputs = view.n_logit_rows;
+  const int n_outputs = shape.batch.n_logit_rows;
   shape.logits = n_outputs > 0 && (outputs.logits || !outputs.draws.empty());
   shape.hidden = n_outputs > 0 && outputs.hidden;
   shape.max_tokens = pass.max_tokens;
   // A power of two, so that a growing context changes the shape seldom.
   shape.kv_bound = kPageTokens;
   while (shape.kv_bound < pass.max_kv) shape.kv_bound *= 2;
-  return shape;
+  return Result<PassShape>{std::move(shape)};
 }
 
 Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs) {
-  TRY_ASSIGN(const BatchView view, staging_->stage(stream_, batch, pass));
-  stream_.want_all_shared(pass.is_decode && view.n_rows == 1);
-  const PassShape shape = shape_of(pass, view, outputs);
-  const int n_outputs = view.n_logit_rows;
+  TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
+  const int n_outputs = shape.batch.n_logit_rows;
   const bool wants_head = shape.logits || shape.hidden;
   if (pass.is_decode) {
     TRY(graphs_.launch(stream_, shape, [&]() -> Status {
@@ -251,12 +257,11 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
     return Ok{};
   };
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
-    TRY_ASSIGN(const BatchView view, staging_->stage(stream_, batch, pass));
-    stream_.want_all_shared(pass.is_decode && view.n_rows == 1);
-    const PassShape shape = shape_of(pass, view, outputs);
+    TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
     const auto head = [&]() -> Status {
-      return shape.logits ? lowering_->head(stream_, shape, 0, std::min(lowering_->head_rows(), view.n_logit_rows))
-                          : Ok{};
+      return shape.logits
+                 ? lowering_->head(stream_, shape, 0, std::min(lowering_->head_rows(), shape.batch.n_logit_rows))
+                 : Ok{};
     };
     for (const Family family : kFamilies) {
       TRY(add(family_name(family), [&] { return lowering_->family(stream_, shape, family); }));

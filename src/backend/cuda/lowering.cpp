@@ -14,7 +14,7 @@ bool PassShape::operator==(const PassShape& o) const {
                           a.row_pos == b.row_pos && a.logit_rows == b.logit_rows && a.n_rows == b.n_rows &&
                           a.n_slices == b.n_slices && a.n_logit_rows == b.n_logit_rows;
   return same_batch && is_decode == o.is_decode && logits == o.logits && hidden == o.hidden &&
-         max_tokens == o.max_tokens && kv_bound == o.kv_bound;
+         max_tokens == o.max_tokens && kv_bound == o.kv_bound && adapters == o.adapters;
 }
 
 Lowering::Lowering(const Program& program, const StateLayout& layout, const ProgramBinding& binding,
@@ -402,7 +402,10 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Norm
       TRY(prefill_product(stream, args, prefill_));
     }
   }
-  return Ok{};
+  if (!pass.adapters) return Ok{};
+  std::vector<Adapted> products;
+  for (const op::Projection& p : o.outs) products.push_back({p.weight, buffers_[p.out], shape_of(p.out).width});
+  return add_adapters_of(stream, pass, decode_input(o.x, o.norm, o.eps), 0, pass.batch.n_rows, products);
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::MatmulAdd& o) const {
@@ -412,14 +415,72 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Matm
     MatvecArgs args = matvec_args(decode_input(o.x, kNone, 0), pass.batch.n_rows, dependent(pass));
     args.n_outs = 1;
     args.outs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true, o.scale};
-    return matvec(stream, args);
+    TRY(matvec(stream, args));
+  } else {
+    PrefillProduct args;
+    args.in = prefill_input(o.x, kNone, 0, pass.batch.n_rows);
+    args.exact = exact_;
+    args.n_outputs = 1;
+    args.outputs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true, o.scale};
+    TRY(prefill_product(stream, args, prefill_));
   }
-  PrefillProduct args;
-  args.in = prefill_input(o.x, kNone, 0, pass.batch.n_rows);
-  args.exact = exact_;
-  args.n_outputs = 1;
-  args.outputs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true, o.scale};
-  return prefill_product(stream, args, prefill_);
+  if (!pass.adapters) return Ok{};
+  return add_adapters_of(stream, pass, decode_input(o.x, kNone, 0), 0, pass.batch.n_rows,
+                         {{o.weight, buffers_[o.residual], shape_of(o.residual).width, o.scale}});
+}
+
+Status Lowering::add_adapters_of(const Stream& stream, const PassShape& pass, const InputRows& in, int first_row,
+                                 int n_rows, const std::vector<Adapted>& products) const {
+  AddAdaptersArgs args;
+  args.view = pass.adapters.view;
+  args.in = in;
+  args.first_row = first_row;
+  args.n_rows = n_rows;
+  args.dependent = dependent(pass);
+  const auto flush = [&]() -> Status {
+    if (args.n_products > 0) TRY(add_adapters(stream, args));
+    args.n_products = 0;
+    return Ok{};
+  };
+  for (const Adapted& p : products) {
+    if (!pass.adapters.changes(p.matrix)) continue;
+    args.products[args.n_products++] = {p.matrix, p.out, binding_.weight(p.matrix).rows, p.pitch, p.factor};
+    if (args.n_products == kMaxAdapted) TRY(flush());
+  }
+  return flush();
+}
+
+// Adapters change gate and up before the activation, which the kernels of prompts make in one piece with these
+// products: here they are made apart, as floats. So they are for all rows of the pass, whatever each one's adapters
+// change: a row's bits do not depend on its company.
+Status Lowering::adapted_prefill_ffn(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const {
+  const Weight gate = binding_.weight_or_none(o.gate), &up = binding_.weight(o.up), &down = binding_.weight(o.down);
+  const PassAdapters& memory = pass.adapters;
+  const int width = shape_of(o.x).width, d_ff = up.rows;
+  for (int first = 0; first < pass.batch.n_rows; first += memory.ffn_rows) {
+    const int n = std::min(memory.ffn_rows, pass.batch.n_rows - first);
+    float* x = buffers_[o.x] + static_cast<int64_t>(first) * width;
+    PrefillProduct in;
+    in.in = prefill_input(o.x, o.norm, o.eps, n);
+    in.in.x = x;
+    in.exact = exact_;
+    in.outputs[in.n_outputs++] = {up, nullptr, memory.ffn_up, d_ff, false};
+    if (gate) in.outputs[in.n_outputs++] = {gate, nullptr, memory.ffn_gate, d_ff, false};
+    TRY(prefill_product(stream, in, prefill_));
+    InputRows rows = decode_input(o.x, o.norm, o.eps);
+    rows.x = x;
+    TRY(add_adapters_of(stream, pass, rows, first, n, {{o.up, memory.ffn_up, d_ff}, {o.gate, memory.ffn_gate, d_ff}}));
+    TRY(activate(stream, o.activation, gate ? memory.ffn_gate : nullptr, memory.ffn_up,
+                 static_cast<int64_t>(n) * d_ff));
+    PrefillProduct out;
+    out.in = {memory.ffn_up, d_ff, n, nullptr, nullptr, 0};
+    out.exact = exact_;
+    out.outputs[out.n_outputs++] = {down, nullptr, x, width, true, o.scale};
+    TRY(prefill_product(stream, out, prefill_));
+    const InputRows hidden{memory.ffn_up, nullptr, 0, d_ff, nullptr, nullptr};
+    TRY(add_adapters_of(stream, pass, hidden, first, n, {{o.down, x, width, o.scale}}));
+  }
+  return Ok{};
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::GdnMix& o) const {
@@ -471,17 +532,25 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Atte
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const {
+  if (!pass.is_decode && pass.adapters) return adapted_prefill_ffn(stream, pass, o);
   if (!pass.is_decode) return prefill_ffn(stream, prefill_ffn_args(o, pass.batch.n_rows), prefill_);
   const Weight gate = binding_.weight_or_none(o.gate), &up = binding_.weight(o.up), &down = binding_.weight(o.down);
   MatvecArgs in = matvec_args(decode_input(o.x, o.norm, o.eps), pass.batch.n_rows, dependent(pass));
   in.outs[in.n_outs++] = {up, nullptr, ffn_up_, up.rows, false};
   if (gate) in.outs[in.n_outs++] = {gate, nullptr, ffn_gate_, gate.rows, false};
   TRY(matvec(stream, in));
+  if (pass.adapters) {
+    TRY(add_adapters_of(stream, pass, in.in, 0, pass.batch.n_rows,
+                        {{o.up, ffn_up_, up.rows}, {o.gate, ffn_gate_, up.rows}}));
+  }
   const InputRows hidden{ffn_up_, nullptr, 0, up.rows, nullptr, gate ? ffn_gate_ : nullptr, o.activation};
   MatvecArgs out = matvec_args(hidden, pass.batch.n_rows, dependent(pass));
   out.n_outs = 1;
   out.outs[0] = {down, nullptr, buffers_[o.x], shape_of(o.x).width, true, o.scale};
-  return matvec(stream, out);
+  TRY(matvec(stream, out));
+  if (!pass.adapters) return Ok{};
+  return add_adapters_of(stream, pass, hidden, 0, pass.batch.n_rows,
+                         {{o.down, buffers_[o.x], shape_of(o.x).width, o.scale}});
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::MoeFfn& o) const {

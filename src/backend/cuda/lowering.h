@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cuda/adapters.h"
 #include "backend/cuda/batch_view.h"
 #include "backend/cuda/kernels/attention.h"
 #include "backend/cuda/kernels/gdn.h"
@@ -29,6 +30,7 @@ struct PassShape {
   int max_tokens = 0;    // of a slice
   int kv_bound = 0;      // of the positions that a row sees
   BatchView batch = {};  // its pointers and numbers
+  PassAdapters adapters;
 
   bool operator==(const PassShape& other) const;
 };
@@ -123,6 +125,17 @@ class Lowering {
   Status run(const Stream&, const PassShape&, const Other&) const {
     return Error{Code::internal, "this op has no kernel"};
   }
+
+  // What adapters add to products of the same rows, those that they change.
+  struct Adapted {
+    MatrixId matrix;
+    float* out;
+    int pitch;
+    float factor = 1;
+  };
+  Status add_adapters_of(const Stream& stream, const PassShape& pass, const InputRows& in, int first_row, int n_rows,
+                         const std::vector<Adapted>& products) const;
+  Status adapted_prefill_ffn(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const;
 
   // Kernels may start under the end of the one before where the card can do it.
   bool dependent(const PassShape& pass) const { return pass.is_decode && device_.dependent_launch(); }

@@ -11,6 +11,7 @@ int pages_of(const Slice& slice) { return (slice.pos + slice.n_tokens + kPageTok
 
 void add(Pass& pass, const Batch& batch, int slice_index) {
   const Slice& slice = batch.slices[slice_index];
+  pass.is_adapted |= slice.is_adapted();
   pass.slices.push_back(slice_index);
   pass.n_rows += slice.n_tokens;
   pass.max_tokens = std::max(pass.max_tokens, slice.n_tokens);
@@ -24,7 +25,7 @@ void add(Pass& pass, const Batch& batch, int slice_index) {
 }  // namespace
 
 std::vector<Pass> split_batch(const Batch& batch, const PassLimits& limits) {
-  std::vector<Pass> decode, prefill;
+  std::vector<Pass> decode, prompts[2];  // those without adapters, those with
   for (int i = 0; i < static_cast<int>(batch.slices.size()); ++i) {
     const Slice& slice = batch.slices[i];
     if (slice.n_tokens == 0) continue;
@@ -32,13 +33,16 @@ std::vector<Pass> split_batch(const Batch& batch, const PassLimits& limits) {
       if (decode.empty() || decode.back().n_rows + slice.n_tokens > limits.decode_rows) decode.emplace_back();
       add(decode.back(), batch, i);
     } else {
+      std::vector<Pass>& prefill = prompts[slice.is_adapted()];
       if (prefill.empty() || static_cast<int>(prefill.back().slices.size()) == limits.prefill_slices) {
         prefill.emplace_back().is_decode = false;
       }
       add(prefill.back(), batch, i);
     }
   }
-  decode.insert(decode.end(), std::make_move_iterator(prefill.begin()), std::make_move_iterator(prefill.end()));
+  for (std::vector<Pass>& prefill : prompts) {
+    decode.insert(decode.end(), std::make_move_iterator(prefill.begin()), std::make_move_iterator(prefill.end()));
+  }
   return decode;
 }
 

@@ -3,7 +3,8 @@
 // Decode-class and prefill-class rows go through different kernels, so that a decode row's bits do not depend on its
 // company; weights are read once for each class anyway. Slices are independent of one another, so a batch is run as
 // passes: its decode slices, at most kMatvecRows rows at a time, then its prefill slices, as many as kernels take. A
-// pass of decode slices beside a prompt is then the same work as a pass alone, and the same graph.
+// pass of decode slices beside a prompt is then the same work as a pass alone, and the same graph. Prompts with
+// adapters take other kernels than those without (lowering.cpp), and passes of their own.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,7 @@ namespace chimere::cuda {
 
 struct Pass {
   bool is_decode = true;
+  bool is_adapted = false;       // some row has adapters
   std::vector<int32_t> slices;   // into Batch::slices
   std::vector<int32_t> outputs;  // into Batch::logit_rows
   int n_rows = 0;

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
+#include "backend/adapter.h"
+
 namespace chimere::cuda {
 namespace {
 
@@ -35,6 +39,19 @@ TEST(SplitBatch, GathersClassesAndKeepsDecodePassesShort) {
   EXPECT_EQ(passes[2].slices, (std::vector<int32_t>{1, 4}));
   EXPECT_EQ(passes[2].outputs, (std::vector<int32_t>{1, 2, 4}));
   EXPECT_EQ(passes[2].max_tokens, 20);
+}
+
+TEST(SplitBatch, PromptsWithAdaptersHavePassesOfTheirOwn) {
+  Batch batch = batch_of({20, 1, 20, 1, 20}, {});
+  const AdapterSet set{{{std::make_shared<Adapter>(), 1.0f}}}, empty{};
+  batch.slices[0].adapters = &empty;
+  batch.slices[2].adapters = batch.slices[3].adapters = &set;
+  const std::vector<Pass> passes = split_batch(batch, {32, 4});
+  ASSERT_EQ(passes.size(), 3u);
+  EXPECT_EQ(passes[0].slices, (std::vector<int32_t>{1, 3}));
+  EXPECT_EQ(passes[1].slices, (std::vector<int32_t>{0, 4}));
+  EXPECT_EQ(passes[2].slices, (std::vector<int32_t>{2}));
+  EXPECT_TRUE(passes[0].is_adapted && !passes[1].is_adapted && passes[2].is_adapted);
 }
 
 TEST(BatchStaging, NumbersTheRowsOfAPassAnew) {

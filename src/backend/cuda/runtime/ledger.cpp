@@ -11,6 +11,7 @@ namespace chimere::cuda {
 const char* purpose_name(Purpose purpose) {
   switch (purpose) {
     case Purpose::weights: return "weights";
+    case Purpose::adapters: return "adapters";
     case Purpose::kv: return "kv";
     case Purpose::recurrent: return "recurrent";
     case Purpose::scratch: return "scratch";

@@ -14,8 +14,8 @@
 
 namespace chimere::cuda {
 
-enum class Purpose { weights, kv, recurrent, scratch, graphs, context };
-inline constexpr int kPurposes = 6;
+enum class Purpose { weights, adapters, kv, recurrent, scratch, graphs, context };
+inline constexpr int kPurposes = 7;
 const char* purpose_name(Purpose purpose);
 
 class Ledger {

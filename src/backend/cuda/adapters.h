@@ -1,0 +1,68 @@
+// adapters.h  Adapters in device memory, and those of a pass staged for the kernels.
+//
+// An adapter comes to the card when it is loaded and goes when the last request that uses it is done; all of it is
+// charged to the ledger as `adapters`. Working memory is taken with the first of them: who uses none pays nothing.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backend/adapter.h"
+#include "backend/backend.h"
+#include "backend/cuda/kernels/adapters.h"
+#include "backend/cuda/pass.h"
+#include "backend/cuda/runtime/buffer.h"
+#include "backend/cuda/runtime/ledger.h"
+#include "backend/cuda/runtime/stream.h"
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+// What the launches of a pass depend on of its adapters.
+struct PassAdapters {
+  AdapterView view;
+  std::vector<bool> changed;  // by MatrixId; empty: no row has adapters
+  // Prompts alone: gate and up of a feed-forward, ffn_rows at a time, which adapters change before the activation.
+  float *ffn_gate = nullptr, *ffn_up = nullptr;
+  int ffn_rows = 0;
+
+  explicit operator bool() const { return !changed.empty(); }
+  bool changes(MatrixId id) const { return !changed.empty() && id != kNone && changed[static_cast<size_t>(id)]; }
+  bool operator==(const PassAdapters& o) const { return view == o.view && changed == o.changed; }
+};
+
+class AdapterMemory {
+ public:
+  // Both outlive it. max_rows and limits are those of the passes to come.
+  AdapterMemory(Ledger& ledger, const Program& program, int max_rows, const PassLimits& limits);
+
+  // Executable::hold_adapter: from any thread.
+  Result<std::shared_ptr<const void>> hold(const Adapter& adapter);
+
+  // Starts the copy. REQUIRES: the stream is done with the pass before; all adapters of the pass are held.
+  Result<PassAdapters> stage(const Stream& stream, const Batch& batch, const Pass& pass);
+
+ private:
+  Status reserve_work();
+  Status reserve_uses(size_t n);
+
+  Ledger& ledger_;
+  const size_t n_matrices_;
+  const int max_tiles_;
+  const int ffn_rows_;
+  int d_ff_ = 0;  // of the widest dense feed-forward
+
+  // Taken under the mutex by whoever holds the first adapter; read by the thread that runs passes, later.
+  std::mutex mutex_;
+  DeviceArena work_;
+  float *low_ = nullptr, *ffn_gate_ = nullptr, *ffn_up_ = nullptr;
+
+  // Of the thread that runs passes.
+  PinnedBuffer<AdapterTile> host_tiles_;
+  DeviceBuffer<AdapterTile> tiles_;
+  PinnedBuffer<AdapterUse> host_uses_;
+  DeviceBuffer<AdapterUse> uses_;
+};
+
+}  // namespace chimere::cuda
