@@ -7,7 +7,6 @@
 #include "backend/cpu/workspace.h"
 #include "backend/host_memory.h"
 #include "base/thread_pool.h"
-#include "tensor/dequantize.h"
 
 namespace chimere::cpu {
 namespace {
@@ -59,19 +58,6 @@ class CpuExecutable final : public Executable {
   int rows_looked_up_ = 0;
 };
 
-// A type without a panel form is decoded to float32 once: exact, and larger.
-Result<PackedMatrix> pack(const TensorView& tensor, const ParallelFor& parallel) {
-  if (PackedMatrix::supports(tensor.type)) return PackedMatrix::pack(tensor, parallel);
-  std::vector<float> values(tensor.elems());
-  for (uint64_t r = 0; r < tensor.rows(); ++r) {
-    dequantize_row(tensor.type, tensor.row(r), values.data() + r * tensor.ne[0], static_cast<int64_t>(tensor.ne[0]));
-  }
-  TensorView decoded = tensor;
-  decoded.type = DType::F32;
-  decoded.data = reinterpret_cast<const std::byte*>(values.data());
-  return PackedMatrix::pack(decoded, parallel);
-}
-
 Status CpuExecutable::take_weights(const LoadOptions& options) {
   // A table that is only looked up stays in the file: its rows are decoded when a token asks for them.
   std::set<MatrixId> looked_up, multiplied;
@@ -100,12 +86,8 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
     const TensorView& tensor = program_.matrices[i];
     const auto id = static_cast<MatrixId>(i);
     if (!looked_up.count(id) || multiplied.count(id)) {
-      auto packed = pack(tensor, parallel);
-      if (!packed) {
-        packed.error().message = "tensor '" + std::string(tensor.name) + "': " + packed.error().message;
-        return std::move(packed.error());
-      }
-      workspace_.matrices[i].emplace(std::move(*packed));
+      TRY_ASSIGN(PackedMatrix packed, pack_matrix(tensor, parallel));
+      workspace_.matrices[i].emplace(std::move(packed));
       if (options.matrix_taken) options.matrix_taken(tensor);
     }
     done += tensor.size_bytes();

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <type_traits>
 
 #include "base/check.h"
+#include "tensor/dequantize.h"
 
 namespace chimere::cpu {
 namespace {
@@ -24,6 +26,22 @@ int64_t widest(const Program& program, F&& width) {
 }
 
 }  // namespace
+
+Result<PackedMatrix> pack_matrix(const TensorView& tensor, const ParallelFor& parallel) {
+  std::vector<float> values;
+  TensorView packable = tensor;
+  if (!PackedMatrix::supports(tensor.type)) {
+    values.resize(tensor.elems());
+    for (uint64_t r = 0; r < tensor.rows(); ++r) {
+      dequantize_row(tensor.type, tensor.row(r), values.data() + r * tensor.ne[0], static_cast<int64_t>(tensor.ne[0]));
+    }
+    packable.type = DType::F32;
+    packable.data = reinterpret_cast<const std::byte*>(values.data());
+  }
+  auto packed = PackedMatrix::pack(packable, parallel);
+  if (!packed) packed.error().message = "tensor '" + std::string(tensor.name) + "': " + packed.error().message;
+  return packed;
+}
 
 void Rows::reserve(int64_t max_rows, int64_t row_width) {
   width = row_width;
@@ -48,6 +66,30 @@ void Routing::reserve(int64_t max_rows, int n_experts, int n_used) {
   shared_gate.resize(max_rows);
   expert_begin.resize(n_experts + 1);
   active.reserve(n_experts);
+}
+
+// A counting sort.
+void Routing::group(int n_rows, int n_experts, int n_used) {
+  std::fill(expert_begin.begin(), expert_begin.end(), 0);
+  for (int i = 0; i < n_rows * n_used; ++i) {
+    if (chosen[i] != kNoExpert) ++expert_begin[chosen[i] + 1];
+  }
+  active.clear();
+  for (int e = 0; e < n_experts; ++e) {
+    if (expert_begin[e + 1] > 0) active.push_back(e);
+    expert_begin[e + 1] += expert_begin[e];
+  }
+  const int32_t n_slots = expert_begin[n_experts];
+  for (int i = n_rows * n_used - 1; i >= 0; --i) {
+    if (chosen[i] == kNoExpert) continue;
+    // Filled from the back: expert_begin[e + 1] walks down to the first slot of e and becomes its begin.
+    const int32_t s = --expert_begin[chosen[i] + 1];
+    slot[i] = s;
+    token_of_slot[s] = i / n_used;
+  }
+  // Every begin moved one place up; the end of the last expert is the number of slots.
+  for (int e = 0; e < n_experts; ++e) expert_begin[e] = expert_begin[e + 1];
+  expert_begin[n_experts] = n_slots;
 }
 
 void Workspace::reserve(const Program& program, const StateLayout& layout, int max_rows, int n_threads) {

@@ -28,11 +28,16 @@ struct Rows {
   uint64_t size_bytes() const;
 };
 
+// A type without a panel form is decoded to float32: exact, and larger.
+Result<PackedMatrix> pack_matrix(const TensorView& tensor, const ParallelFor& parallel);
+
+inline constexpr int32_t kNoExpert = -1;
+
 // Which token goes to which expert: slot s of an expert holds one (token, choice).
 struct Routing {
   std::vector<float> logits;           // [rows, n_experts]
   std::vector<float> keys;             // [rows, n_experts] what experts are chosen by where it is not the logits
-  std::vector<int32_t> chosen;         // [rows, n_used] experts, best first
+  std::vector<int32_t> chosen;         // [rows, n_used] experts, best first, then kNoExpert
   std::vector<float> weight;           // [rows, n_used]
   std::vector<float> shared_gate;      // [rows]
   std::vector<int32_t> expert_begin;   // [n_experts + 1] first slot of each expert
@@ -42,6 +47,8 @@ struct Routing {
   std::vector<int32_t> active;         // experts with at least one token
 
   void reserve(int64_t max_rows, int n_experts, int n_used);
+  // Slots from `chosen`, in order of expert, then token. Places without an expert get no slot.
+  void group(int n_rows, int n_experts, int n_used);
 };
 
 struct Workspace {
@@ -78,6 +85,8 @@ void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspa
 void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace& w);
 void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& w);
 void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w);
+// The experts of it alone. REQUIRES: w.normed (of latent experts w.latent) and the choices in w.routing, grouped.
+void moe_experts(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w);
 void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& outputs, Workspace& w);
 void layer_norm(Team& team, const Context& c, const op::LayerNorm& op);
 void gelu(Team& team, const Context& c, const op::Gelu& op);

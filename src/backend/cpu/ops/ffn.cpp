@@ -83,8 +83,6 @@ float router_entropy(const float* logits, int n, float top) {
   return (std::log(total) - weighted / total) / std::log(static_cast<float>(n));
 }
 
-constexpr int32_t kNoExpert = -1;
-
 // Experts of one token, best first, and their weights; kNoExpert behind them where it needs fewer than n_used. `keys`
 // [n_experts] is working memory.
 void choose_experts(const Context& c, const op::MoeFfn& op, float* logits, float* keys, int32_t* chosen,
@@ -124,30 +122,6 @@ void choose_experts(const Context& c, const op::MoeFfn& op, float* logits, float
   }
 }
 
-// Slots in order of expert, then token: a counting sort. Places without an expert get no slot.
-void group_by_expert(Routing& r, int n_rows, int n_experts, int n_used) {
-  std::fill(r.expert_begin.begin(), r.expert_begin.end(), 0);
-  for (int i = 0; i < n_rows * n_used; ++i) {
-    if (r.chosen[i] != kNoExpert) ++r.expert_begin[r.chosen[i] + 1];
-  }
-  r.active.clear();
-  for (int e = 0; e < n_experts; ++e) {
-    if (r.expert_begin[e + 1] > 0) r.active.push_back(e);
-    r.expert_begin[e + 1] += r.expert_begin[e];
-  }
-  const int32_t n_slots = r.expert_begin[n_experts];
-  for (int i = n_rows * n_used - 1; i >= 0; --i) {
-    if (r.chosen[i] == kNoExpert) continue;
-    // Filled from the back: expert_begin[e + 1] walks down to the first slot of e and becomes its begin.
-    const int32_t s = --r.expert_begin[r.chosen[i] + 1];
-    r.slot[i] = s;
-    r.token_of_slot[s] = i / n_used;
-  }
-  // Every begin moved one place up; the end of the last expert is the number of slots.
-  for (int e = 0; e < n_experts; ++e) r.expert_begin[e] = r.expert_begin[e + 1];
-  r.expert_begin[n_experts] = n_slots;
-}
-
 // Layers differ in width, so the shared rows are bound by each op. Nobody looks at them before the barrier of the
 // op's first phase.
 void bind_rows(const Team& team, Rows& rows, int64_t n_rows, int64_t width) {
@@ -155,6 +129,48 @@ void bind_rows(const Team& team, Rows& rows, int64_t n_rows, int64_t width) {
 }
 
 const PackedMatrix* matrix_or_null(const Workspace& w, MatrixId id) { return id == kNone ? nullptr : &*w.matrices[id]; }
+
+// Up to the choice: who goes to which expert is in w.routing then, and what latent experts see in w.latent.
+void route(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
+  const PackedMatrix& router = *w.matrices[op.router];
+  const PackedMatrix* latent_down = matrix_or_null(w, op.latent_down);
+  const int n = c.batch.n_rows();
+  const int64_t width = c.width(op.x), expert_width = w.matrices[op.down]->n_rows();
+  Routing& r = w.routing;
+  Rows& normed = w.normed(width);
+  if (latent_down) bind_rows(team, w.latent, n, expert_width);
+
+  team.parallel_for(n, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, width, normed.row(t));
+      if (op.has_shared()) {
+        r.shared_gate[t] = op.scale * shared_gate_of(normed.row(t), c.vector(op.shared_router), width);
+      }
+    }
+    if (!w.exact) normed.acts.quantize_rows(begin, end);
+  });
+  const int64_t latent_panels = latent_down ? latent_down->n_panels() : 0;
+  team.parallel_for(router.n_panels() + latent_panels, 1, [&](int64_t begin, int64_t end) {
+    const int from = static_cast<int>(begin), to = static_cast<int>(end), split = router.n_panels();
+    if (from < split) {
+      matmul(router, 0, normed.acts, {}, n, ActMode::f32, r.logits.data(), op.n_experts, from, std::min(to, split));
+    }
+    if (to > split) {
+      matmul(*latent_down, 0, normed.acts, {}, n, w.mode(), w.latent.floats.data(), expert_width,
+             std::max(from - split, 0), to - split);
+    }
+  });
+  team.parallel_for(n, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      choose_experts(c, op, r.logits.data() + t * op.n_experts, r.keys.data() + t * op.n_experts,
+                     r.chosen.data() + t * op.n_used, r.weight.data() + t * op.n_used);
+    }
+    if (latent_down && !w.exact) w.latent.acts.quantize_rows(begin, end);
+  });
+  team.each([&](int rank, int) {
+    if (rank == 0) r.group(n, op.n_experts, op.n_used);
+  });
+}
 
 }  // namespace
 
@@ -212,51 +228,19 @@ void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& 
   add_adapters(team, c, op.down, {w.hidden.floats.data(), ff}, {c.buffer(op.x), width}, op.scale);
 }
 
-void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
-  const PackedMatrix &router = *w.matrices[op.router], &down = *w.matrices[op.down];
+void moe_experts(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
+  const PackedMatrix& down = *w.matrices[op.down];
   const UpProjection in{matrix_or_null(w, op.gate), *w.matrices[op.up], op.activation, c.vector(op.gate_bias),
                         c.vector(op.up_bias)};
   const PackedMatrix *latent_down = matrix_or_null(w, op.latent_down), *latent_up = matrix_or_null(w, op.latent_up);
   const bool shared = op.has_shared();
   const int n = c.batch.n_rows(), max_slots = n * op.n_used;
   const int64_t width = c.width(op.x), ff = in.up.n_rows(), expert_width = down.n_rows();
-  Routing& r = w.routing;
+  const Routing& r = w.routing;
   Rows& normed = w.normed(width);
   bind_rows(team, w.hidden, max_slots, ff);
   if (shared) bind_rows(team, w.shared_hidden, n, w.matrices[op.shared_up]->n_rows());
-  if (latent_down) {
-    bind_rows(team, w.latent, n, expert_width);
-    bind_rows(team, w.latent_sum, n, expert_width);
-  }
-
-  team.parallel_for(n, 2, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, width, normed.row(t));
-      if (shared) r.shared_gate[t] = op.scale * shared_gate_of(normed.row(t), c.vector(op.shared_router), width);
-    }
-    if (!w.exact) normed.acts.quantize_rows(begin, end);
-  });
-  const int64_t latent_panels = latent_down ? latent_down->n_panels() : 0;
-  team.parallel_for(router.n_panels() + latent_panels, 1, [&](int64_t begin, int64_t end) {
-    const int from = static_cast<int>(begin), to = static_cast<int>(end), split = router.n_panels();
-    if (from < split) {
-      matmul(router, 0, normed.acts, {}, n, ActMode::f32, r.logits.data(), op.n_experts, from, std::min(to, split));
-    }
-    if (to > split) {
-      matmul(*latent_down, 0, normed.acts, {}, n, w.mode(), w.latent.floats.data(), expert_width,
-             std::max(from - split, 0), to - split);
-    }
-  });
-  team.parallel_for(n, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      choose_experts(c, op, r.logits.data() + t * op.n_experts, r.keys.data() + t * op.n_experts,
-                     r.chosen.data() + t * op.n_used, r.weight.data() + t * op.n_used);
-    }
-    if (latent_down && !w.exact) w.latent.acts.quantize_rows(begin, end);
-  });
-  team.each([&](int rank, int) {
-    if (rank == 0) group_by_expert(r, n, op.n_experts, op.n_used);
-  });
+  if (latent_up) bind_rows(team, w.latent_sum, n, expert_width);
 
   const int n_slots = r.expert_begin[op.n_experts];
   // Routed experts first, then the shared one, in shares of a few panels each.
@@ -344,6 +328,11 @@ void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
     }
     add_shared(begin, end);
   });
+}
+
+void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
+  route(team, c, op, w);
+  moe_experts(team, c, op, w);
 }
 
 }  // namespace chimere::cpu

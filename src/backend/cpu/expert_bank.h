@@ -1,0 +1,42 @@
+// expert_bank.h  The routed experts of some mixtures in RAM, for a backend that computes everything else itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/workspace.h"
+#include "base/result.h"
+#include "base/thread_pool.h"
+
+namespace chimere::cpu {
+
+class ExpertBank {
+ public:
+  // Takes over gate, up, down and their biases; the mixtures are numbered as they come. Of the options it follows
+  // exact, n_threads, progress and matrix_taken.
+  static Result<std::unique_ptr<ExpertBank>> create(const Program& program,
+                                                    const std::vector<const op::MoeFfn*>& mixtures, int max_rows,
+                                                    const LoadOptions& options);
+
+  // out[t] = sum_k weights[t][k] expert_k(x[t]), k over ids[t], added in their order; rows are as wide as what experts
+  // take and give. A row's bits depend on that row alone. Computed on all threads of the bank, asked by one at a time.
+  // REQUIRES: 1 <= n_rows <= max_rows; ids [n_rows][n_used] are experts of the mixture.
+  void run(int mixture, int n_rows, const float* x, const int32_t* ids, const float* weights, float* out);
+
+  uint64_t weight_bytes() const { return workspace_.weight_bytes(); }
+
+ private:
+  ExpertBank(Program experts, StateLayout layout, const LoadOptions& options);
+  Status take_weights(const LoadOptions& options);
+
+  const Program experts_;  // a mixture an op, and nothing but their experts
+  const StateLayout layout_;
+  ThreadPool pool_;
+  Workspace workspace_;
+  Batch batch_;
+  std::vector<float*> buffers_;  // where the results of each mixture go
+};
+
+}  // namespace chimere::cpu
