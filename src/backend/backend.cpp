@@ -1,7 +1,9 @@
 #include "backend/backend.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
+#include <system_error>
 
 namespace chimere {
 namespace {
@@ -48,6 +50,17 @@ Status ExpertRange::apply_to(Program& program) const {
   }
   if (!any) return Error{Code::invalid_argument, "experts of a token: expected a model with experts, found none"};
   return Ok{};
+}
+
+Result<int> cpu_moe_from_text(std::string_view text) {
+  if (text == "all") return kAllMixtures;
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 0) {
+    return Error{Code::invalid_argument,
+                 "--cpu-moe: expected a number of layers or 'all', found '" + std::string(text) + "'"};
+  }
+  return n;
 }
 
 int default_max_rows(const Program& program, int decode_rows) {

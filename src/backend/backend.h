@@ -94,6 +94,10 @@ struct ExpertRange {
   Status apply_to(Program& program) const;
 };
 
+inline constexpr int kAllMixtures = -1;
+// LoadOptions::cpu_moe as it is written on a command line: a number, or "all".
+Result<int> cpu_moe_from_text(std::string_view text);
+
 struct LoadOptions {
   KvFormat kv;
   int decode_rows = kDecodeTokens;  // of a batch, kept for decoding sequences beside a slice of a prompt
@@ -102,6 +106,9 @@ struct LoadOptions {
   int n_threads = 0;   // 0: one per core
   ExpertRange experts;
   uint64_t device_bytes = 0;  // of a card's memory, at most; 0: all that is free
+  // The routed experts of the first so many mixtures stay in host memory and are computed there, on n_threads, while a
+  // card does the rest; kAllMixtures: of all. Of a card alone.
+  int cpu_moe = 0;
   LoadProgress progress;
   MatrixTaken matrix_taken;
 };

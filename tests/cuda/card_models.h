@@ -49,8 +49,9 @@ class Loaded {
   std::unique_ptr<Executable> executable_;
 };
 
-inline LoadOptions options_for(bool exact, const KvFormat& kv) {
+inline LoadOptions options_for(bool exact, const KvFormat& kv, int cpu_moe = 0) {
   LoadOptions options;
+  options.cpu_moe = cpu_moe;
   options.exact = exact;
   options.kv = kv;
   options.max_rows = 96;
@@ -58,8 +59,8 @@ inline LoadOptions options_for(bool exact, const KvFormat& kv) {
   return options;
 }
 
-inline Loaded load(const fs::path& folder, Loaded::Compile compile, bool exact, const KvFormat& kv) {
-  auto loaded = Loaded::open(folder, compile, options_for(exact, kv));
+inline Loaded load(const fs::path& folder, Loaded::Compile compile, bool exact, const KvFormat& kv, int cpu_moe = 0) {
+  auto loaded = Loaded::open(folder, compile, options_for(exact, kv, cpu_moe));
   EXPECT_TRUE(loaded) << loaded.error().message;
   return std::move(*loaded);
 }

@@ -18,9 +18,19 @@ namespace {
 
 using namespace card;  // NOLINT
 
-std::vector<fs::path> model_folders() {
+// A model of the suite; the experts of its first mixtures may be with the host.
+struct Case {
+  fs::path folder;
+  int cpu_moe = 0;
+};
+
+std::vector<Case> models_and_places() {
   // Checked addresses make the emulator several times slower: one model, which has every kind of layer.
-  if (kSanitized) return {fixture::kept("qwen3_5_moe-B-untied")};
+  const fs::path every_layer = fixture::kept("qwen3_5_moe-B-untied");
+  if (kSanitized) return {{every_layer}, {every_layer, 1}};
+  std::vector<Case> cases = {{every_layer, 1}, {every_layer, kAllMixtures}};
+  // Latent experts without a gate, and experts with biases.
+  for (const char* name : {"nemotron_h-moe-L", "gpt_oss-A"}) cases.push_back({fixture::kept(name), kAllMixtures});
   std::vector<fs::path> folders = fixture::models_in(fixture::kept_root(), fixture::gives_logits);
   if (const char* shared = std::getenv("CHIMERE_SHARED")) {
     for (const char* name : {"qwen3_5_moe-C", "qwen3_5_moe-R", "qwen3_5_moe-Q-iq3_s", "qwen3-A", "llama-A", "mamba2-g1",
@@ -30,22 +40,29 @@ std::vector<fs::path> model_folders() {
       if (fs::exists(folder / "model.gguf")) folders.push_back(folder);
     }
   }
-  return folders;
+  for (const fs::path& folder : folders) cases.push_back({folder});
+  return cases;
 }
 
-class CudaModels : public testing::TestWithParam<fs::path> {};
+class CudaModels : public testing::TestWithParam<Case> {
+ protected:
+  static const fs::path& folder() { return GetParam().folder; }
+  static Loaded load_card(bool exact, const KvFormat& kv) {
+    return load(folder(), cuda::compile, exact, kv, GetParam().cpu_moe);
+  }
+};
 
 // Prompt and tail in one slice, in slices of both classes, and decoded token by token (from the third step on by a
 // graph).
 TEST_P(CudaModels, ExactLogitsAreThoseOfTheOracle) {
-  const std::vector<int32_t> tokens = some_tokens(GetParam(), 40);
-  Loaded oracle = load(GetParam(), reference::compile, true, kFloatKv);
-  Loaded card = load(GetParam(), cuda::compile, true, kFloatKv);
+  const std::vector<int32_t> tokens = some_tokens(folder(), 40);
+  Loaded oracle = load(folder(), reference::compile, true, kFloatKv);
+  Loaded card = load_card(true, kFloatKv);
   const std::vector<float> expected = feed_alone(*oracle, tokens, {40});
   const float whole = max_difference(expected, feed_alone(*card, tokens, {40}));
   const float pieces = max_difference(expected, feed_alone(*card, tokens, {19, 5, 16}));
   const float steps = max_difference(expected, feed_alone(*card, tokens, {32, 1}));
-  std::printf("    %-22s whole %.1e  pieces %.1e  steps %.1e\n", GetParam().filename().c_str(), whole, pieces, steps);
+  std::printf("    %-22s whole %.1e  pieces %.1e  steps %.1e\n", folder().filename().c_str(), whole, pieces, steps);
   EXPECT_LE(whole, kExactLimit);
   EXPECT_LE(pieces, kExactLimit);
   EXPECT_LE(steps, kExactLimit);
@@ -54,14 +71,14 @@ TEST_P(CudaModels, ExactLogitsAreThoseOfTheOracle) {
 // 1.6e-2 is what the same activations in 8 bits may cost on quantised files (models/golden_test.cpp); prefill keeps 11
 // bits.
 TEST_P(CudaModels, FastLogitsDivergeLittle) {
-  const std::vector<int32_t> tokens = some_tokens(GetParam(), 80);
-  Loaded oracle = load(GetParam(), reference::compile, true, kFloatKv);
-  Loaded card = load(GetParam(), cuda::compile, false, kHalfKv);
+  const std::vector<int32_t> tokens = some_tokens(folder(), 80);
+  Loaded oracle = load(folder(), reference::compile, true, kFloatKv);
+  Loaded card = load_card(false, kHalfKv);
   const size_t v = oracle->program().n_vocab;
   const std::vector<float> expected = feed_alone(*oracle, tokens, {80});
   const double whole = mean_divergence(expected, feed_alone(*card, tokens, {80}), v);
   const double steps = mean_divergence(expected, feed_alone(*card, tokens, {64, 16}), v);
-  std::printf("    %-22s whole KL %.1e  with decoding KL %.1e\n", GetParam().filename().c_str(), whole, steps);
+  std::printf("    %-22s whole KL %.1e  with decoding KL %.1e\n", folder().filename().c_str(), whole, steps);
   EXPECT_LE(whole, 1.6e-2);
   EXPECT_LE(steps, 1.6e-2);
 }
@@ -69,10 +86,10 @@ TEST_P(CudaModels, FastLogitsDivergeLittle) {
 // Decode class: a row's bits depend on nothing else in the batch, neither on the lengths of slices nor on a prompt
 // beside them.
 TEST_P(CudaModels, DecodeRowsDoNotDependOnTheirCompany) {
-  const std::vector<int32_t> tokens = some_tokens(GetParam(), 60);
+  const std::vector<int32_t> tokens = some_tokens(folder(), 60);
   const std::span<const int32_t> all(tokens);
   for (const bool exact : {true, false}) {
-    Loaded card = load(GetParam(), cuda::compile, exact, kHalfKv);
+    Loaded card = load_card(exact, kHalfKv);
     const std::vector<float> first = feed_alone(*card, all.first(8), {3, 1});
     const std::vector<float> second = feed_alone(*card, all.subspan(8, 14), {7, 5, 2});
     const std::vector<float> prompt = feed_alone(*card, all.subspan(22, 20), {20});
@@ -93,9 +110,9 @@ TEST_P(CudaModels, DecodeRowsDoNotDependOnTheirCompany) {
 }
 
 TEST_P(CudaModels, RollbackLeavesNoTrace) {
-  const std::vector<int32_t> tokens = some_tokens(GetParam(), 40);
+  const std::vector<int32_t> tokens = some_tokens(folder(), 40);
   const std::span<const int32_t> all(tokens);
-  Loaded card = load(GetParam(), cuda::compile, false, kHalfKv);
+  Loaded card = load_card(false, kHalfKv);
   Sequence straight = start(*card);
   feed(*card, straight, all.first(20), {20});
   const std::vector<float> expected = feed(*card, straight, all.subspan(20, 6), {2});
@@ -110,8 +127,10 @@ TEST_P(CudaModels, RollbackLeavesNoTrace) {
   EXPECT_EQ(expected, found);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CudaModels, testing::ValuesIn(model_folders()), [](const auto& info) {
-  std::string name = info.param.filename().string();
+INSTANTIATE_TEST_SUITE_P(Models, CudaModels, testing::ValuesIn(models_and_places()), [](const auto& info) {
+  const int hosted = info.param.cpu_moe;
+  std::string name = info.param.folder.filename().string();
+  if (hosted != 0) name += "_cpu_moe_" + (hosted == kAllMixtures ? "all" : std::to_string(hosted));
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }

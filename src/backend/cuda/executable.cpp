@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/adapters.h"
 #include "backend/cuda/drawing.h"
+#include "backend/cuda/host_experts.h"
 #include "backend/cuda/lowering.h"
 #include "backend/cuda/measure.h"
 #include "backend/cuda/pass.h"
@@ -21,13 +22,14 @@ namespace {
 
 class CudaExecutable final : public Executable {
  public:
-  CudaExecutable(Program program, StateLayout layout, const DeviceInfo& device, uint64_t budget_bytes, Stream stream)
+  CudaExecutable(Program program, StateLayout layout, const DeviceInfo& device, uint64_t budget_bytes, Stream stream,
+                 int n_hosted)
       : program_(std::move(program)),
         layout_(std::move(layout)),
         device_(device),
         ledger_(budget_bytes),
         stream_(std::move(stream)),
-        binding_(program_),
+        binding_(program_, n_hosted),
         memory_(ledger_, stream_, layout_.page_bytes()),
         graphs_(ledger_) {}
   // The card may still be at work on what we own.
@@ -48,12 +50,14 @@ class CudaExecutable final : public Executable {
   StateMemory& memory() override { return memory_; }
   int max_rows() const override { return max_rows_; }
   int prefill_rows() const override { return prefill_rows_; }
-  uint64_t weight_bytes() const override { return binding_.size_bytes(); }
+  uint64_t weight_bytes() const override { return binding_.size_bytes() + (host_ ? host_->weight_bytes() : 0); }
   uint64_t scratch_bytes() const override { return ledger_.used_bytes(Purpose::scratch); }
 
  private:
   Status choose_rows(const LoadOptions& options);
-  Status check_room(uint64_t working_bytes) const;
+  Status take_weights(const LoadOptions& options);
+  Status check_room(const LoadOptions& options, uint64_t working_bytes) const;
+  int fitting_cpu_moe(const LoadOptions& options) const;
   uint64_t sequence_bytes() const;
   // Brings what the pass reads to the device.
   Result<PassShape> stage(const Batch& batch, const Pass& pass, const Outputs& outputs);
@@ -67,6 +71,7 @@ class CudaExecutable final : public Executable {
   Ledger ledger_;
   Stream stream_;
   ProgramBinding binding_;
+  std::unique_ptr<HostExperts> host_;
   DeviceStateMemory memory_;
   StepGraphs graphs_;
   int max_rows_ = 0, prefill_rows_ = 0;
@@ -84,16 +89,37 @@ uint64_t CudaExecutable::sequence_bytes() const {
   return Ledger::taken_bytes(layout_.page_bytes()) + Ledger::taken_bytes(layout_.recurrent_floats() * sizeof(float));
 }
 
-Status CudaExecutable::check_room(uint64_t working_bytes) const {
+// The least number of mixtures with experts in host memory for which the rest fits, in the smallest batches; 0 when
+// there is none.
+int CudaExecutable::fitting_cpu_moe(const LoadOptions& options) const {
+  const auto n = std::count_if(program_.ops.begin(), program_.ops.end(),
+                               [](const Op& op) { return std::holds_alternative<op::MoeFfn>(op); });
+  const uint64_t context = ledger_.used_bytes(Purpose::context), state = sequence_bytes();
+  for (int hosted = 1; hosted <= n; ++hosted) {
+    const ProgramBinding binding(program_, hosted);
+    const Lowering lowering(program_, layout_, binding, device_, options.exact, max_rows_, kDecodeTokens);
+    const uint64_t weights = Ledger::taken_bytes(binding.size_bytes());
+    if (weights + Ledger::taken_bytes(lowering.working_bytes()) + context + state <= ledger_.budget_bytes()) {
+      return hosted;
+    }
+  }
+  return 0;
+}
+
+Status CudaExecutable::check_room(const LoadOptions& options, uint64_t working_bytes) const {
   const uint64_t weights = Ledger::taken_bytes(binding_.size_bytes()), working = Ledger::taken_bytes(working_bytes);
   const uint64_t context = ledger_.used_bytes(Purpose::context), state = sequence_bytes();
   const uint64_t needed = weights + working + context + state;
   if (needed <= ledger_.budget_bytes()) return Ok{};
+  const int proposed = fitting_cpu_moe(options);
+  const std::string advice = proposed > 0 ? "; with --cpu-moe " + std::to_string(proposed) +
+                                                " the experts of as many layers stay in RAM and the rest fits"
+                                          : "";
   return Error{Code::exhausted, "the model does not fit on " + device_.name + ": weights " + bytes_text(weights) +
                                     ", working memory for batches of " + std::to_string(max_rows_) + " rows " +
                                     bytes_text(working) + ", state of one sequence " + bytes_text(state) +
                                     ", CUDA context " + bytes_text(context) + "; expected at most " +
-                                    bytes_text(ledger_.budget_bytes()) + ", found " + bytes_text(needed)};
+                                    bytes_text(ledger_.budget_bytes()) + ", found " + bytes_text(needed) + advice};
 }
 
 // Long slices of prompts keep tensor cores busy, many rows of a decode pass share each reading of the weights, and both
@@ -122,16 +148,40 @@ Status CudaExecutable::choose_rows(const LoadOptions& options) {
     if (working_bytes <= left / 8) break;
   }
   prefill_rows_ = chimere::prefill_rows(max_rows_, options.decode_rows);
-  return check_room(working_bytes);
+  return check_room(options, working_bytes);
+}
+
+// To the card, and to the host's experts what they keep. Progress counts both.
+Status CudaExecutable::take_weights(const LoadOptions& options) {
+  TRY_ASSIGN(const auto hosted, hosted_mixtures(program_, options.cpu_moe));
+  uint64_t host_bytes = 0;
+  for (const op::MoeFfn* mixture : hosted) {
+    for (const MatrixId id : {mixture->gate, mixture->up, mixture->down}) {
+      if (id != kNone) host_bytes += program_.matrices[id].size_bytes();
+    }
+  }
+  LoadOptions here = options;
+  if (options.progress) {
+    here.progress = [&](uint64_t done, uint64_t total) { options.progress(done, total + host_bytes); };
+  }
+  TRY(binding_.upload(program_, ledger_, here));
+  if (!hosted.empty()) {
+    const uint64_t before = binding_.size_bytes();
+    if (options.progress) {
+      here.progress = [&](uint64_t done, uint64_t total) { options.progress(before + done, before + total); };
+    }
+    TRY_ASSIGN(host_, HostExperts::create(program_, hosted, max_rows_, here));
+  }
+  // Rows gathered at load were only needed until here.
+  program_.owned.clear();
+  return Ok{};
 }
 
 Status CudaExecutable::load(const LoadOptions& options) {
   TRY(ledger_.charge(Purpose::context, device_.context_bytes));
   TRY(choose_rows(options));
-  TRY(binding_.upload(program_, ledger_, options));
-  // Rows gathered at load were only needed until here.
-  program_.owned.clear();
-  TRY(lowering_->allocate(ledger_, stream_));
+  TRY(take_weights(options));
+  TRY(lowering_->allocate(ledger_, stream_, host_.get()));
   TRY_ASSIGN(BatchStaging staging, BatchStaging::create(ledger_, max_rows_, layout_.page_bytes() > 0));
   staging_.emplace(std::move(staging));
   adapters_.emplace(ledger_, program_, max_rows_, lowering_->limits());
@@ -243,7 +293,12 @@ Status CudaExecutable::replay(float* recurrent, const float* recorded, int n_tok
 
 Result<std::optional<DeviceReport>> CudaExecutable::report() {
   TRY_ASSIGN(const double bandwidth, copy_bandwidth(ledger_, stream_));
-  return std::optional(DeviceReport{device_.name, ledger_.text(), bandwidth});
+  std::string memory = ledger_.text();
+  if (host_) {
+    memory +=
+        "; in RAM: experts of " + std::to_string(host_->n_mixtures()) + " layers " + bytes_text(host_->weight_bytes());
+  }
+  return std::optional(DeviceReport{device_.name, std::move(memory), bandwidth});
 }
 
 Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int repeats) {
@@ -280,6 +335,8 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
 Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
   TRY(check_supported(program));
   TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
+  TRY_ASSIGN(const auto hosted, hosted_mixtures(program, options.cpu_moe));
+  const int n_hosted = static_cast<int>(hosted.size());
   TRY_ASSIGN(const DeviceInfo device, probe_device());
   TRY_ASSIGN(Stream stream, Stream::create());
   // What is loaded later by itself, code and the driver's own, is not in any account.
@@ -287,8 +344,8 @@ Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& 
   const uint64_t all = device.free_bytes + device.context_bytes;
   const uint64_t most = all > kSpareBytes ? all - kSpareBytes : 0;
   const uint64_t budget = options.device_bytes > 0 ? std::min(options.device_bytes, most) : most;
-  auto executable =
-      std::make_unique<CudaExecutable>(std::move(program), std::move(layout), device, budget, std::move(stream));
+  auto executable = std::make_unique<CudaExecutable>(std::move(program), std::move(layout), device, budget,
+                                                     std::move(stream), n_hosted);
   TRY(executable->load(options));
   return Result<std::unique_ptr<Executable>>{std::move(executable)};
 }

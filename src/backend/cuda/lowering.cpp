@@ -36,7 +36,8 @@ Lowering::Lowering(const Program& program, const StateLayout& layout, const Prog
 
 // A slice of kDecodeTokens goes through in one piece, or the op uses the kernels of the prefill class.
 bool Lowering::decode_kernels_take(const op::MoeFfn& o) const {
-  return o.latent_down == kNone && static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
+  return o.latent_down == kNone && binding_.hosted(o) == kNone &&
+         static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
 }
 
 PrefillInput Lowering::prefill_input(BufferId x, VectorId norm, float eps, int n_rows) const {
@@ -91,6 +92,8 @@ RouterStyle Lowering::router_style(const op::MoeFfn& o) const {
 
 PrefillMoe Lowering::prefill_moe_args(const op::MoeFfn& o, int n_rows) const {
   PrefillMoe args;
+  args.host_mixture = binding_.hosted(o);
+  args.host = host_;
   args.in = prefill_input(o.x, o.norm, o.eps, n_rows);
   args.router = binding_.weight(o.router);
   args.router_bias = binding_.vector(o.router_bias);
@@ -316,7 +319,9 @@ Lowering::Sizes Lowering::measure() const {
       int fewer = max_rows_;
       while (fewer > 1 && tile_rows(fewer) == tile_rows(max_rows_)) --fewer;
       for (int n : {max_rows_, fewer}) grow(sizes.prefill, prefill_scratch_bytes(prefill_moe_args(*o, n)));
-      grow(sizes.moe, moe_scratch_bytes(moe_args(*o, max_decode_rows_), max_decode_rows_));
+      if (decode_kernels_take(*o)) {
+        grow(sizes.moe, moe_scratch_bytes(moe_args(*o, max_decode_rows_), max_decode_rows_));
+      }
     }
     if (const auto* o = std::get_if<op::Attention>(&any)) {
       grow(sizes.attention, sizeof(float) * attention_scratch_floats(attention_args(*o), max_rows_, max_decode_rows_));
@@ -349,7 +354,8 @@ uint64_t Lowering::working_bytes() const {
   return bytes;
 }
 
-Status Lowering::allocate(Ledger& ledger, const Stream& stream) {
+Status Lowering::allocate(Ledger& ledger, const Stream& stream, HostExperts* host) {
+  host_ = host;
   const Sizes sizes = measure();
   TRY_ASSIGN(arena_, DeviceArena::create(ledger, Purpose::scratch, working_bytes()));
   std::vector<float*> buffers;

@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/adapters.h"
 #include "backend/cuda/batch_view.h"
+#include "backend/cuda/host_experts.h"
 #include "backend/cuda/kernels/attention.h"
 #include "backend/cuda/kernels/gdn.h"
 #include "backend/cuda/kernels/mamba1.h"
@@ -66,7 +67,8 @@ class Lowering {
   int head_rows() const { return max_decode_rows_; }
   uint64_t working_bytes() const;
 
-  Status allocate(Ledger& ledger, const Stream& stream);
+  // `host` has the experts of hosted mixtures; null when there are none.
+  Status allocate(Ledger& ledger, const Stream& stream, HostExperts* host);
 
   // All ops but the head.
   Status body(const Stream& stream, const PassShape& pass) const;
@@ -150,6 +152,7 @@ class Lowering {
   const int max_prefill_slices_;
   int max_decode_rows_;
 
+  HostExperts* host_ = nullptr;
   DeviceArena arena_;
   std::vector<float*> buffers_;
   PrefillScratch prefill_;

@@ -10,7 +10,16 @@
 
 namespace chimere::cuda {
 
-ProgramBinding::ProgramBinding(const Program& program) {
+ProgramBinding::ProgramBinding(const Program& program, int n_hosted) : hosted_(program.matrices.size(), kNone) {
+  int mixture = 0;
+  for (const Op& op : program.ops) {
+    const auto* moe = std::get_if<op::MoeFfn>(&op);
+    if (!moe || mixture == n_hosted) continue;
+    for (const MatrixId id : {moe->gate, moe->up, moe->down}) {
+      if (id != kNone) hosted_[id] = mixture;
+    }
+    ++mixture;
+  }
   place(program, reinterpret_cast<std::byte*>(DeviceArena::kAlign));
 }
 
@@ -33,8 +42,10 @@ void ProgramBinding::place(const Program& program, std::byte* base) {
   for (const Rope& rope : program.ropes) {
     frequencies_.push_back(reinterpret_cast<const float*>(take(rope.inv_freq.size() * sizeof(float))));
   }
-  for (const TensorView& m : program.matrices) {
-    weights_.push_back(packed_weight(m, take(packed_bytes(m)), reinterpret_cast<const IqGrids*>(grids_)));
+  for (size_t i = 0; i < program.matrices.size(); ++i) {
+    const TensorView& m = program.matrices[i];
+    const std::byte* data = hosted_[i] == kNone ? take(packed_bytes(m)) : nullptr;
+    weights_.push_back(packed_weight(m, data, reinterpret_cast<const IqGrids*>(grids_)));
   }
   bytes_ = at - begin;
 }
@@ -44,10 +55,11 @@ Status ProgramBinding::upload(const Program& program, Ledger& ledger, const Load
   place(program, memory_.data());
 
   uint64_t total = 0;
-  for (const TensorView& m : program.matrices) total += packed_bytes(m);
+  for (size_t i = 0; i < program.matrices.size(); ++i) total += weights_[i] ? packed_bytes(program.matrices[i]) : 0;
   TRY_ASSIGN(Uploader uploader, Uploader::create(total, options.progress));
   ThreadPool pool(options.n_threads);
   for (size_t i = 0; i < program.matrices.size(); ++i) {
+    if (!weights_[i]) continue;
     const TensorView& tensor = program.matrices[i];
     const uint64_t row_bytes = weights_[i].row_bytes;
     Status taken = uploader.upload(

@@ -16,7 +16,8 @@ namespace chimere::cuda {
 class ProgramBinding {
  public:
   // Places everything as if the device's memory began at a made-up address: enough to measure working memory with.
-  explicit ProgramBinding(const Program& program);
+  // The first n_hosted mixtures keep their routed experts elsewhere: those matrices have a shape and no data.
+  explicit ProgramBinding(const Program& program, int n_hosted = 0);
 
   // Takes the memory and fills it.
   Status upload(const Program& program, Ledger& ledger, const LoadOptions& options);
@@ -24,6 +25,8 @@ class ProgramBinding {
   const Weight& weight(MatrixId id) const { return weights_[id]; }
   // An empty one for kNone.
   Weight weight_or_none(MatrixId id) const { return id == kNone ? Weight{} : weights_[id]; }
+  // Which mixture of those kept elsewhere, or kNone.
+  int hosted(const op::MoeFfn& mixture) const { return hosted_[mixture.up]; }
   const float* vector(VectorId id) const { return id == kNone ? nullptr : vectors_[id]; }
   const float* frequencies(RopeId id) const { return id == kNone ? nullptr : frequencies_[id]; }
 
@@ -33,6 +36,7 @@ class ProgramBinding {
   void place(const Program& program, std::byte* base);
 
   uint64_t bytes_ = 0;
+  std::vector<int> hosted_;  // by MatrixId
   std::byte* grids_ = nullptr;
   std::vector<Weight> weights_;
   std::vector<const float*> vectors_, frequencies_;

@@ -3,6 +3,9 @@
 
 #include <string>
 
+#include "backend/cuda/host_experts.h"
+#include "backend/cuda/kernels/host_rows.h"
+
 namespace chimere::cuda {
 namespace {
 
@@ -90,7 +93,7 @@ struct MoeLayout {
   float* normed;  // the router always reads floats
   float *hidden = nullptr, *shared_hidden = nullptr, *shared = nullptr, *shared_weight = nullptr;
   float *latent = nullptr, *latent_sum = nullptr;
-  float *logits, *weights, *routed;
+  float *logits, *weights, *routed = nullptr;
   int32_t* ids;
   ExpertPlan plan;
   size_t bytes;
@@ -104,17 +107,19 @@ struct MoeLayout {
     logits = arena.take<float>(rows * static_cast<size_t>(op.router.rows));
     ids = arena.take<int32_t>(pairs);
     weights = arena.take<float>(pairs);
-    plan.pairs = arena.take<int32_t>(pairs);
-    plan.tile_rows = expert_tile_rows(op.in.n_rows, op.n_used, n_experts, op.exact);
-    plan.tiles = arena.take<ExpertTile>(
-        static_cast<size_t>(max_expert_tiles(op.in.n_rows, op.n_used, n_experts, plan.tile_rows)));
-    plan.n_tiles = arena.take<int32_t>(1);
-    routed = arena.take<float>(pairs * static_cast<size_t>(op.experts.down.rows));
-    if (op.exact) {
-      hidden = arena.take<float>(pairs * static_cast<size_t>(d_ff));
-    } else {
-      half = arena.halves(rows, op.in.width);
-      hidden_half = arena.halves(pairs, d_ff);
+    if (!op.exact) half = arena.halves(rows, op.in.width);
+    if (op.host_mixture == kNone) {
+      plan.pairs = arena.take<int32_t>(pairs);
+      plan.tile_rows = expert_tile_rows(op.in.n_rows, op.n_used, n_experts, op.exact);
+      plan.tiles = arena.take<ExpertTile>(
+          static_cast<size_t>(max_expert_tiles(op.in.n_rows, op.n_used, n_experts, plan.tile_rows)));
+      plan.n_tiles = arena.take<int32_t>(1);
+      routed = arena.take<float>(pairs * static_cast<size_t>(op.experts.down.rows));
+      if (op.exact) {
+        hidden = arena.take<float>(pairs * static_cast<size_t>(d_ff));
+      } else {
+        hidden_half = arena.halves(pairs, d_ff);
+      }
     }
     if (op.latent_down) {
       latent = arena.take<float>(rows * static_cast<size_t>(op.latent_down.rows));
@@ -185,7 +190,8 @@ Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScra
   TRY(gemm(stream, router));
   TRY(choose_experts(stream, {at.logits, n, op.n_used, op.router.rows, at.ids, at.weights, op.style}));
   const ExpertChoice choice{at.ids, at.weights, n, op.n_used, op.experts.up.experts};
-  TRY(plan_experts(stream, choice, at.plan));
+  const bool hosted = op.host_mixture != kNone;
+  if (!hosted) TRY(plan_experts(stream, choice, at.plan));
 
   const GemmInput x{at.half, op.exact ? at.normed : nullptr, n, width};
   GemmInput of_experts = x;
@@ -195,17 +201,33 @@ Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScra
     TRY(gemm(stream, down));
     TRY_ASSIGN(of_experts, converted(stream, at.latent, n, op.latent_down.rows, at.latent_half, op.exact));
   }
-  TRY(expert_gated_gemm(stream, {of_experts, choice, at.plan, op.experts, {at.hidden_half, at.hidden}}));
-  const GemmInput hidden{at.hidden_half, at.hidden, n * op.n_used, op.experts.up.rows};
-  TRY(expert_down_gemm(stream, {hidden, choice, at.plan, op.experts, at.routed}));
+  if (hosted) {
+    const float* rows = op.latent_down ? at.latent : at.normed;
+    TRY(op.host->begin(stream, {op.host_mixture, n, rows, at.ids, at.weights, op.n_used}));
+  } else {
+    TRY(expert_gated_gemm(stream, {of_experts, choice, at.plan, op.experts, {at.hidden_half, at.hidden}}));
+    const GemmInput hidden{at.hidden_half, at.hidden, n * op.n_used, op.experts.up.rows};
+    TRY(expert_down_gemm(stream, {hidden, choice, at.plan, op.experts, at.routed}));
+  }
   if (op.shared.up) {
     TRY(hidden_then_down(stream, x, op.shared, {at.shared_hidden_half, at.shared_hidden}, at.shared, false, 1.0f));
   }
+  const float* host_sums = nullptr;
+  if (hosted) {
+    TRY_ASSIGN(host_sums, op.host->join(stream));
+  }
   CombineArgs sum{at.routed, choice, at.shared, at.shared_weight, op.residual, width, true, op.scale};
+  if (!op.latent_down && hosted) {
+    return take_back(stream, {host_sums, at.shared, at.shared_weight, op.residual, n, width, true, op.scale});
+  }
   if (!op.latent_down) return combine_experts(stream, sum);
 
   const int latent = op.latent_down.rows;
-  TRY(combine_experts(stream, {at.routed, choice, nullptr, nullptr, at.latent_sum, latent, false}));
+  if (hosted) {
+    TRY(take_back(stream, {host_sums, nullptr, nullptr, at.latent_sum, n, latent, false}));
+  } else {
+    TRY(combine_experts(stream, {at.routed, choice, nullptr, nullptr, at.latent_sum, latent, false}));
+  }
   TRY_ASSIGN(const GemmInput summed, converted(stream, at.latent_sum, n, latent, at.latent_half, op.exact));
   GemmArgs up{summed, 1, {}};
   up.outputs[0] = {op.latent_up, nullptr, op.residual, width, true, op.scale};

@@ -11,6 +11,8 @@
 
 namespace chimere::cuda {
 
+class HostExperts;
+
 struct PrefillInput {
   const float* x = nullptr;  // [.., width]
   int width = 0;
@@ -59,6 +61,8 @@ struct PrefillMoe {
   float scale = 1;
   float* residual = nullptr;
   bool exact = false;
+  int host_mixture = kNone;     // of `host`, where the routed experts are then; of `experts` only the shapes count
+  HostExperts* host = nullptr;  // may be missing while memory is measured
 };
 Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScratch& scratch);
 

@@ -1,0 +1,71 @@
+#include "backend/cuda/host_experts.h"
+
+#include <algorithm>
+#include <string>
+
+#include "backend/cpu/expert_bank.h"
+#include "backend/cuda/kernels/host_rows.h"
+
+namespace chimere::cuda {
+
+Result<std::vector<const op::MoeFfn*>> hosted_mixtures(const Program& program, int cpu_moe) {
+  std::vector<const op::MoeFfn*> mixtures;
+  for (const Op& op : program.ops) {
+    if (const auto* moe = std::get_if<op::MoeFfn>(&op)) mixtures.push_back(moe);
+  }
+  if (cpu_moe == 0) return std::vector<const op::MoeFfn*>{};
+  const int found = static_cast<int>(mixtures.size());
+  if (cpu_moe > found || cpu_moe < kAllMixtures || found == 0) {
+    return Error{Code::invalid_argument, "experts on the CPU: expected at most " + std::to_string(found) +
+                                             " layers with experts, which is what the model has, found " +
+                                             (cpu_moe == kAllMixtures ? "all" : std::to_string(cpu_moe))};
+  }
+  if (cpu_moe != kAllMixtures) mixtures.resize(cpu_moe);
+  return Result<std::vector<const op::MoeFfn*>>{std::move(mixtures)};
+}
+
+Result<std::unique_ptr<HostExperts>> HostExperts::create(const Program& program,
+                                                         const std::vector<const op::MoeFfn*>& mixtures, int max_rows,
+                                                         const LoadOptions& options) {
+  TRY_ASSIGN(HostLane lane, HostLane::create());
+  std::unique_ptr<HostExperts> experts(new HostExperts(std::move(lane)));
+  TRY_ASSIGN(experts->bank_, cpu::ExpertBank::create(program, mixtures, max_rows, options));
+  size_t width = 0, n_used = 0;
+  for (const op::MoeFfn* mixture : mixtures) {
+    experts->shapes_.push_back({static_cast<int>(program.matrices[mixture->up].ne[0]), mixture->n_used});
+    width = std::max<size_t>(width, experts->shapes_.back().width);
+    n_used = std::max<size_t>(n_used, mixture->n_used);
+  }
+  const auto rows = static_cast<size_t>(max_rows);
+  TRY_ASSIGN(experts->x_, PinnedBuffer<float>::create(rows * width));
+  TRY_ASSIGN(experts->sums_, PinnedBuffer<float>::create(rows * width));
+  TRY_ASSIGN(experts->weights_, PinnedBuffer<float>::create(rows * n_used));
+  TRY_ASSIGN(experts->ids_, PinnedBuffer<int32_t>::create(rows * n_used));
+  return Result<std::unique_ptr<HostExperts>>{std::move(experts)};
+}
+
+HostExperts::HostExperts(HostLane lane) : lane_(std::move(lane)) {}
+HostExperts::~HostExperts() = default;
+
+uint64_t HostExperts::weight_bytes() const { return bank_->weight_bytes(); }
+
+void HostExperts::compute(void* data) {
+  const Call& call = *static_cast<const Call*>(data);
+  HostExperts& e = *call.experts;
+  e.bank_->run(call.mixture, call.n_rows, e.x_.data(), e.ids_.data(), e.weights_.data(), e.sums_.data());
+}
+
+Status HostExperts::begin(const Stream& stream, const Rows& rows) {
+  const Shape& shape = shapes_[rows.mixture];
+  TRY(hand_over(stream, {rows.x, rows.ids, rows.weights, rows.weights_stride, rows.n_rows, shape.width, shape.n_used,
+                         x_.data(), ids_.data(), weights_.data()}));
+  const auto call = calls_.try_emplace({rows.mixture, rows.n_rows}, Call{this, rows.mixture, rows.n_rows}).first;
+  return lane_.begin(stream, &HostExperts::compute, &call->second);
+}
+
+Result<const float*> HostExperts::join(const Stream& stream) {
+  TRY(lane_.join(stream));
+  return static_cast<const float*>(sums_.data());
+}
+
+}  // namespace chimere::cuda

@@ -1,0 +1,72 @@
+// host_rows.cu   Rows and choices written to pinned memory; sums of the host's experts read from it and added
+// Shapes    x, sums [n_rows, width] f32; ids, weights [n_rows, n_used]
+// Bytes     over the bus: n_rows * (width * 4 + n_used * 8) out, n_rows * width * 4 back; one row of 2048: 8 KiB each
+// way Launch    grid n_rows, block 256; 16 bytes a thread where the width allows it, so that few requests cross the bus
+// Numerics  copies; scale (sum + gate shared) is one fused operation each, in float32
+// Measured  not apart from the host's work, which takes tens of times as long
+#include "backend/cuda/simt/simt.h"
+
+#include "backend/cuda/kernels/host_rows.h"
+
+namespace chimere::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads) hand_over_kernel(HandOverArgs a) {
+  simt::allow_next();
+  simt::wait_for_previous();
+  const int64_t row = blockIdx.x;
+  if (a.width % 4 == 0) {
+    const auto* from = reinterpret_cast<const float4*>(a.x + row * a.width);
+    auto* to = reinterpret_cast<float4*>(a.host_x + row * a.width);
+    for (int i = threadIdx.x; i < a.width / 4; i += kThreads) to[i] = from[i];
+  } else {
+    for (int i = threadIdx.x; i < a.width; i += kThreads) a.host_x[row * a.width + i] = a.x[row * a.width + i];
+  }
+  for (int k = threadIdx.x; k < a.n_used; k += kThreads) {
+    a.host_ids[row * a.n_used + k] = a.ids[row * a.n_used + k];
+    a.host_weights[row * a.n_used + k] = a.weights[row * a.weights_stride + k];
+  }
+}
+
+__device__ __forceinline__ float sum_of(float sum, float gate, float shared) { return fmaf(gate, shared, sum); }
+__device__ __forceinline__ float4 sum_of(float4 s, float gate, float4 x) {
+  return make_float4(fmaf(gate, x.x, s.x), fmaf(gate, x.y, s.y), fmaf(gate, x.z, s.z), fmaf(gate, x.w, s.w));
+}
+
+__global__ void __launch_bounds__(kThreads) take_back_kernel(TakeBackArgs a) {
+  simt::allow_next();
+  simt::wait_for_previous();
+  const int64_t row = blockIdx.x;
+  const float gate = a.shared_gate ? a.shared_gate[row] : 1.0f;
+  const auto take = [&](auto zero, int n) {
+    using T = decltype(zero);
+    const T* sums = reinterpret_cast<const T*>(a.host_sums) + row * n;
+    const T* shared = reinterpret_cast<const T*>(a.shared) + row * n;
+    T* out = reinterpret_cast<T*>(a.out) + row * n;
+    for (int i = threadIdx.x; i < n; i += kThreads) {
+      const T sum = sum_of(sums[i], a.shared ? gate : 0.0f, a.shared ? shared[i] : zero);
+      out[i] = sum_of(a.add ? out[i] : zero, a.scale, sum);
+    }
+  };
+  if (a.width % 4 == 0) {
+    take(make_float4(0, 0, 0, 0), a.width / 4);
+  } else {
+    take(0.0f, a.width);
+  }
+}
+
+}  // namespace
+
+Status hand_over(const Stream& stream, const HandOverArgs& args) {
+  return simt::launch(hand_over_kernel, {dim3(static_cast<unsigned>(args.n_rows)), dim3(kThreads), 0, stream, true},
+                      args);
+}
+
+Status take_back(const Stream& stream, const TakeBackArgs& args) {
+  return simt::launch(take_back_kernel, {dim3(static_cast<unsigned>(args.n_rows)), dim3(kThreads), 0, stream, false},
+                      args);
+}
+
+}  // namespace chimere::cuda

@@ -1,0 +1,37 @@
+// host_rows.h  Rows to the host's memory and results back, through addresses that both sides use.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cuda/runtime/stream.h"
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+// Rows, the experts they chose and their weights, copied to pinned memory.
+struct HandOverArgs {
+  const float* x;        // [n_rows, width]
+  const int32_t* ids;    // [n_rows, n_used]
+  const float* weights;  // [n_rows, n_used], rows weights_stride apart
+  int weights_stride;
+  int n_rows, width, n_used;
+  float* host_x;  // the same three, dense
+  int32_t* host_ids;
+  float* host_weights;
+};
+Status hand_over(const Stream& stream, const HandOverArgs& args);
+
+// out[t] (+)= scale (host_sums[t] + shared_gate[t] shared[t])
+struct TakeBackArgs {
+  const float* host_sums;              // [n_rows, width], pinned
+  const float* shared = nullptr;       // [n_rows, width] or null
+  const float* shared_gate = nullptr;  // [n_rows] or null: 1
+  float* out;                          // [n_rows, width]
+  int n_rows, width;
+  bool add = true;
+  float scale = 1;
+};
+// Never starts early: it follows work of the host.
+Status take_back(const Stream& stream, const TakeBackArgs& args);
+
+}  // namespace chimere::cuda
