@@ -22,6 +22,11 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
       .add_option("--vram", o.vram_bytes,
                   "of the card's memory, at most so much is used, e.g. 16GiB; all that is free when absent")
       ->transform(CLI::AsSizeValue(false));
+  command
+      .add_option("--cpu-moe", o.cpu_moe,
+                  "the routed experts of the first N layers that have some stay in RAM and are computed by the CPU "
+                  "while the card does the rest; a number or all")
+      ->capture_default_str();
   command.add_option("--kv-k", o.kv_k, "type of cached keys: f32, f16, q8_0, q4_0")->capture_default_str();
   command.add_option("--kv-v", o.kv_v, "type of cached values: f32, f16, q8_0, q4_0")->capture_default_str();
   command.add_flag("--kv-rotate", o.kv_rotate, "Hadamard-rotate queries and keys: better quantised keys");
@@ -66,6 +71,7 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.exact = o.exact;
   options.n_threads = o.threads;
   options.device_bytes = o.vram_bytes;
+  TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(o.cpu_moe));
   options.decode_rows = o.decode_rows;
   if (isatty(STDERR_FILENO)) {
     const auto start = std::chrono::steady_clock::now();
@@ -102,6 +108,10 @@ Result<models::BackendKind> backend_of(const ModelOptions& o) {
   TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.backend));
   if (o.vram_bytes > 0 && backend != models::BackendKind::cuda) {
     return Error{Code::invalid_argument, "--vram: expected a CUDA card to compute on, found none in use"};
+  }
+  TRY_ASSIGN(const int cpu_moe, cpu_moe_from_text(o.cpu_moe));
+  if (cpu_moe != 0 && backend != models::BackendKind::cuda) {
+    return Error{Code::invalid_argument, "--cpu-moe: expected a CUDA card to compute on, found none in use"};
   }
   return backend;
 }

@@ -22,6 +22,7 @@ struct ModelOptions {
   std::vector<float> experts_entropy = {0.3f, 0.7f};
   int threads = 0;
   uint64_t vram_bytes = 0;          // 0: all that is free
+  std::string cpu_moe = "0";        // layers, or "all"
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
 };
 

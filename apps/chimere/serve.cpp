@@ -103,6 +103,7 @@ Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_embedding_model(const
   if (o.embedding_model.empty()) return std::unique_ptr<orchestrator::EmbeddingModel>();
   ModelOptions options = o.model;
   options.path = o.embedding_model;
+  options.cpu_moe = "0";  // was said of the other model
   TRY_ASSIGN(auto model, load_model(options));
   engine::EngineConfig config;
   config.max_queued = o.queue;

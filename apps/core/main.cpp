@@ -2,11 +2,11 @@
 // a bare machine (-DCHIMERE_CORE_ONLY=ON), where the kernels can be checked and timed without any package.
 //
 //   chimere-core logits  --model F --ids-file IDS.i32 --out OUT.f32 [--backend B] [--step N] [--exact]
-//                        [--kv-k T --kv-v T] [-t N]
-//   chimere-core contract --model F --ids-file IDS.i32 [--backend B] [--exact] [--kv-k T --kv-v T]
+//                        [--kv-k T --kv-v T] [--cpu-moe N|all] [-t N]
+//   chimere-core contract --model F --ids-file IDS.i32 [--backend B] [--exact] [--kv-k T --kv-v T] [--cpu-moe N|all]
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
-//                        [--backend B] [--vram BYTES] [--profile]
+//                        [--backend B] [--vram BYTES] [--cpu-moe N|all] [--profile]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -62,6 +62,10 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
     return Error{Code::invalid_argument, "--vram: expected a number of bytes, found '" + vram + "'"};
   }
   options.device_bytes = std::strtoull(vram.c_str(), nullptr, 10);
+  TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(get(o, "--cpu-moe", "0")));
+  if (options.cpu_moe != 0 && backend != models::BackendKind::cuda) {
+    return Error{Code::invalid_argument, "--cpu-moe: expected a CUDA card to compute on, found none in use"};
+  }
   const auto k = dtype_from_name(get(o, "--kv-k", "f16")), v = dtype_from_name(get(o, "--kv-v", "f16"));
   if (!k || !v) return Error{Code::invalid_argument, "--kv-k, --kv-v: expected f32, f16, q8_0 or q4_0"};
   options.kv = {*k, *v, false};
