@@ -98,12 +98,16 @@ void allow_connections(server::HttpConfig& http) {
   spdlog::warn("the system allows {} open files: at most {} connections at a time", files, http.max_connections);
 }
 
+// Of --vram: two models on one card share it, and the one for embeddings is the small one.
+uint64_t embedding_vram(const ServeOptions& o) { return o.embedding_model.empty() ? 0 : o.model.vram_bytes / 8; }
+
 // Null when no file was named. Its threads are its own and sleep while nobody asks.
 Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_embedding_model(const ServeOptions& o) {
   if (o.embedding_model.empty()) return std::unique_ptr<orchestrator::EmbeddingModel>();
   ModelOptions options = o.model;
   options.path = o.embedding_model;
   options.cpu_moe = "0";  // was said of the other model
+  options.vram_bytes = embedding_vram(o);
   TRY_ASSIGN(auto model, load_model(options));
   engine::EngineConfig config;
   config.max_queued = o.queue;
@@ -130,6 +134,7 @@ Status serve(ServeOptions& o) {
   config.cache = cache_config(o);
   ModelOptions model_options = o.model;
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
+  model_options.vram_bytes -= embedding_vram(o);
   TRY_ASSIGN(auto model, load_model(model_options));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   chat_model.thinking = o.thinking;

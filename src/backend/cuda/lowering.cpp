@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backend/cuda/kernels/encoder.h"
 #include "backend/cuda/kernels/rows.h"
 
 namespace chimere::cuda {
@@ -171,6 +172,7 @@ AttentionArgs Lowering::attention_args(const op::Attention& o) const {
   args.scale = o.scale;
   args.sinks = binding_.vector(o.sinks);
   args.window = o.window;
+  args.bidirectional = o.bidirectional;
   args.k_type = layout_.format().k;
   args.v_type = layout_.format().v;
   args.rotate = layout_.format().rotate;
@@ -349,7 +351,7 @@ uint64_t Lowering::working_bytes() const {
                          sizes.recurrent, sizes.arrivals}) {
     add(piece);
   }
-  add(sizeof(float) * static_cast<uint64_t>(program_.n_vocab) * head_rows());
+  add(sizeof(float) * n_logits() * head_rows());
   add(sizeof(float) * static_cast<uint64_t>(program_.d_model) * head_rows());
   return bytes;
 }
@@ -371,7 +373,7 @@ Status Lowering::allocate(Ledger& ledger, const Stream& stream, HostExperts* hos
   attention_ = reinterpret_cast<float*>(arena_.take(sizes.attention));
   recurrent_ = reinterpret_cast<float*>(arena_.take(sizes.recurrent));
   arrivals_ = reinterpret_cast<int32_t*>(arena_.take(sizes.arrivals));
-  logits_ = arena_.take_array<float>(static_cast<uint64_t>(program_.n_vocab) * head_rows());
+  logits_ = arena_.take_array<float>(n_logits() * head_rows());
   hidden_ = arena_.take_array<float>(static_cast<uint64_t>(program_.d_model) * head_rows());
   if (sizes.moe > 0) TRY(stream.zero(moe_, sizes.moe));
   if (sizes.arrivals > 0) TRY(stream.zero(arrivals_, sizes.arrivals));
@@ -379,7 +381,20 @@ Status Lowering::allocate(Ledger& ledger, const Stream& stream, HostExperts* hos
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Embed& o) const {
-  return embed_rows(stream, {binding_.weight(o.table), pass.batch.tokens, pass.batch.n_rows, buffers_[o.out], o.scale});
+  const int n_rows = pass.batch.n_rows;
+  TRY(embed_rows(stream, {binding_.weight(o.table), pass.batch.tokens, n_rows, buffers_[o.out], o.scale}));
+  if (o.positions == kNone && o.add == kNone) return Ok{};
+  return add_positions(stream, {binding_.weight_or_none(o.positions), pass.batch.row_pos, binding_.vector(o.add),
+                                buffers_[o.out], shape_of(o.out).width, n_rows});
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::LayerNorm& o) const {
+  return layer_norm(stream, {buffers_[o.x], binding_.vector(o.weight), binding_.vector(o.bias), o.eps,
+                             shape_of(o.x).width, pass.batch.n_rows});
+}
+
+Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Gelu& o) const {
+  return gelu(stream, buffers_[o.x], static_cast<int64_t>(pass.batch.n_rows) * shape_of(o.x).width);
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::NormMatmul& o) const {
@@ -589,6 +604,7 @@ const char* family_name(Family family) {
     case Family::state_space: return "state space";
     case Family::attention: return "attention";
     case Family::residual_products: return "output projections";
+    case Family::layer_norms: return "layer norms and GELU";
     case Family::ffn: return "feed-forward";
     case Family::router: return "router";
     case Family::experts_up: return "experts up";
@@ -610,6 +626,8 @@ Status Lowering::family(const Stream& stream, const PassShape& pass, Family fami
                std::holds_alternative<op::SelectiveScan>(op);
       case Family::attention: return std::holds_alternative<op::Attention>(op);
       case Family::residual_products: return std::holds_alternative<op::MatmulAdd>(op);
+      case Family::layer_norms:
+        return std::holds_alternative<op::LayerNorm>(op) || std::holds_alternative<op::Gelu>(op);
       case Family::ffn: return std::holds_alternative<op::DenseFfn>(op) || (moe && !has_parts(*moe));
       case Family::router:
       case Family::experts_up:
@@ -635,18 +653,21 @@ Status Lowering::family(const Stream& stream, const PassShape& pass, Family fami
 Status Lowering::head(const Stream& stream, const PassShape& pass, int first, int n) const {
   const int32_t* rows = pass.batch.logit_rows + first;
   for (const Op& any : program_.ops) {
+    const auto take_hidden = [&](BufferId x, VectorId norm, float eps) {
+      return norm_rows(stream, {.x = buffers_[x],
+                                .width = shape_of(x).width,
+                                .n_rows = n,
+                                .gather = rows,
+                                .norm = binding_.vector(norm),
+                                .eps = eps,
+                                .out = hidden_,
+                                .half = {}});
+    };
+    const auto* end = std::get_if<op::HiddenOut>(&any);
+    if (end && pass.hidden) TRY(take_hidden(end->x, kNone, 0));
     const auto* o = std::get_if<op::LmHead>(&any);
     if (!o) continue;
-    if (pass.hidden) {
-      TRY(norm_rows(stream, {.x = buffers_[o->x],
-                             .width = shape_of(o->x).width,
-                             .n_rows = n,
-                             .gather = rows,
-                             .norm = binding_.vector(o->norm),
-                             .eps = o->eps,
-                             .out = hidden_,
-                             .half = {}}));
-    }
+    if (pass.hidden) TRY(take_hidden(o->x, o->norm, o->eps));
     if (!pass.logits) continue;
     if (pass.is_decode) {
       InputRows in = decode_input(o->x, o->norm, o->eps);

@@ -44,6 +44,7 @@ enum class Family {
   state_space,
   attention,
   residual_products,
+  layer_norms,
   ffn,
   router,
   experts_up,
@@ -51,8 +52,8 @@ enum class Family {
 };
 inline constexpr Family kFamilies[] = {Family::embed,       Family::projections, Family::delta_rule,
                                        Family::state_space, Family::attention,   Family::residual_products,
-                                       Family::ffn,         Family::router,      Family::experts_up,
-                                       Family::experts_down};
+                                       Family::layer_norms, Family::ffn,         Family::router,
+                                       Family::experts_up,  Family::experts_down};
 const char* family_name(Family family);
 
 class Lowering {
@@ -94,6 +95,8 @@ class Lowering {
   };
 
   Sizes measure() const;
+  // Of a row of logits; an encoder has none.
+  uint64_t n_logits() const { return program_.has_logits() ? static_cast<uint64_t>(program_.n_vocab) : 0; }
   const Buffer& shape_of(BufferId id) const { return program_.buffers[id]; }
 
   PrefillInput prefill_input(BufferId x, VectorId norm, float eps, int n_rows) const;
@@ -121,12 +124,10 @@ class Lowering {
   Status run(const Stream& stream, const PassShape& pass, const op::Attention& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::DenseFfn& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::MoeFfn& o) const;
-  Status run(const Stream&, const PassShape&, const op::LmHead&) const { return Ok{}; }  // head()
-  // The rest has no kernels; check_supported refuses programs with them.
-  template <class Other>
-  Status run(const Stream&, const PassShape&, const Other&) const {
-    return Error{Code::internal, "this op has no kernel"};
-  }
+  Status run(const Stream& stream, const PassShape& pass, const op::LayerNorm& o) const;
+  Status run(const Stream& stream, const PassShape& pass, const op::Gelu& o) const;
+  Status run(const Stream&, const PassShape&, const op::LmHead&) const { return Ok{}; }     // head()
+  Status run(const Stream&, const PassShape&, const op::HiddenOut&) const { return Ok{}; }  // head()
 
   // What adapters add to products of the same rows, those that they change.
   struct Adapted {

@@ -10,16 +10,9 @@ template <class Any>
 const char* missing(const Any&) {
   return nullptr;
 }
-const char* missing(const op::Embed& o) {
-  return o.positions != kNone || o.add != kNone ? "learned positions" : nullptr;
-}
-const char* missing(const op::Attention& o) { return o.bidirectional ? "attention to later tokens" : nullptr; }
 const char* missing(const op::MoeFfn& o) {
   return o.n_least > 0 ? "a number of experts that differs from token to token" : nullptr;
 }
-const char* missing(const op::LayerNorm&) { return "encoders"; }
-const char* missing(const op::Gelu&) { return "encoders"; }
-const char* missing(const op::HiddenOut&) { return "encoders"; }
 
 }  // namespace
 

@@ -46,7 +46,8 @@ __global__ void __launch_bounds__(32 * kWarps) exact_attend_kernel(AttentionArgs
   const int row = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
   const int kv_head = head / (p.n_heads / p.n_kv_heads);
   const DeviceSlice slice = p.batch.slices[p.batch.row_slice[row]];
-  const int n = p.batch.row_pos[row] + 1, lowest = first_seen_by(p, n - 1);
+  const int n = p.bidirectional ? slice.pos + slice.n_tokens : p.batch.row_pos[row] + 1;
+  const int lowest = first_seen_by(p, n - 1);
   for (int i = tid; i < p.head_dim_k; i += 32 * kWarps) {
     q[i] = p.scratch[(int64_t{row} * p.n_heads + head) * p.head_dim_k + i];
   }
@@ -130,7 +131,10 @@ int64_t attention_scratch_floats(const AttentionArgs& layer, int max_rows, int m
 
 Status attention(const Stream& stream, const AttentionArgs& args) {
   CHECK(args.n_heads % args.n_kv_heads == 0 && (!args.gated || args.head_dim_k == args.head_dim_v));
-  if (!attention_detail::has_fast_path(args)) return attention_detail::exact_attention(stream, args);
+  CHECK(!args.bidirectional || (args.has_decode != args.has_prefill && args.window == 0));
+  if (!attention_detail::has_fast_path(args) || (args.bidirectional && args.has_decode)) {
+    return attention_detail::exact_attention(stream, args);
+  }
   if (args.has_decode) TRY(attention_detail::decode_attention(stream, args));
   if (args.has_prefill) TRY(attention_detail::prefill_attention(stream, args));
   return Ok{};

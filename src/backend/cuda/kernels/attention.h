@@ -6,6 +6,7 @@
 //   decode class   two launches: partial results of whole splits of the context, then their sum in order. A split's
 //                  size depends on a row's position alone, so a row's bits depend on nothing else in the batch.
 //   prefill class  two launches: rows prepared and stored, then one pass over the pages for tiles of queries.
+// Texts of the decode class that are read in both directions go the exact way: they are short.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,9 @@ struct AttentionArgs {
   float rope_magnitude = 1.0f;
   bool rope_adjacent = false;  // pairs (2k, 2k + 1) instead of (k, k + n_rot / 2)
   float scale = 1.0f;
-  const float* sinks = nullptr;                    // [n_heads] or null: one more logit a head, of a key without a value
-  int window = 0;                                  // a row at p sees p - window + 1 .. p; 0: all up to p
+  const float* sinks = nullptr;  // [n_heads] or null: one more logit a head, of a key without a value
+  int window = 0;                // a row at p sees p - window + 1 .. p; 0: all up to p
+  bool bidirectional = false;    // every row sees all of its slice; all slices of one class, no window
   DType k_type = DType::F16, v_type = DType::F16;  // F32, F16, Q8_0 or Q4_0
   bool rotate = false;                             // KvFormat::rotate
   // Of the layer inside a page, in bytes: StateLayout::k_offset(layer, 0) and so on. Heads lie kPageTokens rows apart.

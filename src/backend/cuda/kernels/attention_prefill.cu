@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArgs p) {
   const int first_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueryRows;
   if (slice.n_tokens <= kMaxDecodeTokens || first_row >= n_rows) return;
   const int last_row = first_row + kQueryRows < n_rows ? first_row + kQueryRows - 1 : n_rows - 1;
-  const int end = slice.pos + last_row / group + 1;  // of what the tile sees
+  const int slice_end = slice.pos + slice.n_tokens;
+  const int end = p.bidirectional ? slice_end : slice.pos + last_row / group + 1;  // of what the tile sees
   const int n = simt::div_up(end, kTileTokens);
   const int n_skipped = first_seen_by(p, slice.pos + first_row / group) / kTileTokens;  // tiles that nobody sees
   const Tiles<D, kStages, kThreads> tiles{p, slice, kv_head, TileMemory<D>(p, kQueryRows), shared, tid};
@@ -76,8 +77,10 @@ __global__ void __launch_bounds__(kThreads) attend_kernel(AttentionArgs p) {
 
   // A lane holds parts of rows low and low + 8 of its warp's sixteen.
   const int low = first_row + warp * 16 + lane / 4;
-  const int seen[2] = {slice.pos + low / group + 1, slice.pos + (low + 8) / group + 1};
-  const int first_seen = slice.pos + (first_row + warp * 16) / group + 1;  // by all rows of the warp
+  const int seen[2] = {p.bidirectional ? slice_end : slice.pos + low / group + 1,
+                       p.bidirectional ? slice_end : slice.pos + (low + 8) / group + 1};
+  // By all rows of the warp.
+  const int first_seen = p.bidirectional ? slice_end : slice.pos + (first_row + warp * 16) / group + 1;
   const int lowest[2] = {first_seen_by(p, seen[0] - 1), first_seen_by(p, seen[1] - 1)};
   float max_score[2] = {kLowest, kLowest}, sum[2] = {0.0f, 0.0f};
   float o[kBlocks][4];

@@ -25,6 +25,7 @@ struct Shape {
   bool adjacent;
   bool sinks = false;
   int window = 0;
+  bool bidirectional = false;
 };
 
 struct SliceOf {
@@ -50,6 +51,7 @@ struct Fixture {
     if (s.norm) op.q_norm = 0, op.k_norm = 1;
     if (s.sinks) op.sinks = 2;
     op.window = s.window;
+    op.bidirectional = s.bidirectional;
     op.eps = 1e-5f;
     op.rope = s.n_rot > 0 ? 0 : kNone;
     op.scale = 1.0f / std::sqrt(static_cast<float>(s.dk));
@@ -92,6 +94,7 @@ struct Fixture {
     if (shape.norm) a.q_norm = program.vectors[0].data(), a.k_norm = program.vectors[1].data();
     if (shape.sinks) a.sinks = program.vectors[2].data();
     a.window = shape.window;
+    a.bidirectional = shape.bidirectional;
     a.eps = op.eps;
     if (shape.n_rot > 0) a.inv_freq = program.ropes[0].inv_freq.data(), a.n_rot = shape.n_rot;
     a.rope_magnitude = program.ropes[0].magnitude;
@@ -254,6 +257,18 @@ TEST(CudaAttention, SinksAndWindowsMatchReference) {
     expect_matches(any, {DType::F32, DType::F32, false}, batches, 2, 128, true, 2e-5);
     const Shape fast{4, 2, 64, 64, false, false, 64, false, window != 40, window};
     expect_matches(fast, {DType::F16, DType::F16, false}, batches, 2, 128, false, 8e-3);
+  }
+}
+
+// Whole texts, of the decode class and of the prefill class, in slices that end anywhere in a page.
+TEST(CudaAttention, BothDirectionsMatchReference) {
+  for (const std::vector<SliceOf>& batch : {std::vector<SliceOf>{{0, 16}, {1, 3}}, {{0, 70}, {1, 17}}, {{0, 128}}}) {
+    const Shape odd{3, 3, 20, 20, false, false, 0, false, false, 0, true};
+    expect_matches(odd, {DType::F32, DType::F32, false}, {batch}, 2, 128, true, 2e-5);
+    const Shape grouped{4, 2, 64, 64, false, false, 32, false, false, 0, true};
+    for (const KvFormat& format : {KvFormat{DType::F16, DType::F16, false}, KvFormat{DType::F16, DType::F16, true}}) {
+      expect_matches(grouped, format, {batch}, 2, 128, false, 8e-3);
+    }
   }
 }
 

@@ -1,0 +1,37 @@
+// encoder.h  What encoders need beside attention and products.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cuda/runtime/stream.h"
+#include "backend/cuda/weights/weight.h"
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+// out[r] += positions[row_pos[r]] + add, after op::Embed's look-up
+struct AddPositionsArgs {
+  Weight positions;        // empty: none
+  const int32_t* row_pos;  // [n_rows]
+  const float* add;        // [width] or null
+  float* out;              // [n_rows, width]
+  int width;
+  int n_rows;
+};
+Status add_positions(const Stream& stream, const AddPositionsArgs& args);
+
+// op::LayerNorm, in place
+struct LayerNormArgs {
+  float* x;             // [n_rows, width]
+  const float* weight;  // [width]
+  const float* bias;    // [width]
+  float eps;
+  int width;
+  int n_rows;
+};
+Status layer_norm(const Stream& stream, const LayerNormArgs& args);
+
+// op::Gelu of n values, in place
+Status gelu(const Stream& stream, float* x, int64_t n);
+
+}  // namespace chimere::cuda
