@@ -18,6 +18,7 @@
 
 #include "backend/cuda/kernels/matvec_float.h"
 #include "backend/cuda/kernels/matvec_instances.h"
+#include "backend/cuda/kernels/matvec_rows.h"
 
 namespace chimere::cuda {
 namespace {
@@ -78,6 +79,7 @@ Status matvec(const Stream& stream, const MatvecArgs& args) {
   }
   plan.quantise = false;
   for (int i = 0; i < args.n_outs; ++i) plan.quantise |= !args.exact && !args.outs[i].weight.is_float();
+  if (RowsLaunch many; plan_rows(plan, own, many)) return matvec_rows(stream, many, own);
   if (args.n_rows <= kFusedRows) {
     plan.args.records = nullptr;
   } else if (args.records) {

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <initializer_list>
+
+#include "backend/cuda/kernels/kernel_test.h"
 #include "backend/cuda/kernels/test_weights.h"
 #include "backend/reference/reference.h"
 
@@ -43,6 +47,7 @@ struct Product {
   std::vector<float> bias = {};
   std::vector<int32_t> gather = {};
   std::vector<float> gate = {};
+  float scale = 1;
 
   std::vector<std::vector<float>> run(const std::vector<float>& x, int n_rows) const {
     const auto width = static_cast<int>(weights[0]->view.ne[0]);
@@ -59,7 +64,7 @@ struct Product {
     for (int i = 0; i < a.n_outs; ++i) {
       const Weight& w = weights[i]->weight;
       outs.emplace_back(static_cast<size_t>(n_rows) * w.rows, add ? 0.5f : NAN);
-      a.outs[i] = {w, bias.empty() ? nullptr : bias.data(), outs[i].data(), w.rows, add};
+      a.outs[i] = {w, bias.empty() ? nullptr : bias.data(), outs[i].data(), w.rows, add, scale};
     }
     const Stream stream;
     EXPECT_TRUE(matvec(stream, a));
@@ -104,6 +109,24 @@ TEST_P(Matvec, ExactModeKeepsFloatActivations) {
   const Product p{.weights = {&w}, .norm = random_floats(kWidth, 3), .exact = true};
   const std::vector<float> x = random_floats(kWidth * 6, 5);
   expect_near_oracle(w, seen_rows(x, p.norm, kWidth, false), 6, nullptr, nullptr, p.run(x, 6)[0], 1e-5f);
+}
+
+// Rows [0, n_rows) of several launches, bit for bit. x has the most rows.
+void expect_rows_of_their_own(const Product& p, const std::vector<float>& x, std::initializer_list<int> counts) {
+  const auto width = static_cast<size_t>(p.weights[0]->view.ne[0]);
+  const auto n_all = static_cast<int>(x.size() / width);
+  std::vector<std::vector<float>> alone(p.weights.size());
+  for (int t = 0; t < n_all; ++t) {
+    const auto one = p.run({x.begin() + t * width, x.begin() + (t + 1) * width}, 1);
+    for (size_t i = 0; i < one.size(); ++i) alone[i].insert(alone[i].end(), one[i].begin(), one[i].end());
+  }
+  for (const int n_rows : counts) {
+    const auto got = p.run({x.begin(), x.begin() + n_rows * width}, n_rows);
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(std::memcmp(got[i].data(), alone[i].data(), got[i].size() * sizeof(float)), 0)
+          << name(p.weights[i]->view.type) << " width " << width << " rows " << n_rows;
+    }
+  }
 }
 
 std::vector<DType> weight_types() {
@@ -196,6 +219,50 @@ TEST(Matvec, ManyRowsInSeveralPasses) {
     const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * kWidth, 5);
     expect_near_oracle(w, seen_rows(x, {}, kWidth, true), n_rows, nullptr, nullptr, p.run(x, n_rows)[0], 1e-4f);
   }
+}
+
+// As on a card with room for the activations of 32 rows and a ring of weights.
+constexpr size_t kLargeShared = 227 << 10;
+
+class MatvecManyRows : public testing::TestWithParam<DType> {};
+
+TEST_P(MatvecManyRows, EachHasTheBitsOfTheRowAlone) {
+  for (const int width : {512, 1536, 2048}) {
+    const TestWeight w(GetParam(), width, 117);
+    const Product p{.weights = {&w}, .norm = random_floats(width, 3), .add = true, .bias = random_floats(117, 9)};
+    with_shared_limit(kLargeShared, [&] {
+      expect_rows_of_their_own(p, random_floats(static_cast<size_t>(width) * 17, 5), {8, 9, 17});
+    });
+  }
+}
+INSTANTIATE_TEST_SUITE_P(TensorCores, MatvecManyRows,
+                         testing::Values(DType::Q8_0, DType::Q4_0, DType::Q4_1, DType::Q5_0, DType::Q4_K, DType::Q5_K,
+                                         DType::Q6_K, DType::IQ4_NL, DType::IQ4_XS, DType::MXFP4),
+                         [](const auto& i) { return std::string(name(i.param)); });
+
+// Widths with 4, 8, 16 and 32 lanes a row, with an odd number of groups, and with several pairs a lane.
+TEST(MatvecManyRows, OfAnyWidth) {
+  for (const int width : {96, 256, 320, 2688, 4096}) {
+    const TestWeight w(DType::Q8_0, width, 35);
+    const Product p{.weights = {&w}, .add = true, .scale = 0.25f};
+    for (const size_t shared : {size_t{99} << 10, kLargeShared}) {
+      with_shared_limit(shared, [&] {
+        expect_rows_of_their_own(p, random_floats(static_cast<size_t>(width) * 31, 5), {16, 31});
+      });
+    }
+  }
+}
+
+TEST(MatvecManyRows, InSeveralPassesBesideOtherTypes) {
+  constexpr int kWidth = 1024;
+  const TestWeight q5(DType::Q5_K, kWidth, 150), q8(DType::Q8_0, kWidth, 9), f32(DType::F32, kWidth, 5),
+      more(DType::Q5_K, kWidth, 3), iq(DType::IQ2_XS, kWidth, 4);
+  const Product p{.weights = {&q8, &q5, &f32, &more, &iq}, .norm = random_floats(kWidth, 3)};
+  const std::vector<float> x = random_floats(size_t{kWidth} * 64, 5);
+  on_both_schedules([&] {
+    with_shared_limit(kLargeShared, [&] { expect_rows_of_their_own(p, x, {32, 64}); });
+    expect_rows_of_their_own(p, x, {40});
+  });
 }
 
 }  // namespace

@@ -381,13 +381,23 @@ void cp_async_issue(void* to, const void* from, int bytes, bool valid) {
   }
 }
 
-constexpr uint64_t kBulkOpen = 1, kBulkClosed = 2;
+constexpr uint64_t kBulkOpen = 1, kBulkClosed = 2, kBulkState = 3, kBulkTurn = 4;
 
 void bulk_open(uint64_t* arrived) { *arrived = kBulkOpen; }
 
+void bulk_reopen(uint64_t* arrived) {
+  if ((*arrived & kBulkState) != kBulkClosed) misuse("bulk copy: begun again before it ended");
+  auto& copies = emulator().bulk_copies;
+  for (const auto& [counter, copy] : copies) {
+    if (counter == arrived && copy.to) misuse("bulk copy: begun again before anybody waited");
+  }
+  std::erase_if(copies, [](const auto& copy) { return copy.second.to == nullptr; });
+  *arrived = (*arrived & ~kBulkState) + kBulkTurn + kBulkOpen;
+}
+
 void bulk_close(uint64_t* arrived) {
-  if (*arrived != kBulkOpen) misuse("bulk copy: ended before it began");
-  *arrived = kBulkClosed;
+  if ((*arrived & kBulkState) != kBulkOpen) misuse("bulk copy: ended before it began");
+  *arrived = (*arrived & ~kBulkState) + kBulkClosed;
 }
 
 void bulk_copy_emulated(void* to, const void* from, uint32_t bytes, uint64_t* arrived) {
@@ -395,7 +405,7 @@ void bulk_copy_emulated(void* to, const void* from, uint32_t bytes, uint64_t* ar
     misuse("bulk copy: addresses and size have to be multiples of 16");
   }
   if (!in_shared(to, bytes)) misuse("bulk copy: the destination is not in shared memory");
-  if (*arrived != kBulkOpen) misuse("bulk copy: outside of begin and end");
+  if ((*arrived & kBulkState) != kBulkOpen) misuse("bulk copy: outside of begin and end");
   const PendingCopy copy{to, from, static_cast<int>(bytes), true};
   if (emulator().schedule == Schedule::backward) {
     make(copy);
@@ -404,8 +414,9 @@ void bulk_copy_emulated(void* to, const void* from, uint32_t bytes, uint64_t* ar
   }
 }
 
-void bulk_check(const uint64_t* arrived) {
-  if (*arrived != kBulkClosed) misuse("bulk copy: a thread waits for what was not sent for");
+void bulk_check(const uint64_t* arrived, uint32_t parity) {
+  if ((*arrived & kBulkState) != kBulkClosed) misuse("bulk copy: a thread waits for what was not sent for");
+  if ((*arrived / kBulkTurn) % 2 != parity) misuse("bulk copy: a thread waits for another turn");
   for (auto& [counter, copy] : emulator().bulk_copies) {
     if (counter != arrived || !copy.to) continue;
     make(copy);

@@ -7,7 +7,8 @@
 //   - a barrier or a warp collective is not reached by all threads it names, exited ones included,
 //   - lanes of one warp meet in different collectives or with different masks,
 //   - a shuffle reads a lane outside the mask, ldmatrix or a copy to shared memory has a misaligned or wrong address,
-//   - a thread waits for bulk copies that no barrier has put behind it,
+//   - a thread waits for bulk copies that no barrier has put behind it, or for those of another turn,
+//   - bulk copies are sent for again before anybody has waited for the last,
 //   - no thread of a grid launched as dependent calls wait_for_previous().
 // Shared memory holds NaN patterns when a block begins. Threads that race for want of a barrier give different results
 // under the two schedules of set_schedule(): a kernel test should run under both (see for_both_schedules).
@@ -90,11 +91,12 @@ void cp_async_issue(void* to, const void* from, int bytes, bool valid);
 void cp_async_close_group();
 void cp_async_drain(int pending_groups);
 
-// `arrived` tells whether copies may still be added.
+// `arrived` tells whether copies may still be added, and how often it was opened.
 void bulk_open(uint64_t* arrived);
+void bulk_reopen(uint64_t* arrived);
 void bulk_close(uint64_t* arrived);
 void bulk_copy_emulated(void* to, const void* from, uint32_t bytes, uint64_t* arrived);
-void bulk_check(const uint64_t* arrived);
+void bulk_check(const uint64_t* arrived, uint32_t parity);
 
 inline int lane_id() {
   return static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32);

@@ -106,7 +106,17 @@ inline void bulk_copy(void* to_shared, const void* from, uint32_t bytes, uint64_
   bulk_copy_emulated(to_shared, from, bytes, arrived);
 }
 inline void bulk_end(uint64_t* arrived) { bulk_close(arrived); }
-inline void bulk_wait(uint64_t* arrived) { bulk_check(arrived); }
+inline void bulk_again(uint64_t* arrived) { bulk_reopen(arrived); }
+inline void bulk_wait(uint64_t* arrived, uint32_t parity = 0) { bulk_check(arrived, parity); }
+
+inline void mma_s8_from(int32_t start, int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  for (int32_t& v : d) v = start;
+  mma_s8(d, a, b);
+}
+inline void mma_s8_half_from(int32_t start, int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b) {
+  const uint32_t all[4] = {a[0], a[1], 0, 0}, column[2] = {b, 0};
+  mma_s8_from(start, d, all, column);
+}
 
 inline void ldmatrix_x4(uint32_t (&r)[4], const void* row) { ldmatrix_emulated(r, row, 4, false); }
 inline void ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) { ldmatrix_emulated(r, row, 4, true); }
@@ -218,7 +228,9 @@ __device__ __forceinline__ void cp_async_wait() {
 // Copies of whole runs of memory to shared memory, which travel without anybody's help (sm_90 on; in code for older
 // cards the calling thread makes them, which is right and slow: the launcher asks has_bulk_copy()). One thread calls
 // bulk_begin, then any of its warp bulk_copy for each run, then one bulk_end, and a barrier of the block stands between
-// that and the bulk_wait of the others. `arrived` counts in shared memory and serves once.
+// that and the bulk_wait of the others. `arrived` counts in shared memory. It serves once, or again and again: when
+// everybody has waited for a run and a barrier says so, bulk_again takes the place of bulk_begin, and the parity that
+// bulk_wait is given changes from one time to the next.
 // REQUIRES: addresses and sizes are multiples of 16.
 __device__ __forceinline__ void bulk_begin(uint64_t* arrived) {
 #if __CUDA_ARCH__ >= 900
@@ -243,18 +255,19 @@ __device__ __forceinline__ void bulk_end(uint64_t* arrived) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(arrived)) : "memory");
 #endif
 }
-__device__ __forceinline__ void bulk_wait(uint64_t* arrived) {
+__device__ __forceinline__ void bulk_again(uint64_t*) {}
+__device__ __forceinline__ void bulk_wait(uint64_t* arrived, uint32_t parity = 0) {
 #if __CUDA_ARCH__ >= 900
   uint32_t done = 0;
   while (done == 0) {
     asm volatile(
         "{\n"
         ".reg .pred p;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
         "selp.u32 %0, 1, 0, p;\n"
         "}\n"
         : "=r"(done)
-        : "r"(shared_address(arrived))
+        : "r"(shared_address(arrived)), "r"(parity)
         : "memory");
   }
 #endif
@@ -308,6 +321,20 @@ __device__ __forceinline__ void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], 
       "{%0, %1, %2, %3};"
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// d = start + a b: no register has to be set before.
+__device__ __forceinline__ void mma_s8_from(int32_t start, int32_t (&d)[4], const uint32_t (&a)[4],
+                                            const uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%10, %10, %10, %10};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(start));
+}
+// The same with a [16, 16] and b [16, 8].
+__device__ __forceinline__ void mma_s8_half_from(int32_t start, int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b), "r"(start));
 }
 
 #endif  // __CUDACC__
