@@ -17,23 +17,26 @@ using Rows = std::vector<float>;
 struct Part {
   Sequence* sequence;
   Tokens tokens;
+  const AdapterSet* adapters = nullptr;
 };
 
 class Contract {
  public:
-  explicit Contract(models::Model& model) : executable_(model.executable()), v_(model.n_vocab()) {}
+  Contract(models::Model& model, const AdapterSet* adapters)
+      : executable_(model.executable()), v_(model.n_vocab()), adapters_(adapters) {}
 
   Status decode_rows_stand_alone(Tokens all) {
-    TRY_ASSIGN(const Rows first, alone(all.first(8), {3, 1}));
+    TRY_ASSIGN(const Rows first, alone(all.first(8), {3, 1}, adapters_));
     TRY_ASSIGN(const Rows second, alone(all.subspan(8, 14), {7, 5, 2}));
-    TRY_ASSIGN(const Rows prompt, alone(all.subspan(22, 20), {20}));
+    TRY_ASSIGN(const Rows prompt, alone(all.subspan(22, 20), {20}, adapters_));
     TRY_ASSIGN(Sequence a, Sequence::create(executable_));
     TRY_ASSIGN(Sequence b, Sequence::create(executable_));
     TRY_ASSIGN(Sequence c, Sequence::create(executable_));
-    TRY_ASSIGN(Rows rows_a, feed(a, all.first(3), {3}));
+    TRY_ASSIGN(Rows rows_a, feed(a, all.first(3), {3}, adapters_));
     // The prompt stands between the two, and the decode slices are cut otherwise than alone.
-    TRY_ASSIGN(const Rows together,
-               step({{&a, all.subspan(3, 5)}, {&c, all.subspan(22, 20)}, {&b, all.subspan(8, 14)}}));
+    TRY_ASSIGN(
+        const Rows together,
+        step({{&a, all.subspan(3, 5), adapters_}, {&c, all.subspan(22, 20), adapters_}, {&b, all.subspan(8, 14)}}));
     const auto rows = [&](size_t from, size_t n) { return Rows(&together[from * v_], &together[from * v_] + n * v_); };
     const Rows rest = rows(0, 5);
     rows_a.insert(rows_a.end(), rest.begin(), rest.end());
@@ -42,8 +45,9 @@ class Contract {
     return equal("a prompt beside decode rows", rows(5, 20), prompt);
   }
 
-  // As many single tokens at once as the engine would run, each against its own run.
+  // As many single tokens at once as the engine would run, each against its own run; every other one with adapters.
   Status streams_stand_alone(Tokens all, int n) {
+    const auto of = [&](int i) { return i % 2 == 0 ? adapters_ : nullptr; };
     std::vector<Sequence> sequences;
     for (int i = 0; i < n; ++i) {
       TRY_ASSIGN(Sequence s, Sequence::create(executable_));
@@ -52,14 +56,14 @@ class Contract {
     Rows together(static_cast<size_t>(n) * 3 * v_), apart = together;
     for (int t = 0; t < 3; ++t) {
       std::vector<Part> parts;
-      for (int i = 0; i < n; ++i) parts.push_back({&sequences[i], all.subspan((i + t) % all.size(), 1)});
+      for (int i = 0; i < n; ++i) parts.push_back({&sequences[i], all.subspan((i + t) % all.size(), 1), of(i)});
       TRY_ASSIGN(const Rows rows, step(parts));
       for (int i = 0; i < n; ++i) std::copy_n(&rows[i * v_], v_, &together[(i * 3 + t) * v_]);
     }
     for (int i = 0; i < n; ++i) {
       TRY_ASSIGN(Sequence s, Sequence::create(executable_));
       for (int t = 0; t < 3; ++t) {
-        TRY_ASSIGN(const Rows row, step({{&s, all.subspan((i + t) % all.size(), 1)}}));
+        TRY_ASSIGN(const Rows row, step({{&s, all.subspan((i + t) % all.size(), 1), of(i)}}));
         std::copy_n(row.begin(), v_, &apart[(i * 3 + t) * v_]);
       }
     }
@@ -69,19 +73,19 @@ class Contract {
   Status rollback_leaves_no_trace(Tokens all) {
     TRY_ASSIGN(Sequence straight, Sequence::create(executable_));
     TRY_ASSIGN(Sequence back, Sequence::create(executable_, 8));
-    TRY(feed(straight, all.first(20), {20}));
-    TRY_ASSIGN(const Rows expected, feed(straight, all.subspan(20, 6), {2}));
-    TRY(feed(back, all.first(20), {20}));
-    TRY_ASSIGN(Rows found, feed(back, all.subspan(20, 2), {2}));
+    TRY(feed(straight, all.first(20), {20}, adapters_));
+    TRY_ASSIGN(const Rows expected, feed(straight, all.subspan(20, 6), {2}, adapters_));
+    TRY(feed(back, all.first(20), {20}, adapters_));
+    TRY_ASSIGN(Rows found, feed(back, all.subspan(20, 2), {2}, adapters_));
     TRY_ASSIGN(const Snapshot snapshot, back.snapshot());
-    TRY(feed(back, all.subspan(30, 5), {4, 1}));
+    TRY(feed(back, all.subspan(30, 5), {4, 1}, adapters_));
     TRY(back.rollback(5));
-    TRY_ASSIGN(Rows rest, feed(back, all.subspan(22, 4), {1}));
+    TRY_ASSIGN(Rows rest, feed(back, all.subspan(22, 4), {1}, adapters_));
     Rows rolled = found;
     rolled.insert(rolled.end(), rest.begin(), rest.end());
     TRY(equal("rollback", rolled, expected));
     TRY(back.restore(snapshot));
-    TRY_ASSIGN(rest, feed(back, all.subspan(22, 4), {1}));
+    TRY_ASSIGN(rest, feed(back, all.subspan(22, 4), {1}, adapters_));
     found.insert(found.end(), rest.begin(), rest.end());
     return equal("snapshot and restore", found, expected);
   }
@@ -131,6 +135,7 @@ class Contract {
     for (const Part& part : parts) {
       TRY_ASSIGN(Slice slice, part.sequence->begin(static_cast<int>(part.tokens.size())));
       slice.first_row = batch.n_rows();
+      slice.adapters = part.adapters;
       batch.slices.push_back(slice);
       for (const int32_t token : part.tokens) {
         batch.logit_rows.push_back(batch.n_rows());
@@ -150,20 +155,21 @@ class Contract {
   }
 
   // In slices of the lengths given, the last of which repeats.
-  Result<Rows> feed(Sequence& sequence, Tokens tokens, const std::vector<int>& lengths) {
+  Result<Rows> feed(Sequence& sequence, Tokens tokens, const std::vector<int>& lengths,
+                    const AdapterSet* adapters = nullptr) {
     Rows logits;
     for (size_t at = 0, i = 0; at < tokens.size(); ++i) {
       const size_t n = std::min<size_t>(lengths[std::min(i, lengths.size() - 1)], tokens.size() - at);
-      TRY_ASSIGN(const Rows rows, step({{&sequence, tokens.subspan(at, n)}}));
+      TRY_ASSIGN(const Rows rows, step({{&sequence, tokens.subspan(at, n), adapters}}));
       logits.insert(logits.end(), rows.begin(), rows.end());
       at += n;
     }
     return Result<Rows>{std::move(logits)};
   }
 
-  Result<Rows> alone(Tokens tokens, const std::vector<int>& lengths) {
+  Result<Rows> alone(Tokens tokens, const std::vector<int>& lengths, const AdapterSet* adapters = nullptr) {
     TRY_ASSIGN(Sequence sequence, Sequence::create(executable_));
-    return feed(sequence, tokens, lengths);
+    return feed(sequence, tokens, lengths, adapters);
   }
 
   static Status equal(const std::string& what, const Rows& found, const Rows& expected) {
@@ -175,16 +181,17 @@ class Contract {
 
   Executable& executable_;
   size_t v_;
+  const AdapterSet* adapters_;
 };
 
 }  // namespace
 
-Status check_contract(models::Model& model, std::span<const int32_t> tokens) {
+Status check_contract(models::Model& model, std::span<const int32_t> tokens, const AdapterSet* adapters) {
   if (tokens.size() < 60) {
     return Error{Code::invalid_argument,
                  "--ids-file: expected at least 60 tokens, found " + std::to_string(tokens.size())};
   }
-  Contract contract(model);
+  Contract contract(model, adapters);
   TRY(contract.decode_rows_stand_alone(tokens));
   for (const int n : {2, 5, 16, 33}) TRY(contract.streams_stand_alone(tokens, n));
   TRY(contract.rollback_leaves_no_trace(tokens));

@@ -1,9 +1,12 @@
-// main.cpp  chimere-core: logits, their comparison, bench and nothing else, from the standard library alone. Builds on
-// a bare machine (-DCHIMERE_CORE_ONLY=ON), where the kernels can be checked and timed without any package.
+// main.cpp  chimere-core: logits, their comparison, bench and what checks need, from the standard library alone. Builds
+// on a bare machine (-DCHIMERE_CORE_ONLY=ON), where the kernels can be checked and timed without any package.
 //
 //   chimere-core logits  --model F --ids-file IDS.i32 --out OUT.f32 [--backend B] [--step N] [--exact]
-//                        [--kv-k T --kv-v T] [--cpu-moe N|all] [-t N]
+//                        [--kv-k T --kv-v T] [--cpu-moe N|all] [--adapter FILE[=SCALE]] [-t N]
+//   chimere-core hidden  the same without --step and --adapter: final hidden states, of encoders too
+//   chimere-core adapter --model F --out FILE [--rank N] [--seed N]: a LoRA adapter of random values
 //   chimere-core contract --model F --ids-file IDS.i32 [--backend B] [--exact] [--kv-k T --kv-v T] [--cpu-moe N|all]
+//                        [--adapter FILE[=SCALE]]
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
 //                        [--backend B] [--vram BYTES] [--cpu-moe N|all] [--profile]
@@ -16,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "adapters.h"
+#include "cache/sequence.h"
 #include "contract.h"
 #include "engine/benchmark.h"
 #include "engine/score.h"
@@ -82,12 +87,42 @@ Status logits(const Options& o) {
     return Error{Code::invalid_argument, "--step: expected 0 to " + std::to_string(ids.size())};
   }
   std::ofstream out(get(o, "--out", ""), std::ios::binary);
-  TRY(engine::all_logits(*model, ids, steps, [&](std::span<const float> row) {
+  TRY_ASSIGN(const AdapterSet adapters, adapter_argument(get(o, "--adapter", ""), *model));
+  const auto write = [&](std::span<const float> row) {
     out.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size_bytes()));
-  }));
+  };
+  TRY(engine::all_logits(*model, ids, steps, write, adapters.uses.empty() ? nullptr : &adapters));
   out.close();
   if (!out) return Error{Code::io, "--out: can not be written"};
   return Ok{};
+}
+
+// The final hidden states of every token, of a text that is read as a whole.
+Status hidden(const Options& o) {
+  TRY_ASSIGN(auto model, load(o));
+  TRY_ASSIGN(const std::vector<int32_t> ids, engine::read_ids(get(o, "--ids-file", ""), model->n_vocab()));
+  const int n = static_cast<int>(ids.size());
+  if (n > model->executable().max_rows()) {
+    return Error{Code::invalid_argument, "--ids-file: expected at most " +
+                                             std::to_string(model->executable().max_rows()) + " tokens, found " +
+                                             std::to_string(n)};
+  }
+  TRY_ASSIGN(Sequence sequence, Sequence::create(model->executable()));
+  TRY_ASSIGN(const Slice slice, sequence.begin(n));
+  Batch batch{ids, {slice}, {}};
+  for (int i = 0; i < n; ++i) batch.logit_rows.push_back(i);
+  std::vector<float> rows(ids.size() * static_cast<size_t>(model->d_model()));
+  TRY(model->executable().run(batch, {.hidden = rows.data()}));
+  std::ofstream out(get(o, "--out", ""), std::ios::binary);
+  out.write(reinterpret_cast<const char*>(rows.data()), static_cast<std::streamsize>(rows.size() * sizeof(float)));
+  out.close();
+  if (!out) return Error{Code::io, "--out: can not be written"};
+  return Ok{};
+}
+
+Status adapter(const Options& o) {
+  return write_random_adapter(get(o, "--model", ""), get_int(o, "--rank", 16),
+                              static_cast<uint64_t>(get_int(o, "--seed", 1)), get(o, "--out", ""));
 }
 
 Result<std::vector<float>> read_floats(const std::string& path) {
@@ -158,17 +193,21 @@ Status bench(const Options& o) {
 Status contract(const Options& o) {
   TRY_ASSIGN(auto model, load(o));
   TRY_ASSIGN(const std::vector<int32_t> ids, engine::read_ids(get(o, "--ids-file", ""), model->n_vocab()));
-  return check_contract(*model, ids);
+  TRY_ASSIGN(const AdapterSet adapters, adapter_argument(get(o, "--adapter", ""), *model));
+  return check_contract(*model, ids, adapters.uses.empty() ? nullptr : &adapters);
 }
 
 Status run(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   TRY_ASSIGN(const Options options, parse(argc, argv));
   if (command == "logits") return logits(options);
+  if (command == "hidden") return hidden(options);
+  if (command == "adapter") return adapter(options);
   if (command == "compare") return compare(options);
   if (command == "bench") return bench(options);
   if (command == "contract") return contract(options);
-  return Error{Code::invalid_argument, "expected 'logits', 'compare', 'contract' or 'bench', found '" + command + "'"};
+  return Error{Code::invalid_argument,
+               "expected 'logits', 'hidden', 'adapter', 'compare', 'contract' or 'bench', found '" + command + "'"};
 }
 
 }  // namespace

@@ -18,9 +18,10 @@ int slice_for(const models::Model& model, int max_rows) {
 }
 
 // A batch of these tokens alone, with outputs for every row.
-Result<Batch> next_slice(Sequence& sequence, std::span<const int32_t> tokens) {
+Result<Batch> next_slice(Sequence& sequence, std::span<const int32_t> tokens, const AdapterSet* adapters) {
   Batch batch;
-  TRY_ASSIGN(const Slice slice, sequence.begin(static_cast<int>(tokens.size())));
+  TRY_ASSIGN(Slice slice, sequence.begin(static_cast<int>(tokens.size())));
+  slice.adapters = adapters;
   batch.slices.push_back(slice);
   batch.tokens.assign(tokens.begin(), tokens.end());
   for (size_t i = 0; i < tokens.size(); ++i) batch.logit_rows.push_back(static_cast<int32_t>(i));
@@ -68,7 +69,7 @@ Result<std::vector<float>> score_tokens(models::Model& model, std::span<const in
 }
 
 Status all_logits(models::Model& model, std::span<const int32_t> tokens, int n_steps,
-                  const std::function<void(std::span<const float>)>& row) {
+                  const std::function<void(std::span<const float>)>& row, const AdapterSet* adapters) {
   TRY(model.require_logits());
   TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
   const size_t n_prefill = tokens.size() - n_steps, v = model.n_vocab();
@@ -76,7 +77,7 @@ Status all_logits(models::Model& model, std::span<const int32_t> tokens, int n_s
   std::vector<float> logits;
   for (size_t at = 0; at < tokens.size();) {
     const size_t n = at < n_prefill ? std::min(slice_tokens, n_prefill - at) : 1;
-    TRY_ASSIGN(const Batch batch, next_slice(sequence, tokens.subspan(at, n)));
+    TRY_ASSIGN(const Batch batch, next_slice(sequence, tokens.subspan(at, n), adapters));
     logits.resize(n * v);
     TRY(model.executable().run(batch, {.logits = logits.data()}));
     TRY(sequence.commit(static_cast<int>(n)));

@@ -20,9 +20,9 @@ Result<std::vector<float>> score_tokens(models::Model& model, std::span<const in
                                         MemorySource* memory = nullptr);
 
 // Logits of every position: the last `n_steps` tokens are decoded one by one after a prefill of the rest. `row` is
-// called once per position with n_vocab logits.
+// called once per position with n_vocab logits. REQUIRES: the model's executable holds the adapters.
 Status all_logits(models::Model& model, std::span<const int32_t> tokens, int n_steps,
-                  const std::function<void(std::span<const float>)>& row);
+                  const std::function<void(std::span<const float>)>& row, const AdapterSet* adapters = nullptr);
 
 // Little-endian int32 ids from a file, all inside the vocabulary.
 Result<std::vector<int32_t>> read_ids(const std::string& path, int n_vocab);
