@@ -310,6 +310,7 @@ template <int kN, class Store>
 __device__ __forceinline__ void finish_sums(float (&v)[kN], int lanes, Store store) {
   if (lanes == 32) return scatter_and_store<32>(v, store);
   if (lanes == 16) return scatter_and_store<16>(v, store);
+  if (lanes == 8) return scatter_and_store<8>(v, store);
 #pragma unroll
   for (int i = 0; i < kN; ++i) {
     const float sum = lane_sum(v[i], lanes);

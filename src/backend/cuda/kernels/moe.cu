@@ -26,6 +26,7 @@ namespace {
 constexpr int kRouterRows = 2;                         // experts of a block
 constexpr int kRouterParts = kDotWarps / kRouterRows;  // warps of an expert
 constexpr int kRouterAhead = 4;                        // float4 of a lane loaded before the input is there
+constexpr int kRouterBatch = 4;                        // rows of activations of a block
 
 __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
@@ -82,13 +83,14 @@ __device__ void group_pairs(const MoePlan& p, const int32_t* ids, uint8_t* leads
 
 // Every warp has a part of an expert's row and the same part of x: products and squares come from one pass over it.
 __global__ void __launch_bounds__(kDotThreads) router_kernel(const __grid_constant__ MoePlan p) {
-  SIMT_SHARED(float2, parts, kMoeRows * kDotWarps);  // sums of products, and of squares
+  SIMT_SHARED(float2, parts, kRouterBatch * kDotWarps);  // sums of products, and of squares
   SIMT_SHARED(int4, ids4, kMoePairs / 4);
   SIMT_SHARED(uint4, leads16, kMoePairs / 16);
   SIMT_SHARED(int, finished, 1);
   int32_t* ids = reinterpret_cast<int32_t*>(ids4);
   const Weight& w = p.args.router;
-  const int n_logits = w.rows + (p.args.shared_router ? 1 : 0), width = w.width, n_rows = p.args.n_rows;
+  const int n_logits = w.rows + (p.args.shared_router ? 1 : 0), width = w.width, all_rows = p.args.n_rows;
+  const int first_row = static_cast<int>(blockIdx.y) * kRouterBatch, n_rows = min(kRouterBatch, all_rows - first_row);
   const int row = static_cast<int>(blockIdx.x) * kRouterRows + simt::warp_id() / kRouterParts;
   const int part = simt::warp_id() % kRouterParts, lane = simt::lane_id();
   const bool is_shared = row == w.rows;
@@ -112,13 +114,13 @@ __global__ void __launch_bounds__(kDotThreads) router_kernel(const __grid_consta
   // The next row travels while this one is multiplied.
   float4 v[kRouterAhead];
   const auto load = [&](int t) {
-    const auto* x4 = reinterpret_cast<const float4*>(p.args.in.x + static_cast<int64_t>(t) * width);
+    const auto* x4 = reinterpret_cast<const float4*>(p.args.in.x + static_cast<int64_t>(first_row + t) * width);
 #pragma unroll
     for (int i = 0; i < kRouterAhead; ++i) v[i] = at(i) < width / 4 ? x4[at(i)] : make_float4(0, 0, 0, 0);
   };
   if (quads) load(0);
   for (int t = 0; t < n_rows; ++t) {
-    const float* x = p.args.in.x + static_cast<int64_t>(t) * width;
+    const float* x = p.args.in.x + static_cast<int64_t>(first_row + t) * width;
     float sum = 0, squares = 0;
     if (row >= n_logits) {
       sum = 0;
@@ -166,27 +168,33 @@ __global__ void __launch_bounds__(kDotThreads) router_kernel(const __grid_consta
     const float inverse = 1.0f / sqrtf(squares / static_cast<float>(width) + p.args.in.eps);
     float logit = sum * inverse;
     if (p.args.router_bias && to < w.rows) logit += p.args.router_bias[to];
-    if (to < n_logits) __stcg(p.scratch.logits + static_cast<int64_t>(t) * (w.rows + 1) + to, logit);
+    if (to < n_logits) __stcg(p.scratch.logits + static_cast<int64_t>(first_row + t) * (w.rows + 1) + to, logit);
   }
-  if (p.choice_in_up) return;
+  if (p.choice_by_block) return;
 
-  // The last block to come here sees all logits and chooses.
-  __threadfence();
-  __syncthreads();
-  if (simt::thread_id() == 0) finished[0] = atomicAdd(p.scratch.n_chunks + 1, 1);
-  __syncthreads();
-  if (finished[0] != static_cast<int>(gridDim.x) - 1) return;
-  __threadfence();
-  if (simt::thread_id() == 0) p.scratch.n_chunks[1] = 0;
-  const int n = n_rows * p.args.n_used;
-  if (simt::thread_id() < 4 && n + simt::thread_id() < kMoePairs) ids[n + simt::thread_id()] = -1;
+  // The last block of some rows to come here sees all of their logits and chooses; the last of all sees all choices.
+  const auto is_last_of = [&](int32_t* counter, unsigned n) {
+    __threadfence();
+    __syncthreads();
+    if (simt::thread_id() == 0) finished[0] = atomicAdd(counter, 1);
+    __syncthreads();
+    const bool last = finished[0] == static_cast<int>(n) - 1;
+    if (last && simt::thread_id() == 0) *counter = 0;
+    if (last) __threadfence();
+    return last;
+  };
+  if (!is_last_of(p.scratch.n_chunks + 2 + blockIdx.y, gridDim.x)) return;
   for (int t = simt::warp_id(); t < n_rows; t += kDotWarps) {
-    if (w.rows <= kChoiceInUp) {
-      choose<kChoiceInUp / 32, true>(p, t, true, ids);
+    if (w.rows <= kBlockExperts) {
+      choose<kBlockExperts / 32>(p, first_row + t);
     } else {
-      choose<kMoeExperts / 32, true>(p, t, true, ids);
+      choose<kMoeExperts / 32>(p, first_row + t);
     }
   }
+  if (!is_last_of(p.scratch.n_chunks + 1, gridDim.y)) return;
+  const int n = all_rows * p.args.n_used;
+  if (simt::thread_id() < 4 && n + simt::thread_id() < kMoePairs) ids[n + simt::thread_id()] = -1;
+  for (int i = simt::thread_id(); i < n; i += kDotThreads) ids[i] = __ldcg(p.scratch.ids + i);
   __syncthreads();
   group_pairs(p, ids, reinterpret_cast<uint8_t*>(leads16));
 }
@@ -222,9 +230,6 @@ const MoeKernels* kernels_for(DType routed, DType shared, int width, int shared_
   return nullptr;
 }
 
-// The largest working memory that blocks take for rows they quantise themselves.
-constexpr size_t kFusedBytes = 48 * 1024;
-
 constexpr int whole_groups(int width) { return (width + kGroup - 1) / kGroup * kGroup; }
 int shared_offset(const MoeArgs& a) { return whole_groups(a.n_used * a.down.width); }
 int hidden_width(const MoeArgs& a) { return shared_offset(a) + whole_groups(a.shared_down.width); }
@@ -243,7 +248,7 @@ MoePlan make_plan(const MoeArgs& a) {
   p.made_in = a.n_rows > 1 && (a.n_rows > kFusedRows || size_t{record_bytes(a.in.width)} * a.n_rows > kFusedBytes);
   p.hidden_width = hidden_width(a);
   p.shared_at = shared_offset(a);
-  p.choice_in_up = a.n_rows == 1 && a.n_used <= 32 && a.router.rows <= kChoiceInUp;
+  p.choice_by_block = a.n_rows == 1 && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
   p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
   return p;
 }
@@ -261,7 +266,7 @@ MoeScratch moe_scratch(const MoeArgs& a, int max_rows, uint8_t* base) {
   };
   const auto rows = static_cast<size_t>(max_rows), used = static_cast<size_t>(a.n_used);
   // What has to be zero at first stands where it does whatever the number of rows.
-  take(s.n_chunks, 2);
+  take(s.n_chunks, 2 + simt::div_up(kMoeRows, kRouterBatch));
   take(s.logits, rows * (a.router.rows + 1));
   take(s.weights, rows * (used + 1));
   take(s.ids, rows * used);
@@ -299,9 +304,11 @@ Status moe_route(const Stream& stream, const MoeArgs& args) {
     TRY(quantise_rows(stream, args.in, args.n_rows, !args.exact, p.scratch.in_records, args.dependent));
   }
   const int n_logits = args.router.rows + (args.shared_router ? 1 : 0);
-  return simt::launch(
-      router_kernel,
-      {static_cast<unsigned>(simt::div_up(n_logits, kRouterRows)), kDotThreads, 0, stream, args.dependent}, p);
+  return simt::launch(router_kernel,
+                      {dim3(static_cast<unsigned>(simt::div_up(n_logits, kRouterRows)),
+                            static_cast<unsigned>(simt::div_up(args.n_rows, kRouterBatch))),
+                       kDotThreads, 0, stream, args.dependent},
+                      p);
 }
 
 Status moe_up(const Stream& stream, const MoeArgs& args) {
@@ -310,7 +317,7 @@ Status moe_up(const Stream& stream, const MoeArgs& args) {
                             ? nullptr
                             : kernels_for(common_type(args.gate, args.up),
                                           common_type(args.shared_gate, args.shared_up), args.in.width, args.in.width);
-  return k ? k->up(stream, p) : launch_moe_up<NoFormat, NoFormat>(stream, p);
+  return k ? k->up(stream, p) : launch_any_up(stream, p);
 }
 
 Status moe_down(const Stream& stream, const MoeArgs& args) {
@@ -322,7 +329,7 @@ Status moe_down(const Stream& stream, const MoeArgs& args) {
   const MoeKernels* k =
       args.exact ? nullptr
                  : kernels_for(args.down.type, args.shared_down.type, args.down.width, args.shared_down.width);
-  return k ? k->down(stream, p) : launch_moe_down<NoFormat, NoFormat>(stream, p);
+  return k ? k->down(stream, p) : launch_any_down(stream, p);
 }
 
 uint64_t moe_bytes(const MoeArgs& a) {

@@ -51,7 +51,7 @@ struct MoeScratch {
   int32_t* ids;           // [n_rows, n_used]
   int32_t* pairs;         // [n_rows * n_used] row << 16 | choice, by expert, then by row
   MoeChunk* chunks;       // [at most n_rows * n_used]
-  int32_t* n_chunks;      // then the count of finished router blocks
+  int32_t* n_chunks;      // then counts of finished router blocks
   float* hidden;          // [n_rows, moe_hidden_width]: the elements of each choice, then those of the shared expert
   float* outputs;         // [n_rows * n_used, width], of many rows
   float* shared_outputs;  // [n_rows, width]

@@ -6,93 +6,13 @@
 
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/moe_device.h"
+#include "backend/cuda/kernels/moe_ring.h"
 #include "backend/cuda/kernels/staged.h"
 
 namespace chimere::cuda {
 
-inline constexpr int kStagedUsed = 16;  // experts of a row, at most
-inline constexpr int kUpBlocks = 2;     // of a multiprocessor; of the way down one
+inline constexpr int kUpBlocks = 2;  // of a multiprocessor; of the way down one
 inline constexpr size_t kStagedUpBytes = 73 * 1024, kStagedDownBytes = 76 * 1024;  // of a block, at most
-
-// The experts of the row, largest logit first.
-struct Choice {
-  int32_t id[kStagedUsed];
-  float weight[kStagedUsed + 1];  // the last one is the shared expert's
-};
-
-// The best n of 32 kKeys keys, by one warp: take(k, which) on every lane, the best first, of equals the first. `which`
-// counts by lanes: 32 i + lane for keys[i].
-template <int kKeys, class Take>
-__device__ __forceinline__ void take_best(uint32_t (&keys)[kKeys], int n, const Take& take) {
-  const auto lane = static_cast<uint32_t>(simt::lane_id());
-  for (int k = 0; k < n; ++k) {
-    uint32_t best = keys[0];
-#pragma unroll
-    for (int i = 1; i < kKeys; ++i) best = max(best, keys[i]);
-    best = __reduce_max_sync(simt::kAllLanes, best);
-    uint32_t where = 0xFFFFFFFFu;
-#pragma unroll
-    for (int i = kKeys - 1; i >= 0; --i) where = keys[i] == best ? 32u * i + lane : where;
-    const uint32_t which = __reduce_min_sync(simt::kAllLanes, where);
-#pragma unroll
-    for (int i = 0; i < kKeys; ++i) keys[i] = 32u * i + lane == which ? 0u : keys[i];
-    take(k, static_cast<int>(which), best);
-  }
-}
-
-// By the whole block; ends with a barrier, after which the ids can be read; the weights after one more. Each warp picks
-// the best n_used of 32 experts, and the first warp the best of all of these.
-__device__ __forceinline__ void choose_by_block(const MoePlan& p, Choice& choice) {
-  static_assert(kChoiceInUp == kDotThreads);
-  constexpr int kCandidates = kDotWarps * kStagedUsed;
-  SIMT_SHARED(uint32_t, best, kCandidates);    // keys, the best of each warp first
-  SIMT_SHARED(int32_t, best_id, kCandidates);  // in the order of the experts where keys are equal
-  SIMT_SHARED(float, chosen, kStagedUsed);     // keys
-  const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id(), e = simt::thread_id();
-  // Fresh: not through the first-level cache, where another kernel may still have what was there before.
-  const float* logits = p.scratch.logits;
-  ExpertScores scores{p.args.style};
-  scores.look_at_all<true>(logits, n_experts);
-  uint32_t key[1] = {e < n_experts ? order_key(scores.key(e, load_logit<true>(logits + e))) : 0u};
-  const int first = simt::warp_id() * 32;
-  take_best(key, n_used, [&](int k, int which, uint32_t value) {
-    if (lane != k) return;
-    best[simt::warp_id() * n_used + k] = value;
-    best_id[simt::warp_id() * n_used + k] = first + which;
-  });
-  __syncthreads();
-  if (simt::warp_id() == 0) {
-    uint32_t keys[kCandidates / 32];
-#pragma unroll
-    for (int i = 0; i < kCandidates / 32; ++i) {
-      keys[i] = 32 * i + lane < kDotWarps * n_used ? best[32 * i + lane] : 0u;
-    }
-    take_best(keys, n_used, [&](int k, int which, uint32_t top) {
-      if (lane != k) return;
-      choice.id[k] = best_id[which];
-      chosen[k] = __uint_as_float(top & 0x80000000u ? top ^ 0x80000000u : ~top);
-    });
-  }
-  __syncthreads();
-  if (simt::warp_id() == 0) {
-    // In the order of choose(), by every lane.
-    float sum = 0, mine = 0;
-    for (int k = 0; k < n_used; ++k) {
-      const float logit = scores.is_by_logit() ? chosen[k] : load_logit<true>(logits + choice.id[k]);
-      if (k == 0) scores.see_best(logit);
-      const float weight = scores.score(logit);
-      if (lane == k) mine = weight;
-      sum += weight;
-    }
-    const float by = scores.weight_factor(sum) * p.args.scale;
-    if (lane < n_used) choice.weight[lane] = mine * by;
-    if (lane == 0) {
-      const float shared = p.args.shared_router ? 1.0f / (1.0f + expf(-load_logit<true>(logits + n_experts))) : 1.0f;
-      choice.weight[n_used] = shared * p.args.scale;
-    }
-  }
-}
 
 // Where things are in the shared memory of a block of the way up: runs of gate and of up. A unit is the rows of a
 // matrix that a warp multiplies side by side.
@@ -338,7 +258,7 @@ bool may_stage(const MoePlan& p) {
   const MoeArgs& a = p.args;
   if (std::is_same_v<S, NoFormat> && a.shared_up) return false;
   const bool plain = a.gate && a.activation == op::Activation::swiglu && !a.gate_bias && !a.up_bias && !a.down_bias;
-  return plain && p.choice_in_up && a.n_used <= kStagedUsed && p.log2_in > 0 && simt::has_bulk_copy();
+  return plain && p.choice_by_block && p.log2_in > 0 && simt::has_bulk_copy();
 }
 
 template <class F, class S>

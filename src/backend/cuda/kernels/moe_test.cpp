@@ -195,7 +195,7 @@ TEST(Moe, ARowsBitsAreItsOwn) {
     const std::vector<float> all = experts.run(x);
     for (const int n_rows : {1, 2, 6}) {
       const std::vector<float> some = experts.run({x.begin() + 3 * 512, x.begin() + (3 + n_rows) * 512});
-      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + 3 * 512)) << n_rows;
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + 3 * 512)) << n_rows << name(type);
     }
   }
 }

@@ -1,0 +1,104 @@
+// ring.h  Weights on their way to a warp: slots in shared memory that this warp alone fills and reads.
+//
+// Registers hold too little to keep the memory busy: a warp that loads what it multiplies next has a few kilobytes in
+// flight, and the latency decides. A ring has as many as its slots hold, and needs no barrier of the block.
+#pragma once
+
+#include "backend/cuda/simt/simt.h"
+
+#include "backend/cuda/weights/bits.h"
+
+namespace chimere::cuda {
+
+// Of a warp, in this order: as many times as there are slots (send() any runs, close()); then for each slot take(),
+// read it, and release(), send(), close() for the unit that many further on. What comes after the last unit is closed
+// without a run.
+struct WarpRing {
+  static constexpr int kLeastSlots = 2, kMostSlots = 4;
+
+  uint8_t* slots;
+  uint32_t slot_bytes;
+  int n_slots;
+  uint32_t reading = 0, filling = 0;  // offsets of slots
+
+  // The ring of this warp, of those of a block at `rings`.
+  __device__ __forceinline__ WarpRing(uint8_t* rings, uint32_t slot_bytes, int n_slots)
+      : slots(rings + static_cast<uint32_t>(simt::warp_id() * n_slots) * slot_bytes),
+        slot_bytes(slot_bytes),
+        n_slots(n_slots) {}
+
+  // REQUIRES: addresses and size are multiples of 16.
+  __device__ __forceinline__ void send(uint32_t at, const uint8_t* from, uint32_t bytes) {
+    uint8_t* to = slots + filling + at;
+    for (uint32_t i = 16u * simt::lane_id(); i < bytes; i += 512u) simt::cp_async16(to + i, from + i);
+  }
+  __device__ __forceinline__ void close() {
+    simt::cp_async_commit();
+    advance(filling);
+  }
+  __device__ __forceinline__ SharedRow take() {
+    if (n_slots == 4) {
+      simt::cp_async_wait<3>();
+    } else if (n_slots == 3) {
+      simt::cp_async_wait<2>();
+    } else {
+      simt::cp_async_wait<1>();
+    }
+    __syncwarp();
+    return {slots + reading};
+  }
+  __device__ __forceinline__ void release() {
+    __syncwarp();
+    advance(reading);
+  }
+
+ private:
+  __device__ __forceinline__ void advance(uint32_t& slot) const {
+    slot += slot_bytes;
+    if (slot == static_cast<uint32_t>(n_slots) * slot_bytes) slot = 0;
+  }
+};
+
+// How many blocks a multiprocessor takes, and slots their warps have, beside `fixed` bytes of shared memory. No block
+// when not even two slots fit.
+struct RingRoom {
+  int blocks = 0, slots = 0;
+
+  RingRoom(size_t fixed, uint32_t slot_bytes, int n_warps) {
+    constexpr size_t kOfTheSystem = 1024, kStatic = 6 * 1024;
+    const auto bytes = [&](int n) { return fixed + kStatic + static_cast<size_t>(n * n_warps) * slot_bytes; };
+    for (const int n_blocks : {2, 1}) {
+      const size_t most = (simt::shared_limit() + kOfTheSystem) / static_cast<size_t>(n_blocks) - kOfTheSystem;
+      for (int n = WarpRing::kMostSlots; n >= WarpRing::kLeastSlots; --n) {
+        if (bytes(n) > most) continue;
+        blocks = n_blocks;
+        slots = n;
+        return;
+      }
+    }
+  }
+};
+
+// The units of a warp among those of its block, [first, end): every kWarps-th. A unit is a tile of a chunk, `tiles` of
+// them to a chunk.
+template <int kWarps>
+struct WarpUnits {
+  int left = 0, chunk = 0, tile = 0;
+
+  __device__ __forceinline__ void begin(int first, int end, int tiles) {
+    first += simt::warp_id();
+    left = max(0, (end - first + kWarps - 1) / kWarps);
+    chunk = first / tiles;
+    tile = first - chunk * tiles;
+  }
+  __device__ __forceinline__ void advance(int tiles) {
+    --left;
+    tile += kWarps;
+    while (tile >= tiles) {
+      tile -= tiles;
+      ++chunk;
+    }
+  }
+};
+
+}  // namespace chimere::cuda
