@@ -75,10 +75,11 @@ Status Vocab::resolve_special(const gguf::Metadata& metadata, std::span<const st
   const bool is_bpe = kind == VocabKind::bpe;
   const bool is_spm = kind == VocabKind::spm;
   const bool is_wordpiece = kind == VocabKind::wordpiece;
+  const bool is_unigram = kind == VocabKind::unigram;
   const bool default_bos = is_bpe ? PreTokenizer::named(pre)->add_bos : true;
   TRY_ASSIGN(add_bos, metadata.get_bool_or("tokenizer.ggml.add_bos_token", default_bos));
-  TRY_ASSIGN(add_eos, metadata.get_bool_or("tokenizer.ggml.add_eos_token", is_wordpiece));
-  TRY_ASSIGN(add_space_prefix, metadata.get_bool_or("tokenizer.ggml.add_space_prefix", is_spm));
+  TRY_ASSIGN(add_eos, metadata.get_bool_or("tokenizer.ggml.add_eos_token", is_wordpiece || is_unigram));
+  TRY_ASSIGN(add_space_prefix, metadata.get_bool_or("tokenizer.ggml.add_space_prefix", is_spm || is_unigram));
 
   ids.bos = id_of_key("bos_token_id");
   ids.eos = id_of_key("eos_token_id");
@@ -99,6 +100,10 @@ Status Vocab::resolve_special(const gguf::Metadata& metadata, std::span<const st
     if (ids.unk < 0) ids.unk = in_range(100);
     if (ids.pad < 0) ids.pad = in_range(0);
     if (ids.mask < 0) ids.mask = in_range(103);
+  } else if (is_unigram) {
+    if (ids.eos < 0) ids.eos = in_range(1);
+    if (ids.unk < 0) ids.unk = in_range(2);
+    if (ids.pad < 0) ids.pad = in_range(0);
   } else if (ids.bos < 0 && metadata.contains("tokenizer.ggml.add_bos_token") && add_bos) {
     ids.bos = in_range(11);  // what the first byte-level files meant by leaving it out
   }

@@ -6,6 +6,7 @@
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/spm.h"
+#include "tokenizer/unigram.h"
 #include "tokenizer/wordpiece.h"
 
 namespace chimere {
@@ -13,12 +14,13 @@ namespace chimere {
 using tokenizer::AddedTokens;
 using tokenizer::Bpe;
 using tokenizer::Spm;
+using tokenizer::Unigram;
 using tokenizer::Vocab;
 using tokenizer::WordPiece;
 
 namespace {
 
-using Model = std::variant<Bpe, Spm, WordPiece>;
+using Model = std::variant<Bpe, Spm, WordPiece, Unigram>;
 
 Result<Model> load_model(const gguf::Metadata& metadata, const Vocab& vocab) {
   switch (vocab.kind) {
@@ -29,6 +31,10 @@ Result<Model> load_model(const gguf::Metadata& metadata, const Vocab& vocab) {
     case VocabKind::spm: {
       TRY_ASSIGN(Spm spm, Spm::from_metadata(metadata, vocab));
       return Result<Model>{std::move(spm)};
+    }
+    case VocabKind::unigram: {
+      TRY_ASSIGN(Unigram unigram, Unigram::from_metadata(metadata, vocab));
+      return Result<Model>{std::move(unigram)};
     }
     case VocabKind::wordpiece: break;
   }
@@ -129,6 +135,29 @@ std::vector<int32_t> Tokenizer::encode_spans(std::span<const TextSpan> spans, bo
   return ids;
 }
 
+Tokenizer::Pair Tokenizer::encode_pair(std::string_view first, std::string_view second) const {
+  const SpecialIds& special = impl_->vocab.ids;
+  const bool is_wordpiece = impl_->vocab.kind == VocabKind::wordpiece;
+  const int32_t begin = is_wordpiece ? special.cls : special.bos;
+  const int32_t end = is_wordpiece ? special.sep : special.eos;
+  Pair pair;
+  const auto put = [&](int32_t id) {
+    if (id >= 0) pair.ids.push_back(id);
+  };
+  const auto put_text = [&](std::string_view text) {
+    const std::vector<int32_t> ids = encode(text, EncodeMode::plain, false);
+    pair.ids.insert(pair.ids.end(), ids.begin(), ids.end());
+  };
+  put(begin);
+  put_text(first);
+  put(end);
+  if (!is_wordpiece) put(end);
+  pair.second_at = static_cast<int32_t>(pair.ids.size());
+  put_text(second);
+  put(end);
+  return pair;
+}
+
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool include_special) const {
   StreamDecoder decoder(*this, include_special);
   std::string text;
@@ -166,7 +195,7 @@ StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool include_special, bool con
     : tokenizer_(std::move(tokenizer)), include_special_(include_special) {
   const Vocab& vocab = tokenizer_.impl_->vocab;
   const bool marks_start =
-      vocab.kind == VocabKind::wordpiece || (vocab.kind == VocabKind::spm && vocab.add_space_prefix);
+      vocab.kind == VocabKind::wordpiece || (vocab.kind != VocabKind::bpe && vocab.add_space_prefix);
   drop_space_ = marks_start && !continues_text;
 }
 

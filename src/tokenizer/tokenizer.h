@@ -50,6 +50,14 @@ class Tokenizer {
   // The texts as one. A special token is recognised only where all of its text lies in spans that permit it.
   std::vector<int32_t> encode_spans(std::span<const TextSpan> spans, bool add_special) const;
 
+  // Two texts as an encoder reads a pair, untrusted: [CLS] first [SEP] second [SEP], or with the begin and end tokens
+  // <s> first </s></s> second </s>.
+  struct Pair {
+    std::vector<int32_t> ids;
+    int32_t second_at = 0;  // where the second text begins
+  };
+  Pair encode_pair(std::string_view first, std::string_view second) const;
+
   // Valid UTF-8: bytes that form no character become U+FFFD. Control and unknown tokens are printed only with
   // `include_special`; ids outside the vocabulary are passed over.
   std::string decode(std::span<const int32_t> ids, bool include_special) const;

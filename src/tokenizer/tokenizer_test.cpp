@@ -221,8 +221,11 @@ TEST(Tokenizer, RefusesWhatItCannotReproduce) {
     v.model = model;
     EXPECT_NE(refusal(v.metadata()).find("no vocabulary"), std::string::npos);
   }
-  v.model = "t5";
-  EXPECT_NE(refusal(v.metadata()).find("t5"), std::string::npos);
+  v.model = "rwkv";
+  EXPECT_NE(refusal(v.metadata()).find("rwkv"), std::string::npos);
+  v = TestVocab::unigram();
+  v.scores.pop_back();
+  EXPECT_NE(refusal(v.metadata()).find("scores"), std::string::npos);
   v = TestVocab::bpe("");
   EXPECT_FALSE(make(v.metadata()).warnings().empty());
 }

@@ -26,11 +26,12 @@ Result<VocabKind> kind_of(std::string_view model) {
   if (model == "gpt2") return VocabKind::bpe;
   if (model == "llama") return VocabKind::spm;
   if (model == "bert") return VocabKind::wordpiece;
+  if (model == "t5") return VocabKind::unigram;
   if (model == "none" || model == "no_vocab") {
     return Error{Code::unsupported, "the file has no vocabulary (tokenizer.ggml.model is " + quoted(model) +
                                         "): it can be run on token ids but not on text"};
   }
-  return Error{Code::unsupported, "tokenizer.ggml.model: expected gpt2, llama or bert, found " + quoted(model) +
+  return Error{Code::unsupported, "tokenizer.ggml.model: expected gpt2, llama, bert or t5, found " + quoted(model) +
                                       ", which this program does not implement"};
 }
 

@@ -12,7 +12,7 @@
 
 namespace chimere::tokenizer {
 
-enum class VocabKind { bpe, spm, wordpiece };
+enum class VocabKind { bpe, spm, wordpiece, unigram };
 
 // As in `tokenizer.ggml.token_type`.
 enum class TokenType : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };

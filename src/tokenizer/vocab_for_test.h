@@ -54,7 +54,7 @@ struct TestVocab {
     m.set("tokenizer.ggml.token_type", {.type = gguf::ValueType::i32, .is_array = true, .data = types});
     if (model == "gpt2") {
       m.set("tokenizer.ggml.merges", {.type = gguf::ValueType::string, .is_array = true, .data = merges});
-    } else if (model == "llama") {
+    } else if (model == "llama" || model == "t5") {
       m.set("tokenizer.ggml.scores", {.type = gguf::ValueType::f32, .is_array = true, .data = scores});
     }
     return m;
@@ -120,6 +120,22 @@ struct TestVocab {
     const std::string start(kSpaceMark);
     for (const char* text : {"hello", "un", "!", "e"}) v.add(start + text);
     for (const char* text : {"known", "s"}) v.add(text);
+    return v;
+  }
+
+  // Ids 0 to 3 are those of XLM-R; the others are pieces.
+  static TestVocab unigram() {
+    TestVocab v;
+    v.model = "t5";
+    v.pre = "default";
+    v.add("<s>", TokenType::control);
+    v.add("<pad>", TokenType::control);
+    v.add("</s>", TokenType::control);
+    v.add("<unk>", TokenType::unknown);
+    const std::pair<const char*, double> pieces[] = {
+        {"▁", -3.5},    {"a", -4},    {"b", -4.25}, {"c", -5},  {"ab", -6},     {"▁a", -5.5}, {"bc", -6.5}, {"abc", -9},
+        {"▁ab", -7.75}, {"ca", -8.5}, {"é", -7},    {"fi", -6}, {"▁abca", -12}, {"i", -6.25}, {"xy", -8}};
+    for (const auto& [text, score] : pieces) v.add(text, TokenType::normal, score);
     return v;
   }
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "tokenizer/charsmap.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/vocab_for_test.h"
@@ -36,6 +37,9 @@ const std::vector<Tokenizer>& tokenizers() {
     auto bert = TestVocab::wordpiece().metadata();
     bert.set_int("tokenizer.ggml.unknown_token_id", chimere::gguf::ValueType::u32, 1);
     list.push_back(*Tokenizer::from_metadata(bert));
+    auto unigram = TestVocab::unigram().metadata();
+    unigram.set_int("tokenizer.ggml.unknown_token_id", chimere::gguf::ValueType::u32, 3);
+    list.push_back(*Tokenizer::from_metadata(unigram));
     return list;
   }();
   return all;
@@ -108,6 +112,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(std::equal(plain.begin(), plain.end(), ids.begin() + 1));
   } else {
     check_plain_ids(tokenizer, ids);
+  }
+
+  // The bytes as a normaliser of themselves.
+  if (const auto map = chimere::tokenizer::CharsMap::parse(text)) {
+    std::string out;
+    for (size_t pos = 0; pos < text.size();) pos += map->append(text, pos, out);
   }
 
   // The bytes as ids, most of them outside the vocabulary.
