@@ -36,6 +36,8 @@ struct Slice {
   int32_t n_tokens = 0;
   int32_t first_row = 0;
   const AdapterSet* adapters = nullptr;  // null: none. REQUIRES otherwise: the executable holds each of them
+  // From this token of the slice on they are of an encoder's second kind: the other text of a pair.
+  int32_t second_kind_at = INT32_MAX;
 
   bool is_adapted() const;
   bool is_decode() const { return n_tokens <= kDecodeTokens; }

@@ -1,5 +1,8 @@
 #include "backend/ops.h"
 
+#include <cmath>
+#include <numeric>
+
 namespace chimere {
 
 const char* op_name(const Op& op) {
@@ -27,6 +30,22 @@ int Program::whole_sequence_rows() const {
     }
   }
   return is_bidirectional ? longest : 0;
+}
+
+float Program::score(std::span<const float> state) const {
+  const auto d = static_cast<size_t>(d_model);
+  const auto dot = [&](const float* weights, std::span<const float> x) {
+    return std::inner_product(x.begin(), x.end(), weights, 0.0);
+  };
+  const auto value = [&](VectorId id, size_t i) { return id == kNone ? 0.0f : vectors[id][i]; };
+  std::vector<float> pooled(state.begin(), state.end());
+  if (score_head->dense != kNone) {
+    for (size_t i = 0; i < d; ++i) {
+      const double sum = dot(vectors[score_head->dense].data() + i * d, state);
+      pooled[i] = static_cast<float>(std::tanh(sum + value(score_head->dense_bias, i)));
+    }
+  }
+  return static_cast<float>(dot(vectors[score_head->out].data(), pooled) + value(score_head->out_bias, 0));
 }
 
 }  // namespace chimere

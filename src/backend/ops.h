@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -47,13 +49,13 @@ struct Rope {
 
 namespace op {
 
-// out[t] = scale table[token t] [+ positions[position of t]] [+ add]
+// out[t] = scale table[token t] [+ positions[position of t]] [+ kinds[kind of t]]
 struct Embed {
   MatrixId table;
   BufferId out;
   float scale = 1;
   MatrixId positions = kNone;  // {d_model, longest sequence}
-  VectorId add = kNone;        // its first d_model values
+  VectorId kinds = kNone;      // [kinds of tokens, d_model]; a slice says which are of the second
 };
 
 struct Projection {
@@ -267,6 +269,15 @@ struct OwnedTensor {
   std::vector<std::byte> data;
 };
 
+// One number of the first hidden state of a text, in models that say how well a pair of texts matches:
+//   out . tanh(dense x + dense_bias) + out_bias,   or out . x + out_bias without a dense layer
+struct ScoreHead {
+  VectorId out;  // [d_model]
+  VectorId out_bias = kNone;
+  VectorId dense = kNone;  // [d_model, d_model]
+  VectorId dense_bias = kNone;
+};
+
 // A model ready to run: what to keep, what to compute, what to remember.
 struct Program {
   int n_vocab = 0;
@@ -279,11 +290,14 @@ struct Program {
   std::vector<Op> ops;
   std::vector<KvLayer> kv_layers;
   std::vector<RecurrentLayer> recurrent_layers;
+  std::optional<ScoreHead> score_head;
 
   // False for an encoder: it has hidden states and no logits.
   bool has_logits() const;
   // The longest slice that a sequence may and must come in, or 0 when any cut will do.
   int whole_sequence_rows() const;
+  // REQUIRES: score_head, and d_model values.
+  float score(std::span<const float> state) const;
 };
 
 }  // namespace chimere

@@ -1,5 +1,6 @@
-// bert_rules.cpp  BERT encoders for embeddings.
+// bert_rules.cpp  BERT encoders for embeddings, and rerankers: the same with a head that scores pairs of texts.
 #include "convert/rules.h"
+#include "models/config.h"
 
 namespace chimere::convert {
 namespace {
@@ -11,6 +12,17 @@ void pair(Recipe& r, const std::string& name, const std::string& source, bool ma
     r.f32(name + ".weight", source + ".weight");
   }
   r.f32(name + ".bias", source + ".bias");
+}
+
+// The first state through the pooler (tanh) and the classifier. Others have a label for each class and rank nothing.
+void add_score_head(Recipe& r, const std::string& in) {
+  r.set_int("pooling_type", models::kRankPooling);
+  pair(r, "cls", in + "pooler.dense", true);
+  pair(r, "cls.output", "classifier", false);
+  const StoredTensor* out = r.require("classifier.weight");
+  if (out && out->elems() != static_cast<uint64_t>(r.integer("hidden_size"))) {
+    r.fail(Code::unsupported, "tensor 'classifier.weight': expected one label, found shape " + shape_text(out->shape));
+  }
 }
 
 }  // namespace
@@ -45,6 +57,7 @@ void bert_rules(Recipe& r) {
     pair(r, block(i, "ffn_down"), layer + "output.dense", true);
     pair(r, block(i, "layer_output_norm"), layer + "output.LayerNorm", false);
   }
+  if (r.has("classifier.weight")) add_score_head(r, in);
 }
 
 }  // namespace chimere::convert

@@ -63,7 +63,7 @@ class PlannedFile : public models::WeightSource {
 
 // Sentence encoders say in a folder of their own how token vectors become one.
 Status add_pooling(const std::string& folder, Recipe& recipe) {
-  if (recipe.arch() != "bert") return Ok{};
+  if (recipe.arch() != "bert" || recipe.metadata().contains("bert.pooling_type")) return Ok{};
   int64_t pooling = 1;  // the mean
   auto config = HfConfig::open(folder + "/1_Pooling/config.json");
   if (config) {

@@ -38,6 +38,7 @@ constexpr Family kFamilies[] = {
     {"JambaForCausalLM", "jamba", jamba_rules},
     {"GptOssForCausalLM", "gpt-oss", gpt_oss_rules},
     {"BertModel", "bert", bert_rules},
+    {"BertForSequenceClassification", "bert", bert_rules},
     {"SmolLM3ForCausalLM", "smollm3", smollm3_rules},
 };
 // One model class, two architectures: with experts it has another name.

@@ -254,5 +254,28 @@ TEST(FamilyValues, MultipliersOfFalconH1AreInTheWeights) {
   EXPECT_EQ(values_of(file, "blk.0.ssm_in.weight"), projection);
 }
 
+// A reranker has one label; a classifier with several is refused by name.
+TEST(FamilyValues, ClassifiersWithSeveralLabelsAreRefused) {
+  const Json config = {{"architectures", {"BertForSequenceClassification"}},
+                       {"vocab_size", 40},
+                       {"hidden_size", 32},
+                       {"num_hidden_layers", 1},
+                       {"num_attention_heads", 2},
+                       {"intermediate_size", 48},
+                       {"max_position_embeddings", 64},
+                       {"type_vocab_size", 2},
+                       {"layer_norm_eps", 1e-12}};
+  std::map<std::string, Dims> shapes = {{"classifier.weight", {3, 32}}, {"classifier.bias", {3}}};
+  for (const auto& [name, shape] : Shapes(config).all("BertModel")) shapes["bert." + name] = shape;
+  shapes["bert.pooler.dense.weight"] = {32, 32};
+  shapes["bert.pooler.dense.bias"] = {32};
+  const fs::path folder = scratch("hf");
+  write_checkpoint(folder, config, made_up_tensors(shapes));
+  const auto report = run(folder, folder / "out.gguf");
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("'classifier.weight': expected one label"), std::string::npos)
+      << report.error().message;
+}
+
 }  // namespace
 }  // namespace chimere::convert::test

@@ -119,6 +119,7 @@ bool EmbedQueue::add_to_batch(Batch& batch, Text& text, int n_tokens) {
   }
   const int first = batch.n_rows(), at = text.sequence->length();
   slice->first_row = first;
+  if (!text.job->request.second_at.empty()) slice->second_kind_at = text.job->request.second_at[text.index] - at;
   batch.slices.push_back(*slice);
   const auto begin = text.tokens().begin() + at;
   batch.tokens.insert(batch.tokens.end(), begin, begin + n_tokens);
@@ -128,6 +129,7 @@ bool EmbedQueue::add_to_batch(Batch& batch, Text& text, int n_tokens) {
       for (int i = 0; i < n_tokens; ++i) batch.logit_rows.push_back(first + i);
       break;
     case Pooling::first:
+    case Pooling::score:
       if (at == 0) batch.logit_rows.push_back(first);
       break;
     case Pooling::last:
@@ -142,9 +144,11 @@ bool EmbedQueue::add_to_batch(Batch& batch, Text& text, int n_tokens) {
 void EmbedQueue::take_states(Text& text, const float*& states) {
   const int at = text.sequence->length(), n = text.rows_in_batch;
   int n_states = n;
-  if (text.job->request.pooling == Pooling::first) n_states = at == 0 ? 1 : 0;
-  if (text.job->request.pooling == Pooling::last) {
-    n_states = static_cast<size_t>(at + n) == text.tokens().size() ? 1 : 0;
+  switch (text.job->request.pooling) {
+    case Pooling::mean: break;
+    case Pooling::first:
+    case Pooling::score: n_states = at == 0 ? 1 : 0; break;
+    case Pooling::last: n_states = static_cast<size_t>(at + n) == text.tokens().size() ? 1 : 0; break;
   }
   for (int i = 0; i < n_states; ++i) {
     for (double& s : text.sum) s += *states++;
@@ -153,7 +157,12 @@ void EmbedQueue::take_states(Text& text, const float*& states) {
 
 void EmbedQueue::finish(Text& text) {
   Job& job = *text.job;
-  job.vectors[text.index] = at_length_one(text.sum);
+  if (job.request.pooling == Pooling::score) {
+    const std::vector<float> state(text.sum.begin(), text.sum.end());
+    job.vectors[text.index] = {model_.executable().program().score(state)};
+  } else {
+    job.vectors[text.index] = at_length_one(text.sum);
+  }
   held_bytes_ -= std::exchange(text.bytes, 0);
   if (--job.n_left > 0 || !job.result) return;
   job.result->put(std::move(job.vectors));

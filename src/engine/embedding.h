@@ -1,4 +1,5 @@
-// embedding.h  Vectors for texts: what is asked for, where the answer is left, and the queue on the engine's thread.
+// embedding.h  Vectors for texts, scores for pairs: what is asked for, where the answer is left, and the queue on the
+// engine's thread.
 //
 // Texts of all requests share batches: the queue takes them in turns, short ones beside a slice of a long one. Where a
 // text is cut follows from the text alone, so its vector has the same bits whatever else is in the batch.
@@ -21,16 +22,18 @@
 
 namespace chimere::engine {
 
-// Which of a text's final hidden states its vector is made of.
-enum class Pooling { mean, first, last };
+// Which of a text's final hidden states its vector is made of; score: one number instead, of the first state by the
+// model's head.
+enum class Pooling { mean, first, last, score };
 
 struct EmbedRequest {
   std::vector<std::vector<int32_t>> texts;  // each of at least one token, all inside the vocabulary
+  std::vector<int32_t> second_at = {};      // of pairs: where the second text of each begins; else empty
   Pooling pooling = Pooling::mean;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
-using Vectors = std::vector<std::vector<float>>;  // [texts][d_model], each of length 1
+using Vectors = std::vector<std::vector<float>>;  // [texts][d_model], each of length 1; [texts][1] of scores
 
 // Where the answer to one request is left, once, by the engine's thread. Read by one consumer.
 class EmbedResult {

@@ -75,6 +75,69 @@ TEST(Embeddings, LongAndShortTextsAreTheSameTogetherAsAlone) {
   }
 }
 
+// The pairs of the fixture of a reranker, and what its definition gives.
+struct RankedPairs {
+  EmbedRequest request;
+  std::span<const float> scores;
+  std::map<std::string, fixture::Array> arrays = fixture::read_arrays(fixture::kept("bert-rank"));
+
+  RankedPairs() {
+    request.pooling = Pooling::score;
+    scores = arrays["scores"].floats();
+    size_t at = 0;
+    for (const int32_t n : arrays["lengths"].ints()) {
+      const auto ids = arrays["tokens"].ints().subspan(at, static_cast<size_t>(n));
+      request.texts.emplace_back(ids.begin(), ids.end());
+      at += ids.size();
+    }
+    const auto second_at = arrays["second_at"].ints();
+    request.second_at.assign(second_at.begin(), second_at.end());
+  }
+};
+
+Vectors run(Engine& engine, const EmbedRequest& request) {
+  auto submitted = engine.embed(request);
+  EXPECT_TRUE(submitted) << submitted.error().message;
+  if (!submitted) return {};
+  auto vectors = submitted->result->wait();
+  EXPECT_TRUE(vectors) << vectors.error().message;
+  return vectors ? std::move(*vectors) : Vectors{};
+}
+
+TEST(Scores, OfPairsMatchTheDefinition) {
+  const RankedPairs pairs;
+  ASSERT_EQ(pairs.scores.size(), 6u);
+  for (const models::BackendKind backend : {models::BackendKind::reference, models::BackendKind::cpu}) {
+    auto model = fixture::load(fixture::kept("bert-rank"), backend, true);
+    ASSERT_TRUE(model);
+    Engine engine(*model, {});
+    const Vectors together = run(engine, pairs.request);
+    ASSERT_EQ(together.size(), pairs.scores.size());
+    for (size_t i = 0; i < together.size(); ++i) {
+      ASSERT_EQ(together[i].size(), 1u);
+      EXPECT_NEAR(together[i][0], pairs.scores[i], 1e-4) << i;
+      const EmbedRequest alone = {
+          .texts = {pairs.request.texts[i]}, .second_at = {pairs.request.second_at[i]}, .pooling = Pooling::score};
+      EXPECT_EQ(run(engine, alone)[0], together[i]) << i;
+      // A pair whose tokens are all of the first kind is another input.
+      const EmbedRequest one_kind = {.texts = {pairs.request.texts[i]}, .pooling = Pooling::score};
+      EXPECT_GT(std::abs(run(engine, one_kind)[0][0] - pairs.scores[i]), 0.01) << i;
+    }
+  }
+}
+
+TEST(Scores, NeedAHeadAndEveryBeginning) {
+  RankedPairs pairs;
+  auto encoder = load("bert-mean"), ranker = load("bert-rank");
+  ASSERT_TRUE(encoder && ranker);
+  Engine without(*encoder, {}), with(*ranker, {});
+  const auto headless = without.embed(pairs.request);
+  ASSERT_FALSE(headless);
+  EXPECT_NE(headless.error().message.find("no head"), std::string::npos) << headless.error().message;
+  pairs.request.second_at.pop_back();
+  EXPECT_EQ(with.embed(pairs.request).error().code, Code::invalid_argument);
+}
+
 TEST(Embeddings, RunBesideGenerationAndChangeNothingOfIt) {
   auto model = load("qwen3_5-A");
   ASSERT_TRUE(model);

@@ -125,6 +125,12 @@ Result<Scored> Engine::score(std::vector<int32_t> tokens) {
 
 Result<SubmittedEmbed> Engine::embed(EmbedRequest request, std::function<void()> notify) {
   if (request.texts.empty()) return Error{Code::invalid_argument, "there is no text: expected at least 1"};
+  if (request.pooling == Pooling::score && !loop_->model().scores_pairs()) {
+    return Error{Code::invalid_argument, "the model has no head that scores pairs of texts"};
+  }
+  if (!request.second_at.empty() && request.second_at.size() != request.texts.size()) {
+    return Error{Code::invalid_argument, "expected as many beginnings of second texts as texts"};
+  }
   size_t longest = 0;
   for (size_t i = 0; i < request.texts.size(); ++i) {
     if (Status s = check(request.texts[i]); !s) {

@@ -1,5 +1,6 @@
 // bert.cpp  BERT and what is built like it (BGE, E5, MiniLM): an encoder with learned positions, a LayerNorm after
-// every sum, attention in both directions and GELU. It has no head: its answer is the hidden states.
+// every sum, attention in both directions and GELU. Its answer is the hidden states; a reranker's head makes a score of
+// the first one.
 #include <algorithm>
 
 #include "models/layers.h"
@@ -19,15 +20,36 @@ op::Projection projection(Binder& b, const std::string& name, uint64_t in, uint6
   return {.weight = b.matrix(name + ".weight", {in, out}), .bias = b.vector_if_present(name + ".bias", out), .out = to};
 }
 
-// The tensors are those of BERT for texts of one kind; a second kind of token (the other text of a pair) is not used.
 Trunk begin_encoder(Binder& b, const Config& c, uint64_t n_token_types) {
   const Trunk t = begin_trunk(b, c);
   const auto d = static_cast<uint64_t>(c.d_model);
   auto& embed = std::get<op::Embed>(b.program().ops.back());
   embed.positions = b.matrix("position_embd.weight", {d, static_cast<uint64_t>(c.context_length)});
-  if (n_token_types > 0) embed.add = b.vector("token_types.weight", d * n_token_types);
+  if (n_token_types > 0) embed.kinds = b.vector("token_types.weight", d * n_token_types);
   add_layer_norm(b, c, t.x, "token_embd_norm");
   return t;
+}
+
+// How well a pair of texts matches. Classifiers with several labels have hidden states alone.
+Status bind_score_head(Binder& b, WeightSource& source, const Config& c) {
+  TRY_ASSIGN(const int64_t pooling, source.metadata().get_int_or(c.key("pooling_type"), 0, 1000, 0));
+  const bool declared = pooling == kRankPooling;
+  const auto d = static_cast<uint64_t>(c.d_model);
+  const TensorView* out = source.find("cls.output.weight", {d, 1, 1, 1}, declared);
+  if (!out || out->elems() != d) {
+    if (!declared) return Ok{};
+    return Error{Code::unsupported, c.key("pooling_type") + " says that the model ranks: expected a tensor " +
+                                        "'cls.output.weight' of " + std::to_string(d) + " values, found " +
+                                        (out ? to_string(out->ne) : "none")};
+  }
+  ScoreHead head{.out = b.flattened("cls.output.weight", {d})};
+  head.out_bias = b.vector_if_present("cls.output.bias", 1);
+  if (b.has("cls.weight")) {
+    head.dense = b.flattened("cls.weight", {d, d});
+    head.dense_bias = b.vector_if_present("cls.bias", d);
+  }
+  b.program().score_head = head;
+  return Ok{};
 }
 
 }  // namespace
@@ -64,6 +86,7 @@ Result<Program> build_bert(WeightSource& source) {
     add_layer_norm(b, c, t.x, block(i, "layer_output_norm"));
   }
   b.add(op::HiddenOut{.x = t.x});
+  TRY(bind_score_head(b, source, c));
   return b.finish();
 }
 

@@ -92,11 +92,26 @@ VectorId Binder::vector(const std::string& name, uint64_t n) {
           "tensor '" + name + "': expected F32, F16 or BF16, found " + std::string(chimere::name(tensor->type))});
     return 0;
   }
-  std::vector<float> values(n);
-  dequantize_row(tensor->type, tensor->data, values.data(), static_cast<int64_t>(n));
+  return decoded(*tensor);
+}
+
+VectorId Binder::flattened(const std::string& name, std::initializer_list<uint64_t> shape) {
+  const TensorView* tensor = require(name, full_shape(shape), true);
+  if (!tensor) return 0;
+  if (is_integer(tensor->type)) {
+    fail({Code::unsupported, "tensor '" + name + "': expected a float or quantised type, found " +
+                                 std::string(chimere::name(tensor->type))});
+    return 0;
+  }
+  return decoded(*tensor);
+}
+
+VectorId Binder::decoded(const TensorView& tensor) {
+  std::vector<float> values(tensor.elems());
+  dequantize_row(tensor.type, tensor.data, values.data(), static_cast<int64_t>(values.size()));
   for (float v : values) {
     if (!std::isfinite(v)) {
-      fail({Code::corrupt, "tensor '" + name + "' holds a value that is not finite"});
+      fail({Code::corrupt, "tensor '" + std::string(tensor.name) + "' holds a value that is not finite"});
       return 0;
     }
   }

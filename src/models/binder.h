@@ -24,6 +24,8 @@ class Binder {
   // A float vector of n values (any float type in the file; {n}, {1, n}, {n, 1} and {a, b} with a*b = n all count).
   VectorId vector(const std::string& name, uint64_t n);
   VectorId vector_if_present(const std::string& name, uint64_t n);
+  // A small matrix as one float vector, row after row, whatever its type.
+  VectorId flattened(const std::string& name, std::initializer_list<uint64_t> shape);
   VectorId ones(uint64_t n);
   bool has(const std::string& name);
 
@@ -45,6 +47,7 @@ class Binder {
 
  private:
   const TensorView* require(const std::string& name, const Shape& shape, bool required);
+  VectorId decoded(const TensorView& tensor);
 
   WeightSource& source_;
   Program program_;

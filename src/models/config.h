@@ -11,6 +11,9 @@
 
 namespace chimere::models {
 
+// `pooling_type` of a model that gives one score for a pair of texts.
+inline constexpr int64_t kRankPooling = 4;
+
 struct Config {
   std::string arch;      // prefix of its keys
   int n_layers = 0;      // trunk blocks; MTP blocks are not among them

@@ -9,8 +9,9 @@
 namespace chimere {
 namespace {
 
-// All hidden states of texts that run in one batch.
-std::vector<std::vector<float>> hidden_of(Executable& executable, const std::vector<std::vector<int32_t>>& texts) {
+// All hidden states of texts that run in one batch; as pairs, a third of each is of the second kind.
+std::vector<std::vector<float>> hidden_of(Executable& executable, const std::vector<std::vector<int32_t>>& texts,
+                                          bool as_pairs = false) {
   Batch batch;
   std::deque<Sequence> sequences;
   for (const std::vector<int32_t>& text : texts) {
@@ -18,6 +19,7 @@ std::vector<std::vector<float>> hidden_of(Executable& executable, const std::vec
     auto slice = sequences.back().begin(static_cast<int>(text.size()));
     EXPECT_TRUE(slice);
     slice->first_row = batch.n_rows();
+    if (as_pairs) slice->second_kind_at = static_cast<int32_t>(2 * text.size() / 3);
     batch.slices.push_back(*slice);
     batch.tokens.insert(batch.tokens.end(), text.begin(), text.end());
   }
@@ -83,7 +85,7 @@ TEST(Encoder, OpsMatchTheOracleAtOddSizes) {
   const BufferId x = p.input(kWidth);
   auto& embed = std::get<op::Embed>(p.program.ops.back());
   embed.positions = p.matrix(DType::F16, kWidth, 90, 1, 0.5f);
-  embed.add = p.vector(2 * kWidth, 0.1f, 0.5f);
+  embed.kinds = p.vector(2 * kWidth, 0.1f, 0.5f);
   p.program.ops.push_back(op::LayerNorm{x, p.vector(kWidth, 1, 0.1f), p.vector(kWidth, 0, 0.1f), 1e-12f});
   const BufferId q = p.buffer(kWidth), k = p.buffer(kWidth), v = p.buffer(kWidth), out = p.buffer(kWidth);
   op::NormMatmul in{.x = x, .outs = {}};
@@ -117,7 +119,7 @@ TEST(Encoder, OpsMatchTheOracleAtOddSizes) {
   const ExecutablePtr oracle = compiled(reference::compile(p.program, options));
   const ExecutablePtr cpu = compiled(cpu::compile(p.program, options));
   ASSERT_TRUE(oracle && cpu);
-  const auto expected = hidden_of(*oracle, texts), found = hidden_of(*cpu, texts);
+  const auto expected = hidden_of(*oracle, texts, true), found = hidden_of(*cpu, texts, true);
   for (size_t i = 0; i < texts.size(); ++i) {
     EXPECT_LE(largest_difference(found[i], expected[i]), 1e-4f) << texts[i].size() << " tokens";
   }

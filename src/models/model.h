@@ -43,6 +43,8 @@ class Model {
   int n_vocab() const { return executable_->program().n_vocab; }
   // It has hidden states and no logits, and reads a text as a whole.
   bool is_encoder() const { return !executable_->program().has_logits(); }
+  // It has a head that says how well a pair of texts matches.
+  bool scores_pairs() const { return executable_->program().score_head.has_value(); }
   // An error that says so, for those who need logits.
   Status require_logits() const;
   int d_model() const { return executable_->program().d_model; }

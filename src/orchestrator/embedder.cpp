@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "models/config.h"
 #include "orchestrator/prepare_thread.h"
 
 namespace chimere::orchestrator {
@@ -67,6 +68,8 @@ void EmbedJob::cancel() {
 Result<engine::Pooling> pooling_of(const models::Model& model) {
   const std::string key = model.architecture() + ".pooling_type";
   TRY_ASSIGN(const int64_t type, model.metadata().get_int_or(key, 0, 1000, 0));
+  // Many files of rerankers do not say how they are meant.
+  if (model.scores_pairs() && (type == 0 || type == models::kRankPooling)) return engine::Pooling::score;
   switch (type) {
     case 0:
     case 1: return engine::Pooling::mean;
@@ -75,7 +78,8 @@ Result<engine::Pooling> pooling_of(const models::Model& model) {
     default: break;
   }
   return Error{Code::unsupported, key + ": expected 1 (mean), 2 (first token) or 3 (last token), found " +
-                                      std::to_string(type) + (type == 4 ? " (a ranking head)" : "")};
+                                      std::to_string(type) +
+                                      (type == models::kRankPooling ? " (a head for ranking, which it lacks)" : "")};
 }
 
 Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
@@ -84,6 +88,15 @@ Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
   request.deadline = call.deadline;
   try {
     for (EmbedInput& input : call.inputs) {
+      if (input.second) {
+        Tokenizer::Pair pair = tokenizer_.encode_pair(input.text, *input.second);
+        request.texts.push_back(std::move(pair.ids));
+        request.second_at.push_back(pair.second_at);
+        continue;
+      }
+      if (scores_pairs()) {
+        return Error{Code::invalid_argument, "'" + model_.name() + "' scores pairs of texts and has no embeddings"};
+      }
       request.texts.push_back(input.ids.empty() ? tokenizer_.encode(input.text, EncodeMode::plain, true)
                                                 : std::move(input.ids));
     }

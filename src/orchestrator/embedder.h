@@ -1,6 +1,8 @@
-// embedder.h  Texts to vectors: tokenized on the service's thread, embedded in batches by an engine.
+// embedder.h  Texts to vectors, pairs of texts to scores: tokenized on the service's thread, run in batches by an
+// engine.
 //
 // Any model can embed: an encoder or an embedding model as its file says, another one by the mean of its hidden states.
+// A reranker alone scores pairs, and does nothing else.
 #pragma once
 
 #include <chrono>
@@ -22,16 +24,17 @@ class PrepareThread;
 
 struct EmbedInput {
   std::string text;
-  std::vector<int32_t> ids = {};  // instead of the text where there are some, as they are
+  std::vector<int32_t> ids = {};           // instead of the text where there are some, as they are
+  std::optional<std::string> second = {};  // the text to score with the first, by models that do
 };
 
 struct EmbedCall {
-  std::vector<EmbedInput> inputs;
+  std::vector<EmbedInput> inputs;  // all of them pairs, or none
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
 struct Embedded {
-  engine::Vectors vectors;  // one an input, of length 1
+  engine::Vectors vectors;  // one an input, of length 1; of pairs one score each
   int32_t n_tokens = 0;     // of all inputs
 };
 
@@ -78,7 +81,8 @@ class EmbedJob {
   std::shared_ptr<Box> box_;
 };
 
-// How a file says its vectors are made; the mean of all states where it does not.
+// How a file says its vectors are made; the mean of all states where it does not, the score where the model has a head
+// for it.
 Result<engine::Pooling> pooling_of(const models::Model& model);
 
 class Embedder {
@@ -92,6 +96,8 @@ class Embedder {
   // poll() may have something new, also shortly after the job is gone.
   std::unique_ptr<EmbedJob> start(EmbedCall call, std::function<void()> notify = {});
 
+  // Pairs get a score; single texts are refused.
+  bool scores_pairs() const { return pooling_ == engine::Pooling::score; }
   const std::string& model_name() const { return model_.name(); }
   uint64_t model_fingerprint() const { return model_.fingerprint(); }
   const Tokenizer& tokenizer() const { return tokenizer_; }

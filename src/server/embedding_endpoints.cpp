@@ -77,10 +77,17 @@ std::unique_ptr<Answer> rerank(const Services& services, Call call) {
   auto asked = std::make_shared<RerankCall>(std::move(std::get<RerankCall>(parsed)));
   call.record->set_user(asked->user);
   std::string model = asked->model.empty() ? services.embedder.model_name() : asked->model;
-  std::vector<orchestrator::EmbedInput> inputs = {{asked->query}};
-  for (const std::string& document : asked->documents) inputs.push_back({document});
-  return start(services, call, std::move(inputs), asked->ignored,
-               [asked, model = std::move(model)](const Embedded& e) { return rerank_body(*asked, e, model); });
+  const bool scored = services.embedder.scores_pairs();
+  std::vector<orchestrator::EmbedInput> inputs;
+  if (!scored) inputs.push_back({asked->query});
+  for (const std::string& document : asked->documents) {
+    orchestrator::EmbedInput& input = inputs.emplace_back();
+    input.text = scored ? asked->query : document;
+    if (scored) input.second = document;
+  }
+  return start(
+      services, call, std::move(inputs), asked->ignored,
+      [asked, scored, model = std::move(model)](const Embedded& e) { return rerank_body(*asked, e, scored, model); });
 }
 
 }  // namespace

@@ -104,6 +104,23 @@ std::string base64_of(const std::vector<float>& vector) {
   return out;
 }
 
+// Of every document, with the query's vector, which comes first.
+std::vector<double> cosines(const Embedded& embedded) {
+  const std::vector<float>& query = embedded.vectors.front();
+  std::vector<double> scores;
+  for (size_t i = 1; i < embedded.vectors.size(); ++i) {
+    scores.push_back(std::inner_product(query.begin(), query.end(), embedded.vectors[i].begin(), 0.0));
+  }
+  return scores;
+}
+
+// A head's score is a logit.
+std::vector<double> probabilities(const Embedded& embedded) {
+  std::vector<double> scores;
+  for (const std::vector<float>& score : embedded.vectors) scores.push_back(1 / (1 + std::exp(-double{score.front()})));
+  return scores;
+}
+
 Json usage_json(const Embedded& embedded) {
   return Json{{"prompt_tokens", embedded.n_tokens}, {"total_tokens", embedded.n_tokens}};
 }
@@ -164,12 +181,8 @@ std::string embedding_body(const EmbeddingCall& call, const Embedded& embedded, 
   return to_text(json);
 }
 
-std::string rerank_body(const RerankCall& call, const Embedded& embedded, const std::string& model) {
-  const std::vector<float>& query = embedded.vectors.front();
-  std::vector<double> scores;
-  for (size_t i = 1; i < embedded.vectors.size(); ++i) {
-    scores.push_back(std::inner_product(query.begin(), query.end(), embedded.vectors[i].begin(), 0.0));
-  }
+std::string rerank_body(const RerankCall& call, const Embedded& embedded, bool scored, const std::string& model) {
+  const std::vector<double> scores = scored ? probabilities(embedded) : cosines(embedded);
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });

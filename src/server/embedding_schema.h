@@ -38,7 +38,8 @@ std::variant<RerankCall, ApiError> parse_rerank_call(std::string_view body);
 
 // `model` is the name shown.
 std::string embedding_body(const EmbeddingCall& call, const orchestrator::Embedded& embedded, const std::string& model);
-// The first vector is the query's.
-std::string rerank_body(const RerankCall& call, const orchestrator::Embedded& embedded, const std::string& model);
+// `scored`: one number for each document, by the model's head; otherwise vectors, the first of which is the query's.
+std::string rerank_body(const RerankCall& call, const orchestrator::Embedded& embedded, bool scored,
+                        const std::string& model);
 
 }  // namespace chimere::server

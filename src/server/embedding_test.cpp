@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "server/server_for_test.h"
 
@@ -11,11 +13,14 @@ namespace {
 
 constexpr const char* kEncoder = CHIMERE_TESTS_DIR "/golden/models/bert-mean/model.gguf";
 
-std::unique_ptr<orchestrator::EmbeddingModel> open_encoder() {
+constexpr const char* kRanker = CHIMERE_TESTS_DIR "/golden/models/bert-rank/model.gguf";
+constexpr const char* kRankedPairs = CHIMERE_TESTS_DIR "/golden/models/bert-rank/pairs.json";
+
+std::unique_ptr<orchestrator::EmbeddingModel> open_encoder(const char* path = kEncoder) {
   LoadOptions options;
   options.max_rows = 256;
   options.n_threads = 2;
-  auto model = models::Model::load(kEncoder, models::BackendKind::cpu, options);
+  auto model = models::Model::load(path, models::BackendKind::cpu, options);
   EXPECT_TRUE(model) << model.error().message;
   auto opened = orchestrator::EmbeddingModel::open(std::move(*model), {});
   EXPECT_TRUE(opened) << opened.error().message;
@@ -159,6 +164,38 @@ TEST_F(EmbeddingEndpoints, TheModelsAreListed) {
   ASSERT_EQ(models["data"].size(), 2u);
   EXPECT_EQ(models["data"][1]["id"], "fixture bert-mean");
   EXPECT_EQ(models["data"][1]["dimensions"], 64);
+}
+
+// Texts to scores, against those of the model's definition for the same texts.
+TEST(Rerank, UsesTheHeadOfAModelThatHasOne) {
+  const auto ranker = open_encoder(kRanker);
+  ServerForTest server;
+  server.embedder = &ranker->embedder();
+  server.start();
+  std::ifstream file(kRankedPairs);
+  const Json pairs = Json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
+  ASSERT_EQ(pairs.size(), 6u);
+  for (const Json& pair : pairs) {
+    Json body;
+    body["query"] = pair["query"];
+    body["documents"] = Json::array({pair["document"]});
+    const ClientResponse response = server.post("/v1/rerank", body.dump());
+    ASSERT_EQ(response.status, 200) << response.body;
+    const Json answer = *parse_json(response.body);
+    const double expected = 1 / (1 + std::exp(-pair["score"].get<double>()));
+    EXPECT_NEAR(answer["results"][0]["relevance_score"].get<double>(), expected, 1e-3) << pair["document"];
+    EXPECT_EQ(answer["usage"]["prompt_tokens"], pair["ids"].size());
+  }
+  // The first two pairs have one query.
+  Json body;
+  body["query"] = pairs[0]["query"];
+  body["documents"] = Json::array({pairs[1]["document"], pairs[0]["document"]});
+  const Json ordered = *parse_json(server.post("/v1/rerank", body.dump()).body);
+  ASSERT_EQ(ordered["results"].size(), 2u);
+  EXPECT_EQ(ordered["results"][0]["index"], 1);
+  const ClientResponse refused = server.post("/v1/embeddings", R"({"input":"Hello"})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("scores pairs of texts"), std::string::npos) << refused.body;
 }
 
 TEST(Embeddings, OfTheModelThatChatsWhenThereIsNoOther) {

@@ -10,8 +10,9 @@ namespace {
 
 using namespace card;  // NOLINT
 
-// All hidden states of texts that run in one batch.
-std::vector<std::vector<float>> hidden_of(Executable& executable, const std::vector<std::span<const int32_t>>& texts) {
+// All hidden states of texts that run in one batch; as pairs, a third of each is of the second kind.
+std::vector<std::vector<float>> hidden_of(Executable& executable, const std::vector<std::span<const int32_t>>& texts,
+                                          bool as_pairs = false) {
   Batch batch;
   std::deque<Sequence> sequences;
   for (const std::span<const int32_t> text : texts) {
@@ -19,6 +20,7 @@ std::vector<std::vector<float>> hidden_of(Executable& executable, const std::vec
     auto slice = sequences.back().begin(static_cast<int>(text.size()));
     EXPECT_TRUE(slice);
     slice->first_row = batch.n_rows();
+    if (as_pairs) slice->second_kind_at = static_cast<int32_t>(2 * text.size() / 3);
     batch.slices.push_back(*slice);
     batch.tokens.insert(batch.tokens.end(), text.begin(), text.end());
   }
@@ -109,7 +111,7 @@ TEST(CudaEncoder, OpsMatchTheOracle) {
     const BufferId x = p.input(width);
     auto& embed = std::get<op::Embed>(p.program.ops.back());
     embed.positions = p.matrix(DType::F16, width, 90, 1, 0.5f);
-    embed.add = p.vector(2 * width, 0.1f, 0.5f);
+    embed.kinds = p.vector(2 * width, 0.1f, 0.5f);
     p.program.ops.push_back(op::LayerNorm{x, p.vector(width, 1, 0.1f), p.vector(width, 0, 0.1f), 1e-12f});
     const BufferId q = p.buffer(width), k = p.buffer(width), v = p.buffer(width), out = p.buffer(width);
     op::NormMatmul in{.x = x, .outs = {}};
@@ -145,7 +147,8 @@ TEST(CudaEncoder, OpsMatchTheOracle) {
     options.kv = kHalfKv;
     const ExecutablePtr fast = compiled(cuda::compile(p.program, options));
     ASSERT_TRUE(oracle && exact && fast);
-    const auto expected = hidden_of(*oracle, texts), found = hidden_of(*exact, texts), rough = hidden_of(*fast, texts);
+    const auto expected = hidden_of(*oracle, texts, true), found = hidden_of(*exact, texts, true),
+               rough = hidden_of(*fast, texts, true);
     for (size_t i = 0; i < texts.size(); ++i) {
       EXPECT_LE(max_difference(found[i], expected[i]), 1e-4f) << texts[i].size() << " tokens of " << size.head_dim;
       EXPECT_GE(cosine(rough[i], expected[i]), 0.999) << texts[i].size() << " tokens of " << size.head_dim;

@@ -14,7 +14,7 @@ struct DeviceSlice {
   int32_t pos;
   int32_t n_tokens;
   int32_t first_row;
-  int32_t reserved;
+  int32_t second_kind_at;
 };
 
 struct BatchView {

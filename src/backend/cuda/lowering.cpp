@@ -383,9 +383,11 @@ Status Lowering::allocate(Ledger& ledger, const Stream& stream, HostExperts* hos
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Embed& o) const {
   const int n_rows = pass.batch.n_rows;
   TRY(embed_rows(stream, {binding_.weight(o.table), pass.batch.tokens, n_rows, buffers_[o.out], o.scale}));
-  if (o.positions == kNone && o.add == kNone) return Ok{};
-  return add_positions(stream, {binding_.weight_or_none(o.positions), pass.batch.row_pos, binding_.vector(o.add),
-                                buffers_[o.out], shape_of(o.out).width, n_rows});
+  if (o.positions == kNone && o.kinds == kNone) return Ok{};
+  const int width = shape_of(o.out).width;
+  const int n_kinds = o.kinds == kNone ? 0 : static_cast<int>(program_.vectors[o.kinds].size()) / width;
+  return add_positions(stream, {binding_.weight_or_none(o.positions), pass.batch, binding_.vector(o.kinds), n_kinds,
+                                buffers_[o.out], width});
 }
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::LayerNorm& o) const {

@@ -104,7 +104,7 @@ Result<BatchView> BatchStaging::stage(const Stream& stream, const Batch& batch, 
                  slice.pos,
                  slice.n_tokens,
                  row,
-                 0};
+                 slice.second_kind_at};
     if (kv_pages_) {
       const int n = pages_of(slice);
       std::copy_n(slice.state.kv_pages, n, reinterpret_cast<std::byte**>(host + page));

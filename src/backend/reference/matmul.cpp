@@ -76,9 +76,13 @@ void run(const Context& c, const op::Embed& op) {
     for (uint64_t i = 0; i < table.ne[0]; ++i) c.row(op.out, t)[i] *= op.scale;
   }
   if (op.positions != kNone) add_positions(c, op);
-  if (op.add == kNone) return;
-  for (int t = 0; t < c.batch.n_rows(); ++t) {
-    for (uint64_t i = 0; i < table.ne[0]; ++i) c.row(op.out, t)[i] += c.vector(op.add)[i];
+  if (op.kinds == kNone) return;
+  const bool has_second = c.program.vectors[op.kinds].size() >= 2 * table.ne[0];
+  for (const Slice& slice : c.batch.slices) {
+    for (int t = 0; t < slice.n_tokens; ++t) {
+      const float* kind = c.vector(op.kinds) + (has_second && t >= slice.second_kind_at ? table.ne[0] : 0);
+      for (uint64_t i = 0; i < table.ne[0]; ++i) c.row(op.out, slice.first_row + t)[i] += kind[i];
+    }
   }
 }
 

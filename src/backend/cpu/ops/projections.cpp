@@ -33,10 +33,11 @@ void norm_rows(Team& team, const Context& c, BufferId x, VectorId norm, float ep
   });
 }
 
-// Learned positions, and what every token has in common.
+// Learned positions, and what tokens of a kind have in common.
 void add_places(Team& team, const Context& c, const op::Embed& op) {
   const int64_t width = c.width(op.out);
   const std::vector<Slice>& slices = c.batch.slices;
+  const bool has_second = op.kinds != kNone && c.program.vectors[op.kinds].size() >= 2 * static_cast<size_t>(width);
   team.parallel_for(static_cast<int64_t>(slices.size()), 1, [&](int64_t begin, int64_t end) {
     std::vector<float> place(static_cast<size_t>(width));
     for (int64_t s = begin; s < end; ++s) {
@@ -48,8 +49,9 @@ void add_places(Team& team, const Context& c, const op::Embed& op) {
                          place.data(), width);
           for (int64_t i = 0; i < width; ++i) out[i] += place[i];
         }
-        if (const float* add = c.vector(op.add)) {
-          for (int64_t i = 0; i < width; ++i) out[i] += add[i];
+        if (const float* kinds = c.vector(op.kinds)) {
+          const float* kind = kinds + (has_second && t >= slices[s].second_kind_at ? width : 0);
+          for (int64_t i = 0; i < width; ++i) out[i] += kind[i];
         }
       }
     }
@@ -78,7 +80,7 @@ void embed(Team& team, const Context& c, const op::Embed& op, Workspace& w) {
       if (op.scale != 1.0f) vec().scale(static_cast<int>(width), op.scale, c.row(op.out, t), c.row(op.out, t));
     }
   });
-  if (op.positions != kNone || op.add != kNone) add_places(team, c, op);
+  if (op.positions != kNone || op.kinds != kNone) add_places(team, c, op);
 }
 
 void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspace& w) {

@@ -20,12 +20,15 @@ __global__ void __launch_bounds__(kThreads) add_positions_kernel(AddPositionsArg
   simt::allow_next();
   const int row = static_cast<int>(blockIdx.x);
   float* to = a.out + static_cast<int64_t>(row) * a.width;
-  const uint8_t* from = a.positions ? a.positions.row(0, a.row_pos[row]) : nullptr;
+  const uint8_t* from = a.positions ? a.positions.row(0, a.batch.row_pos[row]) : nullptr;
+  const DeviceSlice& slice = a.batch.slices[a.batch.row_slice[row]];
+  const bool is_second = a.n_kinds > 1 && row - slice.first_row >= slice.second_kind_at;
+  const float* kind = a.kinds ? a.kinds + (is_second ? a.width : 0) : nullptr;
   for (int g = static_cast<int>(threadIdx.x); g * kGroup < a.width; g += kThreads) {
     float values[kGroup] = {};
     if (from) decode_group(a.positions, from, g, values);
     for (int i = 0; i < kGroup && g * kGroup + i < a.width; ++i) {
-      to[g * kGroup + i] += values[i] + (a.add ? a.add[g * kGroup + i] : 0.0f);
+      to[g * kGroup + i] += values[i] + (kind ? kind[g * kGroup + i] : 0.0f);
     }
   }
 }
@@ -59,7 +62,7 @@ simt::Launch by_row(const Stream& stream, int n_rows) {
 }  // namespace
 
 Status add_positions(const Stream& stream, const AddPositionsArgs& args) {
-  return simt::launch(add_positions_kernel, by_row(stream, args.n_rows), args);
+  return simt::launch(add_positions_kernel, by_row(stream, args.batch.n_rows), args);
 }
 
 Status layer_norm(const Stream& stream, const LayerNormArgs& args) {

@@ -3,20 +3,21 @@
 
 #include <cstdint>
 
+#include "backend/cuda/batch_view.h"
 #include "backend/cuda/runtime/stream.h"
 #include "backend/cuda/weights/weight.h"
 #include "base/result.h"
 
 namespace chimere::cuda {
 
-// out[r] += positions[row_pos[r]] + add, after op::Embed's look-up
+// out[r] += positions[position of r] + kinds[kind of r], after op::Embed's look-up
 struct AddPositionsArgs {
-  Weight positions;        // empty: none
-  const int32_t* row_pos;  // [n_rows]
-  const float* add;        // [width] or null
-  float* out;              // [n_rows, width]
+  Weight positions;  // empty: none
+  BatchView batch;
+  const float* kinds;  // [n_kinds, width] or null
+  int n_kinds;
+  float* out;  // [rows of the batch, width]
   int width;
-  int n_rows;
 };
 Status add_positions(const Stream& stream, const AddPositionsArgs& args);
 
