@@ -1,4 +1,6 @@
-// bert_rules.cpp  BERT encoders for embeddings, and rerankers: the same with a head that scores pairs of texts.
+// bert_rules.cpp  BERT and XLM-RoBERTa: encoders for embeddings, and rerankers, the same with a head that scores pairs.
+//
+// Positions of XLM-RoBERTa begin behind its padding token's id; the file has them from 0.
 #include "convert/rules.h"
 #include "models/config.h"
 
@@ -17,11 +19,14 @@ void pair(Recipe& r, const std::string& name, const std::string& source, bool ma
 // The first state through the pooler (tanh) and the classifier. Others have a label for each class and rank nothing.
 void add_score_head(Recipe& r, const std::string& in) {
   r.set_int("pooling_type", models::kRankPooling);
-  pair(r, "cls", in + "pooler.dense", true);
-  pair(r, "cls.output", "classifier", false);
-  const StoredTensor* out = r.require("classifier.weight");
+  const bool is_roberta = r.has("classifier.out_proj.weight");
+  const std::string last = is_roberta ? "classifier.out_proj" : "classifier";
+  pair(r, "cls", is_roberta ? "classifier.dense" : in + "pooler.dense", true);
+  pair(r, "cls.output", last, false);
+  const StoredTensor* out = r.require(last + ".weight");
   if (out && out->elems() != static_cast<uint64_t>(r.integer("hidden_size"))) {
-    r.fail(Code::unsupported, "tensor 'classifier.weight': expected one label, found shape " + shape_text(out->shape));
+    r.fail(Code::unsupported,
+           "tensor '" + last + ".weight': expected one label, found shape " + shape_text(out->shape));
   }
 }
 
@@ -29,10 +34,15 @@ void add_score_head(Recipe& r, const std::string& in) {
 
 void bert_rules(Recipe& r) {
   std::string in = "";
-  if (r.has("bert.embeddings.word_embeddings.weight")) in = "bert.";
+  for (const char* prefix : {"bert.", "roberta."}) {
+    if (r.has(std::string(prefix) + "embeddings.word_embeddings.weight")) in = prefix;
+  }
+  const int64_t n_before = r.text_or("model_type", "bert") == "xlm-roberta" ? r.integer_or("pad_token_id", 1) + 1 : 0;
   const int64_t n_layers = r.integer("num_hidden_layers");
   r.set_int("block_count", n_layers);
-  r.set_int("context_length", r.integer("max_position_embeddings"));
+  const int64_t n_positions = r.integer("max_position_embeddings") - n_before;
+  if (n_positions < 1) r.fail(Code::corrupt, "config.json: max_position_embeddings: expected more than pad_token_id");
+  r.set_int("context_length", n_positions);
   r.set_int("embedding_length", r.integer("hidden_size"));
   r.set_int("feed_forward_length", r.integer("intermediate_size"));
   r.set_int("attention.head_count", r.integer("num_attention_heads"));
@@ -42,7 +52,11 @@ void bert_rules(Recipe& r) {
   if (act != "gelu") r.fail(Code::unsupported, "config.json: hidden_act: expected gelu, found '" + act + "'");
   const std::string embeddings = in + "embeddings.";
   r.matrix("token_embd.weight", embeddings + "word_embeddings.weight");
-  r.f32("position_embd.weight", embeddings + "position_embeddings.weight");
+  Target& positions = r.f32("position_embd.weight", embeddings + "position_embeddings.weight");
+  if (n_before > 0 && n_positions > 0) {
+    positions.ne[1] = static_cast<uint64_t>(n_positions);
+    positions.with_rows([n = static_cast<uint64_t>(n_before)](uint64_t row) { return row + n; });
+  }
   r.f32("token_types.weight", embeddings + "token_type_embeddings.weight");
   pair(r, "token_embd_norm", embeddings + "LayerNorm", false);
   r.skip(embeddings + "position_ids");
@@ -57,7 +71,7 @@ void bert_rules(Recipe& r) {
     pair(r, block(i, "ffn_down"), layer + "output.dense", true);
     pair(r, block(i, "layer_output_norm"), layer + "output.LayerNorm", false);
   }
-  if (r.has("classifier.weight")) add_score_head(r, in);
+  if (r.has("classifier.weight") || r.has("classifier.out_proj.weight")) add_score_head(r, in);
 }
 
 }  // namespace chimere::convert

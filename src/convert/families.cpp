@@ -39,6 +39,8 @@ constexpr Family kFamilies[] = {
     {"GptOssForCausalLM", "gpt-oss", gpt_oss_rules},
     {"BertModel", "bert", bert_rules},
     {"BertForSequenceClassification", "bert", bert_rules},
+    {"XLMRobertaModel", "bert", bert_rules},
+    {"XLMRobertaForSequenceClassification", "bert", bert_rules},
     {"SmolLM3ForCausalLM", "smollm3", smollm3_rules},
 };
 // One model class, two architectures: with experts it has another name.

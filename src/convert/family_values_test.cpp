@@ -254,6 +254,46 @@ TEST(FamilyValues, MultipliersOfFalconH1AreInTheWeights) {
   EXPECT_EQ(values_of(file, "blk.0.ssm_in.weight"), projection);
 }
 
+// XLM-RoBERTa's first positions belong to the padding; its head has names of its own.
+TEST(FamilyValues, PositionsOfXlmRobertaBeginBehindThePadding) {
+  constexpr uint64_t d = 32, n_positions = 20, n_before = 2;
+  const Json config = {{"architectures", {"XLMRobertaForSequenceClassification"}},
+                       {"model_type", "xlm-roberta"},
+                       {"vocab_size", 40},
+                       {"hidden_size", d},
+                       {"num_hidden_layers", 1},
+                       {"num_attention_heads", 2},
+                       {"intermediate_size", 48},
+                       {"max_position_embeddings", n_positions},
+                       {"pad_token_id", n_before - 1},
+                       {"type_vocab_size", 1},
+                       {"layer_norm_eps", 1e-5}};
+  std::map<std::string, Dims> shapes = {{"classifier.dense.weight", {d, d}},
+                                        {"classifier.dense.bias", {d}},
+                                        {"classifier.out_proj.weight", {1, d}},
+                                        {"classifier.out_proj.bias", {1}}};
+  for (const auto& [name, shape] : Shapes(config).all("BertModel")) shapes["roberta." + name] = shape;
+  const fs::path folder = scratch("hf");
+  write_checkpoint(folder, config, made_up_tensors(shapes));
+  Json tokenizer = tiny_tokenizer();
+  tokenizer["model"] =
+      Json::parse(R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["b", -2.0]]})");
+  write_text(folder / "tokenizer.json", tokenizer.dump());
+  const auto report = run(folder, folder / "out.gguf");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->left_out.empty()) << report->left_out.front();
+  const auto file = gguf::File::open((folder / "out.gguf").string());
+  ASSERT_TRUE(file) << file.error().message;
+  std::vector<float> positions = made_up("roberta.embeddings.position_embeddings.weight", n_positions * d);
+  positions.erase(positions.begin(), positions.begin() + n_before * d);
+  EXPECT_EQ(values_of(*file, "position_embd.weight"), positions);
+  EXPECT_EQ(*file->metadata().get_int("bert.context_length", 0, 99), 18);
+  EXPECT_EQ(*file->metadata().get_int("bert.pooling_type", 0, 99), 4);
+  EXPECT_EQ(*file->metadata().get_int("tokenizer.ggml.token_type_count", 0, 9), 1);
+  EXPECT_EQ(values_of(*file, "cls.weight"), made_up("classifier.dense.weight", d * d));
+  EXPECT_EQ(values_of(*file, "cls.output.weight"), made_up("classifier.out_proj.weight", d));
+}
+
 // A reranker has one label; a classifier with several is refused by name.
 TEST(FamilyValues, ClassifiersWithSeveralLabelsAreRefused) {
   const Json config = {{"architectures", {"BertForSequenceClassification"}},

@@ -60,8 +60,17 @@ Result<Tokens> read_tokens(const Json& root, uint64_t n_vocab) {
   Tokens tokens;
   tokens.texts.resize(n_vocab);
   const Json& vocab = member(member(root, "model"), "vocab");
-  if (!vocab.is_object()) return wrong("model.vocab: expected an object of tokens and ids");
-  for (const auto& [text, id] : vocab.items()) TRY(put_token(tokens, text, id, n_vocab));
+  if (vocab.is_array()) {  // a unigram model's: pairs of text and score, whose place is the id
+    for (size_t id = 0; id < vocab.size(); ++id) {
+      const bool is_pair = vocab[id].is_array() && vocab[id].size() == 2 && vocab[id][0].is_string();
+      if (!is_pair || !vocab[id][1].is_number()) return wrong("model.vocab: expected pairs of a token and its score");
+      TRY(put_token(tokens, vocab[id][0].get<std::string>(), Json(id), n_vocab));
+    }
+  } else if (!vocab.is_object()) {
+    return wrong("model.vocab: expected an object of tokens and ids");
+  } else {
+    for (const auto& [text, id] : vocab.items()) TRY(put_token(tokens, text, id, n_vocab));
+  }
   for (const Json& entry : member(root, "added_tokens")) {
     const std::string text = text_of(member(entry, "content"));
     TRY(put_token(tokens, text, member(entry, "id"), n_vocab));
@@ -225,6 +234,61 @@ Status add_word_piece(const Json& root, const Tokens& tokens, gguf::Metadata& m)
   return Ok{};
 }
 
+// The compiled normaliser of SentencePiece, wherever it stands among the steps.
+const Json& find_charsmap(const Json& normalizer) {
+  const Json& here = member(normalizer, "precompiled_charsmap");
+  if (!here.is_null()) return here;
+  for (const Json& inner : member(normalizer, "normalizers")) {
+    if (const Json& found = find_charsmap(inner); !found.is_null()) return found;
+  }
+  return here;
+}
+
+Result<std::vector<int64_t>> decode_base64(const std::string& text) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<int64_t> bytes;
+  uint32_t bits = 0;
+  int n_bits = 0;
+  for (const char c : text.substr(0, text.find('='))) {
+    const size_t digit = kDigits.find(c);
+    if (digit == std::string_view::npos) return wrong("normalizer: precompiled_charsmap is not base64");
+    bits = (bits << 6 | static_cast<uint32_t>(digit)) & 0xFFFFFF;
+    n_bits += 6;
+    if (n_bits >= 8) bytes.push_back(bits >> (n_bits -= 8) & 255);
+  }
+  return Result<std::vector<int64_t>>{std::move(bytes)};
+}
+
+Status add_unigram(const Json& root, const Json& model_config, const Tokens& tokens, gguf::Metadata& m) {
+  const Json& model = member(root, "model");
+  const Json& unknown = member(model, "unk_id");
+  const std::string unknown_text = unknown.is_number_unsigned() && unknown.get<uint64_t>() < tokens.texts.size()
+                                       ? tokens.texts[unknown.get<uint64_t>()]
+                                       : "";
+  if (unknown_text.empty()) return wrong("model.unk_id: expected the id of a token");
+  std::vector<double> scores(tokens.texts.size(), 0.0);
+  const Json& vocab = member(model, "vocab");
+  for (size_t id = 0; id < vocab.size(); ++id) scores[id] = vocab[id][1].get<double>();
+  m.set_string("tokenizer.ggml.model", "t5");
+  m.set_string("tokenizer.ggml.pre", "default");
+  set_tokens(m, tokens, [](const std::string&, TokenType&) {});
+  auto types = m.get_ints("tokenizer.ggml.token_type", 0, 6);
+  (*types)[unknown.get<uint64_t>()] = static_cast<int64_t>(TokenType::unknown);
+  set_list(m, "tokenizer.ggml.token_type", gguf::ValueType::i32, std::move(*types));
+  set_list(m, "tokenizer.ggml.scores", gguf::ValueType::f32, std::move(scores));
+  m.set_int("tokenizer.ggml.unknown_token_id", gguf::ValueType::u32, unknown.get<int64_t>());
+  if (const Json& kinds = member(model_config, "type_vocab_size"); kinds.is_number_unsigned()) {
+    m.set_int("tokenizer.ggml.token_type_count", gguf::ValueType::u32, kinds.get<int64_t>());
+  }
+  if (const Json& charsmap = find_charsmap(member(root, "normalizer")); charsmap.is_string()) {
+    TRY_ASSIGN(std::vector<int64_t> bytes, decode_base64(charsmap.get<std::string>()));
+    set_list(m, "tokenizer.ggml.precompiled_charsmap", gguf::ValueType::u8, std::move(bytes));
+  }
+  m.set_bool("tokenizer.ggml.add_space_prefix", true);
+  m.set_bool("tokenizer.ggml.remove_extra_whitespaces", true);
+  return Ok{};
+}
+
 // "<s>", or an object with "content".
 std::string token_text(const Json& value) {
   return value.is_object() ? text_of(member(value, "content")) : text_of(value);
@@ -339,9 +403,12 @@ Status add_tokenizer(const TokenizerFiles& files, uint64_t n_vocab, gguf::Metada
   const std::string type = text_of(member(model, "type"));
   if (type == "WordPiece") {
     TRY(add_word_piece(root, tokens, metadata));
+  } else if (type == "Unigram") {
+    if (!member(model, "vocab").is_array()) return wrong("model.vocab: expected pairs of a token and its score");
+    TRY(add_unigram(root, model_config, tokens, metadata));
   } else if (type != "BPE" && !(type.empty() && member(model, "merges").is_array())) {
     return Error{Code::unsupported,
-                 "tokenizer.json: model.type: expected BPE or WordPiece, found " + gguf::quoted(type)};
+                 "tokenizer.json: model.type: expected BPE, Unigram or WordPiece, found " + gguf::quoted(type)};
   } else if (is_true(member(model, "byte_fallback"))) {
     TRY(add_sentence_piece(root, tokens, metadata));
   } else {

@@ -50,6 +50,27 @@ TEST(TokenizerMetadata, SentencePieceScoresFollowTheMerges) {
   EXPECT_EQ(*m.get_bool("tokenizer.ggml.add_space_prefix"), true);
 }
 
+TEST(TokenizerMetadata, UnigramModelsKeepScoresAndNormaliser) {
+  const Json tokenizer = Json::parse(R"({
+      "added_tokens": [{"id": 0, "content": "<s>", "special": true}, {"id": 1, "content": "</s>", "special": true},
+                       {"id": 2, "content": "<unk>", "special": true}],
+      "normalizer": {"type": "Sequence", "normalizers": [{"type": "Precompiled", "precompiled_charsmap": "AAECA/8="}]},
+      "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"},
+      "post_processor": {"type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "</s>"}}]},
+      "model": {"type": "Unigram", "unk_id": 2,
+                "vocab": [["<s>", 0.0], ["</s>", 0.0], ["<unk>", 0.0], ["\u2581a", -3.5], ["b", -4.25]]}})");
+  gguf::Metadata m;
+  const Status status = add(tokenizer, {{"bos_token", "<s>"}, {"eos_token", "</s>"}}, m, 6);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(*m.get_string("tokenizer.ggml.model"), "t5");
+  EXPECT_EQ(*m.get_ints("tokenizer.ggml.token_type", 0, 9), (std::vector<int64_t>{3, 3, 2, 1, 1, 5}));
+  EXPECT_EQ(*m.get_floats("tokenizer.ggml.scores"), (std::vector<float>{0, 0, 0, -3.5f, -4.25f, 0}));
+  EXPECT_EQ(*m.get_ints("tokenizer.ggml.precompiled_charsmap", 0, 255), (std::vector<int64_t>{0, 1, 2, 3, 255}));
+  EXPECT_EQ(*m.get_int("tokenizer.ggml.unknown_token_id", 0, 9), 2);
+  EXPECT_TRUE(*m.get_bool("tokenizer.ggml.add_bos_token"));
+}
+
 TEST(TokenizerMetadata, UnknownWaysToSplitAndIdsOutOfRangeAreRefused) {
   gguf::Metadata m;
   Json tokenizer = tiny_tokenizer();
@@ -63,6 +84,13 @@ TEST(TokenizerMetadata, UnknownWaysToSplitAndIdsOutOfRangeAreRefused) {
   tokenizer = tiny_tokenizer();
   tokenizer["model"]["type"] = "Unigram";
   EXPECT_FALSE(add(tokenizer, {}, m));
+  tokenizer["model"]["vocab"] = Json::parse(R"([["a", -1.5], ["b"]])");
+  EXPECT_FALSE(add(tokenizer, {}, m));
+  tokenizer["model"]["vocab"] = Json::parse(R"([["a", -1.5], ["b", -2]])");
+  tokenizer["model"]["unk_id"] = 99;
+  status = add(tokenizer, {}, m);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("unk_id"), std::string::npos) << status.error().message;
 }
 
 TEST(TokenizerMetadata, SamplingAndNamedTemplates) {
