@@ -12,6 +12,7 @@
 #include "backend/cuda/pass.h"
 #include "backend/cuda/program_binding.h"
 #include "backend/cuda/runtime/device.h"
+#include "backend/cuda/runtime/event.h"
 #include "backend/cuda/runtime/state_memory.h"
 #include "backend/cuda/step_graphs.h"
 #include "backend/cuda/support.h"
@@ -63,6 +64,7 @@ class CudaExecutable final : public Executable {
   Result<PassShape> stage(const Batch& batch, const Pass& pass, const Outputs& outputs);
   Status run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs);
   Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs);
+  Status wait();
   Status fail(Error error);
 
   Program program_;
@@ -72,6 +74,7 @@ class CudaExecutable final : public Executable {
   Stream stream_;
   ProgramBinding binding_;
   std::unique_ptr<HostExperts> host_;
+  std::optional<Event> finished_;  // with experts on the host alone
   DeviceStateMemory memory_;
   StepGraphs graphs_;
   int max_rows_ = 0, prefill_rows_ = 0;
@@ -171,6 +174,8 @@ Status CudaExecutable::take_weights(const LoadOptions& options) {
       here.progress = [&](uint64_t done, uint64_t total) { options.progress(before + done, before + total); };
     }
     TRY_ASSIGN(host_, HostExperts::create(program_, hosted, max_rows_, here));
+    TRY_ASSIGN(Event finished, Event::create_sleeping());
+    finished_.emplace(std::move(finished));
   }
   // Rows gathered at load were only needed until here.
   program_.owned.clear();
@@ -197,6 +202,13 @@ Result<bool> CudaExecutable::prepare_draws(std::span<const int32_t> suppressed) 
   if (!drawing) return drawing.error();
   drawing_.emplace(std::move(*drawing));
   return true;
+}
+
+// For all that the card was given. The host's experts want every core: nobody spins beside them.
+Status CudaExecutable::wait() {
+  if (!finished_) return stream_.synchronize();
+  TRY(finished_->record(stream_));
+  return finished_->synchronize();
 }
 
 // An error of the device is for good: whatever is asked later gets the same answer. Want of memory may pass.
@@ -247,7 +259,7 @@ Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outp
     return deliver(pass, shape, 0, n_outputs, outputs);
   }
   TRY(lowering_->body(stream_, shape));
-  if (!wants_head) return stream_.synchronize();
+  if (!wants_head) return wait();
   for (int first = 0; first < n_outputs; first += lowering_->head_rows()) {
     const int n = std::min(lowering_->head_rows(), n_outputs - first);
     TRY(lowering_->head(stream_, shape, first, n));
@@ -273,7 +285,7 @@ Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int fir
     if (wants_logits(i)) TRY(stream_.copy(host_logits_.data() + i * v, lowering_->logits() + i * v, v * sizeof(float)));
   }
   if (shape.hidden) TRY(stream_.copy(host_hidden_.data(), lowering_->hidden(), n * d * sizeof(float)));
-  TRY(stream_.synchronize());
+  TRY(wait());
   for (int i = 0; i < n; ++i) {
     const size_t to = output(i);
     if (wants_logits(i)) std::copy_n(host_logits_.data() + i * v, v, outputs.logits + to * v);

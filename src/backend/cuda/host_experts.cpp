@@ -57,8 +57,18 @@ void HostExperts::compute(void* data) {
 
 Status HostExperts::begin(const Stream& stream, const Rows& rows) {
   const Shape& shape = shapes_[rows.mixture];
-  TRY(hand_over(stream, {rows.x, rows.ids, rows.weights, rows.weights_stride, rows.n_rows, shape.width, shape.n_used,
-                         x_.data(), ids_.data(), weights_.data()}));
+  TRY(hand_over(stream, {.x = rows.x,
+                         .norm = rows.norm,
+                         .eps = rows.eps,
+                         .ids = rows.ids,
+                         .weights = rows.weights,
+                         .weights_stride = rows.weights_stride,
+                         .n_rows = rows.n_rows,
+                         .width = shape.width,
+                         .n_used = shape.n_used,
+                         .host_x = x_.data(),
+                         .host_ids = ids_.data(),
+                         .host_weights = weights_.data()}));
   const auto call = calls_.try_emplace({rows.mixture, rows.n_rows}, Call{this, rows.mixture, rows.n_rows}).first;
   return lane_.begin(stream, &HostExperts::compute, &call->second);
 }

@@ -33,7 +33,8 @@ class HostExperts {
                                                      const LoadOptions& options);
   ~HostExperts();
 
-  // What the experts of the mixture make of these rows, on the device: x is as wide as they are.
+  // What the experts of the mixture get: these rows of the device, which are as wide as they are, with a norm after it
+  // was applied.
   struct Rows {
     int mixture;
     int n_rows;
@@ -41,6 +42,8 @@ class HostExperts {
     const int32_t* ids;    // [n_rows, n_used]
     const float* weights;  // [n_rows, n_used], rows weights_stride apart
     int weights_stride;
+    const float* norm = nullptr;  // [width]
+    float eps = 0;
   };
   Status begin(const Stream& stream, const Rows& rows);
   // Their weighted sums [n_rows, width], in pinned memory, for what the stream is given from now on to the next

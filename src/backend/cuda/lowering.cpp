@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/cuda/kernels/encoder.h"
+#include "backend/cuda/kernels/host_rows.h"
 #include "backend/cuda/kernels/rows.h"
 
 namespace chimere::cuda {
@@ -37,8 +38,7 @@ Lowering::Lowering(const Program& program, const StateLayout& layout, const Prog
 
 // A slice of kDecodeTokens goes through in one piece, or the op uses the kernels of the prefill class.
 bool Lowering::decode_kernels_take(const op::MoeFfn& o) const {
-  return o.latent_down == kNone && binding_.hosted(o) == kNone &&
-         static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
+  return o.latent_down == kNone && static_cast<bool>(moe_supported(moe_args(o, kDecodeTokens), kDecodeTokens));
 }
 
 PrefillInput Lowering::prefill_input(BufferId x, VectorId norm, float eps, int n_rows) const {
@@ -75,15 +75,17 @@ MoeArgs Lowering::moe_args(const op::MoeFfn& o, int n_rows) const {
   args.down_bias = binding_.vector(o.down_bias);
   args.scale = o.scale;
   args.shared_router = binding_.vector(o.shared_router);
+  args.exact = exact_;
+  args.scratch = moe_;
+  args.n_sms = device_.n_sms;
+  args.choose_only = is_hosted(o);
+  if (args.choose_only) return args;
   args.gate = binding_.weight_or_none(o.gate);
   args.up = binding_.weight(o.up);
   args.down = binding_.weight(o.down);
   args.shared_gate = binding_.weight_or_none(o.shared_gate);
   args.shared_up = binding_.weight_or_none(o.shared_up);
   args.shared_down = binding_.weight_or_none(o.shared_down);
-  args.exact = exact_;
-  args.scratch = moe_;
-  args.n_sms = device_.n_sms;
   return args;
 }
 
@@ -323,6 +325,11 @@ Lowering::Sizes Lowering::measure() const {
       for (int n : {max_rows_, fewer}) grow(sizes.prefill, prefill_scratch_bytes(prefill_moe_args(*o, n)));
       if (decode_kernels_take(*o)) {
         grow(sizes.moe, moe_scratch_bytes(moe_args(*o, max_decode_rows_), max_decode_rows_));
+      }
+      if (is_hosted(*o) && o->has_shared()) {
+        const int d_ff = binding_.weight(o->shared_up).rows;
+        grow(sizes.records, matvec_records_bytes(std::max(d_ff, shape_of(o->x).width), max_decode_rows_));
+        grow(sizes.ffn_hidden, sizeof(float) * static_cast<uint64_t>(d_ff) * max_decode_rows_);
       }
     }
     if (const auto* o = std::get_if<op::Attention>(&any)) {
@@ -580,9 +587,49 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::MoeF
   if (!pass.is_decode || !decode_kernels_take(o)) {
     return prefill_moe(stream, prefill_moe_args(o, pass.batch.n_rows), prefill_);
   }
+  if (is_hosted(o)) return hosted_moe(stream, pass, o);
   MoeArgs args = moe_args(o, pass.batch.n_rows);
   args.dependent = dependent(pass);
   return moe(stream, args);
+}
+
+// Of decode rows: the choice, the way to the host, the shared expert meanwhile, and the sum of both.
+Status Lowering::hosted_moe(const Stream& stream, const PassShape& pass, const op::MoeFfn& o) const {
+  const int n = pass.batch.n_rows, width = shape_of(o.x).width;
+  MoeArgs choice = moe_args(o, n);
+  choice.dependent = dependent(pass);
+  TRY(moe_route(stream, choice));
+  const MoeScratch chosen = moe_scratch(choice, n, moe_);
+  TRY(host_->begin(stream, {.mixture = binding_.hosted(o),
+                            .n_rows = n,
+                            .x = buffers_[o.x],
+                            .ids = chosen.ids,
+                            .weights = chosen.weights,
+                            .weights_stride = o.n_used + 1,
+                            .norm = binding_.vector(o.norm),
+                            .eps = o.eps}));
+  // The prefill class is not at work, and what it has for normed rows is as large.
+  float* shared = o.has_shared() ? reinterpret_cast<float*>(prefill_.base) : nullptr;
+  if (shared) {
+    const Weight gate = binding_.weight_or_none(o.shared_gate), &up = binding_.weight(o.shared_up);
+    MatvecArgs in = matvec_args(decode_input(o.x, o.norm, o.eps), n, dependent(pass));
+    in.outs[in.n_outs++] = {up, nullptr, ffn_up_, up.rows, false};
+    if (gate) in.outs[in.n_outs++] = {gate, nullptr, ffn_gate_, gate.rows, false};
+    TRY(matvec(stream, in));
+    const InputRows hidden{ffn_up_, nullptr, 0, up.rows, nullptr, gate ? ffn_gate_ : nullptr, o.activation};
+    MatvecArgs out = matvec_args(hidden, n, dependent(pass));
+    out.outs[out.n_outs++] = {binding_.weight(o.shared_down), nullptr, shared, width, false};
+    TRY(matvec(stream, out));
+  }
+  TRY_ASSIGN(const float* sums, host_->join(stream));
+  // The weights, the shared expert's too, have o.scale in them.
+  return take_back(stream, {.host_sums = sums,
+                            .shared = shared,
+                            .shared_gate = chosen.weights + o.n_used,
+                            .gate_stride = o.n_used + 1,
+                            .out = buffers_[o.x],
+                            .n_rows = n,
+                            .width = width});
 }
 
 Status Lowering::body(const Stream& stream, const PassShape& pass) const {
@@ -616,7 +663,9 @@ const char* family_name(Family family) {
 }
 
 Status Lowering::family(const Stream& stream, const PassShape& pass, Family family) const {
-  const auto has_parts = [&](const op::MoeFfn& moe) { return pass.is_decode && decode_kernels_take(moe); };
+  const auto has_parts = [&](const op::MoeFfn& moe) {
+    return pass.is_decode && decode_kernels_take(moe) && !is_hosted(moe);
+  };
   const auto is = [&](const Op& op) {
     const auto* moe = std::get_if<op::MoeFfn>(&op);
     switch (family) {

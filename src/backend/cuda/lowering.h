@@ -113,6 +113,8 @@ class Lowering {
   SelectiveScanArgs scan_args(const op::SelectiveScan& o) const;
   RouterStyle router_style(const op::MoeFfn& o) const;
   bool decode_kernels_take(const op::MoeFfn& o) const;
+  bool is_hosted(const op::MoeFfn& o) const { return binding_.hosted(o) != kNone; }
+  Status hosted_moe(const Stream& stream, const PassShape& pass, const op::MoeFfn& o) const;
 
   Status run(const Stream& stream, const PassShape& pass, const op::Embed& o) const;
   Status run(const Stream& stream, const PassShape& pass, const op::NormMatmul& o) const;

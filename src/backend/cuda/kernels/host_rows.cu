@@ -1,9 +1,9 @@
-// host_rows.cu   Rows and choices written to pinned memory; sums of the host's experts read from it and added
-// Shapes    x, sums [n_rows, width] f32; ids, weights [n_rows, n_used]
-// Bytes     over the bus: n_rows * (width * 4 + n_used * 8) out, n_rows * width * 4 back; one row of 2048: 8 KiB each
-// way Launch    grid n_rows, block 256; 16 bytes a thread where the width allows it, so that few requests cross the bus
-// Numerics  copies; scale (sum + gate shared) is one fused operation each, in float32
-// Measured  not apart from the host's work, which takes tens of times as long
+// host_rows.cu   Rows, normed or as they are, and choices to pinned memory; sums of the host's experts read from it,
+// added Shapes    x, sums [n_rows, width] f32, 16-byte aligned; ids, weights [n_rows, n_used] Bytes     over the bus:
+// n_rows * (width * 4 + n_used * 8) out, n_rows * width * 4 back; one row of 2048: 8 KiB each way Launch    grid
+// n_rows, block 256; 16 bytes a thread where the width allows it, so that few requests cross the bus Numerics  f32 sums
+// of squares in an order that depends on the width alone; scale (sum + gate shared) is one fused operation each, in
+// float32 Measured  not apart from the host's work, which takes tens of times as long
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/host_rows.h"
@@ -13,16 +13,35 @@ namespace {
 
 constexpr int kThreads = 256;
 
+__device__ __forceinline__ float square_of(float x) { return x * x; }
+__device__ __forceinline__ float square_of(float4 x) { return x.x * x.x + x.y * x.y + (x.z * x.z + x.w * x.w); }
+__device__ __forceinline__ float scaled(float x, float by, float norm) { return x * by * norm; }
+__device__ __forceinline__ float4 scaled(float4 x, float by, float4 norm) {
+  return make_float4(x.x * by * norm.x, x.y * by * norm.y, x.z * by * norm.z, x.w * by * norm.w);
+}
+
 __global__ void __launch_bounds__(kThreads) hand_over_kernel(HandOverArgs a) {
   simt::allow_next();
   simt::wait_for_previous();
   const int64_t row = blockIdx.x;
+  const auto give = [&](auto zero, int n) {
+    using T = decltype(zero);
+    const T* from = reinterpret_cast<const T*>(a.x) + row * n;
+    const T* norm = reinterpret_cast<const T*>(a.norm);
+    T* to = reinterpret_cast<T*>(a.host_x) + row * n;
+    if (!norm) {
+      for (int i = threadIdx.x; i < n; i += kThreads) to[i] = from[i];
+      return;
+    }
+    float squares = 0;
+    for (int i = threadIdx.x; i < n; i += kThreads) squares += square_of(from[i]);
+    const float by = 1.0f / sqrtf(simt::block_sum(squares) / static_cast<float>(a.width) + a.eps);
+    for (int i = threadIdx.x; i < n; i += kThreads) to[i] = scaled(from[i], by, norm[i]);
+  };
   if (a.width % 4 == 0) {
-    const auto* from = reinterpret_cast<const float4*>(a.x + row * a.width);
-    auto* to = reinterpret_cast<float4*>(a.host_x + row * a.width);
-    for (int i = threadIdx.x; i < a.width / 4; i += kThreads) to[i] = from[i];
+    give(make_float4(0, 0, 0, 0), a.width / 4);
   } else {
-    for (int i = threadIdx.x; i < a.width; i += kThreads) a.host_x[row * a.width + i] = a.x[row * a.width + i];
+    give(0.0f, a.width);
   }
   for (int k = threadIdx.x; k < a.n_used; k += kThreads) {
     a.host_ids[row * a.n_used + k] = a.ids[row * a.n_used + k];
@@ -39,7 +58,7 @@ __global__ void __launch_bounds__(kThreads) take_back_kernel(TakeBackArgs a) {
   simt::allow_next();
   simt::wait_for_previous();
   const int64_t row = blockIdx.x;
-  const float gate = a.shared_gate ? a.shared_gate[row] : 1.0f;
+  const float gate = a.shared_gate ? a.shared_gate[row * a.gate_stride] : 1.0f;
   const auto take = [&](auto zero, int n) {
     using T = decltype(zero);
     const T* sums = reinterpret_cast<const T*>(a.host_sums) + row * n;

@@ -8,9 +8,11 @@
 
 namespace chimere::cuda {
 
-// Rows, the experts they chose and their weights, copied to pinned memory.
+// Rows, or RMSNorm(row) * norm, the experts they chose and their weights, to pinned memory.
 struct HandOverArgs {
-  const float* x;        // [n_rows, width]
+  const float* x;     // [n_rows, width]
+  const float* norm;  // [width] or null
+  float eps;
   const int32_t* ids;    // [n_rows, n_used]
   const float* weights;  // [n_rows, n_used], rows weights_stride apart
   int weights_stride;
@@ -21,12 +23,13 @@ struct HandOverArgs {
 };
 Status hand_over(const Stream& stream, const HandOverArgs& args);
 
-// out[t] (+)= scale (host_sums[t] + shared_gate[t] shared[t])
+// out[t] (+)= scale (host_sums[t] + shared_gate[t gate_stride] shared[t])
 struct TakeBackArgs {
   const float* host_sums;              // [n_rows, width], pinned
   const float* shared = nullptr;       // [n_rows, width] or null
-  const float* shared_gate = nullptr;  // [n_rows] or null: 1
-  float* out;                          // [n_rows, width]
+  const float* shared_gate = nullptr;  // or null: 1
+  int gate_stride = 1;
+  float* out;  // [n_rows, width]
   int n_rows, width;
   bool add = true;
   float scale = 1;

@@ -245,10 +245,11 @@ MoePlan make_plan(const MoeArgs& a) {
   p.any_log2_in = log2_lanes(row_groups(a.in.width));
   p.any_log2_hidden = log2_lanes(row_groups(a.down.width));
   p.any_log2_shared = log2_lanes(row_groups(a.shared_down.width));
-  p.made_in = a.n_rows > 1 && (a.n_rows > kFusedRows || size_t{record_bytes(a.in.width)} * a.n_rows > kFusedBytes);
+  p.made_in = !a.choose_only && a.n_rows > 1 &&
+              (a.n_rows > kFusedRows || size_t{record_bytes(a.in.width)} * a.n_rows > kFusedBytes);
   p.hidden_width = hidden_width(a);
   p.shared_at = shared_offset(a);
-  p.choice_by_block = a.n_rows == 1 && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
+  p.choice_by_block = !a.choose_only && a.n_rows == 1 && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
   p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
   return p;
 }

@@ -34,6 +34,7 @@ struct MoeArgs {
   const float *gate_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;  // [n_experts, rows] or null
   float scale = 1;
   bool exact = false;
+  bool choose_only = false;    // moe_route is all that is wanted, for experts elsewhere; their weights are not given
   uint8_t* scratch = nullptr;  // moe_scratch_bytes, zero before its first use
   bool dependent = true;
   int n_sms = 132;
@@ -71,7 +72,7 @@ Status moe_supported(const MoeArgs& args, int max_rows);
 // REQUIRES: moe_supported(args, n_rows).
 Status moe(const Stream& stream, const MoeArgs& args);
 
-// The launches by themselves, in this order.
+// The launches by themselves, in this order. With choose_only the first leaves ids and weights.
 Status moe_route(const Stream& stream, const MoeArgs& args);
 Status moe_up(const Stream& stream, const MoeArgs& args);
 Status moe_down(const Stream& stream, const MoeArgs& args);

@@ -218,13 +218,13 @@ Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScra
   }
   CombineArgs sum{at.routed, choice, at.shared, at.shared_weight, op.residual, width, true, op.scale};
   if (!op.latent_down && hosted) {
-    return take_back(stream, {host_sums, at.shared, at.shared_weight, op.residual, n, width, true, op.scale});
+    return take_back(stream, {host_sums, at.shared, at.shared_weight, 1, op.residual, n, width, true, op.scale});
   }
   if (!op.latent_down) return combine_experts(stream, sum);
 
   const int latent = op.latent_down.rows;
   if (hosted) {
-    TRY(take_back(stream, {host_sums, nullptr, nullptr, at.latent_sum, n, latent, false}));
+    TRY(take_back(stream, {host_sums, nullptr, nullptr, 1, at.latent_sum, n, latent, false}));
   } else {
     TRY(combine_experts(stream, {at.routed, choice, nullptr, nullptr, at.latent_sum, latent, false}));
   }

@@ -10,6 +10,7 @@ namespace chimere::cuda {
 #ifdef CHIMERE_SIMT_EMULATOR
 
 Result<Event> Event::create(bool) { return Result<Event>{Event()}; }
+Result<Event> Event::create_sleeping() { return create(); }
 
 Event::~Event() = default;
 
@@ -38,6 +39,13 @@ Result<float> Event::milliseconds_since(const Event&) const { return 0.0f; }
 Result<Event> Event::create(bool timed) {
   Event event;
   TRY(checked(cudaEventCreateWithFlags(&event.handle_, timed ? cudaEventDefault : cudaEventDisableTiming),
+              "cudaEventCreate"));
+  return Result<Event>{std::move(event)};
+}
+
+Result<Event> Event::create_sleeping() {
+  Event event;
+  TRY(checked(cudaEventCreateWithFlags(&event.handle_, cudaEventDisableTiming | cudaEventBlockingSync),
               "cudaEventCreate"));
   return Result<Event>{std::move(event)};
 }

@@ -15,6 +15,8 @@ class Event {
  public:
   // Only a timed event can tell milliseconds; it costs the stream a little.
   static Result<Event> create(bool timed = false);
+  // Whoever waits for it sleeps, where others spin: a core for somebody else, for some microseconds of waking.
+  static Result<Event> create_sleeping();
   ~Event();
   Event(Event&& other) noexcept { swap(other); }
   Event& operator=(Event&& other) noexcept {
