@@ -278,6 +278,7 @@ TEST(FamilyValues, PositionsOfXlmRobertaBeginBehindThePadding) {
   Json tokenizer = tiny_tokenizer();
   tokenizer["model"] =
       Json::parse(R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["b", -2.0]]})");
+  tokenizer["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAAAA=="}};
   write_text(folder / "tokenizer.json", tokenizer.dump());
   const auto report = run(folder, folder / "out.gguf");
   ASSERT_TRUE(report) << report.error().message;
@@ -290,6 +291,7 @@ TEST(FamilyValues, PositionsOfXlmRobertaBeginBehindThePadding) {
   EXPECT_EQ(*file->metadata().get_int("bert.context_length", 0, 99), 18);
   EXPECT_EQ(*file->metadata().get_int("bert.pooling_type", 0, 99), 4);
   EXPECT_EQ(*file->metadata().get_int("tokenizer.ggml.token_type_count", 0, 9), 1);
+  EXPECT_EQ(*file->metadata().get_ints("tokenizer.ggml.precompiled_charsmap", 0, 255), std::vector<int64_t>(4, 0));
   EXPECT_EQ(values_of(*file, "cls.weight"), made_up("classifier.dense.weight", d * d));
   EXPECT_EQ(values_of(*file, "cls.output.weight"), made_up("classifier.out_proj.weight", d));
 }

@@ -244,9 +244,9 @@ const Json& find_charsmap(const Json& normalizer) {
   return here;
 }
 
-Result<std::vector<int64_t>> decode_base64(const std::string& text) {
+Result<std::vector<uint64_t>> decode_base64(const std::string& text) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<int64_t> bytes;
+  std::vector<uint64_t> bytes;
   uint32_t bits = 0;
   int n_bits = 0;
   for (const char c : text.substr(0, text.find('='))) {
@@ -256,7 +256,7 @@ Result<std::vector<int64_t>> decode_base64(const std::string& text) {
     n_bits += 6;
     if (n_bits >= 8) bytes.push_back(bits >> (n_bits -= 8) & 255);
   }
-  return Result<std::vector<int64_t>>{std::move(bytes)};
+  return Result<std::vector<uint64_t>>{std::move(bytes)};
 }
 
 Status add_unigram(const Json& root, const Json& model_config, const Tokens& tokens, gguf::Metadata& m) {
@@ -281,7 +281,7 @@ Status add_unigram(const Json& root, const Json& model_config, const Tokens& tok
     m.set_int("tokenizer.ggml.token_type_count", gguf::ValueType::u32, kinds.get<int64_t>());
   }
   if (const Json& charsmap = find_charsmap(member(root, "normalizer")); charsmap.is_string()) {
-    TRY_ASSIGN(std::vector<int64_t> bytes, decode_base64(charsmap.get<std::string>()));
+    TRY_ASSIGN(std::vector<uint64_t> bytes, decode_base64(charsmap.get<std::string>()));
     set_list(m, "tokenizer.ggml.precompiled_charsmap", gguf::ValueType::u8, std::move(bytes));
   }
   m.set_bool("tokenizer.ggml.add_space_prefix", true);
