@@ -36,10 +36,12 @@ struct MatvecArgs {
   int n_sms = 132;
 };
 
-// Records, and of many rows the same as tensor cores take it (matvec_rows.h): eights of rows, and 1 / rms of each.
+// Records, and of many rows the same as tensor cores take it (matvec_rows.h): passes of whole eights, no more than the
+// next sixteen, and 1 / rms of each row.
+constexpr size_t fragment_rows(int n_rows) { return (static_cast<size_t>(n_rows) + 15) / 16 * 16; }
 constexpr size_t matvec_records_bytes(int width, int n_rows) {
-  const auto rows = static_cast<size_t>(n_rows), eights = (rows + 7) / 8;
-  return record_bytes(width) * rows + eights * 8 * (40 * static_cast<size_t>(row_groups(width)) + sizeof(float));
+  return record_bytes(width) * static_cast<size_t>(n_rows) +
+         fragment_rows(n_rows) * (40 * static_cast<size_t>(row_groups(width)) + sizeof(float));
 }
 
 // REQUIRES: weights are `in.width` wide; 1 <= n_rows <= kMatvecRows; out and in.x do not overlap unless n_outs == 1.

@@ -15,7 +15,8 @@ namespace {
 
 // A block makes the record of its row and writes it as fragments, and whole where `records` says so.
 __global__ void __launch_bounds__(kDotThreads)
-    quantise_fragments_kernel(InputRows in, bool natural, uint8_t* records, uint8_t* fragments, float* inverses) {
+    quantise_fragments_kernel(InputRows in, bool natural, int pass_tiles, uint8_t* records, uint8_t* fragments,
+                              float* inverses) {
   auto* record = simt::dynamic_shared<uint8_t>();
   const NormAhead norms = load_norm(in);
   simt::wait_for_previous();
@@ -27,7 +28,9 @@ __global__ void __launch_bounds__(kDotThreads)
   if (simt::thread_id() == 0) inverses[t] = row_inverse(in, record);
 
   const uint32_t G = row_groups(in.width), P = G / 2, column = static_cast<uint32_t>(t % kColumnTile);
-  uint8_t* to = fragments + static_cast<uint32_t>(t / kColumnTile) * P * kPairBytes;
+  const auto tile = static_cast<uint32_t>(t / kColumnTile), tiles = static_cast<uint32_t>(pass_tiles);
+  const uint32_t bytes = tiles * kPairBytes;  // of a pair
+  uint8_t* to = fragments + tile / tiles * P * bytes + tile % tiles * kPairBytes;
   for (uint32_t i = simt::thread_id(); i < 4u * P; i += kDotThreads) {
     const uint32_t pair = i / 4u, q = i % 4u;
     const auto word = [&](uint32_t half, uint32_t j) {
@@ -35,11 +38,11 @@ __global__ void __launch_bounds__(kDotThreads)
       return *reinterpret_cast<const uint32_t*>(record + 16u * piece + 4u * (j % 4u));
     };
     const uint32_t first = natural ? 2u * q : q, second = natural ? 2u * q + 1u : q + 4u;
-    *reinterpret_cast<uint4*>(to + pair * kPairBytes + 16u * (4u * column + q)) =
+    *reinterpret_cast<uint4*>(to + pair * bytes + 16u * (4u * column + q)) =
         make_uint4(word(0, first), word(0, second), word(1, first), word(1, second));
   }
   for (uint32_t pair = simt::thread_id(); pair < P; pair += kDotThreads) {
-    *reinterpret_cast<float4*>(to + pair * kPairBytes + kPairScales + 16u * column) =
+    *reinterpret_cast<float4*>(to + pair * bytes + kPairScales + 16u * column) =
         *reinterpret_cast<const float4*>(record + 32u * G + 16u * pair);
   }
   if (records) {
@@ -92,7 +95,8 @@ bool fit(RowsLaunch& l, int pass_tiles, int least) {
   const int most = l.plan.split.most();
   const auto n = static_cast<uint32_t>(l.plan.pass_tiles);
   const uint32_t acts = n * (row_groups(p.args.in.width) / 2) * kPairBytes, slot = kTileRows * l.plan.stride;
-  const uint32_t sums = static_cast<uint32_t>(min(most, kTeams)) * kTeamWarps * n * 32u * sizeof(float4);
+  const uint32_t sums = static_cast<uint32_t>(kTeams) * kTeamWarps * n * 32u * sizeof(float4);
+  l.plan.together = most == 1 && p.lanes() > kTeamWarps;
   // Blocks that have but one tile a team put the sums where the activations were.
   const bool once = most <= kTeams;
   const uint32_t before = once ? max(acts, sums) : acts + sums;
@@ -124,9 +128,8 @@ bool plan_rows(const MatvecPlan& plan, DType own, RowsLaunch& launch) {
   }
   launch.plan.stride = padded_row(a.outs[0].weight.row_bytes);
   launch.plan.fragments = a.records + static_cast<size_t>(a.n_rows) * record_bytes(a.in.width);
-  const int column_tiles = simt::div_up(a.n_rows, kColumnTile);
-  launch.plan.inverses = reinterpret_cast<const float*>(
-      launch.plan.fragments + static_cast<size_t>(column_tiles) * (row_groups(a.in.width) / 2) * kPairBytes);
+  launch.plan.inverses =
+      reinterpret_cast<const float*>(launch.plan.fragments + fragment_rows(a.n_rows) * 40u * row_groups(a.in.width));
   for (const int least : {3, 2}) {
     for (int pass_tiles = kPassTiles; pass_tiles > 0; pass_tiles /= 2) {
       if (fit(launch, pass_tiles, least)) return true;
@@ -143,8 +146,8 @@ Status matvec_rows(const Stream& stream, const RowsLaunch& launch, DType own) {
   const Instance instance = find_instance(own);
   TRY(simt::launch(quantise_fragments_kernel,
                    {static_cast<unsigned>(a.n_rows), kDotThreads, record_bytes(a.in.width), stream, a.dependent}, a.in,
-                   instance.natural, whole ? a.records : nullptr, const_cast<uint8_t*>(launch.plan.fragments),
-                   const_cast<float*>(launch.plan.inverses)));
+                   instance.natural, launch.plan.pass_tiles, whole ? a.records : nullptr,
+                   const_cast<uint8_t*>(launch.plan.fragments), const_cast<float*>(launch.plan.inverses)));
   return instance.launch(stream, launch);
 }
 

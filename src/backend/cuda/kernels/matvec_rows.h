@@ -7,10 +7,11 @@
 // A row's bits are those of the row alone. There, lane l of `lanes` adds up pairs of groups l, l + lanes, .. and a
 // butterfly of steps lanes / 2 .. 1 makes the whole. Here warp w of a team takes the pairs of lanes w, w + 8, w + 16
 // and w + 24, one lane after the other, and makes the steps 16 and 8 in registers; the steps 4, 2 and 1 are made over
-// the sums of the eight warps in shared memory. So there have to be at least eight lanes.
+// the sums of the eight warps in shared memory. So there have to be at least eight lanes. Where a block has a single
+// tile, both teams take it: one the lanes whose bit 3 is clear, the other the rest, and step 8 is made with the others.
 //
-// Activations lie as the tensor cores take them. Of a column tile, which is eight rows, and a pair of groups, 640
-// bytes:
+// Activations lie as the tensor cores take them: pass by pass, then pair of groups by pair, then column tile by column
+// tile, which is eight rows, 640 bytes each:
 //     32 x 16 bytes   for lane 4 c + q: the words of column c that belong to quarter q (weights/quarters.h), two of the
 //                     first group, two of the second
 //     8 x 16 bytes    of column c: { scale, scale * sum of the bytes } of the first group, and of the second
@@ -36,12 +37,15 @@ inline constexpr uint32_t kPairBytes = 640, kPairScales = 512;
 struct RowsPlan {
   MatvecPlan plan;                     // tiles of 16 rows
   UnitSplit split;                     // of tiles among the blocks of a pass
-  const uint8_t* fragments = nullptr;  // [column tiles][pairs] of kPairBytes
+  const uint8_t* fragments = nullptr;  // [n_passes][pairs][pass_tiles] of kPairBytes
   const float* inverses = nullptr;     // [n_rows], 1 / rms
   int pass_tiles = 0;                  // column tiles of a pass
   int n_slots = 0;
+  bool together = false;               // both teams work on the same tile
   uint32_t stride = 0;                 // of a weight row in a slot
   uint32_t slots_at = 0, sums_at = 0;  // in shared memory, behind the activations
+
+  CHIMERE_BOTH uint32_t pair_bytes() const { return static_cast<uint32_t>(pass_tiles) * kPairBytes; }
 };
 
 // Sets of pairs in the order in which a warp takes them, so that sums can be merged as soon as they are there.
@@ -70,20 +74,18 @@ __device__ __forceinline__ void send_for_tile(const RowsPlan& r, int tile, uint8
 }
 
 // The lanes of a warp send for the activations that the warps need at a turn.
-__device__ __forceinline__ void send_for_activations(const RowsPlan& r, int first_tile, int n_tiles, int turn,
-                                                     uint8_t* to, uint64_t* arrived) {
-  const uint32_t P = row_groups(r.plan.args.in.width) / 2;
-  const auto lanes = static_cast<uint32_t>(r.plan.lanes());
+__device__ __forceinline__ void send_for_activations(const RowsPlan& r, int pass, int turn, uint8_t* to,
+                                                     uint64_t* arrived) {
+  const uint32_t P = row_groups(r.plan.args.in.width) / 2, bytes = r.pair_bytes();
+  const auto lanes = static_cast<uint32_t>(r.plan.lanes()), lane = static_cast<uint32_t>(simt::lane_id());
   const auto begin = static_cast<uint32_t>(kTeamWarps * lane_set(turn, r.plan.lanes_log2));
-  for (int n = 0; n < n_tiles; ++n) {
-    for (uint32_t pair = begin + static_cast<uint32_t>(simt::lane_id()) * lanes; pair < P; pair += 32u * lanes) {
-      const uint32_t bytes = min(static_cast<uint32_t>(kTeamWarps), P - pair) * kPairBytes;
-      simt::bulk_copy(to + (static_cast<uint32_t>(n) * P + pair) * kPairBytes,
-                      r.fragments + (static_cast<uint32_t>(first_tile + n) * P + pair) * kPairBytes, bytes, arrived);
-    }
+  const uint8_t* from = r.fragments + static_cast<uint32_t>(pass) * P * bytes;
+  for (uint32_t pair = begin + lane * lanes; pair < P; pair += 32u * lanes) {
+    simt::bulk_copy(to + pair * bytes, from + pair * bytes, min(static_cast<uint32_t>(kTeamWarps), P - pair) * bytes,
+                    arrived);
   }
   __syncwarp();
-  if (simt::lane_id() == 0) simt::bulk_end(arrived);
+  if (lane == 0) simt::bulk_end(arrived);
 }
 
 // sums + the products of a group of two weight rows with a group of two columns: add_group of each of the four.
@@ -119,9 +121,9 @@ __device__ __forceinline__ void add_fragment(const Group& upper, const Group& lo
   }
 }
 
-// The same for a pair of groups and all columns of the pass. `tile` is the slot, `columns` the pair's fragments of the
-// first column tile.
-template <class F>
+// The same for a pair of groups and all columns of the pass, kPassTiles tiles of them where kFull. `tile` is the slot,
+// `columns` the pair's activations.
+template <class F, bool kFull>
 __device__ __forceinline__ void add_pair(const uint8_t* tile, uint32_t stride, uint32_t G, uint32_t pair,
                                          const uint8_t* columns, int n_tiles, float (&sums)[kPassTiles][4]) {
   const auto lane = static_cast<uint32_t>(simt::lane_id()), q = lane % 4u;
@@ -131,15 +133,14 @@ __device__ __forceinline__ void add_pair(const uint8_t* tile, uint32_t stride, u
   Quarters<F>::load(SharedRow{row + 8u * stride}, G, pair, q, lower);
 #pragma unroll
   for (int n = 0; n < kPassTiles; ++n) {
-    if (n >= n_tiles) break;
-    const uint4 b = *reinterpret_cast<const uint4*>(columns + 16u * lane);
-    const float4 left = *reinterpret_cast<const float4*>(columns + kPairScales + 32u * q);
-    const float4 right = *reinterpret_cast<const float4*>(columns + kPairScales + 32u * q + 16u);
+    if (!kFull && n >= n_tiles) break;
+    const uint4 b = *reinterpret_cast<const uint4*>(columns + n * kPairBytes + 16u * lane);
+    const float4 left = *reinterpret_cast<const float4*>(columns + n * kPairBytes + kPairScales + 32u * q);
+    const float4 right = *reinterpret_cast<const float4*>(columns + n * kPairBytes + kPairScales + 32u * q + 16u);
     add_fragment<F::kScales, F::kMins>(upper[0], lower[0], b.x, b.y, make_float2(left.x, left.y),
                                        make_float2(right.x, right.y), sums[n]);
     add_fragment<F::kScales, F::kMins>(upper[1], lower[1], b.z, b.w, make_float2(left.z, left.w),
                                        make_float2(right.z, right.w), sums[n]);
-    columns += G / 2u * kPairBytes;
   }
 }
 
@@ -200,7 +201,7 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
   simt::allow_next();
   if (simt::warp_id() == 0) {
     for (int i = 0; i < n_sets; ++i) {
-      send_for_activations(r, pass * r.pass_tiles, n_tiles, i, shared, acts_arrived + i);
+      send_for_activations(r, pass, i, shared, acts_arrived + i);
     }
   }
   __syncthreads();
@@ -215,10 +216,12 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
               [&](int t) { return r.inverses[from + t]; });
   }
 
-  int slot = team;
+  int slot = r.together ? 0 : team;
+  const int first_turn = r.together ? team * n_sets / kTeams : 0;
+  const int n_turns = r.together ? n_sets / kTeams : n_sets;
   uint32_t parity = 0;
   for (int round = tiles.first; round < tiles.end; round += kTeams) {
-    const int tile = round + team;
+    const int tile = r.together ? round : round + team;
     const bool present = tile < tiles.end;
     float whole[kPassTiles][4] = {}, half[kPassTiles][4] = {}, sum[kPassTiles][4] = {};
     while (slot >= r.n_slots && present) {
@@ -229,12 +232,17 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
     if (present) {
       simt::bulk_wait(arrived + slot, parity);
 #pragma unroll 1
-      for (int turn = 0; turn < n_sets; ++turn) {
-        if (round == tiles.first) simt::bulk_wait(acts_arrived + turn);
-        auto pair = static_cast<uint32_t>(w + kTeamWarps * lane_set(turn, p.lanes_log2));
+      for (int turn = 0; turn < n_turns; ++turn) {
+        if (round == tiles.first) simt::bulk_wait(acts_arrived + first_turn + turn);
+        auto pair = static_cast<uint32_t>(w + kTeamWarps * lane_set(first_turn + turn, p.lanes_log2));
 #pragma unroll 1
         for (; pair < P; pair += static_cast<uint32_t>(lanes)) {
-          add_pair<F>(weights, r.stride, G, pair, shared + pair * kPairBytes, n_tiles, sum);
+          const uint8_t* columns = shared + pair * r.pair_bytes();
+          if (n_tiles == kPassTiles) {
+            add_pair<F, true>(weights, r.stride, G, pair, columns, n_tiles, sum);
+          } else {
+            add_pair<F, false>(weights, r.stride, G, pair, columns, n_tiles, sum);
+          }
         }
         // Lanes l and l + 16 first, then l and l + 8.
         if (turn == 0) {
@@ -267,10 +275,13 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
       }
     }
     __syncthreads();
-    if (!present || w >= n_tiles) continue;
+    if (!present || w >= n_tiles || (r.together && team > 0)) continue;
     float4 of[kTeamWarps];
 #pragma unroll
-    for (int i = 0; i < kTeamWarps; ++i) of[i] = mine[(i * n_tiles + w) * 32];
+    for (int i = 0; i < kTeamWarps; ++i) {
+      of[i] = mine[(i * n_tiles + w) * 32];
+      if (r.together) of[i] = plus(of[i], mine[((kTeamWarps + i) * n_tiles + w) * 32]);
+    }
 #pragma unroll
     for (int step = kTeamWarps / 2; step > 0; step /= 2) {
 #pragma unroll

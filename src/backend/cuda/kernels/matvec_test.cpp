@@ -253,6 +253,19 @@ TEST(MatvecManyRows, OfAnyWidth) {
   }
 }
 
+// No more tiles than multiprocessors: all warps of a block on one tile, where lanes allow it.
+TEST(MatvecManyRows, OfATileABlock) {
+  for (const int width : {512, 2688, 4096}) {
+    const TestWeight w(DType::Q4_0, width, 21);
+    const Product p{.weights = {&w}, .norm = random_floats(width, 3), .bias = random_floats(21, 9)};
+    with_shared_limit(kLargeShared, [&] {
+      on_both_schedules([&] {
+        expect_rows_of_their_own(p, random_floats(static_cast<size_t>(width) * 12, 5), {8, 12});
+      });
+    });
+  }
+}
+
 TEST(MatvecManyRows, InSeveralPassesBesideOtherTypes) {
   constexpr int kWidth = 1024;
   const TestWeight q5(DType::Q5_K, kWidth, 150), q8(DType::Q8_0, kWidth, 9), f32(DType::F32, kWidth, 5),

@@ -333,6 +333,53 @@ TEST(EmulatorDeathTest, ADependentGridWaits) {
   EXPECT_DEATH((void)launch(waiting_kernel, {2, 32, 0, Stream(), true}, &out, 0), "no thread of the grid calls wait");
 }
 
+// Two runs through one slot; `parity` of the second should be 1.
+__global__ void turns_kernel(const uint4* from, uint32_t* out, uint32_t parity) {
+  SIMT_SHARED(uint64_t, arrived, 1);
+  SIMT_SHARED(uint4, slot, 2);
+  for (uint32_t turn = 0; turn < 2; ++turn) {
+    if (threadIdx.x == 0) {
+      turn == 0 ? simt::bulk_begin(arrived) : simt::bulk_again(arrived);
+      simt::bulk_copy(slot, from + 2 * turn, 32, arrived);
+      simt::bulk_end(arrived);
+    }
+    __syncthreads();
+    simt::bulk_wait(arrived, turn == 0 ? 0 : parity);
+    if (threadIdx.x < 2) out[2 * turn + threadIdx.x] = slot[threadIdx.x].w;
+    __syncthreads();
+  }
+}
+
+TEST(EmulatorDeathTest, BulkCopiesTakeTurns) {
+  std::vector<uint4> from(4);
+  for (uint32_t i = 0; i < 4; ++i) from[i].w = i + 7;
+  std::vector<uint32_t> out(4);
+  simt::for_both_schedules([&] {
+    EXPECT_TRUE(launch(turns_kernel, {1, 64, 0, Stream()}, from.data(), out.data(), 1u));
+    EXPECT_EQ(out, (std::vector<uint32_t>{7, 8, 9, 10}));
+  });
+  EXPECT_DEATH((void)launch(turns_kernel, {1, 64, 0, Stream()}, from.data(), out.data(), 0u), "another turn");
+}
+
+__global__ void bytes_from_kernel(const uint32_t* a, const uint32_t* b, int32_t* out) {
+  const int lane = simt::lane_id();
+  const uint32_t whole[4] = {a[lane], a[32 + lane], a[64 + lane], a[96 + lane]}, columns[2] = {b[lane], b[32 + lane]};
+  int32_t all[4], lower[4], upper[4];
+  simt::mma_s8_from(5, all, whole, columns);
+  simt::mma_s8_half_from(2, lower, {whole[0], whole[1]}, columns[0]);
+  simt::mma_s8_half_from(3, upper, {whole[2], whole[3]}, columns[1]);
+  for (int i = 0; i < 4; ++i) out[4 * lane + i] = all[i] - lower[i] - upper[i];
+}
+
+TEST(Emulator, ProductsOfBytesInHalves) {
+  std::vector<uint32_t> a(128), b(64);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<uint32_t>(i * 2654435761u);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<uint32_t>((i + 9) * 2246822519u);
+  std::vector<int32_t> out(128, 1);
+  EXPECT_TRUE(launch(bytes_from_kernel, {1, 32, 0, Stream()}, a.data(), b.data(), out.data()));
+  EXPECT_EQ(out, std::vector<int32_t>(128, 0));
+}
+
 TEST(Emulator, RefusesWhatNoDeviceTakes) {
   int out = 0;
   EXPECT_FALSE(launch(index_kernel, {1, 2048, 0, Stream()}, &out));
