@@ -62,10 +62,10 @@ __global__ void __launch_bounds__(kThreads) take_back_kernel(TakeBackArgs a) {
   const auto take = [&](auto zero, int n) {
     using T = decltype(zero);
     const T* sums = reinterpret_cast<const T*>(a.host_sums) + row * n;
-    const T* shared = reinterpret_cast<const T*>(a.shared) + row * n;
+    const T* shared = reinterpret_cast<const T*>(a.shared);
     T* out = reinterpret_cast<T*>(a.out) + row * n;
     for (int i = threadIdx.x; i < n; i += kThreads) {
-      const T sum = sum_of(sums[i], a.shared ? gate : 0.0f, a.shared ? shared[i] : zero);
+      const T sum = sum_of(sums[i], shared ? gate : 0.0f, shared ? shared[row * n + i] : zero);
       out[i] = sum_of(a.add ? out[i] : zero, a.scale, sum);
     }
   };
