@@ -135,15 +135,6 @@ PrefillFfn Lowering::prefill_ffn_args(const op::DenseFfn& o, int n_rows) const {
   return args;
 }
 
-PrefillProduct Lowering::prefill_head_args(const op::LmHead& o, int n_rows) const {
-  PrefillProduct args;
-  args.in = prefill_input(o.x, o.norm, o.eps, n_rows);
-  args.n_outputs = 1;
-  args.outputs[0] = {binding_.weight(o.weight), nullptr, logits_, program_.n_vocab, false, o.scale};
-  args.exact = exact_;
-  return args;
-}
-
 AttentionArgs Lowering::attention_args(const op::Attention& o) const {
   AttentionArgs args;
   if (!buffers_.empty()) {
@@ -310,7 +301,9 @@ Lowering::Sizes Lowering::measure() const {
   for (const Op& any : program_.ops) {
     if (const auto* o = std::get_if<op::NormMatmul>(&any)) product(o->x, max_rows_);
     if (const auto* o = std::get_if<op::MatmulAdd>(&any)) product(o->x, max_rows_);
-    if (const auto* o = std::get_if<op::LmHead>(&any)) product(o->x, head_rows());
+    if (const auto* o = std::get_if<op::LmHead>(&any)) {
+      grow(sizes.records, matvec_records_bytes(shape_of(o->x).width, head_rows()));
+    }
     if (const auto* o = std::get_if<op::DenseFfn>(&any)) {
       const int d_ff = binding_.weight(o->up).rows;
       grow(sizes.prefill, prefill_scratch_bytes(prefill_ffn_args(*o, max_rows_)));
@@ -720,18 +713,12 @@ Status Lowering::head(const Stream& stream, const PassShape& pass, int first, in
     if (!o) continue;
     if (pass.hidden) TRY(take_hidden(o->x, o->norm, o->eps));
     if (!pass.logits) continue;
-    if (pass.is_decode) {
-      InputRows in = decode_input(o->x, o->norm, o->eps);
-      in.gather = rows;
-      MatvecArgs args = matvec_args(in, n, dependent(pass));
-      args.n_outs = 1;
-      args.outs[0] = {binding_.weight(o->weight), nullptr, logits_, program_.n_vocab, false, o->scale};
-      TRY(matvec(stream, args));
-    } else {
-      PrefillProduct args = prefill_head_args(*o, n);
-      args.in.gather = rows;
-      TRY(prefill_product(stream, args, prefill_));
-    }
+    InputRows in = decode_input(o->x, o->norm, o->eps);
+    in.gather = rows;
+    MatvecArgs args = matvec_args(in, n, dependent(pass));
+    args.n_outs = 1;
+    args.outs[0] = {binding_.weight(o->weight), nullptr, logits_, program_.n_vocab, false, o->scale};
+    TRY(matvec(stream, args));
   }
   return Ok{};
 }

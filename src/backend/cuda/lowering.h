@@ -105,7 +105,6 @@ class Lowering {
   MoeArgs moe_args(const op::MoeFfn& o, int n_rows) const;
   PrefillMoe prefill_moe_args(const op::MoeFfn& o, int n_rows) const;
   PrefillFfn prefill_ffn_args(const op::DenseFfn& o, int n_rows) const;
-  PrefillProduct prefill_head_args(const op::LmHead& o, int n_rows) const;
   AttentionArgs attention_args(const op::Attention& o) const;
   GdnArgs gdn_args(const op::GdnMix& o) const;
   Mamba2Args mamba2_args(const op::Mamba2Mix& o) const;

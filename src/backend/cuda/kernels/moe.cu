@@ -81,9 +81,13 @@ __device__ void group_pairs(const MoePlan& p, const int32_t* ids, uint8_t* leads
   }
 }
 
-// Every warp has a part of an expert's row and the same part of x: products and squares come from one pass over it.
-__global__ void __launch_bounds__(kDotThreads) router_kernel(const __grid_constant__ MoePlan p) {
-  SIMT_SHARED(float2, parts, kRouterBatch * kDotWarps);  // sums of products, and of squares
+// Every warp has a part of the rows of kE experts and the same part of x: products and squares come from one pass over
+// it. One row: the next kernel shall start early, and every block has two experts. More rows: four of them meet four
+// experts, because the second-level cache cannot serve more readers.
+template <int kE>
+__global__ void __launch_bounds__(kDotThreads, 4) router_kernel(const __grid_constant__ MoePlan p) {
+  constexpr int kExperts = kRouterRows * kE;                  // of a block
+  SIMT_SHARED(float2, parts, kRouterBatch * kDotWarps * kE);  // sums of products, and of squares
   SIMT_SHARED(int4, ids4, kMoePairs / 4);
   SIMT_SHARED(uint4, leads16, kMoePairs / 16);
   SIMT_SHARED(int, finished, 1);
@@ -91,77 +95,81 @@ __global__ void __launch_bounds__(kDotThreads) router_kernel(const __grid_consta
   const Weight& w = p.args.router;
   const int n_logits = w.rows + (p.args.shared_router ? 1 : 0), width = w.width, all_rows = p.args.n_rows;
   const int first_row = static_cast<int>(blockIdx.y) * kRouterBatch, n_rows = min(kRouterBatch, all_rows - first_row);
-  const int row = static_cast<int>(blockIdx.x) * kRouterRows + simt::warp_id() / kRouterParts;
+  const int first_expert = static_cast<int>(blockIdx.x) * kExperts + simt::warp_id() / kRouterParts * kE;
   const int part = simt::warp_id() % kRouterParts, lane = simt::lane_id();
-  const bool is_shared = row == w.rows;
-  const bool quads = width % 4 == 0 && (is_shared || w.type == DType::F32);
-  const auto* weights = is_shared ? reinterpret_cast<const float4*>(p.args.shared_router)
-                                  : reinterpret_cast<const float4*>(w.row(0, min(row, w.rows - 1)));
+  const auto is_shared = [&](int e) { return first_expert + e == w.rows; };
+  const auto in_quads = [&](int e) { return width % 4 == 0 && (is_shared(e) || w.type == DType::F32); };
+  const auto row_of = [&](int e) {
+    return is_shared(e) ? reinterpret_cast<const uint8_t*>(p.args.shared_router)
+                        : w.row(0, min(first_expert + e, w.rows - 1));
+  };
   const auto* norm = reinterpret_cast<const float4*>(p.args.in.norm);
   const auto at = [&](int i) { return (i * kRouterParts + part) * 32 + lane; };
-  const auto weight = [&](int i) { return times_each(__ldg(weights + at(i)), __ldg(norm + at(i))); };
-  float4 ahead[kRouterAhead] = {};
-  if (quads && row < n_logits) {
+  const auto weight = [&](int e, int i) {
+    return times_each(__ldg(reinterpret_cast<const float4*>(row_of(e)) + at(i)), __ldg(norm + at(i)));
+  };
+  float4 ahead[kE][kRouterAhead] = {};
+#pragma unroll
+  for (int e = 0; e < kE; ++e) {
+    if (!in_quads(e) || first_expert + e >= n_logits) continue;
 #pragma unroll
     for (int i = 0; i < kRouterAhead; ++i) {
-      if (at(i) < width / 4) ahead[i] = weight(i);
+      if (at(i) < width / 4) ahead[e][i] = weight(e, i);
     }
   }
   // Earlier than elsewhere: this kernel is so short that the next one would come late, and takes little room.
   simt::allow_next();
   simt::wait_for_previous();
 
-  // The next row travels while this one is multiplied.
-  float4 v[kRouterAhead];
-  const auto load = [&](int t) {
-    const auto* x4 = reinterpret_cast<const float4*>(p.args.in.x + static_cast<int64_t>(first_row + t) * width);
-#pragma unroll
-    for (int i = 0; i < kRouterAhead; ++i) v[i] = at(i) < width / 4 ? x4[at(i)] : make_float4(0, 0, 0, 0);
-  };
-  if (quads) load(0);
   for (int t = 0; t < n_rows; ++t) {
     const float* x = p.args.in.x + static_cast<int64_t>(first_row + t) * width;
-    float sum = 0, squares = 0;
-    if (row >= n_logits) {
-      sum = 0;
-    } else if (quads) {
-      float4 now[kRouterAhead];
+    const auto* x4 = reinterpret_cast<const float4*>(x);
+    float sum[kE] = {}, squares = 0;
+    if (width % 4 == 0) {
+      float4 v[kRouterAhead];
 #pragma unroll
-      for (int i = 0; i < kRouterAhead; ++i) now[i] = v[i];
-      if (t + 1 < n_rows) load(t + 1);
+      for (int i = 0; i < kRouterAhead; ++i) v[i] = at(i) < width / 4 ? x4[at(i)] : make_float4(0, 0, 0, 0);
 #pragma unroll
       for (int i = 0; i < kRouterAhead; ++i) {
-        sum = dot(ahead[i], now[i], sum);
-        squares = square_sum(now[i], squares);
+#pragma unroll
+        for (int e = 0; e < kE; ++e) sum[e] = dot(ahead[e][i], v[i], sum[e]);
+        squares = square_sum(v[i], squares);
       }
-      const auto* x4 = reinterpret_cast<const float4*>(x);
       for (int i = kRouterAhead; at(i) < width / 4; ++i) {
         const float4 more = x4[at(i)];
-        sum = dot(weight(i), more, sum);
+#pragma unroll
+        for (int e = 0; e < kE; ++e) {
+          if (in_quads(e) && first_expert + e < n_logits) sum[e] = dot(weight(e, i), more, sum[e]);
+        }
         squares = square_sum(more, squares);
       }
     } else if (part == 0) {
-      FloatRows rows{};
-      rows.x[0] = x;
-      rows.inverse_rms[0] = 1.0f;
-      rows.norm = p.args.in.norm;
-      if (is_shared) {
-        sum = float_dot(DType::F32, reinterpret_cast<const uint8_t*>(weights), width, rows, 1).x;
-      } else {
-        sum = any_product(w, w.row(0, row), true, 32, {}, rows);
-      }
       for (int i = lane; i < width; i += 32) squares = fmaf(x[i], x[i], squares);
     }
-    sum = simt::warp_sum(sum);
+#pragma unroll
+    for (int e = 0; e < kE; ++e) {
+      if (!in_quads(e) && part == 0 && first_expert + e < n_logits) {
+        FloatRows rows{};
+        rows.x[0] = x;
+        rows.inverse_rms[0] = 1.0f;
+        rows.norm = p.args.in.norm;
+        sum[e] = is_shared(e) ? float_dot(DType::F32, row_of(e), width, rows, 1).x
+                              : any_product(w, row_of(e), true, 32, {}, rows);
+      }
+      sum[e] = simt::warp_sum(sum[e]);
+    }
     squares = simt::warp_sum(squares);
-    if (lane == 0) parts[t * kDotWarps + simt::warp_id()] = make_float2(sum, squares);
+    if (lane == 0) {
+#pragma unroll
+      for (int e = 0; e < kE; ++e) parts[(t * kDotWarps + simt::warp_id()) * kE + e] = make_float2(sum[e], squares);
+    }
   }
   __syncthreads();
-  for (int i = simt::thread_id(); i < n_rows * kRouterRows; i += kDotThreads) {
-    const int t = i / kRouterRows, r = i % kRouterRows, to = static_cast<int>(blockIdx.x) * kRouterRows + r;
+  for (int i = simt::thread_id(); i < n_rows * kExperts; i += kDotThreads) {
+    const int t = i / kExperts, r = i % kExperts, to = static_cast<int>(blockIdx.x) * kExperts + r;
     float sum = 0, squares = 0;
     for (int j = 0; j < kRouterParts; ++j) {
-      const float2 one = parts[t * kDotWarps + r * kRouterParts + j];
+      const float2 one = parts[(t * kDotWarps + r / kE * kRouterParts + j) * kE + r % kE];
       sum += one.x;
       squares += one.y;
     }
@@ -305,11 +313,12 @@ Status moe_route(const Stream& stream, const MoeArgs& args) {
     TRY(quantise_rows(stream, args.in, args.n_rows, !args.exact, p.scratch.in_records, args.dependent));
   }
   const int n_logits = args.router.rows + (args.shared_router ? 1 : 0);
-  return simt::launch(router_kernel,
-                      {dim3(static_cast<unsigned>(simt::div_up(n_logits, kRouterRows)),
-                            static_cast<unsigned>(simt::div_up(args.n_rows, kRouterBatch))),
-                       kDotThreads, 0, stream, args.dependent},
-                      p);
+  const auto launch = [&](auto kernel, int experts) {
+    const dim3 grid(static_cast<unsigned>(simt::div_up(n_logits, experts)),
+                    static_cast<unsigned>(simt::div_up(args.n_rows, kRouterBatch)));
+    return simt::launch(kernel, {grid, kDotThreads, 0, stream, args.dependent}, p);
+  };
+  return args.n_rows == 1 ? launch(router_kernel<1>, kRouterRows) : launch(router_kernel<2>, 2 * kRouterRows);
 }
 
 Status moe_up(const Stream& stream, const MoeArgs& args) {

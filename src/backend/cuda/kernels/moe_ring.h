@@ -17,7 +17,8 @@
 
 namespace chimere::cuda {
 
-inline constexpr int kRingBlocks = 2;  // of a multiprocessor, at most
+// Of a multiprocessor, at most; registers of one row leave room for a block of the next kernel.
+inline constexpr int kRingBlocks = 2;
 using MoeUnits = WarpUnits<kDotWarps>;
 
 // The largest working memory that blocks take for rows they quantise themselves.
@@ -65,16 +66,20 @@ __device__ __forceinline__ void finish_pairs(float (&v)[kN], int lanes, Store st
   }
 }
 
+// Loads behind it do not start before it: what is asked for too early takes registers that others need.
+__device__ __forceinline__ void keep_order() { asm volatile("" ::: "memory"); }
+
 // Elements of the hidden rows: rows of gate and up for up to kT rows of activations. An element is one row of each; of
-// experts without gates it is two neighbouring rows of up. A unit is as many elements as there is room for in a warp.
-template <class F, int kT, bool kShared>
+// experts without gates it is two neighbouring rows of up. A unit is kE elements a lane, side by side as many as there
+// is room for in a warp.
+template <class F, int kT, int kE, bool kShared>
 struct RingUp {
   const MoePlan& p;
 
   __device__ __forceinline__ const Weight& gate() const { return kShared ? p.args.shared_gate : p.args.gate; }
   __device__ __forceinline__ const Weight& up() const { return kShared ? p.args.shared_up : p.args.up; }
 
-  CHIMERE_BOTH static int per_unit(const MoePlan& p) { return 32 >> p.log2_in; }
+  CHIMERE_BOTH static int per_unit(const MoePlan& p) { return kE * 32 >> p.log2_in; }
   CHIMERE_BOTH static int n_elements(const Weight& gate, const Weight& up) { return gate ? up.rows : up.rows / 2; }
   static int tiles(const MoePlan& p) {
     return kShared ? simt::div_up(n_elements(p.args.shared_gate, p.args.shared_up), per_unit(p))
@@ -118,32 +123,44 @@ struct RingUp {
                                            const uint8_t* records, float one_inverse) const {
     const uint32_t G = row_groups(up().width), row_bytes = up().row_bytes, record = record_bytes(up().width);
     const int lanes = 1 << p.log2_in, first = tile * per_unit(p), last = here(first) - 1;
-    const int e = simt::lane_id() >> p.log2_in;
+    const int sub = simt::lane_id() >> p.log2_in, side = 32 >> p.log2_in;
     // Elements past the end are the last one, once more: they are computed and not stored.
-    const auto at = static_cast<uint32_t>(min(e, last));
-    const uint32_t second = gate() ? static_cast<uint32_t>(per_unit(p)) + at : 2 * at + 1;
-    const SharedRow rows[2] = {{slot.at + (gate() ? at : 2 * at) * row_bytes}, {slot.at + second * row_bytes}};
-    float acc[kT * 2] = {};  // [row of activations][gate, up]
+    SharedRow rows[2 * kE];
+#pragma unroll
+    for (int e = 0; e < kE; ++e) {
+      const auto at = static_cast<uint32_t>(min(e * side + sub, last));
+      const uint32_t second = gate() ? static_cast<uint32_t>(per_unit(p)) + at : 2 * at + 1;
+      rows[2 * e] = {slot.at + (gate() ? at : 2 * at) * row_bytes};
+      rows[2 * e + 1] = {slot.at + second * row_bytes};
+    }
+    float acc[kT * 2 * kE] = {};  // [row of activations][element][gate, up]
+#pragma unroll 1
     for (auto pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1)); pair < G / 2;
          pair += static_cast<uint32_t>(lanes)) {
-      const Pair<F> raw[2] = {F::load_pair(rows[0], G, pair), F::load_pair(rows[1], G, pair)};
-      const auto add_half = [&](auto half) {
-        Group w[2];
-        F::unpack(raw[0].of[half], books, w[0]);
-        F::unpack(raw[1].of[half], books, w[1]);
 #pragma unroll
-        for (int i = 0; i < kT; ++i) {
-          if (i >= u.count) break;
-          const ActGroup x = load_act_half<half>(records + (u.pair[i] >> 16) * record, G, pair);
-          acc[2 * i] = add_group<F::kScales, F::kMins>(w[0], x, acc[2 * i]);
-          acc[2 * i + 1] = add_group<F::kScales, F::kMins>(w[1], x, acc[2 * i + 1]);
-        }
-      };
-      add_half(std::integral_constant<int, 0>{});
-      add_half(std::integral_constant<int, 1>{});
+      for (int e = 0; e < kE; ++e) {
+        const Pair<F> raw[2] = {F::load_pair(rows[2 * e], G, pair), F::load_pair(rows[2 * e + 1], G, pair)};
+        const auto add_half = [&](auto half) {
+          Group w[2];
+          F::unpack(raw[0].of[half], books, w[0]);
+          F::unpack(raw[1].of[half], books, w[1]);
+#pragma unroll
+          for (int i = 0; i < kT; ++i) {
+            if (i >= u.count) break;
+            const ActGroup x = load_act_half<half>(records + (u.pair[i] >> 16) * record, G, pair);
+            float* sums = acc + 2 * (i * kE + e);
+            sums[0] = add_group<F::kScales, F::kMins>(w[0], x, sums[0]);
+            sums[1] = add_group<F::kScales, F::kMins>(w[1], x, sums[1]);
+          }
+        };
+        add_half(std::integral_constant<int, 0>{});
+        add_half(std::integral_constant<int, 1>{});
+        keep_order();
+      }
     }
     float* hidden = p.scratch.hidden + (kShared ? p.shared_at : 0);
-    finish_pairs(acc, lanes, [&](int i, float of_gate, float of_up) {
+    finish_pairs(acc, lanes, [&](int j, float of_gate, float of_up) {
+      const int i = j / kE, e = j % kE * side + sub;
       if (i >= u.count || e > last) return;
       int pair = u.pair[0];
 #pragma unroll
@@ -162,9 +179,9 @@ struct RingUpPlan {
   uint32_t rings = 0, records = 0;  // offsets in shared memory
 };
 
-// F: of the routed experts; S: of the shared one; kT: 1 or kMoeChunk.
-template <class F, class S, int kT>
-__global__ void __launch_bounds__(kDotThreads, kRingBlocks)
+// F: of the routed experts; S: of the shared one; kT: 1 or kMoeChunk; kE: elements of a lane.
+template <class F, class S, int kT, int kE>
+__global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRingBlocks)
     ring_up_kernel(const __grid_constant__ RingUpPlan ring_plan) {
   SIMT_SHARED(uint16_t, experts, (kT == 1 ? 1 : kMoePairs));  // of the chunks
   SIMT_SHARED(Choice, choice, 1);
@@ -172,8 +189,8 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   const MoeArgs& a = p.args;
   auto* shared = simt::dynamic_shared<uint8_t>();
   WarpRing ring(shared + ring_plan.rings, ring_plan.slot_bytes, ring_plan.n_slots);
-  const RingUp<F, kT, false> routed{p};
-  const RingUp<std::conditional_t<kHasFormat<S>, S, F>, kT, true> own{p};
+  const RingUp<F, kT, kE, false> routed{p};
+  const RingUp<std::conditional_t<kHasFormat<S>, S, F>, kT, 1, true> own{p};
   const bool rings_shared = kHasFormat<S> && a.shared_up;
 
   MoeUnits fetched_own, fetched, own_at, at;
@@ -212,14 +229,17 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   const BlockPart part(n_chunks * ring_plan.tiles);
   fetched.begin(part.first, part.end, ring_plan.tiles);
   at = fetched;
-  const auto send_next = [&] {
-    if (rings_shared && fetched_own.left > 0) {
-      own.send(ring, 0, fetched_own.tile);
-      fetched_own.advance(ring_plan.shared_tiles);
-    } else if (fetched.left > 0) {
+  const auto send_routed = [&] {
+    if (fetched.left > 0) {
       routed.send(ring, expert_of(fetched.chunk), fetched.tile);
       fetched.advance(ring_plan.tiles);
     }
+    ring.close();
+  };
+  const auto send_next = [&] {
+    if (!rings_shared || fetched_own.left <= 0) return send_routed();
+    own.send(ring, 0, fetched_own.tile);
+    fetched_own.advance(ring_plan.shared_tiles);
     ring.close();
   };
   for (; ahead < ring.n_slots; ++ahead) send_next();
@@ -257,7 +277,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
     if (at.chunk != chunk) u = routed_chunk<kT>(p, chunk = at.chunk, choice[0].id);
     routed.multiply(ring.take(), u, at.tile, books, records, one_inverse);
     ring.release();
-    send_next();
+    send_routed();
   }
   if constexpr (!kHasFormat<S>) {
     if (!a.shared_up) return;
@@ -310,7 +330,7 @@ struct RingDownPlan {
 };
 
 template <class F, class S>
-__global__ void __launch_bounds__(kDotThreads, kRingBlocks)
+__global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
     ring_down_kernel(const __grid_constant__ RingDownPlan plan) {
   SIMT_SHARED(Choice, choice, 1);
   SIMT_SHARED(int32_t, ids, kMoePairs);
@@ -347,14 +367,17 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   if (p.choice_by_block) choose_by_block(p, choice[0]);
   fetched.begin(0, n_rows * n_used * tiles, tiles);
   at = fetched;
-  const auto send_next = [&] {
-    if (rings_shared && fetched_own.left > 0) {
-      send(a.shared_down, 0, p.log2_shared, fetched_own.tile);
-      fetched_own.advance(own_tiles);
-    } else if (fetched.left > 0) {
+  const auto send_routed = [&] {
+    if (fetched.left > 0) {
       send(a.down, p.choice_by_block ? choice[0].id[fetched.chunk] : ids[fetched.chunk], p.log2_hidden, fetched.tile);
       fetched.advance(tiles);
     }
+    ring.close();
+  };
+  const auto send_next = [&] {
+    if (!rings_shared || fetched_own.left <= 0) return send_routed();
+    send(a.shared_down, 0, p.log2_shared, fetched_own.tile);
+    fetched_own.advance(own_tiles);
     ring.close();
   };
   if (p.choice_by_block) {
@@ -373,7 +396,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   }
   for (int t = 0; t < n_rows; ++t) {
     if (p.hidden_width > 5 * 4 * kDotThreads) {
-      make_record(hidden, t, true, {}, load_row<15>(hidden, t), records + t * bytes);
+      make_record(hidden, t, true, {}, load_row<8>(hidden, t), records + t * bytes);
     } else {
       make_record(hidden, t, true, {}, load_row<5>(hidden, t), records + t * bytes);
     }
@@ -408,7 +431,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
     multiply_down<F>(ring.take(), a.down.row_bytes, G, p.log2_hidden, last, books, records + t * bytes, all,
                      static_cast<uint32_t>(k) * (G / 2), acc);
     ring.release();
-    send_next();
+    send_routed();
     store(t, k, p.log2_hidden, at.tile, acc);
   }
   if constexpr (!kHasFormat<S>) {
@@ -434,13 +457,12 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
 }
 
 // Many rows: the products of each expert with all rows that chose it, to be added up by add_experts.
-template <class F, bool kShared>
+template <class F, int kR, bool kShared>
 struct RingGroupedDown {
   const MoePlan& p;
 
   __device__ __forceinline__ const Weight& down() const { return kShared ? p.args.shared_down : p.args.down; }
   __device__ __forceinline__ int log2() const { return kShared ? p.log2_shared : p.log2_hidden; }
-  static constexpr int kR = kDownRows;
 
   __device__ __forceinline__ void send(WarpRing& ring, int expert, int tile) const {
     const int n = kR * 32 >> log2(), first = tile * n;
@@ -452,31 +474,35 @@ struct RingGroupedDown {
     const int lanes = 1 << log2(), side = 32 >> log2(), sub = simt::lane_id() >> log2();
     const int first = tile * kR * side, last = min(kR * side, down().rows - first) - 1;
     float acc[kMoeChunk * kR] = {};  // [pair][row]
+#pragma unroll 1
     for (auto pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1)); pair < G / 2;
          pair += static_cast<uint32_t>(lanes)) {
-      Pair<F> raw[kR];
 #pragma unroll
-      for (int r = 0; r < kR; ++r) {
-        const auto row = static_cast<uint32_t>(min(r * side + sub, last));
-        raw[r] = F::load_pair(SharedRow{slot.at + row * down().row_bytes}, G, pair);
+      for (int r = 0; r < kR; r += 2) {
+        const auto row = [&](int which) {
+          return SharedRow{slot.at + static_cast<uint32_t>(min(which * side + sub, last)) * down().row_bytes};
+        };
+        const Pair<F> raw[2] = {F::load_pair(row(r), G, pair), F::load_pair(row(r + 1), G, pair)};
+        const auto add_half = [&](auto half) {
+          Group w[2];
+          F::unpack(raw[0].of[half], books, w[0]);
+          F::unpack(raw[1].of[half], books, w[1]);
+#pragma unroll
+          for (int i = 0; i < kMoeChunk; ++i) {
+            if (i >= u.count) break;
+            const uint8_t* record = p.scratch.hidden_records + static_cast<uint32_t>(u.pair[i] >> 16) * bytes;
+            const uint32_t begin = kShared ? static_cast<uint32_t>(p.shared_at / kGroup / 2)
+                                           : static_cast<uint32_t>(u.pair[i] & 0xFFFF) * (G / 2);
+            const ActGroup x = load_act_half<half>(record, all, begin + pair);
+            float* sums = acc + i * kR + r;
+            sums[0] = add_group<F::kScales, F::kMins>(w[0], x, sums[0]);
+            sums[1] = add_group<F::kScales, F::kMins>(w[1], x, sums[1]);
+          }
+        };
+        add_half(std::integral_constant<int, 0>{});
+        add_half(std::integral_constant<int, 1>{});
+        keep_order();
       }
-      const auto add_half = [&](auto half) {
-        Group w[kR];
-#pragma unroll
-        for (int r = 0; r < kR; ++r) F::unpack(raw[r].of[half], books, w[r]);
-#pragma unroll
-        for (int i = 0; i < kMoeChunk; ++i) {
-          if (i >= u.count) break;
-          const uint8_t* record = p.scratch.hidden_records + static_cast<uint32_t>(u.pair[i] >> 16) * bytes;
-          const uint32_t begin = kShared ? static_cast<uint32_t>(p.shared_at / kGroup / 2)
-                                         : static_cast<uint32_t>(u.pair[i] & 0xFFFF) * (G / 2);
-          const ActGroup x = load_act_half<half>(record, all, begin + pair);
-#pragma unroll
-          for (int r = 0; r < kR; ++r) acc[i * kR + r] = add_group<F::kScales, F::kMins>(w[r], x, acc[i * kR + r]);
-        }
-      };
-      add_half(std::integral_constant<int, 0>{});
-      add_half(std::integral_constant<int, 1>{});
     }
     finish_sums(acc, lanes, [&](int j, float sum) {
       const int i = j / kR, o = j % kR * side + sub;
@@ -489,6 +515,12 @@ struct RingGroupedDown {
     });
   }
 };
+
+// Rows of code-books are short: more of them at a time cost less for each.
+template <class F>
+inline constexpr bool kShortRows = F::kType == DType::IQ3_S;
+template <class F>
+inline constexpr int kGroupedRows = kShortRows<F> ? 2 * kDownRows : kDownRows;
 
 struct RingGroupedPlan {
   MoePlan plan;
@@ -506,8 +538,8 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   const MoeArgs& a = p.args;
   auto* shared = simt::dynamic_shared<uint8_t>();
   WarpRing ring(shared + plan.rings, plan.slot_bytes, plan.n_slots);
-  const RingGroupedDown<F, false> routed{p};
-  const RingGroupedDown<std::conditional_t<kHasFormat<S>, S, F>, true> own{p};
+  const RingGroupedDown<F, kGroupedRows<F>, false> routed{p};
+  const RingGroupedDown<std::conditional_t<kHasFormat<S>, S, F>, kDownRows, true> own{p};
   const bool rings_shared = kHasFormat<S> && a.shared_down;
   // The chunks are older than the kernel before: they are there when this one may start.
   const int n_chunks = __ldcg(p.scratch.n_chunks);
@@ -525,14 +557,17 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   const BlockPart part(n_chunks * plan.tiles);
   fetched.begin(part.first, part.end, plan.tiles);
   MoeUnits own_at = fetched_own, at = fetched;
-  const auto send_next = [&] {
-    if (rings_shared && fetched_own.left > 0) {
-      own.send(ring, 0, fetched_own.tile);
-      fetched_own.advance(plan.shared_tiles);
-    } else if (fetched.left > 0) {
+  const auto send_routed = [&] {
+    if (fetched.left > 0) {
       routed.send(ring, experts[fetched.chunk], fetched.tile);
       fetched.advance(plan.tiles);
     }
+    ring.close();
+  };
+  const auto send_next = [&] {
+    if (!rings_shared || fetched_own.left <= 0) return send_routed();
+    own.send(ring, 0, fetched_own.tile);
+    fetched_own.advance(plan.shared_tiles);
     ring.close();
   };
   for (int i = 0; i < ring.n_slots; ++i) send_next();
@@ -552,7 +587,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
     if (at.chunk != chunk) u = routed_chunk<kMoeChunk>(p, chunk = at.chunk, nullptr);
     routed.multiply(ring.take(), u, at.tile, books);
     ring.release();
-    send_next();
+    send_routed();
   }
   if constexpr (!kHasFormat<S>) {
     if (!a.shared_down) return;
@@ -581,10 +616,11 @@ inline size_t few_records_bytes(int width) {
   return bytes * std::clamp<size_t>(kFusedBytes / bytes, 1, kFusedRows);
 }
 
-template <class F, class S>
-Status launch_moe_up(const Stream& stream, const MoePlan& p) {
-  using Routed = RingUp<F, 1, false>;
-  using Own = RingUp<F, 1, true>;
+// False when the blocks do not find room.
+template <class F, class S, int kT, int kE>
+Result<bool> launch_ring_up(const Stream& stream, const MoePlan& p) {
+  using Routed = RingUp<F, kT, kE, false>;
+  using Own = RingUp<F, kT, 1, true>;
   const MoeArgs& a = p.args;
   RingUpPlan plan;
   plan.plan = p;
@@ -594,54 +630,73 @@ Status launch_moe_up(const Stream& stream, const MoePlan& p) {
     plan.shared_tiles = Own::tiles(p);
     plan.slot_bytes = max(plan.slot_bytes, Own::slot_bytes(p));
   }
-  const RingRoom room(book_bytes<F>() + few_records_bytes(a.in.width), plan.slot_bytes, kDotWarps);
-  if (room.blocks == 0) return launch_any_up(stream, p);
+  const size_t records = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
+  const RingRoom least(book_bytes<F>() + few_records_bytes(a.in.width), plan.slot_bytes, kDotWarps);
+  const RingRoom room(book_bytes<F>() + records, plan.slot_bytes, kDotWarps);
+  if (least.blocks == 0) return false;
   plan.n_slots = room.slots;
   plan.rings = book_bytes<F>();
   plan.records = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
-  const size_t shared = plan.records + (p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows);
-  const simt::Launch at{static_cast<unsigned>(room.blocks * a.n_sms), kDotThreads, shared, stream, a.dependent};
-  return a.n_rows == 1 ? simt::launch(ring_up_kernel<F, S, 1>, at, plan)
-                       : simt::launch(ring_up_kernel<F, S, kMoeChunk>, at, plan);
+  TRY(simt::launch(
+      ring_up_kernel<F, S, kT, kE>,
+      {static_cast<unsigned>(room.blocks * a.n_sms), kDotThreads, plan.records + records, stream, a.dependent}, plan));
+  return true;
+}
+
+template <class F, class S>
+Status launch_moe_up(const Stream& stream, const MoePlan& p) {
+  if (p.args.n_rows == 1) {
+    TRY_ASSIGN(const bool done, (launch_ring_up<F, S, 1, 1>(stream, p)));
+    return done ? Status{Ok{}} : launch_any_up(stream, p);
+  }
+  if constexpr (kShortRows<F>) {
+    TRY_ASSIGN(const bool done, (launch_ring_up<F, S, kMoeChunk, 2>(stream, p)));
+    if (done) return Ok{};
+  }
+  TRY_ASSIGN(const bool done, (launch_ring_up<F, S, kMoeChunk, 1>(stream, p)));
+  return done ? Status{Ok{}} : launch_any_up(stream, p);
 }
 
 template <class F, class S>
 Status launch_moe_down(const Stream& stream, const MoePlan& p) {
   const MoeArgs& a = p.args;
-  const auto per_unit = [](int log2) { return kDownRows * 32 >> log2; };
-  uint32_t slot_bytes = static_cast<uint32_t>(per_unit(p.log2_hidden)) * a.down.row_bytes;
-  if (kHasFormat<S> && a.shared_down) {
-    slot_bytes = max(slot_bytes, static_cast<uint32_t>(per_unit(p.log2_shared)) * a.shared_down.row_bytes);
-  }
+  const auto slot = [&](int n) {
+    const uint32_t routed = static_cast<uint32_t>(n * 32 >> p.log2_hidden) * a.down.row_bytes;
+    const uint32_t own = static_cast<uint32_t>(kDownRows * 32 >> p.log2_shared) * a.shared_down.row_bytes;
+    return kHasFormat<S> && a.shared_down ? max(routed, own) : routed;
+  };
   const size_t shares = sizeof(float) * static_cast<size_t>(kFewOutputs * (a.n_used + 1));  // of a row
-  const RingRoom few(book_bytes<F>() + few_records_bytes(p.hidden_width) + shares * kFusedRows, slot_bytes, kDotWarps);
-  if (few.blocks == 0) return launch_any_down(stream, p);
+  const RingRoom least(book_bytes<F>() + few_records_bytes(p.hidden_width) + shares * kFusedRows, slot(kDownRows),
+                       kDotWarps);
+  const RingRoom grouped(book_bytes<F>(), slot(kGroupedRows<F>), kDotWarps);
+  if (least.blocks == 0 || grouped.blocks == 0) return launch_any_down(stream, p);
   if (!p.made_hidden) {
     RingDownPlan plan;
     plan.plan = p;
-    plan.slot_bytes = slot_bytes;
-    plan.n_slots = few.slots;
-    const int blocks = min(a.down.rows, max(few.blocks * a.n_sms, simt::div_up(a.down.rows, kFewOutputs)));
+    plan.slot_bytes = slot(kDownRows);
+    const size_t records = size_t{record_bytes(p.hidden_width)} * a.n_rows;
+    const RingRoom room(book_bytes<F>() + records + shares * a.n_rows, plan.slot_bytes, kDotWarps);
+    plan.n_slots = room.slots;
+    const int blocks = min(a.down.rows, max(room.blocks * a.n_sms, simt::div_up(a.down.rows, kFewOutputs)));
     plan.outputs = UnitSplit(a.down.rows, blocks);
     plan.rings = book_bytes<F>();
-    plan.records = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * slot_bytes;
-    plan.shares = plan.records + record_bytes(p.hidden_width) * static_cast<uint32_t>(a.n_rows);
+    plan.records = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
+    plan.shares = plan.records + static_cast<uint32_t>(records);
     const size_t shared =
         plan.shares + sizeof(float) * static_cast<size_t>(plan.outputs.most() * a.n_rows * (a.n_used + 1));
     return simt::launch(ring_down_kernel<F, S>,
                         {static_cast<unsigned>(blocks), kDotThreads, shared, stream, a.dependent}, plan);
   }
-  const RingRoom room(book_bytes<F>(), slot_bytes, kDotWarps);
   RingGroupedPlan plan;
   plan.plan = p;
-  plan.tiles = simt::div_up(a.down.rows, per_unit(p.log2_hidden));
-  plan.shared_tiles = simt::div_up(a.down.rows, per_unit(p.log2_shared));
-  plan.slot_bytes = slot_bytes;
-  plan.n_slots = room.slots;
+  plan.tiles = simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden);
+  plan.shared_tiles = simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared);
+  plan.slot_bytes = slot(kGroupedRows<F>);
+  plan.n_slots = grouped.slots;
   plan.rings = book_bytes<F>();
-  const size_t shared = plan.rings + static_cast<size_t>(kDotWarps * plan.n_slots) * slot_bytes;
+  const size_t shared = plan.rings + static_cast<size_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
   TRY(simt::launch(ring_grouped_down_kernel<F, S>,
-                   {static_cast<unsigned>(room.blocks * a.n_sms), kDotThreads, shared, stream, a.dependent}, plan));
+                   {static_cast<unsigned>(grouped.blocks * a.n_sms), kDotThreads, shared, stream, a.dependent}, plan));
   return launch_add_experts(stream, p);
 }
 
