@@ -32,52 +32,55 @@ __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
 }
 
-// Pairs sorted by expert and cut into chunks, by the whole block. `ids` are followed by -1 up to a multiple of four,
-// `leads` [kMoePairs] are bytes.
-__device__ void group_pairs(const MoePlan& p, const int32_t* ids, uint8_t* leads) {
-  struct Place {
-    int before, rank, total;  // pairs that stand before it, those of its expert, all of its expert
-  };
-  const int n = p.args.n_rows * p.args.n_used;
-  const auto place_of = [&](int i) {
-    Place at{0, 0, 0};
-    const int id = ids[i];
-    for (int j = 0; j < n; j += 4) {
-      const int4 four = *reinterpret_cast<const int4*>(ids + j);
-      const int others[4] = {four.x, four.y, four.z, four.w};
+// The exclusive sums of two counts a thread, over the block; ends with a barrier.
+__device__ __forceinline__ int2 sums_before(int2 mine, int2* of_warps) {
+  int2 sum = mine;  // up to and with this thread's
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const bool same = others[c] == id, earlier = same && j + c < i;
-        at.before += (others[c] >= 0 && others[c] < id) || earlier;
-        at.rank += earlier;
-        at.total += same;
-      }
-    }
-    return at;
-  };
-  for (int i = simt::thread_id(); i < kMoePairs / 4; i += kDotThreads) reinterpret_cast<uint32_t*>(leads)[i] = 0;
-  __syncthreads();
-  for (int i = simt::thread_id(); i < n; i += kDotThreads) {
-    const Place at = place_of(i);
-    p.scratch.pairs[at.before] = i / p.args.n_used << 16 | i % p.args.n_used;
-    leads[at.before] = at.rank % kMoeChunk == 0;
+  for (int step = 1; step < 32; step *= 2) {
+    const int x = __shfl_up_sync(simt::kAllLanes, sum.x, step), y = __shfl_up_sync(simt::kAllLanes, sum.y, step);
+    if (simt::lane_id() >= step) sum = make_int2(sum.x + x, sum.y + y);
   }
+  if (simt::lane_id() == 31) of_warps[simt::warp_id()] = sum;
   __syncthreads();
-  for (int i = simt::thread_id(); i < n; i += kDotThreads) {
-    const Place at = place_of(i);
-    int chunk = 0;
-    for (int j = 0; j < at.before; j += 16) {
-      const uint4 bytes = *reinterpret_cast<const uint4*>(leads + j);
-      const uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const int valid = min(max(at.before - j - 4 * c, 0), 4);  // bytes of the word that stand before
-        const uint32_t mask = valid == 4 ? 0xFFFFFFFFu : (1u << (8 * valid)) - 1u;
-        chunk = __dp4a(static_cast<int>(words[c] & mask), 0x01010101, chunk);
-      }
+  int2 before = make_int2(sum.x - mine.x, sum.y - mine.y);
+  for (int w = 0; w < simt::warp_id(); ++w) before = make_int2(before.x + of_warps[w].x, before.y + of_warps[w].y);
+  __syncthreads();
+  return before;
+}
+
+// Pairs sorted by expert, then by row, and cut into chunks, by the whole block. `places` [kMoeExperts] are counts of
+// the experts' pairs at first, then where their next pair goes.
+__device__ void group_pairs(const MoePlan& p, const int32_t* ids, int32_t* places, int2* of_warps) {
+  const int n_rows = p.args.n_rows, n_used = p.args.n_used, n_experts = p.args.router.rows, tid = simt::thread_id();
+  for (int e = tid; e < n_experts; e += kDotThreads) places[e] = 0;
+  __syncthreads();
+  for (int i = tid; i < n_rows * n_used; i += kDotThreads) atomicAdd(places + ids[i], 1);
+  __syncthreads();
+  // A thread has neighbouring experts.
+  const int each = simt::div_up(n_experts, kDotThreads), first = tid * each, end = min(first + each, n_experts);
+  int2 mine = make_int2(0, 0);  // pairs, chunks
+  for (int e = first; e < end; ++e) {
+    mine = make_int2(mine.x + places[e], mine.y + simt::div_up(places[e], kMoeChunk));
+  }
+  int2 at = sums_before(mine, of_warps);
+  for (int e = first; e < end; ++e) {
+    const int count = places[e];
+    places[e] = at.x;
+    for (int i = 0; i < count; i += kMoeChunk) {
+      p.scratch.chunks[at.y++] = {e, at.x + i, min(kMoeChunk, count - i), 0};
     }
-    if (leads[at.before]) p.scratch.chunks[chunk] = {ids[i], at.before, min(kMoeChunk, at.total - at.rank), 0};
-    if (at.before == n - 1) *p.scratch.n_chunks = chunk + (leads[at.before] ? 1 : 0);
+    at.x += count;
+  }
+  if (tid == kDotThreads - 1) *p.scratch.n_chunks = at.y;
+  __syncthreads();
+  // The experts of a row differ: rows one after the other, and nobody meets at a place.
+  if (simt::warp_id() != 0) return;
+  for (int t = 0; t < n_rows; ++t) {
+    for (int k = simt::lane_id(); k < n_used; k += 32) {
+      int32_t& place = places[ids[t * n_used + k]];
+      p.scratch.pairs[place++] = t << 16 | k;
+    }
+    __syncwarp();
   }
 }
 
@@ -85,13 +88,13 @@ __device__ void group_pairs(const MoePlan& p, const int32_t* ids, uint8_t* leads
 // it. One row: the next kernel shall start early, and every block has two experts. More rows: four of them meet four
 // experts, because the second-level cache cannot serve more readers.
 template <int kE>
-__global__ void __launch_bounds__(kDotThreads, 4) router_kernel(const __grid_constant__ MoePlan p) {
+__global__ void __launch_bounds__(kDotThreads, kE == 1 ? 2 : 4) router_kernel(const __grid_constant__ MoePlan p) {
   constexpr int kExperts = kRouterRows * kE;                  // of a block
   SIMT_SHARED(float2, parts, kRouterBatch * kDotWarps * kE);  // sums of products, and of squares
-  SIMT_SHARED(int4, ids4, kMoePairs / 4);
-  SIMT_SHARED(uint4, leads16, kMoePairs / 16);
+  SIMT_SHARED(int32_t, ids, kMoePairs);
+  SIMT_SHARED(int32_t, places, kMoeExperts);
+  SIMT_SHARED(int2, of_warps, kDotWarps);
   SIMT_SHARED(int, finished, 1);
-  int32_t* ids = reinterpret_cast<int32_t*>(ids4);
   const Weight& w = p.args.router;
   const int n_logits = w.rows + (p.args.shared_router ? 1 : 0), width = w.width, all_rows = p.args.n_rows;
   const int first_row = static_cast<int>(blockIdx.y) * kRouterBatch, n_rows = min(kRouterBatch, all_rows - first_row);
@@ -200,11 +203,8 @@ __global__ void __launch_bounds__(kDotThreads, 4) router_kernel(const __grid_con
     }
   }
   if (!is_last_of(p.scratch.n_chunks + 1, gridDim.y)) return;
-  const int n = all_rows * p.args.n_used;
-  if (simt::thread_id() < 4 && n + simt::thread_id() < kMoePairs) ids[n + simt::thread_id()] = -1;
-  for (int i = simt::thread_id(); i < n; i += kDotThreads) ids[i] = __ldcg(p.scratch.ids + i);
-  __syncthreads();
-  group_pairs(p, ids, reinterpret_cast<uint8_t*>(leads16));
+  for (int i = simt::thread_id(); i < all_rows * p.args.n_used; i += kDotThreads) ids[i] = __ldcg(p.scratch.ids + i);
+  group_pairs(p, ids, places, of_warps);
 }
 
 __global__ void __launch_bounds__(kDotThreads) add_experts_kernel(const __grid_constant__ MoePlan p) {

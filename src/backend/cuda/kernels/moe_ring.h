@@ -134,7 +134,6 @@ struct RingUp {
       rows[2 * e + 1] = {slot.at + second * row_bytes};
     }
     float acc[kT * 2 * kE] = {};  // [row of activations][element][gate, up]
-#pragma unroll 1
     for (auto pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1)); pair < G / 2;
          pair += static_cast<uint32_t>(lanes)) {
 #pragma unroll
@@ -155,7 +154,7 @@ struct RingUp {
         };
         add_half(std::integral_constant<int, 0>{});
         add_half(std::integral_constant<int, 1>{});
-        keep_order();
+        if (kE > 1) keep_order();
       }
     }
     float* hidden = p.scratch.hidden + (kShared ? p.shared_at : 0);
@@ -474,7 +473,6 @@ struct RingGroupedDown {
     const int lanes = 1 << log2(), side = 32 >> log2(), sub = simt::lane_id() >> log2();
     const int first = tile * kR * side, last = min(kR * side, down().rows - first) - 1;
     float acc[kMoeChunk * kR] = {};  // [pair][row]
-#pragma unroll 1
     for (auto pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1)); pair < G / 2;
          pair += static_cast<uint32_t>(lanes)) {
 #pragma unroll
@@ -501,7 +499,7 @@ struct RingGroupedDown {
         };
         add_half(std::integral_constant<int, 0>{});
         add_half(std::integral_constant<int, 1>{});
-        keep_order();
+        if (kR > 2) keep_order();
       }
     }
     finish_sums(acc, lanes, [&](int j, float sum) {
