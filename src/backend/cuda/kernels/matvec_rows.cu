@@ -5,6 +5,7 @@
 // Launch    a block of 16 warps a multiprocessor, each over neighbouring tiles of 16 weight rows
 // Smem      the activations of a pass (82 KB for 32 rows of 2048), the sums of the warps (4 KB a team and column tile),
 //           and as many slots of 16 weight rows as find room, at least two or all that the block has
+//           128 registers: a few words of each round live in local memory, none of them in the loop over pairs
 // Numerics  the bits of matvec.cu for one row
 #include "backend/cuda/simt/simt.h"
 
