@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_config("--config", "",
                  "file of options: below the line [serve], name=value as on the command line, which wins");
+  app.allow_config_extras(CLI::config_extras_mode::error);  // a misspelt line would be silently without effect
   chimere::apps::Outcome outcome;
   chimere::apps::add_serve(app, outcome);
   chimere::apps::add_chat(app, outcome);

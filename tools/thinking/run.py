@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Accuracy against thinking tokens on 500 generated tasks, and whether the budget is exact to the token.
 
-    run.py --chimere build/release/chimere [--out FOLDER] [--tasks 500] [--only curve|budget]
+    run.py --chimere build/release/chimere [--out FOLDER] [--tasks 500] [--only curve|budget] [--setting NAME...]
 
 Writes thinking.json (every figure), thinking.md (the table) and thinking.svg (the plot) into the folder. All answers
 are greedy, so a run can be repeated. The program serves the model in the box on a free port of this machine.
@@ -95,9 +95,11 @@ class Served:
         self.process.wait()
 
 
-def curve(served, listed):
+def curve(served, listed, wanted):
     lines = []
     for name, family, fields in configurations():
+        if wanted and not any(name.startswith(start) for start in wanted + ["full budget"]):
+            continue
         answers = served.ask_all(listed, fields, 8)
         right = sum(is_right(t, a["content"]) for t, a in zip(listed, answers))
         lines.append({"name": name, "family": family, "accuracy": 100 * right / len(listed),
@@ -142,6 +144,8 @@ def main():
     parser.add_argument("--tasks", type=int, default=500)
     parser.add_argument("--threads", type=int, default=0, help="of the server; 0: one per core")
     parser.add_argument("--only", choices=("curve", "budget"))
+    parser.add_argument("--setting", action="append", default=[],
+                        help="only the settings whose names begin like this, and the full budget; may be repeated")
     options = parser.parse_args()
     listed = tasks(options.tasks)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -151,7 +155,7 @@ def main():
         if options.only != "curve":
             result["budget"] = budget_checks(served, listed)
         if options.only != "budget":
-            result["curve"] = curve(served, listed)
+            result["curve"] = curve(served, listed, options.setting)
     finally:
         served.close()
     (options.out / "thinking.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -1,0 +1,89 @@
+// fuzz_thinking.cpp  Bytes as the field `thinking_control` of a request, and as the tokens of a thought: refused, or
+// turned into parameters that the engine accepts and that steer any thought within its budget.
+//
+// The text before the first zero byte is the JSON; of what follows every byte is a token.
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gguf/gguf.h"
+#include "orchestrator/thinking_options.h"
+#include "server/json_fields.h"
+#include "server/thinking_schema.h"
+
+namespace {
+
+using namespace chimere;
+
+struct World {
+  World() {
+    auto file = gguf::File::open(CHIMERE_TESTS_DIR "/golden/models/qwen3_5-A/model.gguf");
+    if (!file) std::abort();
+    auto made = Tokenizer::from_metadata(file->metadata());
+    if (!made) std::abort();
+    tokenizer.emplace(std::move(*made));
+    resolver.emplace(*tokenizer, static_cast<int32_t>(tokenizer->n_vocab()));
+  }
+  std::optional<Tokenizer> tokenizer;
+  std::optional<orchestrator::ThinkingResolver> resolver;
+};
+
+// A thought as the engine runs it: what is forced counts, and nothing is drawn behind the budget.
+void think(const ThinkingParams& params, std::span<const uint8_t> drawn, int32_t n_vocab) {
+  constexpr int32_t kBudget = 48;
+  ThinkingControl control(params);
+  std::vector<int32_t> tokens;
+  const auto accept = [&](int32_t id, uint8_t figure, bool was_forced) {
+    tokens.push_back(id);
+    Sampled sampled;
+    sampled.id = id;
+    sampled.logprob = -static_cast<float>(figure) / 64;
+    sampled.max_prob = static_cast<float>(figure) / 255;
+    sampled.entropy = params.max_entropy * (1 - sampled.max_prob);
+    control.accept(sampled, tokens, true, was_forced);
+  };
+  for (const uint8_t byte : drawn) {
+    const auto n_thought = static_cast<int32_t>(tokens.size());
+    if (n_thought > kBudget) std::abort();
+    const ThinkingControl::Wish wish = control.before(n_thought, kBudget);
+    if (wish == ThinkingControl::Wish::close || n_thought == kBudget) return control.close();
+    if (wish == ThinkingControl::Wish::warn) {
+      for (const int32_t id : params.warning) accept(id, 0, true);
+      continue;
+    }
+    for (const TokenBias& bias : control.bias(params, tokens, true)) {
+      if (bias.id < 0 || bias.id >= n_vocab || std::isnan(bias.delta)) std::abort();
+    }
+    if (byte == 255) {  // the model would end its thought here
+      if (!control.extends(params, n_thought, kBudget)) return control.close();
+      for (const int32_t id : params.extension) accept(id, 0, true);
+      continue;
+    }
+    accept(byte % n_vocab, static_cast<uint8_t>(byte * 37), false);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static World world;
+  const std::string all(reinterpret_cast<const char*>(data), size);
+  const std::string text = all.substr(0, all.find('\0'));
+  const auto control = server::parse_json(text);
+  if (!control) return 0;
+  const server::Json body{{"thinking_control", *control}};
+  server::JsonFields fields(body);
+  orchestrator::ThinkingOptions options;
+  server::read_thinking_control(fields, options);
+  if (!fields.ok()) return 0;
+  const ThinkingParams params = world.resolver->resolve(options);
+  const auto n_vocab = static_cast<int32_t>(world.tokenizer->n_vocab());
+  if (!params.validate(n_vocab)) std::abort();
+  const size_t rest = std::min(size, text.size() + 1);
+  think(params, std::span(data, size).subspan(rest), n_vocab);
+  return 0;
+}
