@@ -88,21 +88,34 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   return Result<LoadOptions>{std::move(options)};
 }
 
-Result<std::string> model_path(const std::string& given) {
-  if (!given.empty()) return given;
+namespace {
+
+// `assets/NAME` of the clone the program was built in, or `share/chimere/NAME` of the place it was installed to; empty
+// when there is neither.
+std::filesystem::path beside_program(const char* name) {
   namespace fs = std::filesystem;
-  constexpr const char* kName = "chimere-nano.gguf";
   std::error_code error;
   for (fs::path folder = executable_folder(); !folder.empty(); folder = folder.parent_path()) {
     for (const char* place : {"assets", "share/chimere"}) {
-      const fs::path file = folder / place / kName;
-      if (fs::is_regular_file(file, error)) return file.string();
+      const fs::path file = folder / place / name;
+      if (fs::exists(file, error)) return file;
     }
     if (folder == folder.root_path()) break;
   }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> model_path(const std::string& given) {
+  if (!given.empty()) return given;
+  constexpr const char* kName = "chimere-nano.gguf";
+  if (const auto file = beside_program(kName); !file.empty()) return file.string();
   return Error{Code::not_found, std::string("no model was given and the model in the box (assets/") + kName +
                                     ") is not beside the program; give a GGUF file"};
 }
+
+std::string shipped_tables() { return beside_program("engram").string(); }
 
 Result<models::BackendKind> backend_of(const ModelOptions& o) {
   TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.backend));

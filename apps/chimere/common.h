@@ -33,6 +33,9 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool positional
 // was built in, or `share/chimere/` of the place it was installed to.
 Result<std::string> model_path(const std::string& given);
 
+// Folder of the tables that come with the program, beside the model in the box; empty when there is none.
+std::string shipped_tables();
+
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options);
 Result<LoadOptions> load_options(const ModelOptions& options);

@@ -30,6 +30,7 @@ struct EngramOptions {
   bool ages = false;
   bool never_ages = false;
   int min_order = engram::kMinOrder, max_order = engram::kMaxOrder;
+  uint32_t least = 1;
   std::string query;
   bool json = false;
 };
@@ -50,6 +51,15 @@ Result<Words> load_words(const EngramOptions& o) {
 // The table itself, or with --user the one of that user in the folder.
 std::string table_path(const EngramOptions& o) {
   return o.user.empty() ? o.table : engram::Library::user_file(o.table, o.user).string();
+}
+
+// For those who only look: also the name of a table that comes with the program.
+std::string readable_path(const EngramOptions& o) {
+  std::error_code error;
+  const std::string path = table_path(o), folder = shipped_tables();
+  if (std::filesystem::exists(path, error) || folder.empty() || !engram::Library::is_name(o.table)) return path;
+  const std::filesystem::path shipped = std::filesystem::path(folder) / (o.table + ".engram");
+  return std::filesystem::exists(shipped, error) ? shipped.string() : path;
 }
 
 engram::Lesson lesson_of(const std::string& name, uint32_t day, float score) {
@@ -101,7 +111,7 @@ Result<std::vector<engram::Lesson>> read_lessons(const EngramOptions& o, const W
 }
 
 Status print_stats(const EngramOptions& o, const Words& words) {
-  TRY_ASSIGN(const auto table, engram::Table::open(table_path(o), words.vocabulary, engram::today()));
+  TRY_ASSIGN(const auto table, engram::Table::open(readable_path(o), words.vocabulary, engram::today()));
   const engram::FileHeader& h = table->header();
   Json json = {{"version", table->version()}, {"keys", h.n_keys},         {"continuations", h.n_entries},
                {"bytes", h.file_bytes},       {"min_order", h.min_order}, {"max_order", h.max_order}};
@@ -134,7 +144,7 @@ Status print_stats(const EngramOptions& o, const Words& words) {
 }
 
 Status print_query(const EngramOptions& o, const Words& words) {
-  TRY_ASSIGN(const auto table, engram::Table::open(table_path(o), words.vocabulary, engram::today()));
+  TRY_ASSIGN(const auto table, engram::Table::open(readable_path(o), words.vocabulary, engram::today()));
   const std::vector<int32_t> ids = words.tokenizer.encode(o.query, EncodeMode::plain, false);
   const engram::Table::Context context = engram::Table::context_of(ids);
   Json json = Json::array();
@@ -181,7 +191,7 @@ Status teach(const EngramOptions& o, const Words& words, bool adds) {
   if (adds) {
     TRY(engram::add_lessons(table_path(o), shape, lessons, o.threshold));
   } else {
-    TRY(engram::build_table(table_path(o), shape, lessons));
+    TRY(engram::build_table(table_path(o), shape, lessons, o.least));
   }
   TRY_ASSIGN(const auto table, engram::Table::open(table_path(o), words.vocabulary, engram::today()));
   std::printf("%s: %llu n-grams, %zu sources\n", table_path(o).c_str(),
@@ -226,6 +236,9 @@ void add_engram(CLI::App& app, Outcome& outcome) {
   CLI::App* build = add_verb(*engram, outcome, o, "build", "make a table from text",
                              [](const EngramOptions& e, const Words& w) { return teach(e, w, false); });
   add_text_options(*build, *o);
+  build->add_option("--least", o->least, "leave out continuations that were seen less often: a small table")
+      ->check(CLI::Range(1u, 1'000'000u))
+      ->capture_default_str();
   build->add_flag("--ages", o->ages, "its weight halves every 30 days and is gone after 90; else it stays");
   CLI::App* add = add_verb(*engram, outcome, o, "add", "teach a table more text, if the text is good enough",
                            [](const EngramOptions& e, const Words& w) { return teach(e, w, true); });

@@ -7,13 +7,38 @@
 #include <memory>
 
 #include "base/platform/file_lock.h"
-#include "engram/table.h"
 #include "engram/text_records.h"
 
 namespace chimere::engram {
 namespace {
 
 Result<FileLock> lock_for(const std::string& path) { return FileLock::acquire(path + ".lock"); }
+
+// What was seen at least so often, by all sources together. A record keeps the sum of all its counts, so that what is
+// left out still counts as a doubt.
+class FrequentRecords : public RecordStream {
+ public:
+  FrequentRecords(RecordStream& all, uint32_t least) : all_(all), least_(least) {}
+  Result<bool> next(Record& record) override {
+    while (true) {
+      TRY_ASSIGN(const bool found, all_.next(record));
+      if (!found || least_ <= 1) return found;
+      std::map<uint32_t, uint64_t> counts;  // by token
+      for (const uint64_t word : record.entries) counts[Entry::unpack(word).token] += Entry::unpack(word).count;
+      kept_.clear();
+      for (const uint64_t word : record.entries) {
+        if (counts[Entry::unpack(word).token] >= least_) kept_.push_back(word);
+      }
+      record.entries = kept_;
+      if (!kept_.empty()) return true;
+    }
+  }
+
+ private:
+  RecordStream& all_;
+  const uint32_t least_;
+  std::vector<uint64_t> kept_;
+};
 
 // Tables and texts on their way into one file.
 class Merge {
@@ -51,9 +76,10 @@ class Merge {
     inputs_.push_back(std::move(input));
   }
 
-  Status write(const std::string& path, const TableShape& shape) {
+  Status write(const std::string& path, const TableShape& shape, uint32_t least = 1) {
     MergedRecords merged(std::move(inputs_));
-    return write_table(path, shape, merged, sources_);
+    FrequentRecords frequent(merged, least);
+    return write_table(path, shape, frequent, sources_);
   }
 
  private:
@@ -118,12 +144,22 @@ bool keeps_all(const Source&) { return true; }
 
 }  // namespace
 
-Status build_table(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons) {
+Status build_table(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons,
+                   uint32_t least) {
   TRY(check_lessons(shape, lessons));
   TRY_ASSIGN(const FileLock lock, lock_for(path));
   Merge merge;
   merge.add_lessons(shape, lessons);
-  return merge.write(path, shape);
+  return merge.write(path, shape, least);
+}
+
+Result<std::shared_ptr<const Table>> table_of_text(const TableShape& shape, std::span<const int32_t> tokens) {
+  TextRecords records(shape.min_order, shape.max_order);
+  records.add(tokens, 0);
+  MergedRecords merged(std::vector<MergeInput>{{&records, {0}}});
+  TRY_ASSIGN(std::vector<uint64_t> image,
+             table_image(shape, merged, {{"text", kNeverAges, 5, static_cast<uint64_t>(tokens.size())}}));
+  return Table::from_image(std::move(image), "text", shape.vocabulary, 0);
 }
 
 Status add_lessons(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons,

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "engram/record.h"
+#include "engram/table.h"
 #include "engram/table_writer.h"
 
 namespace chimere::engram {
@@ -18,8 +21,13 @@ struct Lesson {
   std::vector<std::vector<int32_t>> texts;  // token ids; no n-gram reaches across two texts
 };
 
-// Makes a new table, or replaces one.
-Status build_table(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons);
+// Makes a new table, or replaces one. Continuations that were seen fewer than `least` times after their key are left
+// out, and keys of which nothing is left: a small table of what is common.
+Status build_table(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons,
+                   uint32_t least = 1);
+
+// A table of one text, in memory alone. REQUIRES: ids of the vocabulary.
+Result<std::shared_ptr<const Table>> table_of_text(const TableShape& shape, std::span<const int32_t> tokens);
 
 // Adds to a table; makes it with `shape` when there is none, else its own shape must be the same. A lesson whose score
 // is below `threshold` is refused as invalid_argument and nothing is changed.

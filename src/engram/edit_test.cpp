@@ -120,5 +120,52 @@ TEST_F(TablesTest, ALibraryGoesOnWithoutADamagedTableAndSeesNewOnes) {
   EXPECT_EQ(count(*after, {11, 12}, 23), 1);
 }
 
+TEST_F(TablesTest, ATableOfWhatIsCommonLeavesOutTheRest) {
+  const std::vector<Lesson> lessons = {lesson("one", {{1, 2, 3}, {1, 2, 3}, {1, 2, 4}, {5, 6, 7}}),
+                                       lesson("two", {{1, 2, 4}, {1, 2, 5}})};
+  ASSERT_TRUE(build_table(path("a.engram"), {kTestVocabulary, 2, 2}, lessons, 2));
+  const auto table = open(path("a.engram"));
+  ASSERT_TRUE(table);
+  EXPECT_EQ(table->header().n_keys, 1u);  // {5, 6} was seen once
+  EXPECT_EQ(count(*table, {1, 2}, 3), 2);
+  EXPECT_EQ(count(*table, {1, 2}, 4), 2);  // once by each source
+  EXPECT_EQ(count(*table, {1, 2}, 5), 0);
+  Hit hit;
+  ASSERT_TRUE(table->find(Table::context_of(Ids{1, 2}), 2, hit));
+  EXPECT_EQ(hit.total, 5);  // what was left out is still a doubt
+}
+
+TEST_F(TablesTest, ATableInMemoryIsTheSameAsItsFile) {
+  const Ids text = {1, 2, 3, 4, 1, 2, 3, 5, 6, 7, 8, 9};
+  ASSERT_TRUE(build_table(path("a.engram"), kTestShape, {lesson("text", {text})}));
+  auto in_memory = table_of_text(kTestShape, text);
+  ASSERT_TRUE(in_memory) << in_memory.error().message;
+  const auto from_file = open(path("a.engram"));
+  EXPECT_EQ((*in_memory)->header().n_keys, from_file->header().n_keys);
+  EXPECT_EQ((*in_memory)->header().body_checksum, from_file->header().body_checksum);
+  EXPECT_EQ(count(**in_memory, {1, 2, 3}, 5), 1);
+  auto empty = table_of_text(kTestShape, Ids{});
+  ASSERT_TRUE(empty) << empty.error().message;
+  EXPECT_EQ((*empty)->header().n_keys, 0u);
+}
+
+TEST_F(TablesTest, ShippedTablesStandBehindThoseOfTheFolder) {
+  const TableShape shape{kTestVocabulary, 2, 2}, foreign{{0x9999, 1000}, 2, 2};
+  std::filesystem::create_directories(folder_ / "shipped");
+  ASSERT_TRUE(build_table(path("shipped/code.engram"), shape, {lesson("s", {{1, 2, 3}})}));
+  ASSERT_TRUE(build_table(path("shipped/general.engram"), shape, {lesson("s", {{1, 2, 4}})}));
+  ASSERT_TRUE(build_table(path("shipped/foreign.engram"), foreign, {lesson("s", {{1, 2, 4}})}));
+  ASSERT_TRUE(build_table(path("code.engram"), shape, {lesson("s", {{1, 2, 9}})}));
+  Library alone({}, kTestVocabulary, folder_ / "shipped");
+  EXPECT_EQ(alone.names(), (std::vector<std::string>{"code", "general"}));
+  EXPECT_TRUE(alone.check().empty());
+  EXPECT_EQ(count(**alone.table("code"), {1, 2}, 3), 1);
+  EXPECT_FALSE(alone.table("foreign"));
+  Library both(folder_, kTestVocabulary, folder_ / "shipped");
+  EXPECT_EQ(both.names(), (std::vector<std::string>{"code", "general"}));
+  EXPECT_EQ(count(**both.table("code"), {1, 2}, 9), 1);
+  EXPECT_EQ(count(**both.table("general"), {1, 2}, 4), 1);
+}
+
 }  // namespace
 }  // namespace chimere::engram

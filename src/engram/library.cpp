@@ -19,7 +19,15 @@ bool is_plain(unsigned char c) {
 
 }  // namespace
 
-Library::Library(fs::path folder, Vocabulary vocabulary) : folder_(std::move(folder)), vocabulary_(vocabulary) {}
+Library::Library(fs::path folder, Vocabulary vocabulary, fs::path shipped)
+    : folder_(std::move(folder)), vocabulary_(vocabulary) {
+  if (shipped.empty()) return;
+  std::error_code error;
+  for (fs::directory_iterator it(shipped, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().stem().string();
+    if (it->path().extension() == kExtension && is_name(name) && open(it->path())) shipped_[name] = it->path();
+  }
+}
 
 bool Library::is_name(const std::string& name) {
   return !name.empty() && name.size() <= kMaxNameBytes && name.front() != '.' &&
@@ -46,6 +54,7 @@ fs::path Library::user_file(const fs::path& folder, const std::string& user) {
 
 std::vector<std::string> Library::names() const {
   std::vector<std::string> names;
+  for (const auto& [name, path] : shipped_) names.push_back(name);
   std::error_code error;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
     const fs::path& path = it->path();
@@ -60,12 +69,13 @@ std::vector<std::string> Library::names() const {
 std::vector<Error> Library::check() {
   std::vector<Error> errors;
   std::error_code error;
-  if (!fs::is_directory(folder_, error)) {
+  if (has_folder() && !fs::is_directory(folder_, error)) {
     errors.push_back({Code::not_found, folder_.string() + ": expected a folder of tables"});
   }
   for (const std::string& name : names()) {
     if (auto opened = table(name); !opened) errors.push_back(opened.error());
   }
+  if (!has_folder()) return errors;
   for (fs::directory_iterator it(folder_ / "users", error), end; !error && it != end; it.increment(error)) {
     if (it->path().extension() != kExtension) continue;
     if (auto opened = open(it->path()); !opened) errors.push_back(opened.error());
@@ -74,23 +84,28 @@ std::vector<Error> Library::check() {
 }
 
 Result<std::shared_ptr<const Table>> Library::table(const std::string& name) {
-  std::error_code error;
-  if (is_name(name)) {
-    for (const char* extension : {kExtension, kLegacyExtension}) {
-      const fs::path path = folder_ / (name + extension);
-      if (fs::is_regular_file(path, error)) return open(path);
-    }
-  }
+  if (const fs::path path = file_of(name); !path.empty()) return open(path);
   std::string known;
   for (const std::string& other : names()) known += (known.empty() ? "" : ", ") + other;
   return Error{Code::not_found, "no table is called '" + name.substr(0, kMaxNameBytes) + "'; there is " +
                                     (known.empty() ? "none" : known)};
 }
 
+fs::path Library::file_of(const std::string& name) const {
+  if (!is_name(name)) return {};
+  std::error_code error;
+  for (const char* extension : {kExtension, kLegacyExtension}) {
+    const fs::path path = folder_ / (name + extension);
+    if (has_folder() && fs::is_regular_file(path, error)) return path;
+  }
+  const auto shipped = shipped_.find(name);
+  return shipped != shipped_.end() ? shipped->second : fs::path();
+}
+
 Result<std::shared_ptr<const Table>> Library::table_of_user(const std::string& user) {
   std::error_code error;
   const fs::path path = user_file(folder_, user);
-  if (user.empty() || user.size() > kMaxNameBytes || !fs::is_regular_file(path, error)) {
+  if (!has_folder() || user.empty() || user.size() > kMaxNameBytes || !fs::is_regular_file(path, error)) {
     return std::shared_ptr<const Table>();
   }
   return open(path);

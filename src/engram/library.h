@@ -1,4 +1,5 @@
-// library.h  A folder of tables: `NAME.engram` (or `NAME.engr`, version 1), and one a user in its folder `users/`.
+// library.h  A folder of tables: `NAME.engram` (or `NAME.engr`, version 1), and one a user in its folder `users/`;
+// behind it those that come with the program, for models with their vocabulary.
 //
 // Tables are opened when they are first asked for and again when their file was replaced or the day changed; a user's
 // table is found only through that user. Use it from any thread.
@@ -19,11 +20,14 @@ namespace chimere::engram {
 
 class Library {
  public:
-  Library(std::filesystem::path folder, Vocabulary vocabulary);
+  // Without a `folder` there are only the shipped tables, and nobody's own.
+  Library(std::filesystem::path folder, Vocabulary vocabulary, std::filesystem::path shipped = {});
+
+  bool has_folder() const { return !folder_.empty(); }
 
   // Opens every table once, so that what is wrong with one is said at the start; the others can be used.
   std::vector<Error> check();
-  // Names of the tables for all, sorted.
+  // Names of the tables for all, sorted. Shipped ones of another vocabulary are not among them.
   std::vector<std::string> names() const;
   // not_found names what there is; a damaged or foreign table is refused as Table::open says.
   Result<std::shared_ptr<const Table>> table(const std::string& name);
@@ -47,12 +51,15 @@ class Library {
     uintmax_t bytes = 0;
     uint32_t day = 0;
   };
+  // Where a table of this name is; empty when there is none.
+  std::filesystem::path file_of(const std::string& name) const;
   Result<std::shared_ptr<const Table>> open(const std::filesystem::path& path);
   // A file may change twice within a tick of the file system's clock: what we changed is not looked up by its time.
   void reopen_later(const std::filesystem::path& path);
 
   const std::filesystem::path folder_;
   const Vocabulary vocabulary_;
+  std::map<std::string, std::filesystem::path> shipped_;  // by name; never changes
   std::mutex mutex_;
   std::map<std::filesystem::path, Opened> opened_;
 };

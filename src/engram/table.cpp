@@ -74,7 +74,23 @@ Result<std::shared_ptr<const Table>> Table::open(const std::string& path, const 
                                                  uint32_t today) {
   auto table = std::make_shared<Table>();
   TRY_ASSIGN(table->file_, MappedFile::open(path));
-  const std::span<const std::byte> bytes = table->file_.bytes();
+  table->bytes_ = table->file_.bytes();
+  TRY_ASSIGN(std::shared_ptr<const Table> opened, read(table, path, vocabulary, today));
+  table->file_.advise(0, table->bytes_.size(), Access::random);
+  return Result<std::shared_ptr<const Table>>{std::move(opened)};
+}
+
+Result<std::shared_ptr<const Table>> Table::from_image(std::vector<uint64_t> image, const std::string& name,
+                                                       const Vocabulary& vocabulary, uint32_t today) {
+  auto table = std::make_shared<Table>();
+  table->image_ = std::move(image);
+  table->bytes_ = std::as_bytes(std::span(table->image_));
+  return read(std::move(table), name, vocabulary, today);
+}
+
+Result<std::shared_ptr<const Table>> Table::read(std::shared_ptr<Table> table, const std::string& path,
+                                                 const Vocabulary& vocabulary, uint32_t today) {
+  const std::span<const std::byte> bytes = table->bytes_;
   uint32_t start[2] = {0, 0};
   if (bytes.size() >= sizeof(start)) std::memcpy(start, bytes.data(), sizeof(start));
   if (start[0] != kMagic) return Error{Code::invalid_argument, path + ": is not an Engram table"};
@@ -95,16 +111,15 @@ Result<std::shared_ptr<const Table>> Table::open(const std::string& path, const 
   TRY(table->read_sources(path));
   for (const Source& source : table->sources_) table->source_weights_.push_back(weight_at_age(source.day, today));
   table->source_weights_.push_back(0.0f);
-  table->file_.advise(0, bytes.size(), Access::random);
   return Result<std::shared_ptr<const Table>>{std::move(table)};
 }
 
 std::span<const std::byte> Table::section(uint64_t offset, uint64_t bytes) const {
-  return file_.bytes().subspan(offset, bytes);
+  return bytes_.subspan(offset, bytes);
 }
 
 Status Table::read_header(const std::string& path) {
-  const std::span<const std::byte> bytes = file_.bytes();
+  const std::span<const std::byte> bytes = bytes_;
   FileHeader& h = header_;
   if (bytes.size() < sizeof(FileHeader)) {
     return corrupt(path, "expected a header of " + std::to_string(sizeof(FileHeader)) + " bytes, found " +

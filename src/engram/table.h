@@ -44,6 +44,10 @@ class Table {
   static Result<std::shared_ptr<const Table>> open(const std::string& path, const Vocabulary& vocabulary,
                                                    uint32_t today);
 
+  // A table that lies in memory, as table_image() makes it. `name`: for messages.
+  static Result<std::shared_ptr<const Table>> from_image(std::vector<uint64_t> image, const std::string& name,
+                                                         const Vocabulary& vocabulary, uint32_t today);
+
   // The hashes of the last 2 to 8 tokens of a context, by order.
   struct Context {
     std::array<uint64_t, kMaxOrder + 1> hashes;
@@ -68,6 +72,8 @@ class Table {
   std::unique_ptr<RecordStream> records() const;
 
  private:
+  static Result<std::shared_ptr<const Table>> read(std::shared_ptr<Table> table, const std::string& path,
+                                                   const Vocabulary& vocabulary, uint32_t today);
   Status read_header(const std::string& path);
   Status read_sources(const std::string& path);
   // The slots of both buckets are on their way while the filter is read.
@@ -81,7 +87,9 @@ class Table {
   std::span<const std::byte> section(uint64_t offset, uint64_t bytes) const;
   friend class TableRecords;
 
-  MappedFile file_;
+  MappedFile file_;                   // of a table that was opened
+  std::vector<uint64_t> image_;       // of one in memory
+  std::span<const std::byte> bytes_;  // of either
   FileHeader header_;
   int min_order_ = 0, max_order_ = 0;
   CuckooFilter filter_;

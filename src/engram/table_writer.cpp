@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/hash.h"
 #include "base/platform/atomic_file.h"
@@ -55,7 +56,10 @@ void pack_sources(std::vector<uint64_t>& words, const std::vector<Source>& sourc
   }
 }
 
-Status write_file(const std::string& path, FileHeader& header, const Sections& s) {
+using Sink = std::function<Status(std::span<const std::byte>)>;
+
+// Completes the header and gives everything to `sink`, in the order of the file.
+Status write_sections(FileHeader& header, const Sections& s, const Sink& sink) {
   const std::span<const std::byte> sections[] = {std::as_bytes(std::span(s.filter)), std::as_bytes(std::span(s.slots)),
                                                  std::as_bytes(std::span(s.records)),
                                                  std::as_bytes(std::span(s.sources))};
@@ -72,33 +76,29 @@ Status write_file(const std::string& path, FileHeader& header, const Sections& s
   header.file_bytes = end;
   const auto head = std::as_bytes(std::span(&header, 1));
   header.header_checksum = hash64(head.first(offsetof(FileHeader, header_checksum)));
-  TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  TRY(file.write(head));
+  TRY(sink(head));
   uint64_t written = sizeof(FileHeader);
   constexpr std::byte kZeros[kSectionAlign] = {};
   for (int i = 0; i < 4; ++i) {
-    TRY(file.write(std::span(kZeros).first(*offsets[i] - written)));
-    TRY(file.write(sections[i]));
+    TRY(sink(std::span(kZeros).first(*offsets[i] - written)));
+    TRY(sink(sections[i]));
     written = *offsets[i] + sections[i].size();
   }
-  return file.commit();
+  return Ok{};
 }
 
-}  // namespace
-
-Status write_table(const std::string& path, const TableShape& shape, RecordStream& records,
-                   const std::vector<Source>& sources) {
+// All of a table but the places of its sections. `name`: for messages.
+Status collect(const std::string& name, const TableShape& shape, RecordStream& records,
+               const std::vector<Source>& sources, FileHeader& header, Sections& sections) {
   if (sources.size() > Entry::kMaxSource || shape.vocabulary.n_vocab > Entry::kMaxToken) {
-    return Error{Code::exhausted, path + ": expected at most " + std::to_string(Entry::kMaxSource) +
+    return Error{Code::exhausted, name + ": expected at most " + std::to_string(Entry::kMaxSource) +
                                       " sources, found " + std::to_string(sources.size())};
   }
-  FileHeader header;
   header.tokenizer = shape.vocabulary.fingerprint;
   header.n_vocab = shape.vocabulary.n_vocab;
   header.min_order = static_cast<uint32_t>(shape.min_order);
   header.max_order = static_cast<uint32_t>(shape.max_order);
   header.n_sources = static_cast<uint32_t>(sources.size());
-  Sections sections;
   std::vector<uint64_t> hashes;
   std::vector<uint32_t> starts;
   Record record;
@@ -107,7 +107,7 @@ Status write_table(const std::string& path, const TableShape& shape, RecordStrea
     if (!found) break;
     TRY(check_record(record, shape));
     if (sections.records.size() + record.entries.size() + record_head_bytes(kMaxOrder) / 8 > kMaxRecordWords) {
-      return Error{Code::exhausted, path + ": expected at most 34 GB of records, found more"};
+      return Error{Code::exhausted, name + ": expected at most 34 GB of records, found more"};
     }
     hashes.push_back(hash_of(record.key));
     starts.push_back(static_cast<uint32_t>(sections.records.size()));
@@ -130,7 +130,32 @@ Status write_table(const std::string& path, const TableShape& shape, RecordStrea
   header.n_slots = sections.slots.size();
   header.records_bytes = sections.records.size() * 8;
   header.sources_bytes = sections.sources.size() * 8;
-  return write_file(path, header, sections);
+  return Ok{};
+}
+
+}  // namespace
+
+Status write_table(const std::string& path, const TableShape& shape, RecordStream& records,
+                   const std::vector<Source>& sources) {
+  FileHeader header;
+  Sections sections;
+  TRY(collect(path, shape, records, sources, header, sections));
+  TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  TRY(write_sections(header, sections, [&](std::span<const std::byte> bytes) { return file.write(bytes); }));
+  return file.commit();
+}
+
+Result<std::vector<uint64_t>> table_image(const TableShape& shape, RecordStream& records,
+                                          const std::vector<Source>& sources) {
+  FileHeader header;
+  Sections sections;
+  TRY(collect("table", shape, records, sources, header, sections));
+  std::vector<uint64_t> image;
+  TRY(write_sections(header, sections, [&](std::span<const std::byte> bytes) -> Status {
+    append(image, bytes.data(), bytes.size());  // whole words, every part of it
+    return Ok{};
+  }));
+  return Result<std::vector<uint64_t>>{std::move(image)};
 }
 
 }  // namespace chimere::engram

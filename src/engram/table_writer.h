@@ -26,5 +26,8 @@ struct TableShape {
 // together in memory: about the size of the file.
 Status write_table(const std::string& path, const TableShape& shape, RecordStream& records,
                    const std::vector<Source>& sources);
+// The bytes of that file, in words, for a table that lives no longer than a request.
+Result<std::vector<uint64_t>> table_image(const TableShape& shape, RecordStream& records,
+                                          const std::vector<Source>& sources);
 
 }  // namespace chimere::engram
