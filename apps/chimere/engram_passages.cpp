@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <semaphore>
 
 #include "commands.h"
 #include "common.h"
@@ -50,15 +49,8 @@ Result<engine::Vectors> embed(orchestrator::Embedder& embedder, std::span<const 
     if (ids.size() > static_cast<size_t>(embedder.context_length())) ids.resize(embedder.context_length());
     call.inputs.push_back({text, std::move(ids)});
   }
-  std::counting_semaphore<> rung(0);
-  auto job = embedder.start(std::move(call), [&rung] { rung.release(); });
-  for (;;) {
-    rung.acquire();
-    if (auto embedded = job->poll()) {
-      TRY_ASSIGN(orchestrator::Embedded done, std::move(*embedded));
-      return std::move(done.vectors);
-    }
-  }
+  TRY_ASSIGN(orchestrator::Embedded done, embedder.embed_now(std::move(call)));
+  return Result<engine::Vectors>{std::move(done.vectors)};
 }
 
 Status add_passages(const PassageOptions& o) {

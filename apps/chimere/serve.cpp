@@ -138,11 +138,12 @@ Status serve(ServeOptions& o) {
   TRY_ASSIGN(auto model, load_model(model_options));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   chat_model.thinking = o.thinking;
-  if (!o.engram.empty()) chat_model.open_memories(o.engram);
+  chat_model.open_memories(o.engram, shipped_tables());
   TRY(load_adapters(o.adapters, *chat_model.adapters));
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   orchestrator::ChatService service(std::move(chat_model), std::move(config));
   TRY_ASSIGN(const auto embedding_model, open_embedding_model(o));
+  if (embedding_model) service.add_embedder(embedding_model->embedder());
   TRY_ASSIGN(auto server,
              server::Server::listen(o.server, service, embedding_model ? &embedding_model->embedder() : nullptr));
   print_ready(*server, service, o);

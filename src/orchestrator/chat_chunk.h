@@ -32,6 +32,13 @@ struct TokenInfo {
   float certainty = 0;                // 0 to 1 (sampling/certainty.h)
 };
 
+// A passage whose n-grams took part in an answer.
+struct UsedPassage {
+  std::string source;
+  std::string text;
+  float score = 0;  // cosine with the question
+};
+
 enum class Finish { stop, length, tool_calls, cancelled, loop };
 
 // A stream is `started`, any number of `delta`, then one of `finished` and `failed`; a request that can not run is
@@ -45,11 +52,12 @@ struct ChatChunk {
   std::vector<ToolCallDelta> tool_calls;
   std::vector<TokenInfo> tokens;  // when asked for
 
-  Finish finish = Finish::stop;  // finished
-  std::string stop_text;         // finished: the stop string that ended the answer, if one did
-  engine::Usage usage;           // finished and failed; of `started` only prompt_tokens
-  std::optional<Error> error;    // failed
-  bool is_too_long = false;      // failed: the prompt does not fit into the context
+  Finish finish = Finish::stop;       // finished
+  std::string stop_text;              // finished: the stop string that ended the answer, if one did
+  engine::Usage usage;                // finished and failed; of `started` only prompt_tokens
+  std::vector<UsedPassage> passages;  // finished
+  std::optional<Error> error;         // failed
+  bool is_too_long = false;           // failed: the prompt does not fit into the context
 
   bool is_terminal() const { return kind == Kind::finished || kind == Kind::failed; }
 };

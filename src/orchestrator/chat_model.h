@@ -11,10 +11,15 @@
 #include "engine/embedding.h"
 #include "engine/request.h"
 #include "engram/library.h"
+#include "engram/table_memory.h"
 #include "models/adapter_library.h"
 #include "models/model.h"
 #include "orchestrator/chat_request.h"
 #include "tokenizer/tokenizer.h"
+
+namespace chimere::retrieval {
+class PassageLibrary;
+}
 
 namespace chimere::orchestrator {
 
@@ -25,8 +30,9 @@ struct ChatModel {
   std::optional<chat::ChatTemplate> tool_template;  // some files have another one for requests with tools
   SamplingParams default_sampling;
   int32_t thinking_budget = -1;  // chimere.thinking_budget of the file: tokens of a thought when a request does not say
-  std::vector<std::string> warnings;                           // what its user should know
-  std::shared_ptr<engram::Library> memories = nullptr;         // null: none
+  std::vector<std::string> warnings;                    // what its user should know
+  std::shared_ptr<engram::Library> memories = nullptr;  // null: none
+  std::shared_ptr<retrieval::PassageLibrary> passages = nullptr;
   engine::Pooling pooling = engine::Pooling::mean;             // of its embeddings
   std::shared_ptr<models::AdapterLibrary> adapters = nullptr;  // of `model`; never null after from_model
   ThinkingOptions thinking = {};                               // where a request does not say
@@ -40,10 +46,12 @@ struct ChatModel {
     if (tool_template && !request.tools.empty()) return &*tool_template;
     return chat_template ? &*chat_template : nullptr;
   }
-  // Takes the tables of a folder. What is wrong with one becomes a warning, and the others can be used.
-  void open_memories(const std::string& folder);
-  // What these tables say, or null when none takes part. not_found names the tables there are.
-  Result<std::shared_ptr<const MemorySource>> memory_for(const MemoryUse& use) const;
+  // Takes the tables and passages of a folder, and behind them the tables that come with the program; either may be
+  // empty. What is wrong with a table of the folder becomes a warning, and the others can be used.
+  void open_memories(const std::string& folder, const std::string& shipped = {});
+  // What these tables say together with `more`, or null when none takes part. not_found names the tables there are.
+  Result<std::shared_ptr<const MemorySource>> memory_for(const MemoryUse& use,
+                                                         std::vector<engram::WeightedTable> more) const;
   // The adapters a request names, or null when it names none. not_found names those there are.
   Result<std::shared_ptr<const AdapterSet>> adapters_for(const std::vector<AdapterUse>& uses) const;
   // Ids that are never drawn: placeholders of the vocabulary, rows of the output matrix beyond it, what the file asks

@@ -31,13 +31,15 @@ enum class ToolChoice {
   named,      // a call of ChatRequest::tool_name
 };
 
-// Which tables of n-grams (engram/) take part in the answer.
+// Which tables of n-grams (engram/) and passages take part in the answer.
 struct MemoryUse {
   struct Named {
     std::string name;
     float weight = 1;  // 0 to 1
   };
   std::vector<Named> tables;
+  std::string passages;      // name of a file of passages (retrieval/); empty: none
+  int32_t top_passages = 3;  // so many of them, the nearest to the question, take part
   std::string owner;         // whose own table takes part when there is one; empty: nobody's
   float alpha = 1;           // 0: no memory
   bool in_thoughts = false;  // also before the end of a thought

@@ -9,6 +9,7 @@
 #include "chat/bare_calls.h"
 #include "chat/markers.h"
 #include "orchestrator/constraints.h"
+#include "orchestrator/passage_memory.h"
 #include "orchestrator/prepare_thread.h"
 #include "orchestrator/snapshot_points.h"
 #include "orchestrator/tools_as_text.h"
@@ -42,6 +43,14 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, const chat::Rendered& re
 std::string_view last_words(const chat::Rendered& rendered) {
   if (rendered.spans.empty() || rendered.spans.back().is_input) return {};
   return std::string_view(rendered.text).substr(rendered.spans.back().begin);
+}
+
+// What was said last from outside: the question that passages are looked up for.
+std::string last_input(const chat::Rendered& rendered) {
+  for (auto span = rendered.spans.rbegin(); span != rendered.spans.rend(); ++span) {
+    if (span->is_input) return rendered.text.substr(span->begin, span->end - span->begin);
+  }
+  return {};
 }
 
 // Whether the template has written an empty thought: the model is not to think.
@@ -97,17 +106,19 @@ std::string generation_prompt(const chat::ChatTemplate& chat_template) {
 
 // What of a request is the same for messages and for text.
 Result<Prepared> finished(const ChatModel& model, ThinkingResolver& thinking, const GenerateOptions& request,
-                          engine::Request generate, std::optional<chat::OutputParser> parser) {
-  TRY_ASSIGN(generate.memory, model.memory_for(request.memory));
+                          engine::Request generate, std::optional<chat::OutputParser> parser,
+                          PassageMemory::Found passages) {
+  TRY_ASSIGN(generate.memory, model.memory_for(request.memory, std::move(passages.tables)));
   TRY_ASSIGN(generate.adapters, model.adapters_for(request.adapters));
   generate.thinking = thinking.resolve(request.thinking.over(model.thinking));
   AnswerText text(model.tokenizer, std::move(parser),
                   {request.stop, request.logprobs || request.token_stats, thinking.max_entropy()});
-  return Result<Prepared>{Prepared{std::move(generate), std::move(text)}};
+  return Result<Prepared>{Prepared{std::move(generate), std::move(text), std::move(passages.used)}};
 }
 
+// `passages`: null when the answer is not wanted.
 Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, ThinkingResolver& thinking,
-                              const ChatRequest& request, int context_length) {
+                              const PassageMemory* passages, const ChatRequest& request, int context_length) {
   const chat::ChatTemplate* chat_template = model.template_for(request);
   if (!chat_template) {
     return Error{Code::unsupported,
@@ -153,11 +164,15 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
     generate.thought = thought_of(model.tokenizer, output.thought, budget, form.allows_calls);
     generate.thought.open = generate.thought.open && output.starts_in_reasoning;
   }
-  return finished(model, thinking, request, std::move(generate), chat::OutputParser(output));
+  PassageMemory::Found found;
+  if (passages) {
+    TRY_ASSIGN(found, passages->find(request.memory, last_input(*rendered), request.deadline));
+  }
+  return finished(model, thinking, request, std::move(generate), chat::OutputParser(output), std::move(found));
 }
 
 Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constraints, ThinkingResolver& thinking,
-                                    const CompletionRequest& request) {
+                                    const PassageMemory& passages, const CompletionRequest& request) {
   engine::Request generate = generation_request(request, model.tokenizer);
   generate.prompt =
       request.prompt_ids.empty() ? model.tokenizer.encode(request.prompt, EncodeMode::text, true) : request.prompt_ids;
@@ -165,7 +180,11 @@ Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constra
   generate.constraint = form.constraint;
   // For the same text once more: several answers, or another try.
   if (generate.prompt.size() > 1) generate.snapshot_points = {static_cast<int32_t>(generate.prompt.size()) - 1};
-  return finished(model, thinking, request, std::move(generate), std::nullopt);
+  const std::string query = request.prompt_ids.empty() || request.memory.passages.empty()
+                                ? request.prompt
+                                : model.tokenizer.decode(request.prompt_ids, false);
+  TRY_ASSIGN(PassageMemory::Found found, passages.find(request.memory, query, request.deadline));
+  return finished(model, thinking, request, std::move(generate), std::nullopt, std::move(found));
 }
 
 Error too_many_prepared() {
@@ -193,7 +212,11 @@ ChatService::ChatService(ChatModel model, engine::EngineConfig config)
           model_.tokenizer, model_.model->n_vocab() - static_cast<int32_t>(model_.suppressed_ids().size()))),
       prepare_(std::make_unique<PrepareThread>(kMaxPreparing)) {
   embedder_ = std::make_unique<Embedder>(*model_.model, model_.tokenizer, engine_, *prepare_, model_.pooling);
+  passages_ = std::make_unique<PassageMemory>(model_.tokenizer, model_.passages);
+  passages_->add_embedder(*embedder_);
 }
+
+void ChatService::add_embedder(Embedder& embedder) { passages_->add_embedder(embedder); }
 
 ChatService::~ChatService() = default;
 
@@ -204,7 +227,7 @@ std::unique_ptr<ChatStream> ChatService::start(ChatRequest request, std::functio
 std::vector<std::unique_ptr<ChatStream>> ChatService::start(ChatRequest request, int n, std::function<void()> notify) {
   return run(
       [this, request = std::move(request)] {
-        return prepare_chat(model_, *constraints_, *thinking_, request, context_length());
+        return prepare_chat(model_, *constraints_, *thinking_, passages_.get(), request, context_length());
       },
       n, std::move(notify));
 }
@@ -216,13 +239,15 @@ std::unique_ptr<ChatStream> ChatService::complete(CompletionRequest request, std
 std::vector<std::unique_ptr<ChatStream>> ChatService::complete(CompletionRequest request, int n,
                                                                std::function<void()> notify) {
   return run(
-      [this, request = std::move(request)] { return prepare_completion(model_, *constraints_, *thinking_, request); },
+      [this, request = std::move(request)] {
+        return prepare_completion(model_, *constraints_, *thinking_, *passages_, request);
+      },
       n, std::move(notify));
 }
 
 std::unique_ptr<TokenJob> ChatService::tokenize(ChatRequest request, std::function<void()> notify) {
   auto work = [this, request = std::move(request)]() -> Result<std::vector<int32_t>> {
-    TRY_ASSIGN(Prepared prepared, prepare_chat(model_, *constraints_, *thinking_, request, context_length()));
+    TRY_ASSIGN(Prepared prepared, prepare_chat(model_, *constraints_, *thinking_, nullptr, request, context_length()));
     return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
   };
   return run_job<std::vector<int32_t>>(std::move(work), std::move(notify));
@@ -257,6 +282,8 @@ std::unique_ptr<ServiceJob<T>> ChatService::run_job(std::function<Result<T>()> w
 
 template std::unique_ptr<ServiceJob<Learned>> ChatService::run_job(std::function<Result<Learned>()>,
                                                                    std::function<void()>);
+template std::unique_ptr<ServiceJob<MemoryList>> ChatService::run_job(std::function<Result<MemoryList>()>,
+                                                                      std::function<void()>);
 template std::unique_ptr<ServiceJob<engram::Removed>> ChatService::run_job(std::function<Result<engram::Removed>()>,
                                                                            std::function<void()>);
 
@@ -332,7 +359,8 @@ Status ChatService::submit(Prepared prepared, const std::shared_ptr<Mailbox>& ma
     return submitted.error();
   }
   const engine::RequestId id = submitted->id;
-  if (!mailbox->put(Admitted{std::move(*submitted), std::move(prepared.text), n_prompt})) engine_.cancel(id);
+  Admitted admitted{std::move(*submitted), std::move(prepared.text), n_prompt, std::move(prepared.passages)};
+  if (!mailbox->put(std::move(admitted))) engine_.cancel(id);
   return Ok{};
 }
 

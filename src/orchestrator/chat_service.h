@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@
 namespace chimere::orchestrator {
 
 class Constraints;
+class PassageMemory;
 class PrepareThread;
 
 // A text that its user accepted.
@@ -40,6 +42,17 @@ struct LessonCall {
 struct Learned {
   bool learned = false;  // false: the score is below the threshold
   int32_t n_tokens = 0;
+};
+
+// What requests of one owner may name.
+struct MemoryList {
+  struct Table {
+    std::string name;
+    uint64_t n_ngrams = 0, n_tokens = 0;
+  };
+  std::vector<Table> tables;  // for all
+  std::optional<Table> own;   // the owner's, without a name
+  std::vector<std::string> passages;
 };
 
 class ChatService {
@@ -69,6 +82,12 @@ class ChatService {
   std::unique_ptr<ServiceJob<engram::Removed>> forget(std::string owner, std::string source,
                                                       std::function<void()> notify);
 
+  // The tables and passages there are for this owner.
+  std::unique_ptr<ServiceJob<MemoryList>> list_memories(std::string owner, std::function<void()> notify);
+
+  // Another model's vectors, that files of passages may hold too. Before the first request; it outlives the service's
+  // requests.
+  void add_embedder(Embedder& embedder);
   // Vectors of this model, for those who have no other.
   Embedder& embedder() { return *embedder_; }
   // Reads an adapter on the service's thread, so that a large file stalls nobody's I/O. No ids when it is loaded.
@@ -98,7 +117,8 @@ class ChatService {
   std::unique_ptr<Constraints> constraints_;    // of the prepare thread
   std::unique_ptr<ThinkingResolver> thinking_;  // of the prepare thread
   std::unique_ptr<Embedder> embedder_;
-  std::unique_ptr<PrepareThread> prepare_;  // ends first: its jobs use the others
+  std::unique_ptr<PassageMemory> passages_;  // of the prepare thread
+  std::unique_ptr<PrepareThread> prepare_;   // ends first: its jobs use the others
 };
 
 }  // namespace chimere::orchestrator

@@ -158,6 +158,7 @@ ChatChunk ChatStream::end(const engine::Event& event) {
     return chunk;
   }
   chunk.kind = ChatChunk::Kind::finished;
+  chunk.passages = std::move(admitted_->passages);
   const AnswerText& text = admitted_->text;
   if (text.is_stopped()) {
     // The engine learned of it a little later; the tokens it drew in between are no part of the answer.

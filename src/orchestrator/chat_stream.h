@@ -19,6 +19,7 @@ namespace chimere::orchestrator {
 struct Prepared {
   engine::Request request;
   AnswerText text;
+  std::vector<UsedPassage> passages = {};
 };
 
 // What was made of a request: it runs.
@@ -26,6 +27,7 @@ struct Admitted {
   engine::Submitted submitted;
   AnswerText text;
   int32_t n_prompt = 0;
+  std::vector<UsedPassage> passages = {};
 };
 
 // Where the thread that prepares a request leaves its result, and where everyone rings who has something for the

@@ -130,6 +130,15 @@ std::unique_ptr<EmbedJob> Embedder::start(EmbedCall call, std::function<void()> 
   return std::make_unique<EmbedJob>(engine_, std::move(box));
 }
 
+Result<Embedded> Embedder::embed_now(EmbedCall call) {
+  TRY_ASSIGN(engine::EmbedRequest request, prepare(std::move(call)));
+  Embedded embedded;
+  for (const auto& text : request.texts) embedded.n_tokens += static_cast<int32_t>(text.size());
+  TRY_ASSIGN(engine::SubmittedEmbed submitted, engine_.embed(std::move(request)));
+  TRY_ASSIGN(embedded.vectors, submitted.result->wait());
+  return Result<Embedded>{std::move(embedded)};
+}
+
 EmbeddingModel::EmbeddingModel(std::unique_ptr<models::Model> model, Tokenizer tokenizer)
     : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {}
 

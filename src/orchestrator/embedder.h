@@ -98,6 +98,9 @@ class Embedder {
 
   // Pairs get a score; single texts are refused.
   bool scores_pairs() const { return pooling_ == engine::Pooling::score; }
+  // What start() gives, prepared on the calling thread, which waits for the answer. Not the engine's thread.
+  Result<Embedded> embed_now(EmbedCall call);
+
   const std::string& model_name() const { return model_.name(); }
   uint64_t model_fingerprint() const { return model_.fingerprint(); }
   const Tokenizer& tokenizer() const { return tokenizer_; }

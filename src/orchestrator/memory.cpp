@@ -1,19 +1,23 @@
-// memory.cpp  Tables of n-grams behind a conversation: which of them a request may use.
+// memory.cpp  Tables of n-grams and passages behind a conversation: which of them a request may use.
 #include "engram/table_memory.h"
 #include "orchestrator/chat_model.h"
+#include "retrieval/passage_library.h"
 #include "tokenizer/fingerprint.h"
 
 namespace chimere::orchestrator {
 
-void ChatModel::open_memories(const std::string& folder) {
-  memories = std::make_shared<engram::Library>(
-      folder, engram::Vocabulary{vocabulary_fingerprint(tokenizer), static_cast<uint32_t>(tokenizer.n_vocab())});
+void ChatModel::open_memories(const std::string& folder, const std::string& shipped) {
+  const engram::Vocabulary vocabulary{vocabulary_fingerprint(tokenizer), static_cast<uint32_t>(tokenizer.n_vocab())};
+  memories = std::make_shared<engram::Library>(folder, vocabulary, shipped);
+  if (!folder.empty()) passages = std::make_shared<retrieval::PassageLibrary>(folder);
   for (const Error& error : memories->check()) warnings.push_back(error.message);
 }
 
-Result<std::shared_ptr<const MemorySource>> ChatModel::memory_for(const MemoryUse& use) const {
-  std::vector<engram::WeightedTable> tables;
-  if (!memories && !use.tables.empty()) {
+Result<std::shared_ptr<const MemorySource>> ChatModel::memory_for(const MemoryUse& use,
+                                                                  std::vector<engram::WeightedTable> more) const {
+  std::vector<engram::WeightedTable> tables = std::move(more);
+  const bool has_tables = memories && (memories->has_folder() || !memories->names().empty());
+  if (!has_tables && !use.tables.empty()) {
     return Error{Code::invalid_argument, "engram.tables: this server has no tables; start it with --engram FOLDER"};
   }
   for (const MemoryUse::Named& named : use.tables) {

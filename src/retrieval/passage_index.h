@@ -67,6 +67,7 @@ class PassageIndex {
   size_t size() const { return passages_.size(); }
   const std::vector<Passage>& passages() const { return passages_; }
   int dimensions() const { return dimensions_; }
+  uint64_t model() const { return model_; }  // fingerprint of the one whose embeddings these are
 
  private:
   uint64_t model_;

@@ -115,6 +115,7 @@ class AnthropicWriter : public ResponseWriter {
     json["stop_reason"] = stop_reason(chunk);
     json["stop_sequence"] = chunk.stop_text.empty() ? Json(nullptr) : Json(chunk.stop_text);
     json["usage"] = anthropic_usage(chunk.usage);
+    add_passages(json, chunk.passages);
     return json;
   }
 
@@ -152,7 +153,9 @@ class AnthropicWriter : public ResponseWriter {
     Json delta;
     delta["stop_reason"] = stop_reason(chunk);
     delta["stop_sequence"] = chunk.stop_text.empty() ? Json(nullptr) : Json(chunk.stop_text);
-    emit(out, "message_delta", Json{{"delta", std::move(delta)}, {"usage", anthropic_usage(chunk.usage)}});
+    Json rest{{"delta", std::move(delta)}, {"usage", anthropic_usage(chunk.usage)}};
+    add_passages(rest, chunk.passages);
+    emit(out, "message_delta", std::move(rest));
   }
 
   const std::string model_;

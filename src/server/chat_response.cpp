@@ -59,6 +59,7 @@ class ChatWriter : public ResponseWriter {
       case ChatChunk::Kind::finished: {
         Json json = choice_chunk(choice, Json::object(), nullptr, finish_name(chunk.finish));
         json["timings"] = timings_json(chunk.usage);
+        add_passages(json, chunk.passages);
         return sse(to_text(json));
       }
       case ChatChunk::Kind::failed: break;
@@ -91,6 +92,7 @@ class ChatWriter : public ResponseWriter {
     }
     json["usage"] = usage_json(total);
     json["timings"] = timings_json(total);
+    if (!choices.empty()) add_passages(json, choices.front().passages);
     return to_text(json);
   }
 

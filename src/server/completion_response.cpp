@@ -28,7 +28,7 @@ class CompletionWriter : public ResponseWriter {
     Json reason = finished ? Json(finish_name(chunk.finish)) : Json(nullptr);
     Json json = choice_json(choice, chunk.content, std::move(logprobs), std::move(reason));
     if (head_.token_stats && !chunk.tokens.empty()) json["token_stats"] = token_stats_json(chunk.tokens);
-    return event(std::move(json), finished ? &chunk.usage : nullptr);
+    return event(std::move(json), finished ? &chunk : nullptr);
   }
 
   std::string end(const engine::Usage& total) override {
@@ -54,6 +54,7 @@ class CompletionWriter : public ResponseWriter {
     }
     json["usage"] = usage_json(total);
     json["timings"] = timings_json(total);
+    if (!choices.empty()) add_passages(json, choices.front().passages);
     return to_text(json);
   }
 
@@ -96,10 +97,14 @@ class CompletionWriter : public ResponseWriter {
     return choice;
   }
 
-  std::string event(Json choice, const engine::Usage* usage = nullptr) const {
+  // `last`: the chunk that ended the choice, of its last event.
+  std::string event(Json choice, const ChatChunk* last = nullptr) const {
     Json json = head_json();
     json["choices"] = Json::array({std::move(choice)});
-    if (usage) json["timings"] = timings_json(*usage);
+    if (last) {
+      json["timings"] = timings_json(last->usage);
+      add_passages(json, last->passages);
+    }
     return sse(to_text(json));
   }
 

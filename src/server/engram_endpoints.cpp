@@ -1,5 +1,5 @@
-// engram_endpoints.cpp  /v1/engram/accept and /v1/engram/forget: what a user's own table learns from answers that were
-// good, and what it loses again.
+// engram_endpoints.cpp  /v1/engram: what tables and passages there are; accept and forget below it: what a user's own
+// table learns from answers that were good, and what it loses again.
 #include <utility>
 
 #include "server/endpoints.h"
@@ -78,6 +78,26 @@ void read_lesson(JsonFields& fields, const Services& services, orchestrator::Les
   }
 }
 
+// For the key of the request alone: a user below a key is named in bodies, and this has none.
+std::unique_ptr<Answer> list(const Services& services, Call call) {
+  const auto write = [](const orchestrator::MemoryList& memories) {
+    const auto entry = [](const orchestrator::MemoryList::Table& table) {
+      return Json{{"ngrams", table.n_ngrams}, {"tokens", table.n_tokens}};
+    };
+    Json json{{"object", "engram"}, {"tables", Json::array()}, {"own", nullptr}, {"passages", memories.passages}};
+    for (const auto& table : memories.tables) {
+      Json named{{"name", table.name}};
+      named.update(entry(table));
+      json["tables"].push_back(std::move(named));
+    }
+    if (memories.own) json["own"] = entry(*memories.own);
+    return json;
+  };
+  auto job = services.chat.list_memories(memory_owner(call.request.client, {}), call.wake);
+  return std::make_unique<JobAnswer<orchestrator::MemoryList>>(std::move(job), write, std::string(),
+                                                               std::move(call.record));
+}
+
 std::unique_ptr<Answer> accept(const Services& services, Call call) {
   auto parsed = parse_body(call.request.body);
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
@@ -121,6 +141,9 @@ std::unique_ptr<Answer> forget(const Services& services, Call call) {
 }  // namespace
 
 void add_engram_endpoints(Router& router, const Services& services) {
+  router.add({.method = "GET", .path = "/v1/engram", .handler = [services](Call call) {
+                return list(services, std::move(call));
+              }});
   router.add({.method = "POST", .path = "/v1/engram/accept", .handler = [services](Call call) {
                 return accept(services, std::move(call));
               }});

@@ -60,6 +60,13 @@ Json usage_json(const engine::Usage& usage) {
   return json;
 }
 
+void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages) {
+  for (const orchestrator::UsedPassage& passage : passages) {
+    json["engram"]["passages"].push_back(
+        Json{{"source", passage.source}, {"score", passage.score}, {"text", passage.text}});
+  }
+}
+
 Json timings_json(const engine::Usage& usage) {
   Json json;
   json["queue_ms"] = usage.queue_seconds * 1000;

@@ -30,6 +30,7 @@ void append(ChatChunk& sum, ChatChunk chunk) {
     sum.finish = chunk.finish;
     sum.stop_text = std::move(chunk.stop_text);
     sum.usage = chunk.usage;
+    sum.passages = std::move(chunk.passages);
   }
 }
 

@@ -49,6 +49,7 @@ class ResponsesWriter : public ResponseWriter {
     if (chunk.kind == ChatChunk::Kind::finished) {
       close(out);
       finish_ = chunk.finish;
+      passages_ = chunk.passages;
     }
     return out;
   }
@@ -115,6 +116,7 @@ class ResponsesWriter : public ResponseWriter {
     json["previous_response_id"] = nullptr;
     json.update(echo_);
     if (token_stats_) json["token_stats"] = all_stats_;
+    add_passages(json, passages_);
     json["usage"] = std::move(usage);
     return json;
   }
@@ -222,6 +224,7 @@ class ResponsesWriter : public ResponseWriter {
   Json echo_ = Json::object();
   Json output_ = Json::array();  // items that are complete
   int sequence_ = 0;
+  std::vector<orchestrator::UsedPassage> passages_;
   Finish finish_ = Finish::stop;
 
   Item open_ = Item::none;

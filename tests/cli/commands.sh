@@ -223,6 +223,24 @@ expect "there is both, cut, facts" curl -s "$url/v1/completions" -d '{"prompt":"
 for n in 1 2 3; do "$chimere" engram forget "$tables" --user ann --model "$model" --source "answer-$n" >/dev/null; done
 [ "$(ask ',"user":"ann"')" = "$plain" ] || fail "what ann made the table forget is still there"
 stop_server
+# Options from a file: they hold, the command line wins over them, and a word that is no option is said.
+printf '[serve]\nengram="%s"\napi-key="from-the-file"\nthinking-answer-tokens=10\n' "$tables" >"$work/chimere.ini"
+start_server "$chimere" serve "$nano" --config "$work/chimere.ini"
+expect '"invalid_api_key"' curl -s "$url/v1/engram"
+key="Authorization: Bearer from-the-file"
+expect '"name":"code"' curl -s -H "$key" "$url/v1/engram"  # the tables that come with the program
+body='"messages":[{"role":"user","content":"What is 48 + 27?"}],"temperature":0,"max_tokens":16'
+thought() { curl -s -H "$key" "$url/v1/chat/completions" -d "{$body$1}" | grep -o '"reasoning_tokens":[0-9]*'; }
+kept=$(thought '')
+[ "$kept" = "$(thought ',"thinking_control":{"answer_tokens":10}')" ] || fail "the file's answer tokens do not hold: $kept"
+[ "$kept" != "$(thought ',"thinking_control":{"answer_tokens":0}')" ] || fail "a request can not change the file's answer tokens"
+stop_server
+start_server "$chimere" serve "$model" --config "$work/chimere.ini" --engram "$work/home"
+expect '"tables":[]' curl -s -H "$key" "$url/v1/engram"
+stop_server
+printf '[serve]\nno-such-option=1\n' >"$work/wrong.ini"
+expect "no-such-option" timeout 60 "$chimere" serve "$model" --port 0 --config "$work/wrong.ini"
+expect "n-grams" "$chimere" engram stats code
 # Passages: found by meaning, with the n-grams they share with the query, and forgotten.
 printf 'The key of the shed hangs behind the door.\n\nThree fish swim in the pond.\n' >"$work/notes.txt"
 encoder=$2/golden/models/bert-mean/model.gguf
@@ -232,5 +250,11 @@ expect '"source":"notes","text":"The key of the shed hangs behind the door."' "$
 expect '"ngrams":[{"tokens":[' "$chimere" engram passages query "$work/n.passages" "three fish swim in the river" -k 2 --json --model "$encoder"
 expect "was made with another model" "$chimere" engram passages query "$work/n.passages" x --model "$model"
 expect "notes: 2" "$chimere" engram passages stats "$work/n.passages"
+cp "$work/n.passages" "$tables/notes.passages"
+start_server "$chimere" serve "$model" --engram "$tables" --embedding-model "$encoder"
+expect '"engram":{"passages":[{"source":"notes"' curl -s "$url/v1/completions" \
+  -d '{"prompt":"The key of the shed hangs","max_tokens":4,"engram":{"passages":"notes","top":1}}'
+expect "there is notes" curl -s "$url/v1/completions" -d '{"prompt":"x","engram":{"passages":"none"}}'
+stop_server
 expect "removed 2 passages" "$chimere" engram passages forget "$work/n.passages" --source notes
 echo "all commands answered"
