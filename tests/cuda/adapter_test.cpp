@@ -117,6 +117,15 @@ TEST_F(CudaAdapters, GraphsServeWhoeverComes) {
   EXPECT_EQ(feed_alone(*card, tokens, {1}), plain);
 }
 
+// Adapters find their matrices by name, also those whose rows were gathered at load.
+TEST(CudaExecutable, KeepsTheNamesOfItsMatrices) {
+  const fs::path folder = fixture::kept("mamba-A");
+  Loaded card = load(folder, cuda::compile, false, kHalfKv), oracle = load(folder, reference::compile, false, kHalfKv);
+  const auto &found = card->program().matrices, &expected = oracle->program().matrices;
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].name, expected[i].name);
+}
+
 // Adapters come and go on another thread while the engine's runs steps.
 TEST(CudaExecutable, HoldsAdaptersWhileStepsRun) {
   const fs::path folder = fixture::kept("llama-spm"), scratch = fixture::adapter_scratch();

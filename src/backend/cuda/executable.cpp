@@ -177,8 +177,8 @@ Status CudaExecutable::take_weights(const LoadOptions& options) {
     TRY_ASSIGN(Event finished, Event::create_sleeping());
     finished_.emplace(std::move(finished));
   }
-  // Rows gathered at load were only needed until here.
-  program_.owned.clear();
+  // Rows gathered at load were only needed until here; their names still are.
+  for (const auto& gathered : program_.owned) std::vector<std::byte>().swap(gathered->data);
   return Ok{};
 }
 
