@@ -1,5 +1,5 @@
-// gemm.cu   out[r,o] = sum_i W[o,i] x[r,i], W quantised, on the tensor cores; also silu(gate x) * (up x), and by
-// experts Shapes    x [rows, width] halves with a power of two a row; W of any type; out f32; any rows, outputs, widths
+// gemm.cu   out[r,o] = sum_i W[o,i] x[r,i], W quantised, on the tensor cores; also silu(gate x) * (up x); by experts
+// Shapes    x [rows, width] halves with a power of two a row; W of any type; out f32; any rows, outputs, widths
 // Bytes     W once for each row tile that is not served by the second-level cache, x and out once for each column tile
 //           and row tile; prefill 2048 rows, 2048 x 8192: 69 GFLOP over 11.5 MB of Q5_K
 // Launch    grid (row tiles, column tiles), row tiles fastest: blocks that share a piece of W run side by side.
@@ -7,14 +7,13 @@
 //           columns, two stages
 // Smem      64 rows: 48 KB (56 KB with a code-book), 128 rows: 64 KB (72 KB)
 // Numerics  weights are rounded to halves once (scaled by 256, so that small ones stay normal), f32 accumulation,
-// columns
-//           in order: a row's bits depend neither on the tile size nor on the other rows
+//           columns in order: a row's bits depend neither on the tile size nor on the other rows
 // Method    while the tensor cores work on one stage, each thread has the packed group of 32 weights of the next stage
 //           in flight in registers and x comes by cp.async; then it unpacks the group straight into shared memory. A
 //           byte b becomes the half 1024 + b by one byte permutation, so a pair of weights costs three instructions.
 // Measured  H200, 2048 rows of Qwen3.5-35B-A3B: Q5_K projections 200 TFLOP/s, IQ3_S experts 100 TFLOP/s with all that
-//           belongs to them.   Rejected: dequantising whole matrices first (3.2 GB of traffic a layer for 256
-// experts)
+//           belongs to them
+// Rejected  dequantising whole matrices first (3.2 GB of traffic a layer for 256 experts)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/gemm.h"

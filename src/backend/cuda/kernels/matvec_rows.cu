@@ -7,6 +7,8 @@
 //           and as many slots of 16 weight rows as find room, at least two or all that the block has
 //           128 registers: a few words of each round live in local memory, none of them in the loop over pairs
 // Numerics  the bits of matvec.cu for one row
+// Measured  H200, 32 rows with their quantisation: Q5_K [12352, 2048] 27 us, Q5_K [2048, 4096] 13 us, Q6_K
+//           [248320, 2048] 427 us (46, 19 and 904 with dp4a and weights in registers)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_rows.h"

@@ -1,19 +1,22 @@
 // moe.cu   x += sum_k w_k down_k(activation(gate_k n, up_k n)) + w_s shared(n),  n = RMSNorm(x) * norm, w of the router
 // Shapes    x [n_rows, width] f32, n_rows <= 64; router [n_experts, width]; gate, up [n_experts, d_ff, width];
 //           down [n_experts, width, d_ff] in layouts of weights/formats.h
-// Bytes     router once; each chosen expert once for up to 4 rows that chose it; the shared expert once for 4 rows up,
-//           once a row down (the second-level cache serves repetitions)
-// Launch    router: a block for two experts. One row whose experts fit the blocks' shared memory: moe_staged.h. Else up
-//           and down have 2 or 3 blocks of 8 warps a multiprocessor, a warp for one hidden element (both its rows) or
-//           one output (all its experts); of one row every warp of the up kernel chooses for itself, of more the last
-//           block of the router does. Weights are sent for as soon as the choice is known, the shared expert's before.
+// Bytes     router once for four rows; each chosen expert once for up to 4 rows that chose it, the shared expert once
+//           for 4 rows (the second-level cache serves repetitions)
+// Launch    router: a block for two experts, of several rows for four experts and four rows. One row whose experts fit
+//           the blocks' shared memory: moe_staged.h. Else weights come through rings of slots (moe_ring.h), 2 blocks of
+//           8 warps a multiprocessor; types without kernels and exact mode: moe_any.cu. Of one row every block chooses
+//           for itself, of more the last router block of four rows does, and the last of all groups the rows by expert.
 //           More than 4 rows: rows are quantised by launches of their own, outputs go by expert (each weight unpacked
 //           once for 4 rows) and are added by a launch of its own: six launches in all instead of three
 // Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits;
 //           experts as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
-// Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 1.9,
-//           up 10.2, down 6.6 us (11.6 and 9.3 with weights loaded into registers); 32 rows 39, 108 and 85 us
-// Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows)
+// Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 2.0,
+//           up 10.2, down 6.6 us; 32 rows, all that belongs to them included, 30, 92 and 48 us (39, 108 and 85 with
+//           weights loaded into registers). 128 experts of [1856, 2688] Q4_0 without gates, 6 used: up 16, down 15 us
+// Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows); comparing each pair with
+// each
+//           to group them (4 us more)
 #include "backend/cuda/simt/simt.h"
 
 #include <string>

@@ -6,7 +6,8 @@
 
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/moe_ring.h"
+#include "backend/cuda/kernels/moe_ring_down.h"
+#include "backend/cuda/kernels/moe_ring_up.h"
 #include "backend/cuda/kernels/staged.h"
 
 namespace chimere::cuda {

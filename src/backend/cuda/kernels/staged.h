@@ -22,13 +22,13 @@ inline constexpr int kStages = 4;
 #define CHIMERE_TWO_BLOCKS __launch_bounds__(256, 2)
 #endif
 
-// Units cut into neighbouring parts of nearly the same size, one a block. Made by the launcher: divisions cost a kernel
-// of a few microseconds a tenth of them.
+// Units cut into neighbouring parts of nearly the same size, one a block. Made by the launcher where it knows their
+// number: divisions cost a kernel of a few microseconds a tenth of them.
 struct UnitSplit {
   int each = 0, extra = 0;  // the first `extra` blocks have one more
 
   UnitSplit() = default;
-  UnitSplit(int all, int n_blocks) : each(all / n_blocks), extra(all % n_blocks) {}
+  CHIMERE_BOTH UnitSplit(int all, int n_blocks) : each(all / n_blocks), extra(all % n_blocks) {}
   CHIMERE_BOTH int most() const { return each + (extra > 0 ? 1 : 0); }
 };
 

@@ -1,0 +1,271 @@
+// moe_ring_up.h  The way up of the experts of a format: hidden rows, through the rings of moe_ring.h.
+#pragma once
+
+#include "backend/cuda/simt/simt.h"
+
+#include <type_traits>
+
+#include "backend/cuda/kernels/moe_ring.h"
+
+namespace chimere::cuda {
+
+// Elements of the hidden rows: rows of gate and up for up to kT rows of activations. An element is one row of each; of
+// experts without gates it is two neighbouring rows of up. A unit is kE elements a lane, side by side as many as there
+// is room for in a warp.
+template <class F, int kT, int kE, bool kShared>
+struct RingUp {
+  const MoePlan& p;
+
+  __device__ __forceinline__ const Weight& gate() const { return kShared ? p.args.shared_gate : p.args.gate; }
+  __device__ __forceinline__ const Weight& up() const { return kShared ? p.args.shared_up : p.args.up; }
+
+  CHIMERE_BOTH static int per_unit(const MoePlan& p) { return kE * 32 >> p.log2_in; }
+  CHIMERE_BOTH static int n_elements(const Weight& gate, const Weight& up) { return gate ? up.rows : up.rows / 2; }
+  static int tiles(const MoePlan& p) {
+    return kShared ? simt::div_up(n_elements(p.args.shared_gate, p.args.shared_up), per_unit(p))
+                   : simt::div_up(n_elements(p.args.gate, p.args.up), per_unit(p));
+  }
+  static uint32_t slot_bytes(const MoePlan& p) {
+    const Weight& w = kShared ? p.args.shared_up : p.args.up;
+    return 2u * static_cast<uint32_t>(per_unit(p)) * w.row_bytes;
+  }
+
+  __device__ __forceinline__ int here(int first) const { return min(per_unit(p), n_elements(gate(), up()) - first); }
+
+  __device__ __forceinline__ void send(WarpRing& ring, int expert, int tile) const {
+    const int first = tile * per_unit(p);
+    const uint32_t run = static_cast<uint32_t>(here(first)) * up().row_bytes;
+    if (gate()) {
+      ring.send(0, gate().row(expert, first), run);
+      ring.send(static_cast<uint32_t>(per_unit(p)) * up().row_bytes, up().row(expert, first), run);
+    } else {
+      ring.send(0, up().row(expert, 2 * first), 2 * run);
+    }
+  }
+
+  // Element f of pair i of chunk u.
+  __device__ __forceinline__ void put(int expert, int pair, int f, float of_gate, float of_up, float* hidden) const {
+    float* to = hidden_row(p, hidden, pair, up().rows);
+    if (!gate()) {
+      float none = 0;
+      if (!kShared) add_up_biases(p, expert, 2 * f, none, of_gate);
+      if (!kShared) add_up_biases(p, expert, 2 * f + 1, none, of_up);
+      to[2 * f] = activated(p.args.activation, none, of_gate);
+      to[2 * f + 1] = activated(p.args.activation, none, of_up);
+      return;
+    }
+    if (!kShared) add_up_biases(p, expert, f, of_gate, of_up);
+    to[f] = activated(p.args.activation, of_gate, of_up);
+  }
+
+  // The rows of a unit are at `slot`. one_inverse: 1 / rms of the row when there is but one.
+  __device__ __forceinline__ void multiply(SharedRow slot, const UpChunk& u, int tile, const CodeBooks& books,
+                                           const uint8_t* records, float one_inverse) const {
+    const uint32_t G = row_groups(up().width), row_bytes = up().row_bytes, record = record_bytes(up().width);
+    const int lanes = 1 << p.log2_in, first = tile * per_unit(p), last = here(first) - 1;
+    const int sub = simt::lane_id() >> p.log2_in, side = 32 >> p.log2_in;
+    // Elements past the end are the last one, once more: they are computed and not stored.
+    SharedRow rows[2 * kE];
+#pragma unroll
+    for (int e = 0; e < kE; ++e) {
+      const auto at = static_cast<uint32_t>(min(e * side + sub, last));
+      const uint32_t second = gate() ? static_cast<uint32_t>(per_unit(p)) + at : 2 * at + 1;
+      rows[2 * e] = {slot.at + (gate() ? at : 2 * at) * row_bytes};
+      rows[2 * e + 1] = {slot.at + second * row_bytes};
+    }
+    float acc[kT * 2 * kE] = {};  // [row of activations][element][gate, up]
+    for (auto pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1)); pair < G / 2;
+         pair += static_cast<uint32_t>(lanes)) {
+#pragma unroll
+      for (int e = 0; e < kE; ++e) {
+        const Pair<F> raw[2] = {F::load_pair(rows[2 * e], G, pair), F::load_pair(rows[2 * e + 1], G, pair)};
+        const auto add_half = [&](auto half) {
+          Group w[2];
+          F::unpack(raw[0].of[half], books, w[0]);
+          F::unpack(raw[1].of[half], books, w[1]);
+#pragma unroll
+          for (int i = 0; i < kT; ++i) {
+            if (i >= u.count) break;
+            const ActGroup x = load_act_half<half>(records + (u.pair[i] >> 16) * record, G, pair);
+            float* sums = acc + 2 * (i * kE + e);
+            sums[0] = add_group<F::kScales, F::kMins>(w[0], x, sums[0]);
+            sums[1] = add_group<F::kScales, F::kMins>(w[1], x, sums[1]);
+          }
+        };
+        add_half(std::integral_constant<int, 0>{});
+        add_half(std::integral_constant<int, 1>{});
+        if (kE > 1) keep_order();
+      }
+    }
+    float* hidden = p.scratch.hidden + (kShared ? p.shared_at : 0);
+    finish_pairs(acc, lanes, [&](int j, float of_gate, float of_up) {
+      const int i = j / kE, e = j % kE * side + sub;
+      if (i >= u.count || e > last) return;
+      int pair = u.pair[0];
+#pragma unroll
+      for (int c = 1; c < kT; ++c) pair = i == c ? u.pair[c] : pair;
+      const float by = kT == 1 ? one_inverse : stored_inverse(records + (pair >> 16) * record, up().width);
+      put(u.expert, pair, first + e, of_gate * by, of_up * by, hidden);
+    });
+  }
+};
+
+struct RingUpPlan {
+  MoePlan plan;
+  int tiles = 0, shared_tiles = 0;  // of a chunk
+  uint32_t slot_bytes = 0;
+  int n_slots = 0;
+  uint32_t rings = 0, records = 0;  // offsets in shared memory
+};
+
+// F: of the routed experts; S: of the shared one; kT: 1 or kMoeChunk; kE: elements of a lane.
+template <class F, class S, int kT, int kE>
+__global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRingBlocks)
+    ring_up_kernel(const __grid_constant__ RingUpPlan ring_plan) {
+  SIMT_SHARED(uint16_t, experts, (kT == 1 ? 1 : kMoePairs));  // of the chunks
+  SIMT_SHARED(Choice, choice, 1);
+  const MoePlan& p = ring_plan.plan;
+  const MoeArgs& a = p.args;
+  auto* shared = simt::dynamic_shared<uint8_t>();
+  WarpRing ring(shared + ring_plan.rings, ring_plan.slot_bytes, ring_plan.n_slots);
+  const RingUp<F, kT, kE, false> routed{p};
+  const RingUp<std::conditional_t<kHasFormat<S>, S, F>, kT, 1, true> own{p};
+  const bool rings_shared = kHasFormat<S> && a.shared_up;
+
+  MoeUnits fetched_own, fetched, own_at, at;
+  int ahead = 0;
+  if (rings_shared) {
+    const BlockUnits part = block_part(simt::div_up(a.n_rows, kMoeChunk) * ring_plan.shared_tiles);
+    fetched_own.begin(part.first, part.end, ring_plan.shared_tiles);
+    own_at = fetched_own;
+    for (; ahead < ring.n_slots && fetched_own.left > 0; ++ahead) {
+      own.send(ring, 0, fetched_own.tile);
+      ring.close();
+      fetched_own.advance(ring_plan.shared_tiles);
+    }
+  }
+  const CodeBooks books = open_books<F>(a.up.grids, shared);
+  const NormAhead norms = load_norm(a.in);
+  if (!kHasFormat<S>) prefetch(a.shared_gate), prefetch(a.shared_up);
+  simt::wait_for_previous();
+  simt::allow_next();
+
+  RowAhead<2> row;
+  if constexpr (kT == 1) row = load_row<2>(a.in, 0);
+  const int n_chunks = kT == 1 ? a.n_used : *p.scratch.n_chunks;
+  if (kT > 1) {
+    for (int i = simt::thread_id(); i < n_chunks; i += kDotThreads) {
+      experts[i] = static_cast<uint16_t>(p.scratch.chunks[i].expert);
+    }
+    __syncthreads();
+  } else if (p.choice_by_block) {
+    choose_by_block(p, choice[0]);
+  }
+  const auto expert_of = [&](int chunk) {
+    if (kT > 1) return static_cast<int>(experts[chunk]);
+    return p.choice_by_block ? choice[0].id[chunk] : p.scratch.chunks[chunk].expert;
+  };
+  const BlockUnits part = block_part(n_chunks * ring_plan.tiles);
+  fetched.begin(part.first, part.end, ring_plan.tiles);
+  at = fetched;
+  const auto send_routed = [&] {
+    if (fetched.left > 0) {
+      routed.send(ring, expert_of(fetched.chunk), fetched.tile);
+      fetched.advance(ring_plan.tiles);
+    }
+    ring.close();
+  };
+  const auto send_next = [&] {
+    if (!rings_shared || fetched_own.left <= 0) return send_routed();
+    own.send(ring, 0, fetched_own.tile);
+    fetched_own.advance(ring_plan.shared_tiles);
+    ring.close();
+  };
+  for (; ahead < ring.n_slots; ++ahead) send_next();
+
+  const uint8_t* records = p.scratch.in_records;
+  float one_inverse = 1.0f;
+  if constexpr (kT == 1) {
+    records = shared + ring_plan.records;
+    one_inverse = stage_one(a.in, 0, norms, row, true, shared + ring_plan.records);
+    if (p.choice_by_block && blockIdx.x == 0 && simt::thread_id() <= a.n_used) {
+      p.scratch.weights[simt::thread_id()] = choice[0].weight[simt::thread_id()];
+      if (simt::thread_id() < a.n_used) p.scratch.ids[simt::thread_id()] = choice[0].id[simt::thread_id()];
+    }
+    if (!kHasFormat<S>) {
+      if (simt::thread_id() == 0) stored_inverse(records, a.in.width) = one_inverse;
+      __syncthreads();
+    }
+  } else if (!p.made_in) {
+    records = shared + ring_plan.records;
+    stage_records(a.in, norms, nullptr, 0, a.n_rows, true, shared + ring_plan.records);
+  } else {
+    __syncthreads();  // of the code-book
+  }
+
+  UpChunk u{};
+  if constexpr (kHasFormat<S>) {
+    for (int chunk = -1; own_at.left > 0; own_at.advance(ring_plan.shared_tiles)) {
+      if (own_at.chunk != chunk) u = shared_chunk<kT>(p, chunk = own_at.chunk);
+      own.multiply(ring.take(), u, own_at.tile, books, records, one_inverse);
+      ring.release();
+      send_next();
+    }
+  }
+  for (int chunk = -1; at.left > 0; at.advance(ring_plan.tiles)) {
+    if (at.chunk != chunk) u = routed_chunk<kT>(p, chunk = at.chunk, choice[0].id);
+    routed.multiply(ring.take(), u, at.tile, books, records, one_inverse);
+    ring.release();
+    send_routed();
+  }
+  if constexpr (!kHasFormat<S>) {
+    if (!a.shared_up) return;
+    const int stride = static_cast<int>(gridDim.x) * kDotWarps;
+    const int warp = static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id();
+    any_up(p, a.shared_gate, a.shared_up, stride - 1 - warp, simt::div_up(a.n_rows, kMoeChunk), stride, records,
+           p.scratch.hidden + p.shared_at, false, [&p](int i) { return shared_chunk<kMoeChunk>(p, i); });
+  }
+}
+
+// False when the blocks do not find room.
+template <class F, class S, int kT, int kE>
+Result<bool> launch_ring_up(const Stream& stream, const MoePlan& p) {
+  using Routed = RingUp<F, kT, kE, false>;
+  using Own = RingUp<F, kT, 1, true>;
+  const MoeArgs& a = p.args;
+  RingUpPlan plan;
+  plan.plan = p;
+  plan.tiles = Routed::tiles(p);
+  plan.slot_bytes = Routed::slot_bytes(p);
+  if (kHasFormat<S> && a.shared_up) {
+    plan.shared_tiles = Own::tiles(p);
+    plan.slot_bytes = max(plan.slot_bytes, Own::slot_bytes(p));
+  }
+  const size_t records = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
+  const RingRoom least(book_bytes<F>() + few_records_bytes(a.in.width), plan.slot_bytes, kDotWarps);
+  const RingRoom room(book_bytes<F>() + records, plan.slot_bytes, kDotWarps);
+  if (least.blocks == 0) return false;
+  plan.n_slots = room.slots;
+  plan.rings = book_bytes<F>();
+  plan.records = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
+  TRY(simt::launch(
+      ring_up_kernel<F, S, kT, kE>,
+      {static_cast<unsigned>(room.blocks * a.n_sms), kDotThreads, plan.records + records, stream, a.dependent}, plan));
+  return true;
+}
+
+template <class F, class S>
+Status launch_moe_up(const Stream& stream, const MoePlan& p) {
+  if (p.args.n_rows == 1) {
+    TRY_ASSIGN(const bool done, (launch_ring_up<F, S, 1, 1>(stream, p)));
+    return done ? Status{Ok{}} : launch_any_up(stream, p);
+  }
+  if constexpr (kShortRows<F>) {
+    TRY_ASSIGN(const bool done, (launch_ring_up<F, S, kMoeChunk, 2>(stream, p)));
+    if (done) return Ok{};
+  }
+  TRY_ASSIGN(const bool done, (launch_ring_up<F, S, kMoeChunk, 1>(stream, p)));
+  return done ? Status{Ok{}} : launch_any_up(stream, p);
+}
+
+}  // namespace chimere::cuda
