@@ -1,4 +1,4 @@
-// host_rows.cu   Rows, normed or as they are, and choices to pinned memory; sums of the host's experts from there, added
+// host_rows.cu   Rows, normed or not, and choices to pinned memory; the sums of the host's experts from there, added
 // Shapes    x, sums [n_rows, width] f32, 16-byte aligned; ids, weights [n_rows, n_used]
 // Bytes     over the bus: n_rows * (width * 4 + n_used * 8) out, n_rows * width * 4 back; one row of 2048: 8 KiB each
 // Launch    grid n_rows, block 256; 16 bytes a thread where the width allows it, so that few requests cross the bus
