@@ -47,6 +47,17 @@ CHIMERE_BOTH int side_rows_per_tile(const MatvecPlan& p, const MatvecOut& o) {
   return p.args.exact || o.weight.is_float() ? 1 : 32 >> p.side_lanes_log2;
 }
 
+// Counts the tiles of all projections through; those of the kernel's own format have own_rows rows.
+inline void number_tiles(MatvecPlan& plan, int own_rows) {
+  for (int i = 0; i < plan.args.n_outs; ++i) {
+    const MatvecOut& o = plan.args.outs[i];
+    const bool is_own = i < plan.n_own;
+    plan.first_tile[i] = plan.all_tiles;
+    plan.all_tiles += simt::div_up(o.weight.rows, is_own ? own_rows : side_rows_per_tile(plan, o));
+    if (is_own) plan.own_tiles = plan.all_tiles;
+  }
+}
+
 __device__ __forceinline__ void store_output(const MatvecOut& o, int t, int row, float sum) {
   float* to = o.out + static_cast<int64_t>(t) * o.pitch + row;
   if (o.bias) sum += o.bias[row];
@@ -259,14 +270,7 @@ __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(
 template <class F, int kT>
 Status launch_matvec(const Stream& stream, MatvecPlan& plan) {
   const MatvecArgs& a = plan.args;
-  constexpr int kR = tile_rows(kT);
-  for (int i = 0; i < a.n_outs; ++i) {
-    const MatvecOut& o = a.outs[i];
-    const bool own = i < plan.n_own;
-    plan.first_tile[i] = plan.all_tiles;
-    plan.all_tiles += simt::div_up(o.weight.rows, own ? kR * 32 >> plan.lanes_log2 : side_rows_per_tile(plan, o));
-    if (own) plan.own_tiles = plan.all_tiles;
-  }
+  number_tiles(plan, tile_rows(kT) * 32 >> plan.lanes_log2);
   plan.n_passes = simt::div_up(a.n_rows, kT);
   // As many blocks as run at once: more would only repeat the staging.
   const int most = a.n_sms * matvec_blocks(kT);

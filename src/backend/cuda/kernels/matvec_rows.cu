@@ -121,14 +121,7 @@ bool plan_rows(const MatvecPlan& plan, DType own, RowsLaunch& launch) {
     return false;
   }
   launch.plan.plan = plan;
-  MatvecPlan& p = launch.plan.plan;
-  for (int i = 0; i < a.n_outs; ++i) {
-    const MatvecOut& o = a.outs[i];
-    const bool is_own = i < p.n_own;
-    p.first_tile[i] = p.all_tiles;
-    p.all_tiles += simt::div_up(o.weight.rows, is_own ? kTileRows : side_rows_per_tile(p, o));
-    if (is_own) p.own_tiles = p.all_tiles;
-  }
+  number_tiles(launch.plan.plan, kTileRows);
   launch.plan.stride = padded_row(a.outs[0].weight.row_bytes);
   launch.plan.fragments = a.records + static_cast<size_t>(a.n_rows) * record_bytes(a.in.width);
   launch.plan.inverses =

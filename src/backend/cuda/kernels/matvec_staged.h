@@ -109,13 +109,7 @@ bool plan_staged(MatvecPlan& plan, UnitSplit& split, int& blocks, size_t& shared
   const size_t bytes = static_cast<size_t>(split.most()) * per_unit * a.outs[0].weight.row_bytes;
   shared = book_bytes<F>() + record_bytes(a.in.width) + bytes;
   if (bytes > kStagedBytes || shared > simt::shared_limit() - 1024) return false;
-  for (int i = 0; i < a.n_outs; ++i) {
-    const MatvecOut& o = a.outs[i];
-    const bool is_own = i < plan.n_own;
-    plan.first_tile[i] = plan.all_tiles;
-    plan.all_tiles += simt::div_up(o.weight.rows, is_own ? per_unit : side_rows_per_tile(plan, o));
-    if (is_own) plan.own_tiles = plan.all_tiles;
-  }
+  number_tiles(plan, per_unit);
   return true;
 }
 
