@@ -39,10 +39,10 @@ Result<Program> Binder::finish() {
 
 bool Binder::has(const std::string& name) { return source_.find(name, {1, 1, 1, 1}, false) != nullptr; }
 
-const TensorView* Binder::require(const std::string& name, const Shape& shape, bool required) {
-  const TensorView* tensor = source_.find(name, shape, required);
+const TensorView* Binder::require(const std::string& name, const Shape& shape) {
+  const TensorView* tensor = source_.find(name, shape, true);
   if (!tensor) {
-    if (required) fail({Code::corrupt, "tensor '" + name + "' is missing: expected shape " + to_string(shape)});
+    fail({Code::corrupt, "tensor '" + name + "' is missing: expected shape " + to_string(shape)});
     return nullptr;
   }
   if (tensor->ne != shape) {
@@ -50,17 +50,17 @@ const TensorView* Binder::require(const std::string& name, const Shape& shape, b
           "tensor '" + name + "': expected shape " + to_string(shape) + ", found " + to_string(tensor->ne)});
     return nullptr;
   }
+  if (is_integer(tensor->type)) {
+    fail({Code::unsupported, "tensor '" + name + "': expected a float or quantised type, found " +
+                                 std::string(chimere::name(tensor->type))});
+    return nullptr;
+  }
   return tensor;
 }
 
 MatrixId Binder::matrix(const std::string& name, std::initializer_list<uint64_t> shape) {
-  const TensorView* tensor = require(name, full_shape(shape), true);
+  const TensorView* tensor = require(name, full_shape(shape));
   if (!tensor) return 0;
-  if (is_integer(tensor->type)) {
-    fail({Code::unsupported, "tensor '" + name + "': expected a float or quantised type, found " +
-                                 std::string(chimere::name(tensor->type))});
-    return 0;
-  }
   // A factor beside the weight (NVFP4 files have one) would have to multiply every product; leaving it out is no
   // option.
   constexpr std::string_view kSuffix = ".weight";
@@ -96,13 +96,8 @@ VectorId Binder::vector(const std::string& name, uint64_t n) {
 }
 
 VectorId Binder::flattened(const std::string& name, std::initializer_list<uint64_t> shape) {
-  const TensorView* tensor = require(name, full_shape(shape), true);
+  const TensorView* tensor = require(name, full_shape(shape));
   if (!tensor) return 0;
-  if (is_integer(tensor->type)) {
-    fail({Code::unsupported, "tensor '" + name + "': expected a float or quantised type, found " +
-                                 std::string(chimere::name(tensor->type))});
-    return 0;
-  }
   return decoded(*tensor);
 }
 
@@ -130,7 +125,7 @@ VectorId Binder::ones(uint64_t n) {
 
 MatrixId Binder::gathered_rows(const std::string& name, std::initializer_list<uint64_t> shape,
                                std::span<const uint64_t> rows, const std::string& new_name) {
-  const TensorView* tensor = require(name, full_shape(shape), true);
+  const TensorView* tensor = require(name, full_shape(shape));
   if (!tensor) return 0;
   const uint64_t bytes = tensor->row_bytes();
   auto owned = std::make_shared<OwnedTensor>();

@@ -46,7 +46,7 @@ class Binder {
   Result<Program> finish();
 
  private:
-  const TensorView* require(const std::string& name, const Shape& shape, bool required);
+  const TensorView* require(const std::string& name, const Shape& shape);
   VectorId decoded(const TensorView& tensor);
 
   WeightSource& source_;
