@@ -184,7 +184,9 @@ class Executable {
   virtual int max_rows() const = 0;
   // The longest slice of a prompt that leaves room for LoadOptions::decode_rows in the same batch.
   virtual int prefill_rows() const = 0;
-  virtual uint64_t weight_bytes() const = 0;   // as held by the backend
+  virtual uint64_t weight_bytes() const = 0;  // as held by the backend
+  // Of one matrix of the program, likewise.
+  virtual uint64_t matrix_bytes(MatrixId id) const { return program().matrices[id].size_bytes(); }
   virtual uint64_t scratch_bytes() const = 0;  // activations and working memory
 };
 

@@ -28,7 +28,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // routed experts only the chosen share, plus the sequence's state at this depth.
 double bytes_per_token(Executable& executable, int depth) {
   const Program& program = executable.program();
-  double file_bytes = 0, touched = 0;
+  double touched = 0;
   std::vector<bool> is_table(program.matrices.size(), false);
   for (const Op& op : program.ops) {
     if (const auto* e = std::get_if<op::Embed>(&op)) is_table[e->table] = true;
@@ -43,14 +43,10 @@ double bytes_per_token(Executable& executable, int depth) {
     }
   }
   for (size_t i = 0; i < program.matrices.size(); ++i) {
-    if (is_table[i]) continue;
-    const auto bytes = static_cast<double>(program.matrices[i].size_bytes());
-    file_bytes += bytes;
-    touched += bytes * share[i];
+    if (!is_table[i]) touched += static_cast<double>(executable.matrix_bytes(static_cast<MatrixId>(i))) * share[i];
   }
-  const double held = static_cast<double>(executable.weight_bytes());
   const StateLayout& layout = executable.layout();
-  return touched * (file_bytes > 0 ? held / file_bytes : 1.0) + 2.0 * layout.recurrent_floats() * sizeof(float) +
+  return touched + 2.0 * layout.recurrent_floats() * sizeof(float) +
          static_cast<double>(layout.kv_bytes_per_token()) * depth;
 }
 

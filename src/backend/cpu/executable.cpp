@@ -36,6 +36,10 @@ class CpuExecutable final : public Executable {
   int max_rows() const override { return max_rows_; }
   int prefill_rows() const override { return prefill_rows_; }
   uint64_t weight_bytes() const override { return workspace_.weight_bytes(); }
+  uint64_t matrix_bytes(MatrixId id) const override {
+    const auto& packed = workspace_.matrices[id];
+    return packed ? packed->size_bytes() : program_.matrices[id].size_bytes();
+  }
   uint64_t scratch_bytes() const override {
     uint64_t bytes = workspace_.scratch_bytes();
     for (const AlignedFloats& b : storage_) bytes += b.size() * sizeof(float);
