@@ -28,6 +28,7 @@ class CudaExecutable final : public Executable {
       : program_(std::move(program)),
         layout_(std::move(layout)),
         device_(device),
+        n_hosted_(n_hosted),
         ledger_(budget_bytes),
         stream_(std::move(stream)),
         binding_(program_, n_hosted),
@@ -52,10 +53,15 @@ class CudaExecutable final : public Executable {
   int max_rows() const override { return max_rows_; }
   int prefill_rows() const override { return prefill_rows_; }
   uint64_t weight_bytes() const override { return binding_.size_bytes() + (host_ ? host_->weight_bytes() : 0); }
+  uint64_t matrix_bytes(MatrixId id) const override {
+    const TensorView& matrix = program_.matrices[id];
+    return binding_.weight(id) ? packed_bytes(matrix, binding_.form()) : matrix.size_bytes();
+  }
   uint64_t scratch_bytes() const override { return ledger_.used_bytes(Purpose::scratch); }
 
  private:
-  Status choose_rows(const LoadOptions& options);
+  Status choose_form(const LoadOptions& options);
+  uint64_t choose_rows(const LoadOptions& options);
   Status take_weights(const LoadOptions& options);
   Status check_room(const LoadOptions& options, uint64_t working_bytes) const;
   int fitting_cpu_moe(const LoadOptions& options) const;
@@ -70,6 +76,7 @@ class CudaExecutable final : public Executable {
   Program program_;
   StateLayout layout_;
   const DeviceInfo device_;
+  const int n_hosted_;
   Ledger ledger_;
   Stream stream_;
   ProgramBinding binding_;
@@ -127,8 +134,8 @@ Status CudaExecutable::check_room(const LoadOptions& options, uint64_t working_b
 
 // Long slices of prompts keep tensor cores busy, many rows of a decode pass share each reading of the weights, and both
 // cost working memory: the most for which that stays within an eighth of what the weights leave. Slices are shortened
-// first: their length matters less.
-Status CudaExecutable::choose_rows(const LoadOptions& options) {
+// first: their length matters less. Returns the working memory.
+uint64_t CudaExecutable::choose_rows(const LoadOptions& options) {
   const auto lower_for = [&](int rows, int decode_rows) -> uint64_t {
     max_rows_ = rows;
     lowering_.emplace(program_, layout_, binding_, device_, options.exact, rows, decode_rows);
@@ -151,6 +158,20 @@ Status CudaExecutable::choose_rows(const LoadOptions& options) {
     if (working_bytes <= left / 8) break;
   }
   prefill_rows_ = chimere::prefill_rows(max_rows_, options.decode_rows);
+  return working_bytes;
+}
+
+// The wide form reads a fifth more bytes and has a fraction of the instructions, which is what bounds the experts of
+// IQ3_S. It is for cards with room: where it would take more than half of the budget, what it costs in context weighs
+// more, and weights keep the file's size.
+Status CudaExecutable::choose_form(const LoadOptions& options) {
+  const uint64_t compact = binding_.size_bytes();
+  binding_ = ProgramBinding(program_, n_hosted_, PackForm::wide);
+  uint64_t working_bytes = choose_rows(options);
+  if (binding_.size_bytes() > compact && binding_.size_bytes() + working_bytes > ledger_.budget_bytes() / 2) {
+    binding_ = ProgramBinding(program_, n_hosted_, PackForm::compact);
+    working_bytes = choose_rows(options);
+  }
   return check_room(options, working_bytes);
 }
 
@@ -184,7 +205,7 @@ Status CudaExecutable::take_weights(const LoadOptions& options) {
 
 Status CudaExecutable::load(const LoadOptions& options) {
   TRY(ledger_.charge(Purpose::context, device_.context_bytes));
-  TRY(choose_rows(options));
+  TRY(choose_form(options));
   TRY(take_weights(options));
   TRY(lowering_->allocate(ledger_, stream_, host_.get()));
   TRY_ASSIGN(BatchStaging staging, BatchStaging::create(ledger_, max_rows_, layout_.page_bytes() > 0));

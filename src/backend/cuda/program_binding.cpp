@@ -10,7 +10,8 @@
 
 namespace chimere::cuda {
 
-ProgramBinding::ProgramBinding(const Program& program, int n_hosted) : hosted_(program.matrices.size(), kNone) {
+ProgramBinding::ProgramBinding(const Program& program, int n_hosted, PackForm form)
+    : form_(form), hosted_(program.matrices.size(), kNone) {
   int mixture = 0;
   for (const Op& op : program.ops) {
     const auto* moe = std::get_if<op::MoeFfn>(&op);
@@ -44,8 +45,8 @@ void ProgramBinding::place(const Program& program, std::byte* base) {
   }
   for (size_t i = 0; i < program.matrices.size(); ++i) {
     const TensorView& m = program.matrices[i];
-    const std::byte* data = hosted_[i] == kNone ? take(packed_bytes(m)) : nullptr;
-    weights_.push_back(packed_weight(m, data, reinterpret_cast<const IqGrids*>(grids_)));
+    const std::byte* data = hosted_[i] == kNone ? take(packed_bytes(m, form_)) : nullptr;
+    weights_.push_back(packed_weight(m, data, reinterpret_cast<const IqGrids*>(grids_), form_));
   }
   bytes_ = at - begin;
 }
@@ -55,7 +56,8 @@ Status ProgramBinding::upload(const Program& program, Ledger& ledger, const Load
   place(program, memory_.data());
 
   uint64_t total = 0;
-  for (size_t i = 0; i < program.matrices.size(); ++i) total += weights_[i] ? packed_bytes(program.matrices[i]) : 0;
+  for (size_t i = 0; i < program.matrices.size(); ++i)
+    total += weights_[i] ? packed_bytes(program.matrices[i], form_) : 0;
   TRY_ASSIGN(Uploader uploader, Uploader::create(total, options.progress));
   ThreadPool pool(options.n_threads);
   for (size_t i = 0; i < program.matrices.size(); ++i) {
@@ -63,13 +65,13 @@ Status ProgramBinding::upload(const Program& program, Ledger& ledger, const Load
     const TensorView& tensor = program.matrices[i];
     const uint64_t row_bytes = weights_[i].row_bytes;
     Status taken = uploader.upload(
-        const_cast<uint8_t*>(weights_[i].data), packed_bytes(tensor), row_bytes,
+        const_cast<uint8_t*>(weights_[i].data), packed_bytes(tensor, form_), row_bytes,
         [&](std::byte* to, uint64_t offset, uint64_t bytes) {
           const uint64_t first = offset / row_bytes;
           constexpr int64_t kGrain = 16;
           pool.run([&](Team& team) {
             team.parallel_for(static_cast<int64_t>(bytes / row_bytes), kGrain, [&](int64_t begin, int64_t end) {
-              pack_rows(tensor, first + begin, end - begin, to + begin * row_bytes);
+              pack_rows(tensor, first + begin, end - begin, to + begin * row_bytes, form_);
             });
           });
         });

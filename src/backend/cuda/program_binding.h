@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/ledger.h"
+#include "backend/cuda/weights/pack.h"
 #include "backend/cuda/weights/weight.h"
 #include "base/result.h"
 
@@ -17,7 +18,7 @@ class ProgramBinding {
  public:
   // Places everything as if the device's memory began at a made-up address: enough to measure working memory with.
   // The first n_hosted mixtures keep their routed experts elsewhere: those matrices have a shape and no data.
-  explicit ProgramBinding(const Program& program, int n_hosted = 0);
+  explicit ProgramBinding(const Program& program, int n_hosted = 0, PackForm form = PackForm::compact);
 
   // Takes the memory and fills it.
   Status upload(const Program& program, Ledger& ledger, const LoadOptions& options);
@@ -31,10 +32,12 @@ class ProgramBinding {
   const float* frequencies(RopeId id) const { return id == kNone ? nullptr : frequencies_[id]; }
 
   uint64_t size_bytes() const { return bytes_; }
+  PackForm form() const { return form_; }
 
  private:
   void place(const Program& program, std::byte* base);
 
+  PackForm form_;
   uint64_t bytes_ = 0;
   std::vector<int> hosted_;  // by MatrixId
   std::byte* grids_ = nullptr;

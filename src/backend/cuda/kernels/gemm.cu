@@ -337,6 +337,7 @@ Status launch_typed(const Stream& stream, DType type, const TileJob& job, int n_
   const auto with = [&](auto source) {
     return launch_product<decltype(source), kRows, kGated>(stream, job, n_row_tiles, n_column_tiles);
   };
+  if (type == kIq3Wide) return with(Packed<format::IQ3_S_wide>{});
   switch (type) {
     case DType::Q4_0: return with(Packed<format::Q4_0>{});
     case DType::Q8_0: return with(Packed<format::Q8_0>{});

@@ -61,7 +61,7 @@ class GemmTypes : public testing::TestWithParam<DType> {};
 
 TEST_P(GemmTypes, MatchesTheOracle) {
   const DType type = GetParam();
-  const int block = info(type).block_elems;
+  const int block = info(file_type(type)).block_elems;
   const int width = block == 1 ? 75 : block == 32 ? 96 : block * 2;
   const int n_rows = 37, n_out = 141;
   const TestWeight m(type, width, n_out);
@@ -81,10 +81,11 @@ TEST_P(GemmTypes, MatchesTheOracle) {
 std::vector<DType> weight_types() {
   std::vector<DType> types;
   for (const DTypeInfo& t : all_dtypes()) types.push_back(t.type);
+  types.push_back(kIq3Wide);
   return types;
 }
 INSTANTIATE_TEST_SUITE_P(All, GemmTypes, testing::ValuesIn(weight_types()),
-                         [](const auto& i) { return std::string(name(i.param)); });
+                         [](const auto& i) { return type_name(i.param); });
 
 TEST(Gemm, SeveralOutputsOfSeveralTypesAndTheResidual) {
   simt::for_both_schedules([] {
@@ -252,20 +253,24 @@ TEST(Experts, ManyExpertsFewTokens) { run_moe({17, 4, 64, 96, 64, DType::Q8_0, f
 TEST(Experts, FewExpertsManyTokens) { run_moe({150, 2, 3, 64, 96, DType::Q4_0, false, 128}); }
 TEST(Experts, EmptyExperts) { run_moe({70, 2, 9, 64, 32, DType::IQ4_NL, true, 64}); }
 TEST(Experts, CodeBookWeights) {
-  simt::for_both_schedules([] { run_moe({40, 3, 8, 256, 256, DType::IQ3_S, false, 64}); });
+  for (const DType type : {DType::IQ3_S, kIq3Wide}) {
+    simt::for_both_schedules([type] { run_moe({40, 3, 8, 256, 256, type, false, 64}); });
+  }
 }
 
 TEST(Rows, EmbeddingOfEveryType) {
-  for (const DTypeInfo& t : all_dtypes()) {
+  for (const DType type : weight_types()) {
+    const DTypeInfo& t = info(file_type(type));
     const int width = t.block_elems == 1 ? 33 : t.block_elems;
-    const TestWeight table(t.type, width, 50);
+    const TestWeight table(type, width, 50);
     const std::vector<int32_t> tokens = {3, 49, 0, 3};
     std::vector<float> out(tokens.size() * width), expected(width);
     ASSERT_TRUE(static_cast<bool>(embed_rows(Stream(), {table.weight, tokens.data(), 4, out.data()})));
     for (size_t i = 0; i < tokens.size(); ++i) {
       dequantize_row(t.type, table.view.row(tokens[i]), expected.data(), width);
       for (int j = 0; j < width; ++j) {
-        ASSERT_NEAR(out[i * width + j], expected[j], std::fabs(expected[j]) * 1e-6f) << t.name << " " << i << " " << j;
+        ASSERT_NEAR(out[i * width + j], expected[j], std::fabs(expected[j]) * 1e-6f)
+            << type_name(type) << " " << i << " " << j;
       }
     }
   }

@@ -15,12 +15,14 @@ Status matvec_q4_k(const Stream& stream, MatvecPlan& plan);
 Status matvec_q5_k(const Stream& stream, MatvecPlan& plan);
 Status matvec_q6_k(const Stream& stream, MatvecPlan& plan);
 Status matvec_iq3_s(const Stream& stream, MatvecPlan& plan);
+Status matvec_iq3_s_wide(const Stream& stream, MatvecPlan& plan);
 Status matvec_iq4_nl(const Stream& stream, MatvecPlan& plan);
 Status matvec_iq4_xs(const Stream& stream, MatvecPlan& plan);
 Status matvec_mxfp4(const Stream& stream, MatvecPlan& plan);
 
 // Null where any_dot has to serve.
 inline MatvecLaunch matvec_instance(DType type) {
+  if (type == kIq3Wide) return matvec_iq3_s_wide;
   switch (type) {
     case DType::Q8_0: return matvec_q8_0;
     case DType::Q4_0: return matvec_q4_0;

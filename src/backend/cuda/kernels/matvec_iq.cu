@@ -8,6 +8,9 @@ namespace chimere::cuda {
 Status matvec_iq3_s(const Stream& stream, MatvecPlan& plan) {
   return launch_staged_or_not<format::IQ3_S>(stream, plan);
 }
+Status matvec_iq3_s_wide(const Stream& stream, MatvecPlan& plan) {
+  return launch_staged_or_not<format::IQ3_S_wide>(stream, plan);
+}
 Status matvec_iq4_nl(const Stream& stream, MatvecPlan& plan) {
   return launch_staged_or_not<format::IQ4_NL>(stream, plan);
 }

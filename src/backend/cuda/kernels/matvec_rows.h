@@ -326,6 +326,7 @@ Status matvec_rows_q5_0(const Stream& stream, const RowsLaunch& launch);
 Status matvec_rows_q4_k(const Stream& stream, const RowsLaunch& launch);
 Status matvec_rows_q5_k(const Stream& stream, const RowsLaunch& launch);
 Status matvec_rows_q6_k(const Stream& stream, const RowsLaunch& launch);
+Status matvec_rows_iq3_s_wide(const Stream& stream, const RowsLaunch& launch);
 Status matvec_rows_iq4_nl(const Stream& stream, const RowsLaunch& launch);
 Status matvec_rows_iq4_xs(const Stream& stream, const RowsLaunch& launch);
 Status matvec_rows_mxfp4(const Stream& stream, const RowsLaunch& launch);

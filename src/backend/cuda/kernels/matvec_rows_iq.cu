@@ -1,10 +1,13 @@
-// matvec_rows_iq.cu  Instances of matvec_rows_kernel for the types of look-up tables.
+// matvec_rows_iq.cu  Instances of matvec_rows_kernel for the types of look-up tables, in use or once.
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_rows.h"
 
 namespace chimere::cuda {
 
+Status matvec_rows_iq3_s_wide(const Stream& stream, const RowsLaunch& launch) {
+  return launch_rows<format::IQ3_S_wide>(stream, launch);
+}
 Status matvec_rows_iq4_nl(const Stream& stream, const RowsLaunch& launch) {
   return launch_rows<format::IQ4_NL>(stream, launch);
 }

@@ -76,7 +76,7 @@ class Matvec : public testing::TestWithParam<DType> {};
 
 TEST_P(Matvec, EveryTypeAgreesWithTheOracle) {
   const DType type = GetParam();
-  const bool bytes = info(packed_type(type)).block_elems > 1;
+  const bool bytes = info(file_type(type)).block_elems > 1;
   for (const int width : {256, 1024, 1536}) {
     const TestWeight w(type, width, 37);
     Product p{.weights = {&w}, .norm = random_floats(width, 3, 0.5f)};
@@ -124,7 +124,7 @@ void expect_rows_of_their_own(const Product& p, const std::vector<float>& x, std
     const auto got = p.run({x.begin(), x.begin() + n_rows * width}, n_rows);
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_EQ(std::memcmp(got[i].data(), alone[i].data(), got[i].size() * sizeof(float)), 0)
-          << name(p.weights[i]->view.type) << " width " << width << " rows " << n_rows;
+          << type_name(p.weights[i]->weight.type) << " width " << width << " rows " << n_rows;
     }
   }
 }
@@ -134,10 +134,11 @@ std::vector<DType> weight_types() {
   for (const DTypeInfo& t : all_dtypes()) {
     if (t.type < DType::I8 || t.type > DType::F64) all.push_back(t.type);
   }
+  all.push_back(kIq3Wide);
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(All, Matvec, testing::ValuesIn(weight_types()),
-                         [](const auto& i) { return std::string(name(i.param)); });
+                         [](const auto& i) { return type_name(i.param); });
 
 TEST(Matvec, ProjectionsOfSeveralTypesShareALaunch) {
   constexpr int kWidth = 768;
@@ -221,6 +222,21 @@ TEST(Matvec, ManyRowsInSeveralPasses) {
   }
 }
 
+// The code-book looked up at load changes no bit of any product, of one row, of few or of many.
+TEST(Matvec, BothFormsOfCodeBookWeightsAgree) {
+  constexpr int kWidth = 1536, kRows = 41;
+  const TestWeight compact(DType::IQ3_S, kWidth, kRows), wide(kIq3Wide, kWidth, kRows);
+  ASSERT_EQ(wide.weight.type, kIq3Wide);
+  for (const bool exact : {false, true}) {
+    for (const int n_rows : {1, 3, 7, 19}) {
+      const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * kWidth, 5);
+      EXPECT_EQ((Product{.weights = {&compact}, .exact = exact}.run(x, n_rows)),
+                (Product{.weights = {&wide}, .exact = exact}.run(x, n_rows)))
+          << n_rows << " rows, exact " << exact;
+    }
+  }
+}
+
 // As on a card with room for the activations of 32 rows and a ring of weights.
 constexpr size_t kLargeShared = 227 << 10;
 
@@ -237,8 +253,8 @@ TEST_P(MatvecManyRows, EachHasTheBitsOfTheRowAlone) {
 }
 INSTANTIATE_TEST_SUITE_P(TensorCores, MatvecManyRows,
                          testing::Values(DType::Q8_0, DType::Q4_0, DType::Q4_1, DType::Q5_0, DType::Q4_K, DType::Q5_K,
-                                         DType::Q6_K, DType::IQ4_NL, DType::IQ4_XS, DType::MXFP4),
-                         [](const auto& i) { return std::string(name(i.param)); });
+                                         DType::Q6_K, kIq3Wide, DType::IQ4_NL, DType::IQ4_XS, DType::MXFP4),
+                         [](const auto& i) { return type_name(i.param); });
 
 // Widths with 4, 8, 16 and 32 lanes a row, with an odd number of groups, and with several pairs a lane.
 TEST(MatvecManyRows, OfAnyWidth) {

@@ -99,7 +99,7 @@ struct Experts {
   std::vector<double> ffn(const TestWeight& g, const TestWeight& u, const TestWeight& d, int expert,
                           const std::vector<float>& n, bool is_routed) const {
     const auto rounded = [&](std::vector<float> v, const TestWeight& w) {
-      if (!exact && info(w.weight.type).block_elems > 1) round_to_bytes(v.data(), v.size());
+      if (!exact && !w.weight.is_float()) round_to_bytes(v.data(), v.size());
       return v;
     };
     const auto ff = static_cast<size_t>(g.view.ne[1]);
@@ -181,21 +181,34 @@ std::vector<DType> weight_types() {
   for (const DTypeInfo& t : all_dtypes()) {
     if (t.type < DType::I8 || t.type > DType::F64) all.push_back(t.type);
   }
+  all.push_back(kIq3Wide);
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(All, Moe, testing::ValuesIn(weight_types()),
-                         [](const auto& i) { return std::string(name(i.param)); });
+INSTANTIATE_TEST_SUITE_P(All, Moe, testing::ValuesIn(weight_types()), [](const auto& i) { return type_name(i.param); });
 
 TEST(Moe, ARowsBitsAreItsOwn) {
   for (const auto [type, down, shared] :
-       {std::array{DType::IQ3_S, DType::IQ3_S, DType::Q5_K}, std::array{DType::Q4_K, DType::Q6_K, DType::Q4_K},
+       {std::array{DType::IQ3_S, DType::IQ3_S, DType::Q5_K}, std::array{kIq3Wide, kIq3Wide, DType::Q5_K},
+        std::array{kIq3Wide, kIq3Wide, DType::F16}, std::array{DType::Q4_K, DType::Q6_K, DType::Q4_K},
         std::array{DType::IQ2_XXS, DType::Q3_K, DType::F16}}) {
     const Experts experts(type, down, shared, 512, 256, 12, 4, 256);
     const std::vector<float> x = random_floats(512 * 21, 5);
     const std::vector<float> all = experts.run(x);
     for (const int n_rows : {1, 2, 6}) {
       const std::vector<float> some = experts.run({x.begin() + 3 * 512, x.begin() + (3 + n_rows) * 512});
-      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + 3 * 512)) << n_rows << name(type);
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + 3 * 512)) << n_rows << type_name(type);
+    }
+  }
+}
+
+// With a shared expert that has a kernel and with one that has none.
+TEST(Moe, BothFormsOfCodeBookWeightsAgree) {
+  for (const DType shared : {DType::Q5_K, DType::Q8_0}) {
+    const Experts compact(DType::IQ3_S, DType::IQ3_S, shared, 512, 256, 12, 4, 256);
+    const Experts wide(kIq3Wide, kIq3Wide, shared, 512, 256, 12, 4, 256);
+    for (const int n_rows : {1, 2, 21}) {
+      const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * 512, 5);
+      EXPECT_EQ(compact.run(x), wide.run(x)) << n_rows << " rows, shared " << name(shared);
     }
   }
 }

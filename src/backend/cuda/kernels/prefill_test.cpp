@@ -242,6 +242,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PrefillExperts,
                          testing::Values(MoeShape{17, 96, 64, 12, 3, DType::Q8_0, true, true},
                                          MoeShape{80, 64, 32, 40, 8, DType::Q4_0, true, false},
                                          MoeShape{33, 256, 256, 5, 2, DType::IQ3_S, false, false},
+                                         MoeShape{33, 256, 256, 5, 2, kIq3Wide, true, false},
                                          MoeShape{40, 96, 160, 7, 3, DType::Q4_0, true, false, Style::nemotron},
                                          MoeShape{18, 96, 32, 9, 3, DType::Q5_0, true, false, Style::latent},
                                          MoeShape{21, 96, 96, 6, 2, DType::MXFP4, false, false, Style::gpt_oss}));

@@ -3,12 +3,17 @@
 
 #include <cmath>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "backend/cuda/weights/pack.h"
 #include "tensor/random_blocks.h"
 
 namespace chimere::cuda {
+
+// A test names a matrix by its type in device memory: that of the file, or kIq3Wide.
+inline DType file_type(DType type) { return type == kIq3Wide ? DType::IQ3_S : type; }
+inline std::string type_name(DType type) { return type == kIq3Wide ? "IQ3_S_wide" : std::string(name(type)); }
 
 struct TestWeight {
   std::vector<std::byte> file;
@@ -17,15 +22,16 @@ struct TestWeight {
   Weight weight;
 
   TestWeight(DType type, uint64_t width, uint64_t rows, uint64_t experts = 1, uint64_t seed = 1) {
-    view.type = type;
+    const PackForm form = type == kIq3Wide ? PackForm::wide : PackForm::compact;
+    view.type = file_type(type);
     view.ne = {width, rows, experts, 1};
     file.resize(view.size_bytes());
-    random_blocks(type, file.data(), static_cast<int64_t>(view.elems() / info(type).block_elems), seed,
+    random_blocks(view.type, file.data(), static_cast<int64_t>(view.elems() / info(view.type).block_elems), seed,
                   1.0f / std::sqrt(static_cast<float>(width)));
     view.data = file.data();
-    packed.resize(packed_bytes(view) / 16);
-    pack_rows(view, 0, view.rows(), reinterpret_cast<std::byte*>(packed.data()));
-    weight = packed_weight(view, packed.data(), &kIqGrids);
+    packed.resize(packed_bytes(view, form) / 16);
+    pack_rows(view, 0, view.rows(), reinterpret_cast<std::byte*>(packed.data()), form);
+    weight = packed_weight(view, packed.data(), &kIqGrids, form);
   }
 };
 

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "backend/cuda/weights/pack.h"
+#include "backend/cuda/weights/quarters.h"
 #include "tensor/dequantize.h"
 #include "tensor/random_blocks.h"
 
@@ -87,6 +89,48 @@ std::vector<DType> types() {
 
 INSTANTIATE_TEST_SUITE_P(All, Formats, testing::ValuesIn(types()),
                          [](const auto& i) { return std::string(name(i.param)); });
+
+// The wide form of IQ3_S: every weight and every bit of a group's scale, up to the power of two between them; whole and
+// by quarters, as tensor cores take them.
+TEST(Formats, TheWideFormHasTheFilesWeights) {
+  constexpr uint32_t kWidth = 1536, kRows = 9, G = kWidth / kGroup;
+  const Packed p = make(DType::IQ3_S, kWidth, kRows);
+  const uint32_t bytes = packed_row_bytes(DType::IQ3_S, kWidth, PackForm::wide);
+  EXPECT_EQ(bytes, 48 * 16 + 6 * 2 + 24 + 12u);  // codes, d of six blocks, scale nibbles, and up to 16
+  ASSERT_EQ(packed_bytes(p.view, PackForm::wide), uint64_t{kRows} * bytes);
+  std::vector<std::byte> rows(kRows * bytes, std::byte{0xEE});
+  pack_rows(p.view, 0, kRows, rows.data(), PackForm::wide);
+  const Weight wide = packed_weight(p.view, rows.data(), nullptr, PackForm::wide);
+  EXPECT_EQ(wide.type, kIq3Wide);
+  EXPECT_EQ(wide.row_bytes, bytes);
+  std::vector<float> expected(kWidth);
+  for (uint32_t r = 0; r < kRows; ++r) {
+    dequantize_row(DType::IQ3_S, p.view.row(r), expected.data(), kWidth);
+    for (uint32_t g = 0; g < G; ++g) {
+      Group group, compact;
+      unpack_any(wide.type, wide.row(0, r), G, g, nullptr, group);
+      unpack_any(DType::IQ3_S, p.weight.row(0, r), G, g, &kIqGrids, compact);
+      EXPECT_EQ(group.scale[0] * 8, compact.scale[0]);
+      for (int e = 0; e < kGroup; ++e) {
+        const auto q = static_cast<int8_t>(group.q[e / 4] >> (8 * (e % 4)));
+        ASSERT_EQ(group.scale[e / 16] * static_cast<float>(q), expected[g * kGroup + e])
+            << "row " << r << " group " << g << " element " << e;
+      }
+      const auto pair = format::IQ3_S_wide::load_pair(wide.row(0, r), G, g / 2);
+      Group half;
+      format::IQ3_S_wide::unpack(pair.of[g % 2], CodeBooks{}, half);
+      EXPECT_EQ(std::memcmp(half.q, group.q, sizeof(half.q)), 0);
+      EXPECT_EQ(half.scale[0], group.scale[0]);
+      for (uint32_t q = 0; q < 4; ++q) {
+        Group quarters[2];
+        Quarters<format::IQ3_S_wide>::load(SharedRow{wide.row(0, r)}, G, g / 2, q, quarters);
+        EXPECT_EQ(quarters[g % 2].q[0], group.q[q]);
+        EXPECT_EQ(quarters[g % 2].q[1], group.q[q + 4]);
+        EXPECT_EQ(quarters[g % 2].scale[0], group.scale[0]);
+      }
+    }
+  }
+}
 
 TEST(Formats, CopiesOfTheCodeBookGiveTheSame) {
   const Packed p = make(DType::IQ3_S, 512, 1);

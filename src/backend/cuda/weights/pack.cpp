@@ -259,6 +259,30 @@ void put_group(const BlockIQ3_S& b, int j, std::byte* row, uint32_t G, uint32_t 
   put(d + G / 4 + G + g / 2, b.scales[j / 2]);
 }
 
+// The same block for the wide form.
+struct WideBlockIQ3_S {
+  static constexpr int kElems = BlockIQ3_S::kElems;
+  BlockIQ3_S block;
+};
+
+// Four weights at a time: of a complement, as of the odd number itself, bits 1 to 4 of the byte are t.
+void put_group(const WideBlockIQ3_S& wide, int j, std::byte* row, uint32_t G, uint32_t g) {
+  const BlockIQ3_S& b = wide.block;
+  uint32_t t[8];
+  for (int k = 0; k < 8; ++k) {
+    const uint32_t index = b.q[8 * j + k] | ((b.qh[j] >> k) & 1u) << 8;
+    const uint32_t signs = (b.signs[4 * j + k / 2] >> (4 * (k % 2))) & 15u;
+    const uint32_t negative = ((signs * 0x204081u) & 0x01010101u) * 255u;
+    uint32_t magnitudes;
+    std::memcpy(&magnitudes, kIqGrids.iq3_s[index], 4);
+    t[k] = ((magnitudes ^ negative) >> 1) & 0x0F0F0F0Fu;
+  }
+  for (int k = 0; k < 4; ++k) put(row + 16 * g + 4 * k, t[k] | t[k + 4] << 4);
+  std::byte* d = row + 16 * G;
+  put(d + g / 8 * 2, b.d);
+  put(d + G / 4 + g / 2, b.scales[j / 2]);
+}
+
 void put_group(const BlockIQ3_XXS& b, int j, std::byte* row, uint32_t G, uint32_t g) {
   const uint32_t a = b.a[j];
   std::memcpy(row + 8 * g, b.q + 8 * j, 8);
@@ -321,7 +345,8 @@ void pack_row(const std::byte* from, uint64_t width, std::byte* to) {
 using RowPacker = void (*)(const std::byte* from, uint64_t width, std::byte* to);
 
 // Null for the types whose rows are copied or converted.
-RowPacker row_packer(DType type) {
+RowPacker row_packer(DType type, PackForm form) {
+  if (packed_type(type, form) == kIq3Wide) return pack_row<WideBlockIQ3_S>;
   switch (type) {
     case DType::Q8_0: return pack_row<BlockQ8_0>;
     case DType::Q4_0: return pack_row<BlockQ4_0>;
@@ -354,7 +379,8 @@ RowPacker row_packer(DType type) {
 
 }  // namespace
 
-DType packed_type(DType type) {
+DType packed_type(DType type, PackForm form) {
+  if (type == DType::IQ3_S && form == PackForm::wide) return kIq3Wide;
   switch (type) {
     case DType::TQ1_0: return DType::TQ2_0;
     case DType::I8:
@@ -366,22 +392,24 @@ DType packed_type(DType type) {
   }
 }
 
-uint32_t packed_row_bytes(DType type, uint64_t width) {
+uint32_t packed_row_bytes(DType type, uint64_t width, PackForm form) {
   CHECK(width % info(type).block_elems == 0);
-  const DType packed = packed_type(type);
-  if (info(packed).block_elems == 1) return round_up_16(static_cast<uint32_t>(width) * info(packed).block_bytes);
+  const DType packed = packed_type(type, form);
+  if (info(type).block_elems == 1) return round_up_16(static_cast<uint32_t>(width) * info(packed).block_bytes);
   uint32_t bytes = 0;
   with_format(packed, [&](auto f) { bytes = decltype(f)::row_bytes(static_cast<uint32_t>(width / kGroup)); });
   CHECK(bytes > 0);
   return bytes;
 }
 
-uint64_t packed_bytes(const TensorView& tensor) { return tensor.rows() * packed_row_bytes(tensor.type, tensor.ne[0]); }
+uint64_t packed_bytes(const TensorView& tensor, PackForm form) {
+  return tensor.rows() * packed_row_bytes(tensor.type, tensor.ne[0], form);
+}
 
-void pack_rows(const TensorView& tensor, uint64_t first, uint64_t n, std::byte* to) {
+void pack_rows(const TensorView& tensor, uint64_t first, uint64_t n, std::byte* to, PackForm form) {
   const uint64_t width = tensor.ne[0];
-  const uint32_t bytes = packed_row_bytes(tensor.type, width);
-  const RowPacker pack = row_packer(tensor.type);
+  const uint32_t bytes = packed_row_bytes(tensor.type, width, form);
+  const RowPacker pack = row_packer(tensor.type, form);
   std::vector<float> floats(pack || packed_type(tensor.type) == tensor.type ? 0 : width);
   for (uint64_t r = first; r < first + n; ++r, to += bytes) {
     if (pack) {
@@ -401,15 +429,15 @@ void pack_rows(const TensorView& tensor, uint64_t first, uint64_t n, std::byte* 
   }
 }
 
-Weight packed_weight(const TensorView& tensor, const void* data, const IqGrids* grids) {
+Weight packed_weight(const TensorView& tensor, const void* data, const IqGrids* grids, PackForm form) {
   Weight w;
   w.data = static_cast<const uint8_t*>(data);
   w.grids = grids;
-  w.type = packed_type(tensor.type);
+  w.type = packed_type(tensor.type, form);
   w.width = static_cast<int32_t>(tensor.ne[0]);
   w.rows = static_cast<int32_t>(tensor.ne[1]);
   w.experts = static_cast<int32_t>(tensor.ne[2] * tensor.ne[3]);
-  w.row_bytes = packed_row_bytes(tensor.type, tensor.ne[0]);
+  w.row_bytes = packed_row_bytes(tensor.type, tensor.ne[0], form);
   return w;
 }
 

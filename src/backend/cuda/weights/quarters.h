@@ -150,6 +150,22 @@ struct Quarters<format::Q6_K> {
 };
 
 template <>
+struct Quarters<format::IQ3_S_wide> {
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const Words2 codes = code_words(row, p, q);
+    const uint32_t d = load_u16(row, 16 * G + p / 4 * 2), s = load_u8(row, 16 * G + G / 4 + p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      split_word<0xF0F0F0F0u>(codes.w[i], out[i]);
+      out[i].q[0] |= format::IQ3_S_wide::kHalfStep;
+      out[i].q[1] |= format::IQ3_S_wide::kHalfStep;
+      out[i].scale[0] = format::IQ3_S_wide::scale(d, s >> (4 * i));
+    }
+  }
+};
+
+template <>
 struct Quarters<format::IQ4_NL> {
   static constexpr bool kNatural = true;
   CHIMERE_BOTH static void load(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {

@@ -9,6 +9,9 @@
 
 namespace chimere::cuda {
 
+// A type that no file has: the weights of IQ3_S with their code-book looked up at load (formats.h).
+inline constexpr DType kIq3Wide{0x10000u};
+
 struct Weight {
   const uint8_t* data = nullptr;   // [experts][rows] records of row_bytes, 16-byte aligned
   const IqGrids* grids = nullptr;  // kIqGrids in device memory, for the code-book types
