@@ -80,7 +80,7 @@ Status Drawing::launch(const Stream& stream, const float* logits, std::span<cons
       continue;
     }
     const std::span<const int32_t> history = draw.state->tokens();
-    packed = pack_sample_row(*draw.params, draw.inputs, n_vocab_, n_suppressed_, static_cast<int32_t>(history.size()),
+    packed = pack_sample_row(*draw.params, draw.inputs, n_vocab_, static_cast<int32_t>(history.size()),
                              static_cast<int32_t>(draw.state->n_prompt()), draw.position);
     needs.add(packed.needs);
     bytes += padded(packed.bias.size() * sizeof(TokenBias)) + padded(packed.memory.size() * sizeof(MemoryEntry)) +

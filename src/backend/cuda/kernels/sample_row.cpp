@@ -30,14 +30,22 @@ void SampleNeeds::add(const SampleNeeds& other) {
   top_logprobs |= other.top_logprobs;
   memory |= other.memory;
   edits |= other.edits;
+  whole |= other.whole;
   draw |= other.draw;
   truncation |= other.truncation;
   two_cuts |= other.two_cuts;
   retry |= other.retry;
 }
 
+SampleNeeds SampleNeeds::rounded() const {
+  SampleNeeds more = *this;
+  if (top_logprobs || memory) more.stats = more.top_logprobs = more.memory = more.edits = true;
+  more.draw = more.truncation = more.two_cuts = whole;
+  return more;
+}
+
 PackedSampleRow pack_sample_row(const SamplingParams& params, const RowInputs& inputs, int32_t n_vocab,
-                                int32_t n_suppressed, int32_t n_history, int32_t n_prompt, uint64_t position) {
+                                int32_t n_history, int32_t n_prompt, uint64_t position) {
   PackedSampleRow packed;
   SampleRow& row = packed.row;
   const bool greedy = params.temperature < kGreedyBelow;
@@ -93,12 +101,13 @@ PackedSampleRow pack_sample_row(const SamplingParams& params, const RowInputs& i
   needs.stats = row.wants_stats != 0;
   needs.top_logprobs = params.top_logprobs > 0;
   needs.memory = free_choice && row.n_memory > 0;
-  needs.edits = free_choice && (row.n_memory > 0 || row.n_bias > 0 || n_suppressed > 0 ||
-                                row.counts_start < n_history || row.dry_start < n_history);
+  needs.edits =
+      free_choice && (row.n_memory > 0 || row.n_bias > 0 || row.counts_start < n_history || row.dry_start < n_history);
   needs.draw = free_choice && !greedy;
   needs.truncation = needs.draw && (row.top_k > 0 || params.top_p < 1.0f || params.min_p > 0.0f);
   needs.two_cuts = needs.truncation && two_cuts;
   needs.retry = needs.truncation && !inputs.mask.empty();
+  needs.whole = needs.draw && (needs.retry || row.top_k == 0 || row.top_k > kShortTop);
   return packed;
 }
 

@@ -63,6 +63,9 @@ struct SampledRow {
   int32_t n_top;
 };
 
+// Rows that take one of their best so many tokens, or the best, are drawn from in a single pass.
+inline constexpr int kShortTop = 128;
+
 // The stages that at least one row of a step asks for: what nobody asks for is not launched. A captured graph is valid
 // for every step whose needs are covered by those it was captured with.
 struct SampleNeeds {
@@ -70,12 +73,17 @@ struct SampleNeeds {
   bool top_logprobs = false;
   bool memory = false;
   bool edits = false;
+  bool whole = false;  // some draw looks at the whole row: no short top-k, or a mask beside one
   bool draw = false;
   bool truncation = false;  // top-k, top-p or min-p
   bool two_cuts = false;    // top-k and top-p in one row
   bool retry = false;       // a mask and truncation in one row
 
   void add(const SampleNeeds& other);
+  // These and some more, out of few sets: requests come in many mixtures, and a graph is wanted for each.
+  SampleNeeds rounded() const;
+  bool figures() const { return stats || top_logprobs || memory; }  // of the row as the model gave it
+  bool operator==(const SampleNeeds&) const = default;
 };
 
 // The host's half of a row: flat arrays to be copied to the device beside the row.
@@ -91,7 +99,7 @@ struct PackedSampleRow {
 // `n_history` tokens of the sequence, of which `n_prompt` are the prompt, lie on the device already.
 // REQUIRES: params passed validate(n_vocab); a forced token lies in the vocabulary.
 PackedSampleRow pack_sample_row(const SamplingParams& params, const RowInputs& inputs, int32_t n_vocab,
-                                int32_t n_suppressed, int32_t n_history, int32_t n_prompt, uint64_t position);
+                                int32_t n_history, int32_t n_prompt, uint64_t position);
 
 // What the host sampler would return: the error of a row without logits or of a mask that allows nothing.
 Status sample_status(const SampledRow& row, int32_t n_vocab, uint64_t position);

@@ -2,8 +2,8 @@
 // Shapes    logits [rows, n_vocab] f32; n_vocab <= 2^19, any value
 // Bytes     one pass over the row each: load 8*n, edits few, max 4*n, histogram 4*n, cut 4*n (twice for top-k with
 //           top-p), draw 4*n. The row (1 MB for 248,320 tokens) stays in the second-level cache after the first pass.
-// Launch    grid (ceil(n_vocab / 4096), rows), block 256, one launch a pass: 2 (greedy) to 7; the block that arrives
-//           last reduces its row, so that no pass needs a second launch
+// Launch    grid (ceil(n_vocab / 4096), rows), block 256, one launch a pass: 1 (sampling_short.cu) to 7; the block that
+//           arrives last reduces its row, so that no pass needs a second launch
 // Numerics  scores, weights and cuts bit for bit as sampling/; see sampling.h for the two exceptions
 // Measured  not by itself, see sampling_cut.cu.   Rejected: one block a row (a single SM reads 1 MB in about 10 us,
 // times 6 passes)
@@ -44,38 +44,8 @@ Pool place(std::byte* memory, int n_vocab, size_t rows, size_t& bytes) {
   return p;
 }
 
-// By one thread.
-__device__ void finish(const Step& step, int row, int32_t id, SampleStatus status) {
-  SampledRow& out = step.sampled[row];
-  const SampleRow& wish = step.rows[row];
-  step.pool.work[row].done = 1;
-  out.id = id;
-  out.status = status;
-  if (id < 0) return;
-  if (wish.accept_into) *wish.accept_into = id;
-  if (wish.wants_stats) {
-    out.logprob = row_logprob(step, row, clean(step.logits[static_cast<size_t>(row) * step.n_vocab + id]));
-  }
-}
-
-// The allowed token with the largest raw logit, when nothing that is allowed has a score. By a whole block.
-__device__ void last_resort(const Step& step, int row) {
-  const float* logits = step.logits + static_cast<size_t>(row) * step.n_vocab;
-  const uint64_t* mask = step.rows[row].mask;
-  Best best{0, -1};
-  for (int id = threadIdx.x; id < step.n_vocab; id += kThreads) {
-    if (!allowed(mask, id) || (step.suppressed_bits && bit_of(step.suppressed_bits, id))) continue;
-    const float logit = logits[id];
-    const Best other{static_cast<double>(logit != logit ? kNoScore : logit), id};
-    if (beats(other, best)) best = other;
-  }
-  best = block_best(best);
-  if (threadIdx.x == 0) {
-    finish(step, row, best.id, best.id < 0 ? SampleStatus::nothing_allowed : SampleStatus::ok);
-  }
-}
-
-__global__ void __launch_bounds__(kThreads) load_kernel(Step step) {
+// `suppresses`: nobody wants figures of the row as it was.
+__global__ void __launch_bounds__(kThreads) load_kernel(Step step, bool suppresses) {
   simt::wait_for_previous();
   simt::allow_next();
   const Pool& pool = step.pool;
@@ -86,8 +56,8 @@ __global__ void __launch_bounds__(kThreads) load_kernel(Step step) {
   for (int i = threadIdx.x; i < kChunk; i += kThreads) {
     const int id = chunk * kChunk + i;
     const float score = id < step.n_vocab ? clean(logits[id]) : kNoScore;
-    scores[id] = score;
     max = score > max ? score : max;
+    scores[id] = suppresses && is_suppressed(step, id) ? kNoScore : score;
   }
   clear_bins(pool, row, chunk * kThreads + static_cast<int>(threadIdx.x), pool.chunks * kThreads);
   const Best best = block_best({static_cast<double>(max), 0});
@@ -104,11 +74,10 @@ __global__ void __launch_bounds__(kThreads) load_kernel(Step step) {
   row_best = block_best(row_best);
   if (threadIdx.x != 0) return;
   const SampleRow& wish = step.rows[row];
-  const float nan = __uint_as_float(0x7fc00000u);
   work.raw_max = static_cast<float>(row_best.sum);
   work.done = 0;
   work.n_list = 0;
-  step.sampled[row] = {-1, SampleStatus::ok, nan, nan, nan, 0};
+  step.sampled[row] = nothing_yet();
   if (wish.forced >= 0 && !wish.wants_stats) {
     finish(step, row, wish.forced, SampleStatus::ok);
   } else if (work.raw_max == kNoScore) {
@@ -265,19 +234,23 @@ Status sample_rows(const Stream& stream, const SampleArgs& args) {
     const Step step{args.logits + static_cast<size_t>(first) * args.n_vocab,
                     args.rows + first,
                     args.suppressed,
-                    args.suppressed_bits,
+                    args.n_suppressed > 0 ? args.suppressed_bits : nullptr,
                     args.sampled + first,
                     args.top ? args.top + static_cast<size_t>(first) * args.top_stride : nullptr,
                     pool,
                     args.n_vocab,
                     args.n_suppressed,
                     args.top_stride};
-    TRY(simt::launch(load_kernel, pass_over_rows(stream, step, rows), step));
+    const bool loaded = needs.figures() || needs.edits || needs.whole;
+    if (loaded) TRY(simt::launch(load_kernel, pass_over_rows(stream, step, rows), step, !needs.figures()));
     if (needs.stats || needs.memory) TRY(launch_stats(stream, step, rows));
     if (needs.top_logprobs) TRY(launch_top(stream, step, rows));
-    if (needs.edits) TRY(launch_edits(stream, step, rows));
+    if (needs.edits || (needs.figures() && args.n_suppressed > 0)) TRY(launch_edits(stream, step, rows));
+    if (!needs.whole) {
+      TRY(launch_short(stream, step, rows, loaded));
+      continue;
+    }
     TRY(simt::launch(max_kernel, pass_over_rows(stream, step, rows), step));
-    if (!needs.draw) continue;
     for (int round = 0; round < (needs.retry ? 2 : 1); ++round) {
       if (needs.truncation) {
         TRY(launch_bins(stream, step, rows, round));

@@ -105,30 +105,15 @@ __device__ void list_tokens(const Step& step, int row, float max, float scale, c
   }
 }
 
-// The key at which the sum of amounts, best token first, reaches `need`. The amounts are 1 a token, or the weights.
-// REQUIRES: 1 <= need <= the sum over the list. By a whole block.
+// The key at which the sum of amounts over the list reaches `need`. The amounts are 1 a token, or the weights.
 __device__ u64 select_in_list(const float* scores, const uint32_t* list, uint32_t n, u64 need, bool weighted, float max,
                               float scale) {
-  constexpr int kDigit = 8;
-  static_assert(1 << kDigit == kThreads);
-  SIMT_SHARED(u64, amounts, 1 << kDigit);
-  u64 prefix = 0;
-  for (int shift = (kKeyBits - 1) / kDigit * kDigit; shift >= 0; shift -= kDigit) {
-    amounts[threadIdx.x] = 0;
-    __syncthreads();
+  return select_key(need, [&](const auto& take) {
     for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
       const int32_t id = static_cast<int32_t>(list[i]);
-      const u64 key = key_of(scores[id], id);
-      if (key >> shift >> kDigit != prefix) continue;
-      const u64 amount = weighted ? weight_units(tempered(scores[id], max, scale)) : 1;
-      if (amount) atomicAdd(&amounts[(key >> shift) & ((1u << kDigit) - 1)], amount);
+      take(key_of(scores[id], id), [&] { return weighted ? weight_units(tempered(scores[id], max, scale)) : u64{1}; });
     }
-    __syncthreads();
-    const Found found = find_bin<1>(need, [&](int bin) { return amounts[bin]; });
-    need -= found.before;
-    prefix = prefix << kDigit | static_cast<u64>(found.bin);
-  }
-  return prefix;
+  });
 }
 
 __global__ void __launch_bounds__(kThreads) top_kernel(Step step) {
@@ -167,13 +152,6 @@ __global__ void __launch_bounds__(kThreads) top_kernel(Step step) {
     step.sampled[row].n_top = static_cast<int32_t>(*n_best);
     work.n_list = 0;
   }
-}
-
-// What top-p asks of a total, at least one token of it. Ceiling: sums are integers.
-__device__ __forceinline__ u64 nucleus(float top_p, u64 total) {
-  const double target = static_cast<double>(top_p) * (static_cast<double>(total) * 0x1p-34) * 0x1p34;
-  const u64 need = static_cast<u64>(ceil(target));
-  return need > 0 ? need : 1;
 }
 
 __global__ void __launch_bounds__(kThreads) bins_kernel(Step step, int round) {

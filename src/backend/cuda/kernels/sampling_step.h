@@ -70,6 +70,9 @@ struct Step {
 // The passes of the other files; grids are (chunks, rows) but for the edits, which are one block a row.
 Status launch_stats(const Stream& stream, const Step& step, int n_rows);
 Status launch_top(const Stream& stream, const Step& step, int n_rows);
+// Ends every row. loaded: scores are in the pool; otherwise they are the logits, without the suppressed ids.
+// REQUIRES: no row needs SampleNeeds::whole.
+Status launch_short(const Stream& stream, const Step& step, int n_rows, bool loaded);
 Status launch_edits(const Stream& stream, const Step& step, int n_rows);
 Status launch_bins(const Stream& stream, const Step& step, int n_rows, int round);
 Status launch_cut(const Stream& stream, const Step& step, int n_rows, int round);
@@ -164,6 +167,38 @@ __device__ inline Found find_bin(u64 need, const Amount& amount) {
   return *found;
 }
 
+// The key at which the sum of amounts, best key first, reaches `need`: a radix selection. visit(take) calls
+// take(key, amount) for this thread's keys, the same ones whenever it is called; keys are below 2^kKeyBits.
+// REQUIRES: 1 <= need <= the sum of all amounts. By a whole block.
+template <class Visit>
+__device__ inline u64 select_key(u64 need, const Visit& visit) {
+  constexpr int kDigit = 8;
+  static_assert(1 << kDigit == kThreads);
+  SIMT_SHARED(u64, amounts, 1 << kDigit);
+  u64 prefix = 0;
+  for (int shift = (kKeyBits - 1) / kDigit * kDigit; shift >= 0; shift -= kDigit) {
+    amounts[threadIdx.x] = 0;
+    __syncthreads();
+    visit([&](u64 key, const auto& amount_of) {
+      if (key >> shift >> kDigit != prefix) return;
+      const u64 amount = amount_of();
+      if (amount) atomicAdd(&amounts[(key >> shift) & ((1u << kDigit) - 1)], amount);
+    });
+    __syncthreads();
+    const Found found = find_bin<1>(need, [&](int bin) { return amounts[bin]; });
+    need -= found.before;
+    prefix = prefix << kDigit | static_cast<u64>(found.bin);
+  }
+  return prefix;
+}
+
+// What top-p asks of a total, at least one token of it. Ceiling: sums are integers.
+__device__ __forceinline__ u64 nucleus(float top_p, u64 total) {
+  const double target = static_cast<double>(top_p) * (static_cast<double>(total) * 0x1p-34) * 0x1p34;
+  const u64 need = static_cast<u64>(ceil(target));
+  return need > 0 ? need : 1;
+}
+
 // Whether this block is the last of its row: then it sees what all the others wrote.
 __device__ inline bool arrives_last(uint32_t* ticket, int n_blocks) {
   SIMT_SHARED(int, last, 1);
@@ -188,6 +223,46 @@ __device__ inline void clear_bins(const Pool& pool, int row, int first, int step
 __device__ inline float row_logprob(const Step& step, int row, float score) {
   const RowWork& work = step.pool.work[row];
   return static_cast<float>((static_cast<double>(score) - static_cast<double>(work.raw_max)) - log(work.total));
+}
+
+__device__ __forceinline__ bool is_suppressed(const Step& step, int32_t id) {
+  return step.suppressed_bits && id < step.n_vocab && bit_of(step.suppressed_bits, id);
+}
+
+__device__ __forceinline__ SampledRow nothing_yet() {
+  const float nan = __uint_as_float(0x7fc00000u);
+  return {-1, SampleStatus::ok, nan, nan, nan, 0};
+}
+
+// By one thread.
+__device__ inline void finish(const Step& step, int row, int32_t id, SampleStatus status) {
+  SampledRow& out = step.sampled[row];
+  const SampleRow& wish = step.rows[row];
+  step.pool.work[row].done = 1;
+  out.id = id;
+  out.status = status;
+  if (id < 0) return;
+  if (wish.accept_into) *wish.accept_into = id;
+  if (wish.wants_stats) {
+    out.logprob = row_logprob(step, row, clean(step.logits[static_cast<size_t>(row) * step.n_vocab + id]));
+  }
+}
+
+// The allowed token with the largest raw logit, when nothing that is allowed has a score. By a whole block.
+__device__ inline void last_resort(const Step& step, int row) {
+  const float* logits = step.logits + static_cast<size_t>(row) * step.n_vocab;
+  const uint64_t* mask = step.rows[row].mask;
+  Best best{0, -1};
+  for (int id = threadIdx.x; id < step.n_vocab; id += kThreads) {
+    if (!allowed(mask, id) || is_suppressed(step, id)) continue;
+    const float logit = logits[id];
+    const Best other{static_cast<double>(logit != logit ? kNoScore : logit), id};
+    if (beats(other, best)) best = other;
+  }
+  best = block_best(best);
+  if (threadIdx.x == 0) {
+    finish(step, row, best.id, best.id < 0 ? SampleStatus::nothing_allowed : SampleStatus::ok);
+  }
 }
 
 #endif

@@ -57,8 +57,8 @@ class Device {
       logits.insert(logits.end(), c.logits.begin(), c.logits.end());
       histories[i] = c.prompt;
       histories[i].insert(histories[i].end(), c.answer.begin(), c.answer.end());
-      packed[i] = pack_sample_row(c.params, c.inputs(), n_vocab_, static_cast<int>(suppressed_.size()),
-                                  static_cast<int>(histories[i].size()), static_cast<int>(c.prompt.size()), c.position);
+      packed[i] = pack_sample_row(c.params, c.inputs(), n_vocab_, static_cast<int>(histories[i].size()),
+                                  static_cast<int>(c.prompt.size()), c.position);
       needs.add(packed[i].needs);
       rows[i] = packed[i].row;
       rows[i].bias = packed[i].bias.data();
@@ -196,19 +196,44 @@ class Maker {
     return c;
   }
 
+  // One that is drawn in a single pass; when plain, from the logits as they are.
+  Case make_short(bool plain) {
+    Case c = make();
+    if (c.params.temperature > 0) {
+      c.params.top_k = coin(0.2) ? integer(1, kShortTop) : integer(1, 40);
+      c.mask.clear();
+    }
+    if (!plain) return c;
+    const SamplingParams from = c.params;
+    c.params = {};
+    c.params.temperature = from.temperature;
+    c.params.top_k = from.top_k;
+    c.params.top_p = from.top_p;
+    c.params.min_p = from.min_p;
+    c.params.seed = from.seed;
+    c.params.choice = from.choice;
+    c.bias.clear();
+    c.memory.clear();
+    return c;
+  }
+
  private:
   std::mt19937 rng_;
   int n_vocab_;
 };
 
-void compare(int n_vocab, int n_rows, int trials, std::uint32_t seed, int& drawn) {
+enum class Kind { any, brief, plain };  // what Maker makes
+
+void compare(int n_vocab, int n_rows, int trials, std::uint32_t seed, int& drawn, Kind kind = Kind::any) {
   Maker maker(seed, n_vocab);
   for (int trial = 0; trial < trials; ++trial) {
     std::vector<std::int32_t> suppressed;
     if (maker.coin(0.5)) suppressed = {maker.token(), maker.token()};
     Device device(n_vocab, suppressed, std::max(1, n_rows - 2));
     std::vector<Case> cases;
-    for (int i = 0; i < n_rows; ++i) cases.push_back(maker.make());
+    for (int i = 0; i < n_rows; ++i) {
+      cases.push_back(kind == Kind::any ? maker.make() : maker.make_short(kind == Kind::plain));
+    }
     for (int step = 0; step < 2; ++step) {  // the scratch of one step serves the next
       const std::vector<Outcome> results = device.sample(cases);
       for (int i = 0; i < n_rows; ++i) {
@@ -232,6 +257,66 @@ TEST(DeviceSampling, AgreesWithTheHostInEveryStage) {
     compare(9001, 4, 15, 5, drawn);
     EXPECT_GT(drawn, 700);
   });
+}
+
+TEST(DeviceSampling, AgreesWithTheHostInASinglePass) {
+  simt::for_both_schedules([] {
+    int drawn = 0;
+    for (const Kind kind : {Kind::brief, Kind::plain}) {
+      compare(1, 3, 10, 11, drawn, kind);
+      compare(63, 6, 40, 12, drawn, kind);
+      compare(700, 6, 20, 13, drawn, kind);
+      compare(9001, 4, 10, 14, drawn, kind);
+    }
+    EXPECT_GT(drawn, 800);
+  });
+}
+
+// Which rows the single pass takes.
+TEST(DeviceSampling, NeedsTheWholeRowWithoutAShortTopK) {
+  const std::vector<std::uint64_t> mask(4, 1);
+  const auto whole = [&](float temperature, int top_k, bool masked) {
+    SamplingParams params;
+    params.temperature = temperature;
+    params.top_k = top_k;
+    params.top_p = 0.9f;
+    RowInputs inputs;
+    if (masked) inputs.mask = mask;
+    return pack_sample_row(params, inputs, 200, 0, 0, 0).needs.rounded().whole;
+  };
+  EXPECT_FALSE(whole(0.7f, 20, false));
+  EXPECT_FALSE(whole(0.7f, kShortTop, false));
+  EXPECT_FALSE(whole(0.0f, 0, false));
+  EXPECT_FALSE(whole(0.0f, 0, true));
+  EXPECT_TRUE(whole(0.7f, 0, false));
+  EXPECT_TRUE(whole(0.7f, kShortTop + 1, false));
+  EXPECT_TRUE(whole(0.7f, 20, true));
+}
+
+// All good tokens stand where few threads look: the bound on what to keep is a bad one, the outcome is not.
+TEST(DeviceSampling, SinglePassWithTheBestOfARowInOnePlace) {
+  const int n_vocab = 12000;
+  Maker maker(5, n_vocab);
+  Device device(n_vocab, {7}, 3);
+  std::vector<Case> cases(3);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Case& c = cases[i];
+    c.logits.resize(n_vocab);
+    for (int id = 0; id < n_vocab; ++id) {
+      c.logits[id] = id < 4096 && id % 256 < 128 ? 5.0f + maker.real(0, 1) : maker.real(-1, 1);
+    }
+    c.params.temperature = 1.0f;
+    c.params.top_k = i == 0 ? 3 : kShortTop;
+    if (i == 2) c.params.top_p = 0.5f;
+    c.params.seed = 40 + i;
+  }
+  for (std::uint64_t position = 0; position < 8; ++position) {
+    for (Case& c : cases) c.position = position;
+    const std::vector<Outcome> results = device.sample(cases);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      expect_equal(results[i], device.host(cases[i]), "row " + std::to_string(i));
+    }
+  }
 }
 
 TEST(DeviceSampling, LargeVocabularyWithUsualSettings) {
@@ -259,6 +344,11 @@ TEST(DeviceSampling, LargeVocabularyWithUsualSettings) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Outcome expected = device.host(cases[i]);
     expect_equal(results[i], expected, "row " + std::to_string(i));
+    // By itself a row may take the single pass, after the edits or straight from the logits.
+    if (cases[i].params.top_k == 0 || cases[i].params.top_k > kShortTop) continue;
+    expect_equal(device.sample({cases[i]})[0], expected, "row " + std::to_string(i) + " alone");
+    cases[i].params.presence_penalty = 0;
+    expect_equal(device.sample({cases[i]})[0], device.host(cases[i]), "row " + std::to_string(i) + " plain");
   }
 }
 
