@@ -232,6 +232,72 @@ TEST(CudaExecutable, DrawsWhatTheHostWouldDraw) {
   }
 }
 
+// Steps that a graph runs from the third on, tokens included. What requests ask for changes from step to step, and some
+// of it is so long that it moves.
+TEST(CudaExecutable, GraphsDrawWhatTheHostWouldDraw) {
+  constexpr int kStreams = 3, kSteps = 16;
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  const std::vector<int32_t> tokens = some_tokens(folder, kStreams * kSteps);
+  Loaded card = load(folder, cuda::compile, false, kHalfKv);
+  const int32_t v = card->program().n_vocab;
+  const std::vector<int32_t> suppressed = {1};
+  const auto ready = card->prepare_draws(suppressed);
+  ASSERT_TRUE(ready && *ready);
+  Sampler host(v, suppressed);
+  std::vector<Sequence> plain, drawing;
+  for (int i = 0; i < kStreams; ++i) {
+    plain.push_back(start(*card));
+    drawing.push_back(start(*card));
+  }
+  SamplerState state(std::span<const int32_t>(tokens).first(20));
+  std::vector<uint64_t> mask((static_cast<size_t>(v) + 63) / 64, 0x5555555555555555u);
+  const std::vector<TokenBias> long_list(200000, TokenBias{3, 1e-4f});
+
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<SamplingParams> params(kStreams);
+    std::vector<Draw> wanted;
+    for (int i = 0; i < kStreams; ++i) {
+      SamplingParams& p = params[i];
+      p.temperature = i == 0 ? 0.0f : 0.8f;
+      p.seed = static_cast<uint64_t>(step * kStreams + i);
+      p.top_k = 20 + step, p.top_p = 0.95f;
+      if (step >= 5) p.presence_penalty = 0.5f;
+      if (step >= 8 && i == 1) p.top_k = 0, p.top_logprobs = 3;
+      wanted.push_back({&p, &state, {}, static_cast<uint64_t>(step)});
+      if (step >= 8 && step < 12) wanted.back().inputs.mask = mask;
+      if (step == 10 && i == 2) wanted.back().inputs.bias = long_list;
+    }
+    std::vector<float> logits(static_cast<size_t>(kStreams) * v);
+    std::vector<Result<Sampled>> drawn(kStreams, Error{Code::internal, ""});
+    for (std::vector<Sequence>* sequences : {&plain, &drawing}) {
+      Batch batch;
+      for (int i = 0; i < kStreams; ++i) {
+        auto slice = (*sequences)[i].begin(1);
+        ASSERT_TRUE(slice);
+        slice->first_row = i;
+        batch.slices.push_back(*slice);
+        batch.tokens.push_back(tokens[step * kStreams + i]);
+        batch.logit_rows.push_back(i);
+      }
+      const Outputs outputs =
+          sequences == &plain ? Outputs{.logits = logits.data()} : Outputs{.draws = wanted, .drawn = drawn};
+      const Status done = card->run(batch, outputs);
+      ASSERT_TRUE(done) << done.error().message;
+      for (Sequence& sequence : *sequences) ASSERT_TRUE(sequence.commit(1));
+    }
+    for (int i = 0; i < kStreams; ++i) {
+      const std::string where = "step " + std::to_string(step) + ", row " + std::to_string(i);
+      ASSERT_TRUE(drawn[i]) << where << ": " << drawn[i].error().message;
+      const auto expected = host.sample(std::span(logits).subspan(static_cast<size_t>(i) * v, v), params[i], state,
+                                        wanted[i].inputs, wanted[i].position);
+      ASSERT_TRUE(expected) << where;
+      EXPECT_EQ(drawn[i]->id, expected->id) << where;
+      EXPECT_EQ(drawn[i]->top.size(), expected->top.size()) << where;
+    }
+    state.accept(drawn[1]->id);
+  }
+}
+
 TEST(CudaExecutable, SaysWhatAModelNeedsThatDoesNotFit) {
   LoadOptions options = options_for(false, kHalfKv);
   options.device_bytes = 1 << 20;

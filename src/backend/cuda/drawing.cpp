@@ -28,7 +28,8 @@ int32_t history_start(const SampleRow& row) { return std::min(row.counts_start, 
 
 Result<Drawing> Drawing::create(Ledger& ledger, const Stream& stream, int n_vocab,
                                 std::span<const int32_t> suppressed) {
-  Drawing d(ledger, n_vocab);
+  TRY_ASSIGN(Parcel parcel, Parcel::create(ledger, kFirstBytes));
+  Drawing d(std::move(parcel), n_vocab);
   std::vector<int32_t> ids;
   std::vector<uint64_t> bits((static_cast<size_t>(n_vocab) + 63) / 64);
   for (const int32_t id : suppressed) {
@@ -43,11 +44,8 @@ Result<Drawing> Drawing::create(Ledger& ledger, const Stream& stream, int n_voca
   d.scratch_rows_ = choose_scratch_rows(ledger, n_vocab);
   const size_t scratch_bytes = sample_scratch_bytes(n_vocab, d.scratch_rows_);
   TRY_ASSIGN(d.scratch_, DeviceBuffer<std::byte>::create(ledger, purpose, scratch_bytes));
-  TRY_ASSIGN(d.host_sampled_, PinnedBuffer<SampledRow>::create(kMaxRows));
-  TRY_ASSIGN(d.device_sampled_, DeviceBuffer<SampledRow>::create(ledger, purpose, kMaxRows));
-  TRY_ASSIGN(d.host_top_, PinnedBuffer<TokenLogprob>::create(kMaxRows * kMaxTopLogprobs));
-  TRY_ASSIGN(d.device_top_, DeviceBuffer<TokenLogprob>::create(ledger, purpose, kMaxRows * kMaxTopLogprobs));
-  TRY(d.reserve(kFirstBytes));
+  TRY_ASSIGN(d.sampled_, PinnedBuffer<SampledRow>::create(kMaxRows));
+  TRY_ASSIGN(d.top_, PinnedBuffer<TokenLogprob>::create(kMaxRows * kMaxTopLogprobs));
   if (!ids.empty()) TRY(d.suppressed_.write(stream, ids));
   TRY(d.suppressed_bits_.write(stream, bits));
   TRY(d.scratch_.zero(stream));
@@ -55,14 +53,7 @@ Result<Drawing> Drawing::create(Ledger& ledger, const Stream& stream, int n_voca
   return Result<Drawing>{std::move(d)};
 }
 
-Status Drawing::reserve(size_t bytes) {
-  TRY_ASSIGN(host_rows_, PinnedBuffer<std::byte>::create(bytes));
-  device_rows_ = {};
-  TRY_ASSIGN(device_rows_, DeviceBuffer<std::byte>::create(*ledger_, Purpose::scratch, bytes));
-  return Ok{};
-}
-
-Status Drawing::launch(const Stream& stream, const float* logits, std::span<const Draw* const> draws) {
+Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws) {
   CHECK(draws.size() <= kMaxRows);
   const auto n = static_cast<int>(draws.size());
   packed_.resize(draws.size());
@@ -88,9 +79,9 @@ Status Drawing::launch(const Stream& stream, const float* logits, std::span<cons
              padded(packed.dry_breakers.size() * sizeof(int32_t)) + padded(draw.inputs.mask.size_bytes()) +
              padded(sizeof(int32_t) * (history.size() - history_start(packed.row)));
   }
-  if (bytes > host_rows_.size()) TRY(reserve(2 * bytes));
+  TRY(parcel_.resize(bytes));
 
-  std::byte *host = host_rows_.data(), *device = device_rows_.data();
+  std::byte *host = parcel_.host(), *device = parcel_.device();
   size_t used = padded(sizeof(SampleRow) * draws.size());
   const auto place = [&](const auto& list) {
     using T = typename std::remove_cvref_t<decltype(list)>::value_type;
@@ -118,35 +109,34 @@ Status Drawing::launch(const Stream& stream, const float* logits, std::span<cons
     }
     rows[i] = row;
   }
-  TRY(stream.copy(device, host, used));
-  TRY(sample_rows(stream, {logits,
-                           reinterpret_cast<const SampleRow*>(device),
-                           n,
-                           n_vocab_,
-                           n_suppressed_ > 0 ? suppressed_.data() : nullptr,
-                           suppressed_bits_.data(),
-                           n_suppressed_,
-                           needs,
-                           {scratch_.data(), scratch_rows_},
-                           device_sampled_.data(),
-                           device_top_.data(),
-                           kMaxTopLogprobs}));
-  TRY(stream.copy(host_sampled_.data(), device_sampled_.data(), draws.size() * sizeof(SampledRow)));
-  if (needs.top_logprobs) {
-    TRY(stream.copy(host_top_.data(), device_top_.data(), draws.size() * kMaxTopLogprobs * sizeof(TokenLogprob)));
-  }
-  return Ok{};
+  CHECK(used == bytes);
+  return DrawShape{n, needs.rounded()};
+}
+
+Status Drawing::launch(const Stream& stream, const float* logits, const DrawShape& shape) const {
+  return sample_rows(stream, {logits,
+                              reinterpret_cast<const SampleRow*>(parcel_.device()),
+                              shape.n_rows,
+                              n_vocab_,
+                              n_suppressed_ > 0 ? suppressed_.data() : nullptr,
+                              suppressed_bits_.data(),
+                              n_suppressed_,
+                              shape.needs,
+                              {scratch_.data(), scratch_rows_},
+                              sampled_.data(),
+                              top_.data(),
+                              kMaxTopLogprobs});
 }
 
 Result<Sampled> Drawing::drawn(int i) const {
-  const SampledRow& row = host_sampled_[i];
+  const SampledRow& row = sampled_[i];
   TRY(sample_status(row, n_vocab_, positions_[i]));
   Sampled sampled;
   sampled.id = row.id;
   sampled.logprob = row.logprob;
   sampled.entropy = row.entropy;
   sampled.max_prob = row.max_prob;
-  const TokenLogprob* top = host_top_.data() + static_cast<size_t>(i) * kMaxTopLogprobs;
+  const TokenLogprob* top = top_.data() + static_cast<size_t>(i) * kMaxTopLogprobs;
   sampled.top.assign(top, top + row.n_top);
   return Result<Sampled>{std::move(sampled)};
 }

@@ -4,15 +4,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/cuda/kernels/sampling.h"
+#include "backend/cuda/parcel.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/ledger.h"
 #include "backend/cuda/runtime/stream.h"
 
 namespace chimere::cuda {
+
+// All that the launches of a drawing depend on.
+struct DrawShape {
+  int n_rows = 0;  // 0: nothing is drawn
+  SampleNeeds needs;
+
+  explicit operator bool() const { return n_rows > 0; }
+  bool operator==(const DrawShape&) const = default;
+};
 
 class Drawing {
  public:
@@ -20,30 +31,29 @@ class Drawing {
 
   static Result<Drawing> create(Ledger& ledger, const Stream& stream, int n_vocab, std::span<const int32_t> suppressed);
 
-  // Draws from each row of `logits` [draws.size(), n_vocab] and starts the copy of the results.
-  // REQUIRES: the stream is done with the launch before.
-  Status launch(const Stream& stream, const float* logits, std::span<const Draw* const> draws);
+  // Writes what the draws ask for into the parcel, which is the caller's to send.
+  // REQUIRES: the device is done with the launch before.
+  Result<DrawShape> stage(std::span<const Draw* const> draws);
+  const Parcel& parcel() const { return parcel_; }
+  // Draws from each row of `logits` [shape.n_rows, n_vocab], as the parcel on the device says. May be captured: it
+  // depends on the shape alone, as long as the parcel does not move.
+  Status launch(const Stream& stream, const float* logits, const DrawShape& shape) const;
   // What was drawn from row i of the launch before. REQUIRES: the stream is done with it.
   Result<Sampled> drawn(int i) const;
 
  private:
-  Drawing(Ledger& ledger, int n_vocab) : ledger_(&ledger), n_vocab_(n_vocab) {}
-  Status reserve(size_t bytes);
+  Drawing(Parcel parcel, int n_vocab) : n_vocab_(n_vocab), parcel_(std::move(parcel)) {}
 
-  Ledger* ledger_;
   int n_vocab_;
   int n_suppressed_ = 0;
   int scratch_rows_ = 0;
   DeviceBuffer<int32_t> suppressed_;
   DeviceBuffer<uint64_t> suppressed_bits_;
   DeviceBuffer<std::byte> scratch_;
-  // The rows of a launch, then the lists they point to.
-  PinnedBuffer<std::byte> host_rows_;
-  DeviceBuffer<std::byte> device_rows_;
-  PinnedBuffer<SampledRow> host_sampled_;
-  DeviceBuffer<SampledRow> device_sampled_;
-  PinnedBuffer<TokenLogprob> host_top_;
-  DeviceBuffer<TokenLogprob> device_top_;
+  Parcel parcel_;  // the rows of a launch, then the lists they point to
+  // Written by the kernels: few bytes, which no copy has to bring.
+  PinnedBuffer<SampledRow> sampled_;
+  PinnedBuffer<TokenLogprob> top_;
   std::vector<uint64_t> positions_;
   std::vector<PackedSampleRow> packed_;
 };

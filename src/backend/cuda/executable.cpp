@@ -66,9 +66,12 @@ class CudaExecutable final : public Executable {
   Status check_room(const LoadOptions& options, uint64_t working_bytes) const;
   int fitting_cpu_moe(const LoadOptions& options) const;
   uint64_t sequence_bytes() const;
-  // Brings what the pass reads to the device.
+  // Writes what the pass reads into the parcel of the staging.
   Result<PassShape> stage(const Batch& batch, const Pass& pass, const Outputs& outputs);
   Status run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs);
+  // The same for what is drawn from logit rows [first, first + n) of the pass.
+  Result<DrawShape> stage_draws(const Pass& pass, int first, int n, const Outputs& outputs);
+  Status run_step(const Pass& pass, const PassShape& shape, const Outputs& outputs);
   Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs);
   Status wait();
   Status fail(Error error);
@@ -90,7 +93,8 @@ class CudaExecutable final : public Executable {
   std::optional<AdapterMemory> adapters_;
   std::optional<Drawing> drawing_;
   PinnedBuffer<float> host_logits_, host_hidden_;
-  std::vector<const Draw*> draws_;  // of the rows that are delivered now
+  std::vector<const Draw*> draws_;  // of the rows that are drawn from now
+  uint64_t n_moves_ = 0;            // of parcels, when graphs_ was cleared last
   std::optional<Error> failure_;
 };
 
@@ -221,6 +225,7 @@ Result<bool> CudaExecutable::prepare_draws(std::span<const int32_t> suppressed) 
   auto drawing = Drawing::create(ledger_, stream_, program_.n_vocab, suppressed);
   if (!drawing && drawing.error().code == Code::exhausted) return false;
   if (!drawing) return drawing.error();
+  graphs_.clear();  // they may hold addresses of another
   drawing_.emplace(std::move(*drawing));
   return true;
 }
@@ -253,7 +258,7 @@ Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
 
 Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   PassShape shape;
-  TRY_ASSIGN(shape.batch, staging_->stage(stream_, batch, pass));
+  TRY_ASSIGN(shape.batch, staging_->stage(batch, pass));
   TRY_ASSIGN(shape.adapters, adapters_->stage(stream_, batch, pass));
   stream_.want_all_shared(pass.is_decode && shape.batch.n_rows == 1);
   shape.is_decode = pass.is_decode;
@@ -267,26 +272,53 @@ Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, co
   return Result<PassShape>{std::move(shape)};
 }
 
+Result<DrawShape> CudaExecutable::stage_draws(const Pass& pass, int first, int n, const Outputs& outputs) {
+  draws_.clear();
+  for (int i = 0; i < n; ++i) draws_.push_back(&outputs.draws[static_cast<size_t>(pass.outputs[first + i])]);
+  return drawing_->stage(draws_);
+}
+
 Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
-  const int n_outputs = shape.batch.n_logit_rows;
-  const bool wants_head = shape.logits || shape.hidden;
-  if (pass.is_decode) {
-    TRY(graphs_.launch(stream_, shape, [&]() -> Status {
-      TRY(lowering_->body(stream_, shape));
-      if (wants_head) TRY(lowering_->head(stream_, shape, 0, n_outputs));
-      return Ok{};
-    }));
-    return deliver(pass, shape, 0, n_outputs, outputs);
-  }
+  if (pass.is_decode) return run_step(pass, shape, outputs);
+  TRY(staging_->parcel().send(stream_));
   TRY(lowering_->body(stream_, shape));
-  if (!wants_head) return wait();
-  for (int first = 0; first < n_outputs; first += lowering_->head_rows()) {
-    const int n = std::min(lowering_->head_rows(), n_outputs - first);
+  if (!shape.logits && !shape.hidden) return wait();
+  for (int first = 0; first < shape.batch.n_logit_rows; first += lowering_->head_rows()) {
+    const int n = std::min(lowering_->head_rows(), shape.batch.n_logit_rows - first);
     TRY(lowering_->head(stream_, shape, first, n));
+    if (shape.logits && !outputs.draws.empty()) {
+      TRY_ASSIGN(const DrawShape draws, stage_draws(pass, first, n, outputs));
+      TRY(drawing_->parcel().send(stream_));
+      TRY(drawing_->launch(stream_, lowering_->logits(), draws));
+    }
     TRY(deliver(pass, shape, first, n, outputs));
   }
   return Ok{};
+}
+
+// A decode pass is one graph from what the host wrote to the tokens that it reads.
+Status CudaExecutable::run_step(const Pass& pass, const PassShape& shape, const Outputs& outputs) {
+  const int n_outputs = shape.batch.n_logit_rows;
+  StepShape step{shape, {}};
+  TRY(staging_->parcel().offer(stream_));
+  if (shape.logits && !outputs.draws.empty()) {
+    TRY_ASSIGN(step.draws, stage_draws(pass, 0, n_outputs, outputs));
+    TRY(drawing_->parcel().offer(stream_));
+  }
+  const uint64_t n_moves = staging_->parcel().n_moves() + (drawing_ ? drawing_->parcel().n_moves() : 0);
+  if (n_moves != n_moves_) graphs_.clear();
+  n_moves_ = n_moves;
+  TRY(graphs_.launch(stream_, step, [&]() -> Status {
+    Fetch fetches[kMaxFetches] = {staging_->parcel().fetch()};
+    if (step.draws) fetches[1] = drawing_->parcel().fetch();
+    TRY(fetch(stream_, std::span(fetches).first(step.draws ? 2 : 1)));
+    TRY(lowering_->body(stream_, shape));
+    if (shape.logits || shape.hidden) TRY(lowering_->head(stream_, shape, 0, n_outputs));
+    if (step.draws) TRY(drawing_->launch(stream_, lowering_->logits(), step.draws));
+    return Ok{};
+  }));
+  return deliver(pass, shape, 0, n_outputs, outputs);
 }
 
 // Takes results [first, first + n) of the pass, which are on the device, to where the batch wants them.
@@ -297,11 +329,6 @@ Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int fir
   const auto wants_logits = [&](int i) {
     return shape.logits && outputs.logits && !(draws && outputs.draws[output(i)].params);
   };
-  if (draws) {
-    draws_.clear();
-    for (int i = 0; i < n; ++i) draws_.push_back(&outputs.draws[output(i)]);
-    TRY(drawing_->launch(stream_, lowering_->logits(), draws_));
-  }
   for (int i = 0; i < n; ++i) {
     if (wants_logits(i)) TRY(stream_.copy(host_logits_.data() + i * v, lowering_->logits() + i * v, v * sizeof(float)));
   }
@@ -346,6 +373,7 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
   };
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
     TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
+    TRY(staging_->parcel().send(stream_));
     const auto head = [&]() -> Status {
       return shape.logits
                  ? lowering_->head(stream_, shape, 0, std::min(lowering_->head_rows(), shape.batch.n_logit_rows))

@@ -66,29 +66,22 @@ struct Places {
 }  // namespace
 
 Result<BatchStaging> BatchStaging::create(Ledger& ledger, int max_rows, bool kv_pages) {
-  BatchStaging staging(ledger, kv_pages);
   constexpr uint64_t kPages = 8192;  // half a million positions; with more, the first batch that has them makes room
-  TRY(staging.reserve(Places(max_rows, max_rows, max_rows).pages + kPages * sizeof(std::byte*)));
-  return Result<BatchStaging>{std::move(staging)};
+  const uint64_t bytes = Places(max_rows, max_rows, max_rows).pages + kPages * sizeof(std::byte*);
+  TRY_ASSIGN(Parcel parcel, Parcel::create(ledger, bytes));
+  return BatchStaging(std::move(parcel), kv_pages);
 }
 
-Status BatchStaging::reserve(uint64_t bytes) {
-  TRY_ASSIGN(host_, PinnedBuffer<std::byte>::create(bytes));
-  device_ = {};
-  TRY_ASSIGN(device_, DeviceBuffer<std::byte>::create(*ledger_, Purpose::scratch, bytes));
-  return Ok{};
-}
-
-Result<BatchView> BatchStaging::stage(const Stream& stream, const Batch& batch, const Pass& pass) {
+Result<BatchView> BatchStaging::stage(const Batch& batch, const Pass& pass) {
   const int n_slices = static_cast<int>(pass.slices.size()), n_outputs = static_cast<int>(pass.outputs.size());
   const Places at(pass.n_rows, n_slices, n_outputs);
   uint64_t bytes = at.pages;
   if (kv_pages_) {
     for (int32_t i : pass.slices) bytes += pages_of(batch.slices[i]) * sizeof(std::byte*);
   }
-  if (bytes > device_.size()) TRY(reserve(2 * bytes));
+  TRY(parcel_.resize(bytes));
 
-  std::byte *host = host_.data(), *device = device_.data();
+  std::byte *host = parcel_.host(), *device = parcel_.device();
   auto* slices = reinterpret_cast<DeviceSlice*>(host + at.slices);
   auto* tokens = reinterpret_cast<int32_t*>(host + at.tokens);
   auto* row_slice = reinterpret_cast<int32_t*>(host + at.row_slice);
@@ -119,7 +112,6 @@ Result<BatchView> BatchStaging::stage(const Stream& stream, const Batch& batch, 
       row_pos[row] = slice.pos + t;
     }
   }
-  TRY(stream.copy(device, host, bytes));
   return BatchView{reinterpret_cast<const int32_t*>(device + at.tokens),
                    reinterpret_cast<const DeviceSlice*>(device + at.slices),
                    reinterpret_cast<const int32_t*>(device + at.row_slice),

@@ -9,13 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/cuda/batch_view.h"
-#include "backend/cuda/runtime/buffer.h"
+#include "backend/cuda/parcel.h"
 #include "backend/cuda/runtime/ledger.h"
-#include "backend/cuda/runtime/stream.h"
 #include "base/result.h"
 
 namespace chimere::cuda {
@@ -38,26 +38,22 @@ struct PassLimits {
 std::vector<Pass> split_batch(const Batch& batch, const PassLimits& limits);
 
 // A pass's arrays in pinned memory and on the device. Where they lie is a function of the numbers of rows, slices and
-// logit rows alone, as long as base() stays.
+// logit rows alone, as long as the parcel does not move.
 class BatchStaging {
  public:
   // kv_pages: whether the model has pages at all.
   static Result<BatchStaging> create(Ledger& ledger, int max_rows, bool kv_pages);
 
-  // Starts the copy. REQUIRES: the stream is done with the pass before.
-  Result<BatchView> stage(const Stream& stream, const Batch& batch, const Pass& pass);
-
-  const std::byte* base() const { return device_.data(); }
-  uint64_t size_bytes() const { return device_.size_bytes(); }
+  // Writes the arrays into the parcel, which is the caller's to send. REQUIRES: the device is done with the pass
+  // before.
+  Result<BatchView> stage(const Batch& batch, const Pass& pass);
+  const Parcel& parcel() const { return parcel_; }
 
  private:
-  explicit BatchStaging(Ledger& ledger, bool kv_pages) : ledger_(&ledger), kv_pages_(kv_pages) {}
-  Status reserve(uint64_t bytes);
+  BatchStaging(Parcel parcel, bool kv_pages) : parcel_(std::move(parcel)), kv_pages_(kv_pages) {}
 
-  Ledger* ledger_;
+  Parcel parcel_;
   bool kv_pages_;
-  PinnedBuffer<std::byte> host_;
-  DeviceBuffer<std::byte> device_;
 };
 
 }  // namespace chimere::cuda

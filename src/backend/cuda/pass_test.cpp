@@ -66,8 +66,8 @@ TEST(BatchStaging, NumbersTheRowsOfAPassAnew) {
   const std::vector<Pass> passes = split_batch(batch, {16, 1});
   ASSERT_EQ(passes.size(), 2u);
 
-  auto view = staging->stage(*stream, batch, passes[0]);
-  ASSERT_TRUE(view && stream->synchronize());
+  auto view = staging->stage(batch, passes[0]);
+  ASSERT_TRUE(view && staging->parcel().send(*stream) && stream->synchronize());
   ASSERT_EQ(view->n_rows, 4);
   ASSERT_EQ(view->n_slices, 2);
   ASSERT_EQ(view->n_logit_rows, 3);
@@ -91,8 +91,8 @@ TEST(BatchStaging, MakesRoomForALongContext) {
   std::vector<std::byte*> pages(20001);
   pages.back() = reinterpret_cast<std::byte*>(uintptr_t{64});
   batch.slices[0].state.kv_pages = pages.data();
-  auto view = staging->stage(*stream, batch, split_batch(batch, {16, 1})[0]);
-  ASSERT_TRUE(view && stream->synchronize());
+  auto view = staging->stage(batch, split_batch(batch, {16, 1})[0]);
+  ASSERT_TRUE(view && staging->parcel().send(*stream) && stream->synchronize());
   EXPECT_EQ(view->slices[0].kv_pages[20000], pages[20000]);
 }
 

@@ -5,7 +5,7 @@
 
 namespace chimere::cuda {
 
-Status StepGraphs::launch(const Stream& stream, const PassShape& shape, const std::function<Status()>& record) {
+Status StepGraphs::launch(const Stream& stream, const StepShape& shape, const std::function<Status()>& record) {
   const auto known =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.shape == shape; });
   if (known == entries_.end()) {

@@ -1,4 +1,4 @@
-// step_graphs.h  Graphs of decode passes, one for each shape that keeps coming back.
+// step_graphs.h  Graphs of decode steps, one for each shape that keeps coming back.
 //
 // A shape is launched kernel by kernel when it is seen first and captured when it is seen again: tails of prompts come
 // in many shapes once, decoding comes in few of them thousands of times. The graphs used last are kept.
@@ -9,11 +9,20 @@
 #include <list>
 #include <optional>
 
+#include "backend/cuda/drawing.h"
 #include "backend/cuda/lowering.h"
 #include "backend/cuda/runtime/graph.h"
 #include "backend/cuda/runtime/ledger.h"
 
 namespace chimere::cuda {
+
+// A pass, and what is drawn from its logits in the same graph.
+struct StepShape {
+  PassShape pass;
+  DrawShape draws;
+
+  bool operator==(const StepShape&) const = default;
+};
 
 class StepGraphs {
  public:
@@ -24,7 +33,8 @@ class StepGraphs {
   StepGraphs(const StepGraphs&) = delete;
 
   // Gives the stream what `record` gives it, which depends on the shape alone.
-  Status launch(const Stream& stream, const PassShape& shape, const std::function<Status()>& record);
+  Status launch(const Stream& stream, const StepShape& shape, const std::function<Status()>& record);
+  // For when something moved whose address they hold. REQUIRES: the stream is done with them.
   void clear();
 
   size_t n_graphs() const;
@@ -32,7 +42,7 @@ class StepGraphs {
 
  private:
   struct Entry {
-    PassShape shape;
+    StepShape shape;
     std::optional<Graph> graph;
   };
   void forget_last();

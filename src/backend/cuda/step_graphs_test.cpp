@@ -5,9 +5,9 @@
 namespace chimere::cuda {
 namespace {
 
-PassShape shape_of(int n_rows) {
-  PassShape shape;
-  shape.batch.n_rows = n_rows;
+StepShape shape_of(int n_rows) {
+  StepShape shape;
+  shape.pass.batch.n_rows = n_rows;
   return shape;
 }
 
@@ -38,6 +38,26 @@ TEST(StepGraphs, CapturesAShapeWhenItComesBack) {
   EXPECT_EQ(work.n_recorded, 2);
   EXPECT_EQ(graphs.n_graphs(), 1u);
   EXPECT_EQ(graphs.n_launches(), 4u);
+}
+
+TEST(StepGraphs, WhatIsDrawnIsPartOfTheShape) {
+  Ledger ledger(uint64_t{1} << 30);
+  auto stream = Stream::create();
+  ASSERT_TRUE(stream);
+  StepGraphs graphs(ledger);
+  Work work;
+  StepShape without = shape_of(1), greedy = without, penalised = without;
+  greedy.draws.n_rows = penalised.draws.n_rows = 1;
+  penalised.draws.needs.edits = true;
+  for (const StepShape& shape : {without, greedy, penalised, without, greedy, penalised, penalised}) {
+    ASSERT_TRUE(graphs.launch(*stream, shape, work.on(*stream)));
+  }
+  EXPECT_EQ(work.n_recorded, 6);
+  EXPECT_EQ(graphs.n_graphs(), 3u);
+  graphs.clear();
+  EXPECT_EQ(graphs.n_graphs(), 0u);
+  ASSERT_TRUE(graphs.launch(*stream, greedy, work.on(*stream)));
+  EXPECT_EQ(work.n_recorded, 7);
 }
 
 TEST(StepGraphs, ForgetsTheShapeUsedLongestAgo) {

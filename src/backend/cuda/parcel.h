@@ -1,0 +1,52 @@
+// parcel.h  Bytes that the host writes for a pass in pinned memory, and their place on the device.
+//
+// They are sent by a copy of the runtime, or offered to a step that fetches them by itself (kernels/fetch.h), so that
+// the step's graph is all that has to be submitted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cuda/kernels/fetch.h"
+#include "backend/cuda/runtime/buffer.h"
+#include "backend/cuda/runtime/ledger.h"
+#include "backend/cuda/runtime/stream.h"
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+class Parcel {
+ public:
+  // More than a kernel of a few blocks should bring.
+  static constexpr uint64_t kMostFetched = uint64_t{64} << 10;
+
+  static Result<Parcel> create(Ledger& ledger, uint64_t capacity);
+
+  // From now on it holds so many bytes, to be written anew. May move it.
+  // REQUIRES: the stream is done with what was sent before.
+  Status resize(uint64_t bytes);
+  std::byte* host() const { return pinned_.data() + sizeof(FetchHeader); }
+  std::byte* device() const { return device_.data(); }
+  uint64_t capacity() const { return device_.size(); }
+  // How often host() and device() changed: whoever wrote them down has to look again.
+  uint64_t n_moves() const { return n_moves_; }
+
+  // Starts the copy.
+  Status send(const Stream& stream) const;
+  // Leaves the bytes to the fetch() that the stream is given next, but for those of a large parcel, which are sent.
+  Status offer(const Stream& stream) const;
+  Fetch fetch() const { return {header(), device_.data()}; }
+
+ private:
+  explicit Parcel(Ledger& ledger) : ledger_(&ledger) {}
+  Status reserve(uint64_t capacity);
+  FetchHeader* header() const { return reinterpret_cast<FetchHeader*>(pinned_.data()); }
+
+  Ledger* ledger_;
+  PinnedBuffer<std::byte> pinned_;  // the header, then the bytes
+  DeviceBuffer<std::byte> device_;
+  uint64_t size_ = 0;
+  uint64_t n_moves_ = 0;
+};
+
+}  // namespace chimere::cuda
