@@ -85,50 +85,72 @@ __global__ void __launch_bounds__(kThreads) load_kernel(Step step, bool suppress
   }
 }
 
-// The largest score of all and the best allowed token; greedy rows end here.
-__global__ void __launch_bounds__(kThreads) max_kernel(Step step) {
+// The largest score of all and the best allowed token; greedy rows end here. What was not loaded is loaded here,
+// without the suppressed ids: nobody wants figures of the row as it was.
+__global__ void __launch_bounds__(kThreads) max_kernel(Step step, bool loaded) {
   simt::wait_for_previous();
   simt::allow_next();
   const Pool& pool = step.pool;
   const int row = blockIdx.y;
   const SampleRow& wish = step.rows[row];
   RowWork& work = pool.work[row];
-  if (work.done) return;
-  const float* scores = pool.scores + static_cast<size_t>(row) * pool.padded;
+  if (loaded && work.done) return;
+  const float* logits = step.logits + static_cast<size_t>(row) * step.n_vocab;
+  float* scores = pool.scores + static_cast<size_t>(row) * pool.padded;
   Best all{0, -1}, permitted{0, -1};
+  bool has_number = loaded;
   for (int i = threadIdx.x; i < kChunk; i += kThreads) {
     const int id = blockIdx.x * kChunk + i;
-    if (scores[id] == kNoScore) continue;
-    const Best other{static_cast<double>(scores[id]), id};
+    float score;
+    if (loaded) {
+      score = scores[id];
+    } else {
+      score = id < step.n_vocab ? clean(logits[id]) : kNoScore;
+      has_number |= score != kNoScore;
+      if (is_suppressed(step, id)) score = kNoScore;
+      scores[id] = score;
+    }
+    if (score == kNoScore) continue;
+    const Best other{static_cast<double>(score), id};
     if (beats(other, all)) all = other;
     if (beats(other, permitted) && allowed(wish.mask, id)) permitted = other;
   }
   clear_bins(pool, row, blockIdx.x * kThreads + static_cast<int>(threadIdx.x), pool.chunks * kThreads);
   all = block_best(all);
   permitted = block_best(permitted);
+  has_number = __syncthreads_or(has_number ? 1 : 0) != 0;
   Partial* partials = pool.partials + static_cast<size_t>(row) * pool.chunks;
   if (threadIdx.x == 0) {
     partials[blockIdx.x] = {0, permitted.id < 0 ? kNoScore : static_cast<float>(permitted.sum), permitted.id,
-                            all.id < 0 ? kNoScore : static_cast<float>(all.sum), 0};
+                            all.id < 0 ? kNoScore : static_cast<float>(all.sum), has_number ? 1 : 0};
   }
   if (!arrives_last(&work.ticket, pool.chunks)) return;
 
   all = permitted = {0, -1};
+  has_number = false;
   for (int c = threadIdx.x; c < pool.chunks; c += kThreads) {
     const Best allowed_best{static_cast<double>(partials[c].max), partials[c].id};
     const Best any_best{static_cast<double>(partials[c].all_max), partials[c].all_max == kNoScore ? -1 : 0};
     if (beats(allowed_best, permitted)) permitted = allowed_best;
     if (beats(any_best, all)) all = any_best;
+    has_number |= partials[c].has_number != 0;
   }
   all = block_best(all);
   permitted = block_best(permitted);
-  if (wish.forced < 0 && permitted.id < 0) {
+  has_number = __syncthreads_or(has_number ? 1 : 0) != 0;
+  if (!loaded && threadIdx.x == 0) {
+    step.sampled[row] = nothing_yet();
+    work.done = 0;
+  }
+  if (wish.forced < 0 && has_number && permitted.id < 0) {
     last_resort(step, row);
     return;
   }
   if (threadIdx.x != 0) return;
   if (wish.forced >= 0) {
     finish(step, row, wish.forced, SampleStatus::ok);
+  } else if (!has_number) {
+    finish(step, row, -1, SampleStatus::no_logits);
   } else if (wish.temperature < kGreedyBelow) {
     finish(step, row, permitted.id, SampleStatus::ok);
   } else {
@@ -241,7 +263,7 @@ Status sample_rows(const Stream& stream, const SampleArgs& args) {
                     args.n_vocab,
                     args.n_suppressed,
                     args.top_stride};
-    const bool loaded = needs.figures() || needs.edits || needs.whole;
+    const bool loaded = needs.figures() || needs.edits;
     if (loaded) TRY(simt::launch(load_kernel, pass_over_rows(stream, step, rows), step, !needs.figures()));
     if (needs.stats || needs.memory) TRY(launch_stats(stream, step, rows));
     if (needs.top_logprobs) TRY(launch_top(stream, step, rows));
@@ -250,7 +272,7 @@ Status sample_rows(const Stream& stream, const SampleArgs& args) {
       TRY(launch_short(stream, step, rows, loaded));
       continue;
     }
-    TRY(simt::launch(max_kernel, pass_over_rows(stream, step, rows), step));
+    TRY(simt::launch(max_kernel, pass_over_rows(stream, step, rows), step, loaded));
     for (int round = 0; round < (needs.retry ? 2 : 1); ++round) {
       if (needs.truncation) {
         TRY(launch_bins(stream, step, rows, round));

@@ -4,9 +4,8 @@
 // Launch    grid (ceil(n_vocab / 4096), rows), block 256
 // Numerics  bit for bit as sampling/: the cuts are made in integers, the noise is double
 // Method    A block keeps its tokens that may be among the best k of the row. A bound for that comes cheaply: of the
-//           best tokens of its threads the k-th best. At most k threads then have something to keep, usually little
-//           more than k tokens. The block that arrives last does the same with what was kept, sorts the best k, cuts
-//           them by top-p and min-p, and draws.
+//           best tokens of its threads the k-th best, which lets little more than k tokens pass. The block that arrives
+//           last does the same with what was kept, sorts the best k, cuts them by top-p and min-p, and draws.
 // Measured  not by itself
 #include "backend/cuda/simt/simt.h"
 
@@ -16,10 +15,11 @@ namespace chimere::cuda::sampling {
 namespace {
 
 constexpr int kPerThread = kChunk / kThreads;
-constexpr int kWarps = kThreads / 32;
-constexpr int kMaxListed = 1024;  // tokens that the last block sorts
-static_assert(kShortTop <= kThreads);
-static_assert(kShortTop * kPerThread * sizeof(u64) <= kChunk * sizeof(uint32_t), "kept keys lie in Pool::list");
+constexpr int kMostNeighbours = 8;  // that have one bound together
+constexpr int kMaxListed = 1024;    // tokens that the last block sorts
+static_assert(2 * kShortTop <= kThreads);
+// A block keeps tokens of at most `wanted` groups of neighbours, which are at most half of its threads.
+static_assert(kChunk / 2 * sizeof(u64) <= kChunk * sizeof(uint32_t), "kept keys lie in Pool::list");
 
 __device__ __forceinline__ int32_t id_of(u64 key) { return static_cast<int32_t>(key & ((u64{1} << kIdBits) - 1)); }
 __device__ __forceinline__ float score_of(u64 key) {
@@ -27,42 +27,54 @@ __device__ __forceinline__ float score_of(u64 key) {
   return __uint_as_float(ascending & 0x80000000u ? ascending & 0x7fffffffu : ~ascending);
 }
 
-__device__ __forceinline__ u64* kept_keys(const Pool& pool, int row, int chunk) {
-  return reinterpret_cast<u64*>(pool.list + static_cast<size_t>(row) * pool.padded +
-                                static_cast<size_t>(chunk) * kChunk);
+// What the blocks of a row kept, in any order: RowWork::n_list keys.
+__device__ __forceinline__ u64* kept_keys(const Pool& pool, int row) {
+  return reinterpret_cast<u64*>(pool.list + static_cast<size_t>(row) * pool.padded);
 }
 
-// The `wanted`-th of the threads' keys in ascending order; kAll when fewer threads have one. Keys differ, but for kAll.
-__device__ u64 ranked_key(u64 mine, int wanted) {
+// A bound for the best `wanted` of all keys of the block, of which every thread gives its best: at least so many are
+// not above it. kAll when too few threads have a key. Neighbours give one key together, as many as leave twice what is
+// wanted: few comparisons, and a bound that lets little more than that pass. Keys differ, but for kAll.
+__device__ u64 bound_of_best(u64 best, int wanted) {
   SIMT_SHARED(u64, all, kThreads);
   SIMT_SHARED(u64, found, 1);
+  int group = kMostNeighbours;
+  while (group > 1 && 2 * wanted * group > kThreads) group /= 2;
+  for (int step = 1; step < group; step *= 2) {
+    const u64 other = __shfl_xor_sync(simt::kAllLanes, best, step);
+    best = other < best ? other : best;
+  }
+  const int n = kThreads / group, thread = threadIdx.x;
   __syncthreads();
-  all[threadIdx.x] = mine;
-  if (threadIdx.x == 0) *found = kAll;
+  if (thread % group == 0) all[thread / group] = best;
+  if (thread == 0) *found = kAll;
   __syncthreads();
-  int before = 0;
+  if (thread < n) {
+    const u64 mine = all[thread];
+    int before = 0;
 #pragma unroll 8
-  for (int i = 0; i < kThreads; ++i) before += all[i] < mine ? 1 : 0;
-  if (mine != kAll && before == wanted - 1) *found = mine;
+    for (int i = 0; i < n; ++i) before += all[i] < mine ? 1 : 0;
+    if (mine != kAll && before == wanted - 1) *found = mine;
+  }
   __syncthreads();
   return *found;
 }
 
-// Writes the block's tokens that may be among the row's best `wanted` to its part of the list.
+// Adds the block's tokens that may be among the row's best `wanted` to the row's list.
 __device__ void keep_best(const Step& step, int row, int wanted, bool loaded) {
   const Pool& pool = step.pool;
-  const int chunk = blockIdx.x;
   const float* from = loaded ? pool.scores + static_cast<size_t>(row) * pool.padded
                              : step.logits + static_cast<size_t>(row) * step.n_vocab;
   const uint64_t* mask = step.rows[row].mask;
   SIMT_SHARED(uint32_t, n_kept, 1);
+  SIMT_SHARED(uint32_t, first, 1);
   if (threadIdx.x == 0) *n_kept = 0;
   u64 keys[kPerThread];
   u64 best = kAll;
   bool has_number = false;
 #pragma unroll
   for (int i = 0; i < kPerThread; ++i) {
-    const int32_t id = chunk * kChunk + i * kThreads + static_cast<int32_t>(threadIdx.x);
+    const int32_t id = blockIdx.x * kChunk + i * kThreads + static_cast<int32_t>(threadIdx.x);
     float score = kNoScore;
     if (id < step.n_vocab) score = loaded ? from[id] : clean(from[id]);
     has_number |= score != kNoScore;
@@ -70,28 +82,36 @@ __device__ void keep_best(const Step& step, int row, int wanted, bool loaded) {
     keys[i] = takes ? key_of(score, id) : kAll;
     best = keys[i] < best ? keys[i] : best;
   }
-  const u64 last = ranked_key(best, wanted);
-  u64* kept = kept_keys(pool, row, chunk);
+  const u64 bound = bound_of_best(best, wanted);
+  uint32_t n_mine = 0;
 #pragma unroll
-  for (int i = 0; i < kPerThread; ++i) {
-    if (keys[i] != kAll && keys[i] <= last) kept[atomicAdd(n_kept, 1u)] = keys[i];
-  }
+  for (int i = 0; i < kPerThread; ++i) n_mine += keys[i] != kAll && keys[i] <= bound ? 1u : 0u;
+  uint32_t at = n_mine > 0 ? atomicAdd(n_kept, n_mine) : 0;
   has_number = __syncthreads_or(has_number ? 1 : 0) != 0;
   if (threadIdx.x == 0) {
-    Partial& partial = pool.partials[static_cast<size_t>(row) * pool.chunks + chunk];
-    partial.id = static_cast<int32_t>(*n_kept);
-    partial.all_max = has_number ? 0.0f : kNoScore;
+    *first = *n_kept > 0 ? atomicAdd(&pool.work[row].n_list, *n_kept) : 0;
+    pool.partials[static_cast<size_t>(row) * pool.chunks + blockIdx.x].has_number = has_number ? 1 : 0;
+  }
+  __syncthreads();
+  u64* kept = kept_keys(pool, row) + *first;
+#pragma unroll
+  for (int i = 0; i < kPerThread; ++i) {
+    if (keys[i] != kAll && keys[i] <= bound) kept[at++] = keys[i];
   }
 }
 
-// Calls take(key) for this thread's share of what the blocks kept.
+// Calls take(key) for this thread's share of what was kept. Loads go out several at a time.
 template <class Take>
-__device__ __forceinline__ void visit_kept(const Pool& pool, int row, const Take& take) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int chunk = warp; chunk < pool.chunks; chunk += kWarps) {
-    const u64* kept = kept_keys(pool, row, chunk);
-    const int n = pool.partials[static_cast<size_t>(row) * pool.chunks + chunk].id;
-    for (int i = lane; i < n; i += 32) take(kept[i]);
+__device__ __forceinline__ void visit_kept(const u64* kept, uint32_t n, const Take& take) {
+  constexpr uint32_t kAtOnce = 8;
+  for (uint32_t begin = threadIdx.x; begin < n; begin += kAtOnce * kThreads) {
+    u64 keys[kAtOnce];
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) keys[i] = begin + i * kThreads < n ? kept[begin + i * kThreads] : kAll;
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      if (keys[i] != kAll) take(keys[i]);
+    }
   }
 }
 
@@ -99,26 +119,29 @@ __device__ __forceinline__ void visit_kept(const Pool& pool, int row, const Take
 __device__ int sort_best(const Pool& pool, int row, int wanted, u64* sorted) {
   SIMT_SHARED(u64, listed, kMaxListed);
   SIMT_SHARED(uint32_t, n_listed, 1);
+  const u64* kept = kept_keys(pool, row);
+  const uint32_t n_kept = pool.work[row].n_list;
   u64 best = kAll;
-  visit_kept(pool, row, [&](u64 key) { best = key < best ? key : best; });
-  u64 last = ranked_key(best, wanted);
-  const auto list_up_to_last = [&] {
+  visit_kept(kept, n_kept, [&](u64 key) { best = key < best ? key : best; });
+  u64 bound = bound_of_best(best, wanted);
+  const auto list_up_to_bound = [&] {
     __syncthreads();
     if (threadIdx.x == 0) *n_listed = 0;
     __syncthreads();
-    visit_kept(pool, row, [&](u64 key) {
-      if (key > last) return;
+    visit_kept(kept, n_kept, [&](u64 key) {
+      if (key > bound) return;
       const uint32_t at = atomicAdd(n_listed, 1u);
       if (at < kMaxListed) listed[at] = key;
     });
     __syncthreads();
     return *n_listed;
   };
-  uint32_t n = list_up_to_last();
+  uint32_t n = list_up_to_bound();
   if (n > kMaxListed) {  // the best of the row met in few threads: the bound says little
-    last = select_key(
-        wanted, [&](const auto& take) { visit_kept(pool, row, [&](u64 key) { take(key, [] { return u64{1}; }); }); });
-    n = list_up_to_last();
+    bound = select_key(wanted, [&](const auto& take) {
+      visit_kept(kept, n_kept, [&](u64 key) { take(key, [] { return u64{1}; }); });
+    });
+    n = list_up_to_bound();
   }
   for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
     int before = 0;
@@ -163,13 +186,16 @@ __global__ void __launch_bounds__(kThreads) short_kernel(Step step, bool loaded)
   keep_best(step, row, wanted, loaded);
   if (!arrives_last(&work.ticket, pool.chunks)) return;
 
-  if (threadIdx.x == 0 && !loaded) step.sampled[row] = nothing_yet();
   SIMT_SHARED(u64, sorted, kShortTop);
   const int n = sort_best(pool, row, wanted, sorted);
+  if (threadIdx.x == 0) {
+    if (!loaded) step.sampled[row] = nothing_yet();
+    work.n_list = 0;
+  }
   if (n == 0) {
     bool has_number = loaded;
     for (int c = threadIdx.x; c < pool.chunks; c += kThreads) {
-      has_number |= pool.partials[static_cast<size_t>(row) * pool.chunks + c].all_max != kNoScore;
+      has_number |= pool.partials[static_cast<size_t>(row) * pool.chunks + c].has_number != 0;
     }
     if (__syncthreads_or(has_number ? 1 : 0)) {
       last_resort(step, row);

@@ -35,7 +35,7 @@ struct Partial {
   float max;
   int32_t id;
   float all_max;
-  int32_t reserved;
+  int32_t has_number;  // some logit is one
 };
 
 struct Best {
@@ -70,7 +70,7 @@ struct Step {
 // The passes of the other files; grids are (chunks, rows) but for the edits, which are one block a row.
 Status launch_stats(const Stream& stream, const Step& step, int n_rows);
 Status launch_top(const Stream& stream, const Step& step, int n_rows);
-// Ends every row. loaded: scores are in the pool; otherwise they are the logits, without the suppressed ids.
+// Ends every row. loaded: scores are in the pool; else they are the logits, without the suppressed ids.
 // REQUIRES: no row needs SampleNeeds::whole.
 Status launch_short(const Stream& stream, const Step& step, int n_rows, bool loaded);
 Status launch_edits(const Stream& stream, const Step& step, int n_rows);
