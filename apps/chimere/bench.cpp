@@ -84,6 +84,7 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   };
   profile("decode_profile", report.decode_profile);
   profile("prefill_profile", report.prefill_profile);
+  if (report.between_steps_s) result["between_steps_s"] = *report.between_steps_s;
   std::printf("%s\n", result.dump().c_str());
 }
 
@@ -117,6 +118,7 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   if (report.device) std::printf("  %s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
   if (o.plan.profile && !report.device) std::printf("  no profile: only a card has launches to be timed\n");
   print_profile("a decode step", report.decode_profile);
+  if (report.between_steps_s) std::printf("    %-22s %23.1f us\n", "between steps", 1e6 * *report.between_steps_s);
   print_profile("a prompt", report.prefill_profile);
   std::printf("  peak memory %.1f MB\n", static_cast<double>(f.peak_rss_bytes) / 1e6);
 }

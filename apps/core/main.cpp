@@ -187,6 +187,7 @@ Status bench(const Options& o) {
                   1e6 * f.seconds, 1e6 * f.seconds / f.n_launches);
     }
   }
+  if (report.between_steps_s) std::printf("decode   between steps %32.1f us\n", 1e6 * *report.between_steps_s);
   return Ok{};
 }
 

@@ -147,6 +147,17 @@ class Bench {
   uint64_t position_ = 0;
 };
 
+// What a step of the first number of streams took, less all launches of its profile together, which end that of each
+// pass.
+std::optional<double> between_steps(const BenchmarkReport& report) {
+  if (report.decode_profile.empty() || report.decode.front().tok_s.median <= 0) return {};
+  double launches_s = 0;
+  for (const FamilyTime& family : report.decode_profile) {
+    if (family.name == report.decode_profile.back().name) launches_s += family.seconds;
+  }
+  return report.decode.front().streams / report.decode.front().tok_s.median - launches_s;
+}
+
 }  // namespace
 
 double measure_bandwidth(int n_threads, uint64_t bytes) {
@@ -203,6 +214,7 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
   TRY_ASSIGN(report.device, model.executable().report());
   if (plan.profile && !plan.streams.empty() && plan.n_decode > 0) {
     TRY_ASSIGN(report.decode_profile, bench.profile(plan.streams.front(), 1));
+    report.between_steps_s = between_steps(report);
   }
   if (plan.profile && plan.n_prompt > 0) {
     const int rows = std::min(plan.n_prompt, model.executable().prefill_rows());

@@ -36,6 +36,8 @@ struct BenchmarkReport {
   std::optional<DeviceReport> device;
   // Of a decode step of the first number of streams, and of a prompt: empty without a card.
   std::vector<FamilyTime> decode_profile, prefill_profile;
+  // What such a decode step takes beside the launches of the profile: drawing, submission and the host's work.
+  std::optional<double> between_steps_s;
 };
 
 Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan& plan);
