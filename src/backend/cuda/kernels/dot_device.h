@@ -331,7 +331,7 @@ __device__ __forceinline__ CodeBooks open_books(const IqGrids* grids, uint8_t* s
   if constexpr (F::kType == DType::IQ3_S) {
     auto* table = reinterpret_cast<uint32_t*>(shared);
     const auto* grid = reinterpret_cast<const uint32_t*>(grids->iq3_s);
-    for (int i = simt::thread_id(); i < 512 * kIq3Copies / 4; i += kDotThreads) {
+    for (int i = simt::thread_id(); i < 512 * kIq3Copies / 4; i += 32 * simt::n_warps()) {
       const uint32_t entry = grid[i * 4 / kIq3Copies];
       reinterpret_cast<uint4*>(table)[i] = make_uint4(entry, entry, entry, entry);
     }

@@ -67,7 +67,7 @@ __device__ __forceinline__ void send_for_tile(const RowsPlan& r, int tile, uint8
   const Weight& w = p.args.outs[which].weight;
   const int row = (tile - p.first_tile[which]) * kTileRows + lane;
   if (lane < kTileRows && row < w.rows) {
-    simt::bulk_copy(slot + static_cast<uint32_t>(lane) * r.stride, w.row(0, row), w.row_bytes, arrived);
+    simt::bulk_stream(slot + static_cast<uint32_t>(lane) * r.stride, w.row(0, row), w.row_bytes, arrived);
   }
   __syncwarp();
   if (lane == 0) simt::bulk_end(arrived);

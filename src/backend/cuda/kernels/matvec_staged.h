@@ -25,7 +25,7 @@ __device__ __forceinline__ void send_for_stage(const MatvecPlan& p, const BlockU
     // Of a projection whose last unit is not whole, what is missing is not copied.
     const int row = (from - p.first_tile[i]) * per_unit;
     const int n = min((to - p.first_tile[i]) * per_unit, w.rows) - row;
-    simt::bulk_copy(weights + static_cast<uint32_t>((from - units.first) * per_unit) * w.row_bytes, w.row(0, row),
+    simt::bulk_stream(weights + static_cast<uint32_t>((from - units.first) * per_unit) * w.row_bytes, w.row(0, row),
                     static_cast<uint32_t>(n) * w.row_bytes, arrived);
   }
   simt::bulk_end(arrived);

@@ -3,9 +3,9 @@
 //           down [n_experts, width, d_ff] in layouts of weights/formats.h
 // Bytes     router once for four rows; each chosen expert once for up to 4 rows that chose it, the shared expert once
 //           for 4 rows (the second-level cache serves repetitions)
-// Launch    router: a block for two experts, of several rows for four experts and four rows. One row whose experts fit
-//           the blocks' shared memory: moe_staged.h. Else weights come through rings of slots (moe_ring.h), 2 blocks of
-//           8 warps a multiprocessor; types without kernels and exact mode: moe_any.cu. Of one row every block chooses
+// Launch    router: a block for two experts, of several rows for four experts and four rows. One row, where the card
+//           has bulk copies: moe_one.h. Else weights come through rings of slots (moe_ring.h), 2 blocks of 8 warps a
+//           multiprocessor; types without kernels and exact mode: moe_any.cu. Of one row every block chooses
 //           for itself, of more the last router block of four rows does, and the last of all groups the rows by expert.
 //           More than 4 rows: rows are quantised by launches of their own, outputs go by expert (each weight unpacked
 //           once for 4 rows) and are added by a launch of its own: six launches in all instead of three
@@ -14,9 +14,8 @@
 // Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 2.0,
 //           up 10.2, down 6.6 us; 32 rows, all that belongs to them included, 30, 92 and 48 us (39, 108 and 85 with
 //           weights loaded into registers). 128 experts of [1856, 2688] Q4_0 without gates, 6 used: up 16, down 15 us
-// Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows); comparing each pair with
-// each
-//           to group them (4 us more)
+// Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows); comparing all
+//           pairs with one another to group them (4 us more)
 #include "backend/cuda/simt/simt.h"
 
 #include <string>
@@ -241,6 +240,27 @@ const MoeKernels* kernels_for(DType routed, DType shared, int width, int shared_
   return nullptr;
 }
 
+const MoeKernels* up_kernels(const MoeArgs& a) {
+  if (a.exact) return nullptr;
+  return kernels_for(common_type(a.gate, a.up), common_type(a.shared_gate, a.shared_up), a.in.width, a.in.width);
+}
+const MoeKernels* down_kernels(const MoeArgs& a) {
+  if (a.exact) return nullptr;
+  return kernels_for(a.down.type, a.shared_down.type, a.down.width, a.shared_down.width);
+}
+
+// Whether both ways go through the kernels of moe_one.h, which have to agree on the form of the hidden row.
+bool takes_one_row(const MoePlan& p) {
+  const MoeArgs& a = p.args;
+  if (!p.choice_by_block || p.log2_in == 0 || !simt::has_bulk_copy()) return false;
+  const MoeKernels *up = up_kernels(a), *down = down_kernels(a);
+  if (!up || !down || !up->up_fits(p) || !down->down_fits(p)) return false;
+  if (a.shared_up && (up->shared == DType::F32 || down->shared == DType::F32)) return false;
+  if (a.up.rows % kGroup != 0 || a.shared_up.rows % kGroup != 0) return false;
+  if (a.shared_up && static_cast<bool>(a.gate) != static_cast<bool>(a.shared_gate)) return false;
+  return OneUpPlan::of(p).n_slots > 0 && OneDownPlan::of(p).n_slots > 0;
+}
+
 constexpr int whole_groups(int width) { return (width + kGroup - 1) / kGroup * kGroup; }
 int shared_offset(const MoeArgs& a) { return whole_groups(a.n_used * a.down.width); }
 int hidden_width(const MoeArgs& a) { return shared_offset(a) + whole_groups(a.shared_down.width); }
@@ -326,22 +346,19 @@ Status moe_route(const Stream& stream, const MoeArgs& args) {
 
 Status moe_up(const Stream& stream, const MoeArgs& args) {
   const MoePlan p = make_plan(args);
-  const MoeKernels* k = args.exact
-                            ? nullptr
-                            : kernels_for(common_type(args.gate, args.up),
-                                          common_type(args.shared_gate, args.shared_up), args.in.width, args.in.width);
+  const MoeKernels* k = up_kernels(args);
+  if (takes_one_row(p)) return k->one_up(stream, p);
   return k ? k->up(stream, p) : launch_any_up(stream, p);
 }
 
 Status moe_down(const Stream& stream, const MoeArgs& args) {
   const MoePlan p = make_plan(args);
+  const MoeKernels* k = down_kernels(args);
+  if (takes_one_row(p)) return k->one_down(stream, p);
   if (p.made_hidden) {
     const InputRows hidden{p.scratch.hidden, nullptr, 0, p.hidden_width};
     TRY(quantise_rows(stream, hidden, args.n_rows, !args.exact, p.scratch.hidden_records, args.dependent));
   }
-  const MoeKernels* k =
-      args.exact ? nullptr
-                 : kernels_for(args.down.type, args.shared_down.type, args.down.width, args.shared_down.width);
   return k ? k->down(stream, p) : launch_any_down(stream, p);
 }
 

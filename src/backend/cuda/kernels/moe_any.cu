@@ -26,7 +26,6 @@ __global__ void __launch_bounds__(kDotThreads, blocks_for(kT)) any_up_kernel(con
   simt::allow_next();
   if (p.choice_by_block) {
     choose_by_block(p, choice[0]);
-    __syncthreads();
     if (blockIdx.x == 0 && simt::thread_id() <= a.n_used) {
       p.scratch.weights[simt::thread_id()] = choice[0].weight[simt::thread_id()];
       if (simt::thread_id() < a.n_used) p.scratch.ids[simt::thread_id()] = choice[0].id[simt::thread_id()];

@@ -77,77 +77,90 @@ struct Choice {
   float weight[kBlockUsed + 1];  // the last one is the shared expert's
 };
 
-// The best n of 32 kKeys keys, by one warp: take(k, which) on every lane, the best first, of equals the first. `which`
-// counts by lanes: 32 i + lane for keys[i].
-template <int kKeys, class Take>
-__device__ __forceinline__ void take_best(uint32_t (&keys)[kKeys], int n, const Take& take) {
-  const auto lane = static_cast<uint32_t>(simt::lane_id());
-  for (int k = 0; k < n; ++k) {
+// A choice as one warp makes it: lane k has what was chosen k-th.
+struct LaneChoice {
+  int32_t id = 0;
+  float key = 0;
+};
+
+// The n_used best of up to kBlockExperts logits, by one warp, of equals the one with the lower id. A lane has
+// neighbouring experts, so that of lanes with equal keys the first is right.
+__device__ __forceinline__ LaneChoice choose_by_warp(const MoePlan& p, const ExpertScores& scores) {
+  constexpr int kKeys = kBlockExperts / 32;
+  const int n_experts = p.args.router.rows, lane = simt::lane_id(), first = lane * kKeys;
+  // Fresh: not through the first-level cache, where another kernel may still have what was there before.
+  float logits[kKeys];
+  if (first + kKeys <= n_experts) {
+#pragma unroll
+    for (int i = 0; i < kKeys; i += 4) {
+      const float4 four = __ldcg(reinterpret_cast<const float4*>(p.scratch.logits + first + i));
+      logits[i] = four.x, logits[i + 1] = four.y, logits[i + 2] = four.z, logits[i + 3] = four.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) {
+      logits[i] = first + i < n_experts ? load_logit<true>(p.scratch.logits + first + i) : 0.0f;
+    }
+  }
+  uint32_t keys[kKeys];
+#pragma unroll
+  for (int i = 0; i < kKeys; ++i) {
+    keys[i] = first + i < n_experts ? order_key(scores.key(first + i, logits[i])) : 0u;
+  }
+  LaneChoice mine;
+#pragma unroll 1
+  for (int k = 0; k < p.args.n_used; ++k) {
     uint32_t best = keys[0];
 #pragma unroll
     for (int i = 1; i < kKeys; ++i) best = max(best, keys[i]);
-    best = __reduce_max_sync(simt::kAllLanes, best);
-    uint32_t where = 0xFFFFFFFFu;
+    const uint32_t top = __reduce_max_sync(simt::kAllLanes, best);
+    const int winner = __ffs(static_cast<int>(__ballot_sync(simt::kAllLanes, best == top))) - 1;
+    int which = 0;
 #pragma unroll
-    for (int i = kKeys - 1; i >= 0; --i) where = keys[i] == best ? 32u * i + lane : where;
-    const uint32_t which = __reduce_min_sync(simt::kAllLanes, where);
+    for (int i = kKeys - 1; i >= 0; --i) which = keys[i] == top ? i : which;
 #pragma unroll
-    for (int i = 0; i < kKeys; ++i) keys[i] = 32u * i + lane == which ? 0u : keys[i];
-    take(k, static_cast<int>(which), best);
+    for (int i = 0; i < kKeys; ++i) keys[i] = lane == winner && i == which ? 0u : keys[i];
+    const int id = __shfl_sync(simt::kAllLanes, first + which, winner);
+    if (lane == k) mine = {id, __uint_as_float(top & 0x80000000u ? top ^ 0x80000000u : ~top)};
+  }
+  return mine;
+}
+
+// The weights of a choice, by the same warp, in the order of choose().
+__device__ __forceinline__ void weigh_by_warp(const MoePlan& p, ExpertScores& scores, const LaneChoice& mine,
+                                              Choice& choice) {
+  const float* logits = p.scratch.logits;
+  const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
+  float logit = mine.key;
+  if (!scores.is_by_logit() && lane < n_used) logit = load_logit<true>(logits + mine.id);
+  scores.see_best(__shfl_sync(simt::kAllLanes, logit, 0));
+  const float score = scores.score(logit);
+  float sum = 0;
+  for (int k = 0; k < n_used; ++k) sum += __shfl_sync(simt::kAllLanes, score, k);
+  const float by = scores.weight_factor(sum) * p.args.scale;
+  if (lane < n_used) choice.weight[lane] = score * by;
+  if (lane == 0) {
+    const float shared = p.args.shared_router ? 1.0f / (1.0f + expf(-load_logit<true>(logits + n_experts))) : 1.0f;
+    choice.weight[n_used] = shared * p.args.scale;
   }
 }
 
-// By the whole block; ends with a barrier, after which the ids can be read; the weights after one more. Each warp picks
-// the best n_used of 32 experts, and the first warp the best of all of these.
-__device__ __forceinline__ void choose_by_block(const MoePlan& p, Choice& choice) {
-  static_assert(kBlockExperts == kDotThreads);
-  constexpr int kCandidates = kDotWarps * kBlockUsed;
-  SIMT_SHARED(uint32_t, best, kCandidates);    // keys, the best of each warp first
-  SIMT_SHARED(int32_t, best_id, kCandidates);  // in the order of the experts where keys are equal
-  SIMT_SHARED(float, chosen, kBlockUsed);      // keys
-  const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id(), e = simt::thread_id();
-  // Fresh: not through the first-level cache, where another kernel may still have what was there before.
-  const float* logits = p.scratch.logits;
+// By one warp, in three steps: the ids, then `send` while nobody waits for the weights, then these.
+template <class Send>
+__device__ __forceinline__ void choose_and_send(const MoePlan& p, Choice& choice, const Send& send) {
   ExpertScores scores{p.args.style};
-  scores.look_at_all<true>(logits, n_experts);
-  uint32_t key[1] = {e < n_experts ? order_key(scores.key(e, load_logit<true>(logits + e))) : 0u};
-  const int first = simt::warp_id() * 32;
-  take_best(key, n_used, [&](int k, int which, uint32_t value) {
-    if (lane != k) return;
-    best[simt::warp_id() * n_used + k] = value;
-    best_id[simt::warp_id() * n_used + k] = first + which;
-  });
+  scores.look_at_all<true>(p.scratch.logits, p.args.router.rows);
+  const LaneChoice mine = choose_by_warp(p, scores);
+  if (simt::lane_id() < p.args.n_used) choice.id[simt::lane_id()] = mine.id;
+  __syncwarp();
+  send();
+  weigh_by_warp(p, scores, mine, choice);
+}
+
+// For a whole block; ends with a barrier.
+__device__ __forceinline__ void choose_by_block(const MoePlan& p, Choice& choice) {
+  if (simt::warp_id() == 0) choose_and_send(p, choice, [] {});
   __syncthreads();
-  if (simt::warp_id() == 0) {
-    uint32_t keys[kCandidates / 32];
-#pragma unroll
-    for (int i = 0; i < kCandidates / 32; ++i) {
-      keys[i] = 32 * i + lane < kDotWarps * n_used ? best[32 * i + lane] : 0u;
-    }
-    take_best(keys, n_used, [&](int k, int which, uint32_t top) {
-      if (lane != k) return;
-      choice.id[k] = best_id[which];
-      chosen[k] = __uint_as_float(top & 0x80000000u ? top ^ 0x80000000u : ~top);
-    });
-  }
-  __syncthreads();
-  if (simt::warp_id() == 0) {
-    // In the order of choose(), by every lane.
-    float sum = 0, mine = 0;
-    for (int k = 0; k < n_used; ++k) {
-      const float logit = scores.is_by_logit() ? chosen[k] : load_logit<true>(logits + choice.id[k]);
-      if (k == 0) scores.see_best(logit);
-      const float weight = scores.score(logit);
-      if (lane == k) mine = weight;
-      sum += weight;
-    }
-    const float by = scores.weight_factor(sum) * p.args.scale;
-    if (lane < n_used) choice.weight[lane] = mine * by;
-    if (lane == 0) {
-      const float shared = p.args.shared_router ? 1.0f / (1.0f + expf(-load_logit<true>(logits + n_experts))) : 1.0f;
-      choice.weight[n_used] = shared * p.args.scale;
-    }
-  }
 }
 
 }  // namespace chimere::cuda

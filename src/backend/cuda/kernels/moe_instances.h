@@ -1,7 +1,9 @@
 // moe_instances.h  The pairs of formats, routed and shared experts, with kernels of their own.
 #pragma once
 
-#include "backend/cuda/kernels/moe_staged.h"
+#include "backend/cuda/kernels/moe_one_down.h"
+#include "backend/cuda/kernels/moe_one_up.h"
+#include "backend/cuda/kernels/moe_ring_up.h"
 
 namespace chimere::cuda {
 
@@ -12,11 +14,23 @@ struct MoeKernels {
   DType shared;  // F32: any other
   MoeLaunch up;
   MoeLaunch down;
+  // Of one row, where takes_one_row() says so. Not where kernels of any type serve several rows: the bits would differ.
+  MoeLaunch one_up;
+  MoeLaunch one_down;
+  bool (*up_fits)(const MoePlan&);
+  bool (*down_fits)(const MoePlan&);
 };
 
 template <class F, class S>
 constexpr MoeKernels moe_kernels() {
-  return {F::kType, S::kType, launch_up<F, S>, launch_down<F, S>};
+  return {F::kType,
+          S::kType,
+          launch_moe_up<F, S>,
+          launch_moe_down<F, S>,
+          launch_one_up<F, S>,
+          launch_one_down<F, S>,
+          ring_up_fits<F, S>,
+          ring_down_fits<F, S>};
 }
 
 // Each file of instances has a list; nullptr when there is none for the pair.

@@ -174,25 +174,36 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
   }
 }
 
+template <class S>
+uint32_t ring_down_slot(const MoePlan& p, int rows) {
+  const MoeArgs& a = p.args;
+  const uint32_t routed = static_cast<uint32_t>(rows * 32 >> p.log2_hidden) * a.down.row_bytes;
+  const uint32_t own = static_cast<uint32_t>(kDownRows * 32 >> p.log2_shared) * a.shared_down.row_bytes;
+  return kHasFormat<S> && a.shared_down ? max(routed, own) : routed;
+}
+// The shares of the outputs of a row.
+inline size_t few_shares_bytes(const MoePlan& p) {
+  return sizeof(float) * static_cast<size_t>(kFewOutputs * (p.args.n_used + 1));
+}
+
+// Whether blocks find room, whatever the number of rows.
+template <class F, class S>
+bool ring_down_fits(const MoePlan& p) {
+  const size_t few = book_bytes<F>() + few_records_bytes(p.hidden_width) + few_shares_bytes(p) * kFusedRows;
+  return RingRoom(few, ring_down_slot<S>(p, kDownRows), kDotWarps).blocks > 0 &&
+         RingRoom(book_bytes<F>(), ring_down_slot<S>(p, kGroupedRows<F>), kDotWarps).blocks > 0;
+}
+
 template <class F, class S>
 Status launch_moe_down(const Stream& stream, const MoePlan& p) {
+  if (!ring_down_fits<F, S>(p)) return launch_any_down(stream, p);
   const MoeArgs& a = p.args;
-  const auto slot = [&](int n) {
-    const uint32_t routed = static_cast<uint32_t>(n * 32 >> p.log2_hidden) * a.down.row_bytes;
-    const uint32_t own = static_cast<uint32_t>(kDownRows * 32 >> p.log2_shared) * a.shared_down.row_bytes;
-    return kHasFormat<S> && a.shared_down ? max(routed, own) : routed;
-  };
-  const size_t shares = sizeof(float) * static_cast<size_t>(kFewOutputs * (a.n_used + 1));  // of a row
-  const RingRoom least(book_bytes<F>() + few_records_bytes(p.hidden_width) + shares * kFusedRows, slot(kDownRows),
-                       kDotWarps);
-  const RingRoom grouped(book_bytes<F>(), slot(kGroupedRows<F>), kDotWarps);
-  if (least.blocks == 0 || grouped.blocks == 0) return launch_any_down(stream, p);
   if (!p.made_hidden) {
     RingDownPlan plan;
     plan.plan = p;
-    plan.slot_bytes = slot(kDownRows);
+    plan.slot_bytes = ring_down_slot<S>(p, kDownRows);
     const size_t records = size_t{record_bytes(p.hidden_width)} * a.n_rows;
-    const RingRoom room(book_bytes<F>() + records + shares * a.n_rows, plan.slot_bytes, kDotWarps);
+    const RingRoom room(book_bytes<F>() + records + few_shares_bytes(p) * a.n_rows, plan.slot_bytes, kDotWarps);
     plan.n_slots = room.slots;
     const int blocks = min(a.down.rows, max(room.blocks * a.n_sms, simt::div_up(a.down.rows, kFewOutputs)));
     plan.outputs = UnitSplit(a.down.rows, blocks);
@@ -208,7 +219,8 @@ Status launch_moe_down(const Stream& stream, const MoePlan& p) {
   plan.plan = p;
   plan.tiles = simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden);
   plan.shared_tiles = simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared);
-  plan.slot_bytes = slot(kGroupedRows<F>);
+  plan.slot_bytes = ring_down_slot<S>(p, kGroupedRows<F>);
+  const RingRoom grouped(book_bytes<F>(), plan.slot_bytes, kDotWarps);
   plan.n_slots = grouped.slots;
   plan.rings = book_bytes<F>();
   const size_t shared = plan.rings + static_cast<size_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;

@@ -227,45 +227,46 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
   }
 }
 
-// False when the blocks do not find room.
+template <class F, class S, int kE>
+uint32_t ring_up_slot(const MoePlan& p) {
+  const uint32_t routed = RingUp<F, 1, kE, false>::slot_bytes(p);
+  return kHasFormat<S> && p.args.shared_up ? max(routed, RingUp<F, 1, 1, true>::slot_bytes(p)) : routed;
+}
+
+// Whether blocks find room, whatever the number of rows.
+template <class F, class S, int kE = 1>
+bool ring_up_fits(const MoePlan& p) {
+  const size_t fixed = book_bytes<F>() + few_records_bytes(p.args.in.width);
+  return RingRoom(fixed, ring_up_slot<F, S, kE>(p), kDotWarps).blocks > 0;
+}
+
+// REQUIRES: ring_up_fits().
 template <class F, class S, int kT, int kE>
-Result<bool> launch_ring_up(const Stream& stream, const MoePlan& p) {
-  using Routed = RingUp<F, kT, kE, false>;
-  using Own = RingUp<F, kT, 1, true>;
+Status launch_ring_up(const Stream& stream, const MoePlan& p) {
   const MoeArgs& a = p.args;
   RingUpPlan plan;
   plan.plan = p;
-  plan.tiles = Routed::tiles(p);
-  plan.slot_bytes = Routed::slot_bytes(p);
-  if (kHasFormat<S> && a.shared_up) {
-    plan.shared_tiles = Own::tiles(p);
-    plan.slot_bytes = max(plan.slot_bytes, Own::slot_bytes(p));
-  }
+  plan.tiles = RingUp<F, kT, kE, false>::tiles(p);
+  if (kHasFormat<S> && a.shared_up) plan.shared_tiles = RingUp<F, kT, 1, true>::tiles(p);
+  plan.slot_bytes = ring_up_slot<F, S, kE>(p);
   const size_t records = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
-  const RingRoom least(book_bytes<F>() + few_records_bytes(a.in.width), plan.slot_bytes, kDotWarps);
   const RingRoom room(book_bytes<F>() + records, plan.slot_bytes, kDotWarps);
-  if (least.blocks == 0) return false;
   plan.n_slots = room.slots;
   plan.rings = book_bytes<F>();
   plan.records = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
-  TRY(simt::launch(
+  return simt::launch(
       ring_up_kernel<F, S, kT, kE>,
-      {static_cast<unsigned>(room.blocks * a.n_sms), kDotThreads, plan.records + records, stream, a.dependent}, plan));
-  return true;
+      {static_cast<unsigned>(room.blocks * a.n_sms), kDotThreads, plan.records + records, stream, a.dependent}, plan);
 }
 
 template <class F, class S>
 Status launch_moe_up(const Stream& stream, const MoePlan& p) {
-  if (p.args.n_rows == 1) {
-    TRY_ASSIGN(const bool done, (launch_ring_up<F, S, 1, 1>(stream, p)));
-    return done ? Status{Ok{}} : launch_any_up(stream, p);
-  }
+  if (!ring_up_fits<F, S>(p)) return launch_any_up(stream, p);
+  if (p.args.n_rows == 1) return launch_ring_up<F, S, 1, 1>(stream, p);
   if constexpr (kShortRows<F>) {
-    TRY_ASSIGN(const bool done, (launch_ring_up<F, S, kMoeChunk, 2>(stream, p)));
-    if (done) return Ok{};
+    if (ring_up_fits<F, S, 2>(p)) return launch_ring_up<F, S, kMoeChunk, 2>(stream, p);
   }
-  TRY_ASSIGN(const bool done, (launch_ring_up<F, S, kMoeChunk, 1>(stream, p)));
-  return done ? Status{Ok{}} : launch_any_up(stream, p);
+  return launch_ring_up<F, S, kMoeChunk, 1>(stream, p);
 }
 
 }  // namespace chimere::cuda

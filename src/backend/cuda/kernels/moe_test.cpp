@@ -254,7 +254,7 @@ TEST(Moe, ExpertsWithoutGates) {
     for (const int n_rows : {1, 3, 7}) experts.expect_agreement(n_rows, 6e-3f);
     const std::vector<float> x = random_floats(experts.width * 7, 5);
     const std::vector<float> all = experts.run(x), one = experts.run({x.begin(), x.begin() + experts.width});
-    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin()));
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin())) << type_name(experts.up.weight.type);
     experts.exact = true;
     experts.expect_agreement(2, 2e-5f);
   }

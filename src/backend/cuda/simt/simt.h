@@ -95,6 +95,7 @@ inline void cp_async8(void* to_shared, const void* from) { cp_async_issue(to_sha
 inline void cp_async16(void* to_shared, const void* from, bool valid = true) {
   cp_async_issue(to_shared, from, 16, valid);
 }
+inline void cp_async16_stream(void* to_shared, const void* from) { cp_async_issue(to_shared, from, 16, true); }
 inline void cp_async_commit() { cp_async_close_group(); }
 template <int kPendingGroups>
 void cp_async_wait() {
@@ -103,6 +104,9 @@ void cp_async_wait() {
 
 inline void bulk_begin(uint64_t* arrived) { bulk_open(arrived); }
 inline void bulk_copy(void* to_shared, const void* from, uint32_t bytes, uint64_t* arrived) {
+  bulk_copy_emulated(to_shared, from, bytes, arrived);
+}
+inline void bulk_stream(void* to_shared, const void* from, uint32_t bytes, uint64_t* arrived) {
   bulk_copy_emulated(to_shared, from, bytes, arrived);
 }
 inline void bulk_end(uint64_t* arrived) { bulk_close(arrived); }
@@ -185,6 +189,13 @@ __device__ __forceinline__ int lane_id() {
   return static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32);
 }
 
+// How the second-level cache is to treat what is read once.
+__device__ __forceinline__ uint64_t read_once() {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
 __device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 // Data read once and never written while the kernel runs: weights. Leaves L1 alone.
@@ -219,6 +230,12 @@ __device__ __forceinline__ void cp_async16(void* to_shared, const void* from, bo
                "r"(valid ? 16 : 0)
                : "memory");
 }
+// Of what is read once, as bulk_stream.
+__device__ __forceinline__ void cp_async16_stream(void* to_shared, const void* from) {
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to_shared)),
+               "l"(from), "l"(read_once())
+               : "memory");
+}
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPendingGroups>
 __device__ __forceinline__ void cp_async_wait() {
@@ -248,6 +265,21 @@ __device__ __forceinline__ void bulk_copy(void* to_shared, const void* from, uin
                : "memory");
 #else
   for (uint32_t i = 0; i < bytes / 16; ++i) static_cast<uint4*>(to_shared)[i] = static_cast<const uint4*>(from)[i];
+#endif
+}
+// The same for what is read once, weights: it is the first to leave the second-level cache, so that what is read again
+// and again (small tensors, states, the kernels themselves) stays there.
+__device__ __forceinline__ void bulk_stream(void* to_shared, const void* from, uint32_t bytes, uint64_t* arrived) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(arrived)), "r"(bytes)
+               : "memory");
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+          "r"(shared_address(to_shared)),
+      "l"(from), "r"(bytes), "r"(shared_address(arrived)), "l"(read_once())
+      : "memory");
+#else
+  bulk_copy(to_shared, from, bytes, arrived);
 #endif
 }
 __device__ __forceinline__ void bulk_end(uint64_t* arrived) {

@@ -1,0 +1,72 @@
+// moe_one.h  The expert kernels for one row of activations: what the way up and the way down share.
+//
+// One block a multiprocessor, sized so that a block of the kernel before and one of the kernel after find room beside
+// it. A warp has slots in shared memory that bulk copies fill; one warp chooses the experts while others quantise the
+// row, and sends for the first slots of all warps. The way up leaves the hidden elements quantised: a block makes whole
+// groups of 32 of them, so that the way down has nothing to do but products.
+#pragma once
+
+#include "backend/cuda/simt/simt.h"
+
+#include <type_traits>
+
+#include "backend/cuda/kernels/moe_ring.h"
+
+namespace chimere::cuda {
+
+inline constexpr int kOneSlots = 4;         // of a warp, at most
+inline constexpr size_t kOneStatic = 4096;  // more than the kernels' own arrays
+
+// The slots of the warps of a block, and the counters of what has arrived in them.
+struct OneSlots {
+  uint8_t* slots;
+  uint64_t* arrived;  // [warps][kOneSlots]
+  uint32_t slot_bytes;
+  int n_slots;
+
+  __device__ __forceinline__ uint8_t* slot(int warp, int s) const {
+    return slots + static_cast<uint32_t>(warp * n_slots + s) * slot_bytes;
+  }
+  __device__ __forceinline__ uint64_t* counter(int warp, int s) const { return arrived + warp * kOneSlots + s; }
+  // By every warp for itself.
+  __device__ __forceinline__ void open() const {
+    if (simt::lane_id() != 0) return;
+    for (int s = 0; s < n_slots; ++s) simt::bulk_begin(counter(simt::warp_id(), s));
+  }
+};
+
+// Where a warp is in its slots.
+struct OneTurn {
+  int slot = 0;
+  uint32_t parity = 0;
+
+  __device__ __forceinline__ SharedRow take(const OneSlots& of) const {
+    simt::bulk_wait(of.counter(simt::warp_id(), slot), parity);
+    return {of.slot(simt::warp_id(), slot)};
+  }
+  // Lane 0 sends for what the slot holds next.
+  template <class Send>
+  __device__ __forceinline__ void refill(const OneSlots& of, const Send& send) const {
+    __syncwarp();
+    if (simt::lane_id() != 0) return;
+    simt::bulk_again(of.counter(simt::warp_id(), slot));
+    send(slot);
+  }
+  __device__ __forceinline__ void advance(const OneSlots& of) {
+    __syncwarp();
+    if (++slot < of.n_slots) return;
+    slot = 0;
+    parity ^= 1u;
+  }
+};
+
+inline uint32_t one_book_bytes(DType type) { return type == DType::IQ3_S ? book_bytes<format::IQ3_S>() : 0u; }
+
+// Slots of a warp, given what else a block keeps in shared memory and what its slots may take at most.
+inline int one_slots(int wanted, uint32_t slot_bytes, int n_warps, size_t fixed, size_t most) {
+  const size_t limit = simt::shared_limit(), taken = fixed + kOneStatic;
+  if (taken >= limit) return 0;
+  return min(min(wanted, kOneSlots), static_cast<int>(min(limit - taken, most) / (size_t{slot_bytes} * n_warps)));
+}
+
+}  // namespace chimere::cuda
