@@ -298,6 +298,31 @@ TEST(CudaExecutable, GraphsDrawWhatTheHostWouldDraw) {
   }
 }
 
+// What a step has beside the launches of the model: one to fetch the batch, one to draw a usual token.
+TEST(CudaExecutable, ProfilesADecodeStep) {
+  const fs::path folder = fixture::kept("qwen2-A");
+  Loaded card = load(folder, cuda::compile, false, kHalfKv);
+  const auto ready = card->prepare_draws({});
+  ASSERT_TRUE(ready && *ready);
+  Sequence sequence = start(*card);
+  const auto slice = sequence.begin(1);
+  ASSERT_TRUE(slice);
+  const auto times = card->profile({{3}, {*slice}, {0}}, 1);
+  ASSERT_TRUE(times) << times.error().message;
+  const auto launches = [&](const std::string& name) {
+    for (const FamilyTime& family : *times) {
+      if (family.name == name) return family.n_launches;
+    }
+    return 0;
+  };
+  EXPECT_EQ(launches("fetch"), 1);
+  EXPECT_EQ(launches("drawing"), 1);
+  EXPECT_EQ(times->back().name, "all together");
+  int sum = 0;
+  for (const FamilyTime& family : *times) sum += family.n_launches;
+  EXPECT_EQ(sum, 2 * times->back().n_launches + 3);  // the submission is one, too
+}
+
 TEST(CudaExecutable, SaysWhatAModelNeedsThatDoesNotFit) {
   LoadOptions options = options_for(false, kHalfKv);
   options.device_bytes = 1 << 20;

@@ -1,5 +1,6 @@
 // executable.cpp  Runs a program on a CUDA card: a batch is staged, run in passes, and its results are copied back.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 
@@ -371,6 +372,11 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
     if (time.n_nodes > 0) times.push_back({name, time.n_nodes, time.seconds});
     return Ok{};
   };
+  // As a usual chat draws.
+  SamplingParams usual;
+  usual.temperature = 0.7f, usual.top_k = 20, usual.top_p = 0.8f;
+  const SamplerState nothing_said;
+  const std::vector<Draw> draws(batch.logit_rows.size(), {&usual, &nothing_said, {}, 0});
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
     TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
     TRY(staging_->parcel().send(stream_));
@@ -383,10 +389,21 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
       TRY(add(family_name(family), [&] { return lowering_->family(stream_, shape, family); }));
     }
     TRY(add("head", head));
-    TRY(add("all together", [&]() -> Status {
-      TRY(lowering_->body(stream_, shape));
-      return head();
-    }));
+    if (pass.is_decode) {
+      TRY(staging_->parcel().offer(stream_));
+      TRY(add("fetch", [&] { return fetch(stream_, std::array{staging_->parcel().fetch()}); }));
+    }
+    if (pass.is_decode && drawing_ && shape.logits) {
+      TRY_ASSIGN(const DrawShape drawn, stage_draws(pass, 0, shape.batch.n_logit_rows, {.draws = draws}));
+      TRY(drawing_->parcel().send(stream_));
+      TRY(add("drawing", [&] { return drawing_->launch(stream_, lowering_->logits(), drawn); }));
+    }
+    TRY_ASSIGN(const GraphTime all, time_graph(stream_, repeats, [&]() -> Status {
+                 TRY(lowering_->body(stream_, shape));
+                 return head();
+               }));
+    times.push_back({"submission of all", 1, all.submit_seconds});
+    times.push_back({"all together", all.n_nodes, all.seconds});
   }
   return times;
 }

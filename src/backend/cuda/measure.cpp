@@ -2,6 +2,8 @@
 #include "backend/cuda/measure.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/kernels/rows.h"
@@ -11,21 +13,35 @@
 
 namespace chimere::cuda {
 
+namespace {
+
+double median(std::vector<double> seconds) {
+  if (seconds.empty()) return 0;
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+}  // namespace
+
 Result<GraphTime> time_graph(const Stream& stream, int repeats, const std::function<Status()>& record) {
   TRY_ASSIGN(const Graph graph, Graph::capture(stream, record));
   TRY_ASSIGN(Event begin, Event::create(true));
   TRY_ASSIGN(Event end, Event::create(true));
-  std::vector<double> seconds;
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds, submit_seconds;
   for (int i = -1; i < repeats; ++i) {
     TRY(begin.record(stream));
+    const Clock::time_point start = Clock::now();
     TRY(graph.launch(stream));
+    const std::chrono::duration<double> submitted = Clock::now() - start;
     TRY(end.record(stream));
     TRY(stream.synchronize());
     TRY_ASSIGN(const float ms, end.milliseconds_since(begin));
-    if (i >= 0) seconds.push_back(ms / 1e3);
+    if (i < 0) continue;
+    seconds.push_back(ms / 1e3);
+    submit_seconds.push_back(submitted.count());
   }
-  std::sort(seconds.begin(), seconds.end());
-  return GraphTime{graph.n_nodes(), seconds.empty() ? 0 : seconds[seconds.size() / 2]};
+  return GraphTime{graph.n_nodes(), median(std::move(seconds)), median(std::move(submit_seconds))};
 }
 
 Result<double> copy_bandwidth(Ledger& ledger, const Stream& stream) {

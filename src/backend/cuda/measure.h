@@ -11,7 +11,8 @@ namespace chimere::cuda {
 
 struct GraphTime {
   int n_nodes = 0;
-  double seconds = 0;  // the median
+  double seconds = 0;         // the median
+  double submit_seconds = 0;  // of the host, which waits for nothing: the median too
 };
 
 // Of what `record` gives to the stream, captured once and launched `repeats` times.
