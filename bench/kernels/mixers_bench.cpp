@@ -141,6 +141,8 @@ Status bench_gdn(Bench& b) {
     a.batch = batch.view;
     a.exact = c.exact;
     a.has_decode = c.n_tokens <= kDecodeTokens;
+    a.max_decode_tokens = a.has_decode ? c.n_tokens : 0;
+    a.leave_norm = gdn_can_leave_norm(a);
     a.n_prefill_slices = a.has_decode ? 0 : c.n_slices;
     a.max_prefill_tokens = c.n_tokens;
     for (const bool dependent : {false, true}) {

@@ -34,6 +34,11 @@ Lowering::Lowering(const Program& program, const StateLayout& layout, const Prog
     const auto* moe = std::get_if<op::MoeFfn>(&op);
     if (moe && decode_kernels_take(*moe)) max_decode_rows_ = std::min(max_decode_rows_, kMoePairs / moe->n_used);
   }
+  for (size_t i = 1; i < program_.ops.size(); ++i) {
+    const auto* mix = std::get_if<op::GdnMix>(&program_.ops[i - 1]);
+    const auto* product = std::get_if<op::MatmulAdd>(&program_.ops[i]);
+    if (mix && product && product->x == mix->out) mixed_products_.push_back({mix, product});
+  }
 }
 
 // A slice of kDecodeTokens goes through in one piece, or the op uses the kernels of the prefill class.
@@ -212,6 +217,14 @@ GdnArgs Lowering::gdn_args(const op::GdnMix& o) const {
   args.max_prefill_slices = max_prefill_slices_;
   args.exact = exact_;
   return args;
+}
+
+bool Lowering::leaves_norm(const PassShape& pass, const op::GdnMix& mix) const {
+  if (!pass.is_decode || pass.adapters || exact_ || !gdn_can_leave_norm(gdn_args(mix))) return false;
+  for (const MixedProduct& p : mixed_products_) {
+    if (p.mix == &mix) return !binding_.weight(p.product->weight).is_float();
+  }
+  return false;
 }
 
 Mamba2Args Lowering::mamba2_args(const op::Mamba2Mix& o) const {
@@ -435,7 +448,14 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Matm
   const Weight& weight = binding_.weight(o.weight);
   const float* bias = binding_.vector(o.bias);
   if (pass.is_decode) {
-    MatvecArgs args = matvec_args(decode_input(o.x, kNone, 0), pass.batch.n_rows, dependent(pass));
+    InputRows in = decode_input(o.x, kNone, 0);
+    for (const MixedProduct& p : mixed_products_) {
+      if (p.product != &o || !leaves_norm(pass, *p.mix)) continue;
+      in.head_squares = recurrent_;
+      in.head_width = p.mix->d_head;
+      in.eps = p.mix->eps;
+    }
+    MatvecArgs args = matvec_args(in, pass.batch.n_rows, dependent(pass));
     args.n_outs = 1;
     args.outs[0] = {weight, bias, buffers_[o.residual], shape_of(o.residual).width, true, o.scale};
     TRY(matvec(stream, args));
@@ -510,6 +530,8 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::GdnM
   GdnArgs args = gdn_args(o);
   args.batch = pass.batch;
   args.has_decode = pass.is_decode;
+  args.max_decode_tokens = pass.is_decode ? pass.max_tokens : 0;
+  args.leave_norm = leaves_norm(pass, o);
   args.n_prefill_slices = pass.is_decode ? 0 : pass.batch.n_slices;
   args.max_prefill_tokens = pass.is_decode ? 0 : pass.max_tokens;
   args.dependent = dependent(pass);

@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 Status add_adapters(const Stream& stream, const AddAdaptersArgs& args) {
-  CHECK(args.n_products > 0 && args.n_products <= kMaxAdapted && !args.in.gather);
+  CHECK(args.n_products > 0 && args.n_products <= kMaxAdapted && !args.in.gather && !args.in.head_squares);
   return args.view.tile_rows == 1 ? launch<1>(stream, args) : launch<kAdapterRows>(stream, args);
 }
 

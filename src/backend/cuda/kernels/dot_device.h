@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "backend/cuda/kernels/activations.h"
+#include "backend/cuda/kernels/head_squares.h"
 #include "backend/cuda/kernels/hidden.h"
 #include "backend/cuda/weights/weight.h"
 
@@ -69,10 +70,20 @@ __device__ __forceinline__ float4 times_each(float4 v, float4 w) {
   return make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
 }
 
+// Lane 4 j + b has the squares of the b-th 32 columns of what the warp reads at its j-th turn from float4 `base` on.
+__device__ __forceinline__ float load_squares(const InputRows& in, int64_t row, int base) {
+  if (in.head_squares == nullptr) return 0.0f;
+  const int n = in.width / kSquaresColumns, turn = simt::lane_id() / 4;
+  const int at = (base + turn * kDotThreads + simt::warp_id() * 32) * 4 / kSquaresColumns + simt::lane_id() % 4;
+  return at < n ? in.head_squares[row * n + at] : 0.0f;
+}
+
 // What a thread has of a row: all of it up to a width of 1024 kKept, asked for at once.
 template <int kKept>
 struct RowAhead {
+  static_assert(kKept <= 8, "turns whose squares a warp has");
   float4 v[kKept];
+  float squares;
 };
 template <int kKept>
 __device__ __forceinline__ RowAhead<kKept> load_row(const InputRows& in, int64_t row) {
@@ -84,6 +95,7 @@ __device__ __forceinline__ RowAhead<kKept> load_row(const InputRows& in, int64_t
     const int i = simt::thread_id() + j * kDotThreads;
     ahead.v[j] = i < n ? x4[i] : make_float4(0, 0, 0, 0);
   }
+  ahead.squares = load_squares(in, row, 0);
   return ahead;
 }
 
@@ -120,13 +132,21 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
     return make_float4(activated(in.activation, w.x, v.x), activated(in.activation, w.y, v.y),
                        activated(in.activation, w.z, v.z), activated(in.activation, w.w, v.w));
   };
+  const auto inverses_of = [&](float squares) {
+    return in.head_squares ? head_inverse(squares, in.head_width, in.eps) : 1.0f;
+  };
+  const auto divided = [&](float4 v, float inverses, int turn) {
+    if (!in.head_squares) return v;
+    return times_all(v, __shfl_sync(simt::kAllLanes, inverses, 4 * turn + simt::lane_id() / 8));
+  };
+  float inverses = inverses_of(kept.squares);
 #pragma unroll
   for (int j = 0; j < kKept; ++j) {
     if (simt::warp_id() * 32 + j * kDotThreads >= n) return;
     const int i = simt::thread_id() + j * kDotThreads;
     float4 v = kept.v[j];
     if (!in.norm) {
-      v = gated(i, v);
+      v = divided(gated(i, v), inverses, j);
     } else if (j < kNormsKept) {
       v = times_each(v, norms.w[j < kNormsKept ? j : 0]);
     } else if (i < n) {
@@ -142,11 +162,13 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
       const int i = base + j * kDotThreads + simt::thread_id();
       more[j] = i < n ? x4[i] : make_float4(0, 0, 0, 0);
     }
+    inverses = inverses_of(load_squares(in, row, base));
 #pragma unroll
     for (int j = 0; j < kKept; ++j) {
       const int i = base + j * kDotThreads + simt::thread_id();
       if (base + j * kDotThreads + simt::warp_id() * 32 >= n) break;
-      const float4 v = in.norm ? times_each(more[j], i < n ? norm4[i] : more[j]) : gated(i, more[j]);
+      const float4 v =
+          in.norm ? times_each(more[j], i < n ? norm4[i] : more[j]) : divided(gated(i, more[j]), inverses, j);
       quantise_quad(v, static_cast<uint32_t>(i), i < n, G, record);
     }
   }

@@ -3,21 +3,33 @@
 //           state [n_value][d][d] and conv window [taps - 1][channels] f32 in the slice's blob
 // Bytes     a slice: 8 n_value d^2 (state read and written once whatever the number of tokens) + rows; 4.2 MB for 32
 //           heads of 128
-// Launch    grid (n_value, slices). d = 64, 128: block 4 d, the state in registers: a warp owns 32 columns of a quarter
-//           of the rows, so that it moves whole lines; a barrier a token. Else: block 128, the state stays in memory.
+// Launch    d = 64, 128 and four taps: grid (n_value d / 32, slices), block 128, the state in registers: a block owns 32
+//           columns of a head, a warp a quarter of the rows, whole lines of them; a barrier a token. 64 registers, so
+//           that two blocks find room on a multiprocessor beside those of the projections before, eight alone.
+//           Blocks of a head share nothing but the RMS of its output: it is left to the reader (head_squares.h), or to a
+//           launch of its own. Else: grid (n_value, slices), block 128, the state stays in memory.
+// Smem      10 KB and 1.2 KB a token for d = 128
 // Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
-//           for it. A window is read by all value heads of a key head: the last of them to arrive moves it on.
+//           for it. A window of q and k is read by all blocks of a key head: the last to arrive moves it on.
 // Numerics  f32; a token's sums have one order for every batch and every number of tokens
-// Measured  H200, 32 heads of 128, in a chain: 5.3 us for one slice, 55 us for 32 (2.4 TB/s)
+// Rejected  a head a block, 512 threads: 5.3 us for one slice of 32 heads of 128 in a chain, but 9.4 in a model, where a
+//           block finds no room until the kernel before has left; 55 us for 32 slices, two blocks a multiprocessor
 #include "backend/cuda/kernels/gdn.h"
+
+#include <climits>
 
 #include "backend/cuda/kernels/gdn_device.h"
 #include "backend/cuda/kernels/gdn_prefill.h"
+#include "backend/cuda/kernels/head_squares.h"
 #include "base/check.h"
 
 namespace chimere::cuda {
 namespace gdn {
 namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / 32;
+constexpr int kColumns = kSquaresColumns;  // of a head that a block has
 
 __device__ __forceinline__ DeviceSlice slice_of(const GdnArgs& p, const DeviceSlice& own, int i) {
   return p.batch.slices != nullptr ? p.batch.slices[i] : own;
@@ -67,204 +79,240 @@ __device__ __forceinline__ void advance_windows(const GdnArgs& p, const DeviceSl
 
 // Sums over the four lanes that differ in bits 3 and 4, of four values each; a lane keeps the sum of value
 // 2 (bit 4) + bit 3.
-__device__ __forceinline__ float sum_quarters(const float (&x)[4], int lane) {
+__device__ __forceinline__ float sum_quarters(float4 x, int lane) {
   const bool upper = (lane & 16) != 0, odd = (lane & 8) != 0;
-  float first = upper ? x[2] : x[0], second = upper ? x[3] : x[1];
-  first += __shfl_xor_sync(simt::kAllLanes, upper ? x[0] : x[2], 16);
-  second += __shfl_xor_sync(simt::kAllLanes, upper ? x[1] : x[3], 16);
+  float first = upper ? x.z : x.x, second = upper ? x.w : x.y;
+  first += __shfl_xor_sync(simt::kAllLanes, upper ? x.x : x.z, 16);
+  second += __shfl_xor_sync(simt::kAllLanes, upper ? x.y : x.w, 16);
   return (odd ? second : first) + __shfl_xor_sync(simt::kAllLanes, odd ? first : second, 8);
 }
 
-template <int D>
-__global__ void __launch_bounds__(4 * D, 256 / D) decode_kernel(GdnArgs p, DeviceSlice own) {
-  static_assert(D % 64 == 0);
-  constexpr int kThreads = 4 * D;
-  constexpr int kWarps = kThreads / 32;
-  constexpr int kRows = D / 16;  // of a lane
-  SIMT_SHARED(float4, qk4, kMaxDecodeTokens * 2 * D / 4);
-  SIMT_SHARED(float4, v4, kMaxDecodeTokens * D / 4);
-  SIMT_SHARED(float4, parts4, 2 * 2 * 4 * D / 4);
-  SIMT_SHARED(float, o, kMaxDecodeTokens* D);
-  SIMT_SHARED(float, gates, 3 * kMaxDecodeTokens);  // decay, beta, k q
-  SIMT_SHARED(float, inv_norm, kMaxDecodeTokens);
-  SIMT_SHARED(int, last, 1);
-  float* qk = reinterpret_cast<float*>(qk4);        // [t][q | k][D]
-  float* v = reinterpret_cast<float*>(v4);          // [t][D]
-  float* parts = reinterpret_cast<float*>(parts4);  // [t % 2][S^T k | S^T q][quarter of the rows][D]
+__device__ __forceinline__ float4 add_scaled(float4 sum, float4 v, float by) {
+  return make_float4(fmaf(v.x, by, sum.x), fmaf(v.y, by, sum.y), fmaf(v.z, by, sum.z), fmaf(v.w, by, sum.w));
+}
 
-  const int head = static_cast<int>(blockIdx.x), tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
+// x / (1 + exp(-x)) to a few units in the last place, in few instructions.
+__device__ __forceinline__ float quick_silu(float x) { return __fdividef(x, 1.0f + __expf(-x)); }
+
+// Warps of a block have one thing each to do beside the recurrence.
+constexpr int kWindowWarp = 0, kOutWarp = 1, kValueWarp = 2, kGateWarp = 3;
+
+// What a token leaves in shared memory, in floats: q, k and the block's columns of v after the conv; q q, k k and q k
+// of each warp's elements; decay and beta.
+template <int D>
+struct Token {
+  static constexpr int kSlots = 2 * D + kColumns, kDots = kSlots, kGates = kDots + D / 8, kFloats = kGates + 4;
+};
+
+template <int D>
+__global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_constant__ GdnArgs p, DeviceSlice own) {
+  static_assert(D == 64 || D == 128);
+  using Token = Token<D>;
+  constexpr int kParts = D / kColumns;  // blocks of a head
+  constexpr int kRows = D / 16;         // of a lane
+  constexpr int kHeadWarps = D / 32;    // that have an element of q and k
+  constexpr int kSlots = Token::kSlots;
+  SIMT_SHARED(float4, taps, kSlots);
+  SIMT_SHARED(float4, window4, 3 * kSlots / 4);
+  SIMT_SHARED(float4, parts4, 2 * 2 * kThreads / 4);
+  float* window = reinterpret_cast<float*>(window4);  // [3][slot]
+  float* parts = reinterpret_cast<float*>(parts4);    // [t % 2][S^T k | S^T q][quarter of the rows][kColumns]
+  float* tokens = simt::dynamic_shared<float>();
+
+  const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
+  const int head = static_cast<int>(blockIdx.x) / kParts, part = static_cast<int>(blockIdx.x) % kParts;
   const DeviceSlice slice = slice_of(p, own, static_cast<int>(blockIdx.y));
-  if (slice.n_tokens > kMaxDecodeTokens || slice.n_tokens == 0) {
+  const int n = slice.n_tokens;
+  if (n > p.max_decode_tokens || n == 0) {
     simt::wait_for_previous();
     return;
   }
 
-  // A warp owns 32 columns of a quarter of the rows: it reads whole lines. A lane owns four columns of d/16 rows.
-  const int quarter = warp / (D / 32), column = warp % (D / 32) * 32 + lane % 8 * 4;
-  const int first_row = quarter * (D / 4) + lane / 8 * kRows;
-  float* state = slice.recurrent + p.matrix_offset + (int64_t{head} * D + first_row) * D + column;
-  float s[kRows][4];
+  // A warp owns a quarter of the rows, and reads whole lines of them. A lane owns four columns of d/16 rows.
+  const int column = lane % 8 * 4, first_row = warp * (D / 4) + lane / 8 * kRows;
+  const int first_value = head * D + part * kColumns;
+  float* state = slice.recurrent + p.matrix_offset + (int64_t{head} * D + first_row) * D + part * kColumns + column;
+  float4 s[kRows];
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    const float4 x = *reinterpret_cast<const float4*>(state + i * D);
-    s[i][0] = x.x;
-    s[i][1] = x.y;
-    s[i][2] = x.z;
-    s[i][3] = x.w;
-  }
+  for (int i = 0; i < kRows; ++i) s[i] = *reinterpret_cast<const float4*>(state + i * D);
 
-  // The first token's conv up to its newest input; with the usual four taps the window stays at hand for its update.
-  const bool four_taps = p.taps == 4;
-  const int channel = tid < 3 * D ? head_channel(p, head, tid) : 0;
-  float* window = slice.recurrent + p.conv_offset + channel;
-  float past[3] = {0.0f, 0.0f, 0.0f};
-  float older = 0.0f, newest_weight = 0.0f;
-  if (tid < 3 * D) {
-    const float* w = p.conv + int64_t{channel} * p.taps;
-    if (four_taps) {
+  // A thread has an element of q and the same of k, some have one of v. Nobody else touches their taps and windows.
+  const int key = key_head(p, head);
+  const int channel[3] = {key * D + tid, (p.n_key_heads + key) * D + tid, 2 * p.n_key_heads * D + first_value + lane};
+  const int slot[3] = {tid, D + tid, 2 * D + lane};
+  const bool has[3] = {warp < kHeadWarps, warp < kHeadWarps, warp == kValueWarp};
 #pragma unroll
-      for (int j = 0; j < 3; ++j) past[j] = window[j * p.channels()];
-      older = fmaf(w[2], past[2], fmaf(w[1], past[1], fmaf(w[0], past[0], 0.0f)));
-    } else {
-      for (int j = 0; j < p.taps - 1; ++j) older = fmaf(w[j], window[int64_t{j} * p.channels()], older);
-    }
-    newest_weight = w[p.taps - 1];
+  for (int c = 0; c < 3; ++c) {
+    if (!has[c]) continue;
+    simt::cp_async16(taps + slot[c], p.conv + int64_t{channel[c]} * 4);
+    const float* from = slice.recurrent + p.conv_offset + channel[c];
+#pragma unroll
+    for (int j = 0; j < 3; ++j) simt::cp_async4(window + j * kSlots + slot[c], from + j * p.channels());
   }
+  simt::cp_async_commit();
+  const float norm = p.norm[part * kColumns + lane];
   simt::wait_for_previous();
   simt::allow_next();
 
-  const bool has_out = p.out != nullptr;
-  const int n = slice.n_tokens;
-  float first_z = 0.0f;
-  if (has_out && tid < D) first_z = p.z[slice.first_row * p.z_stride + head * D + tid];
-  for (int i = tid; i < n * 3 * D; i += kThreads) {
-    const int t = i / (3 * D), x = i % (3 * D);
-    const float u = t == 0 ? silu(fmaf(newest_weight, conv_input(p, slice, 0, channel), older))
-                           : conv_silu(p, slice, t, head_channel(p, head, x));
-    (x < 2 * D ? qk[t * 2 * D + x] : v[t * D + x - 2 * D]) = u;
+  const float* rows = p.qkv + slice.first_row * p.qkv_stride;
+  const float* z = p.z + slice.first_row * p.z_stride + first_value + lane;
+  const bool makes_out = p.out != nullptr && warp == kOutWarp;
+  float raw[3], z_raw = makes_out ? z[0] : 0.0f;
+#pragma unroll
+  for (int c = 0; c < 3; ++c) raw[c] = has[c] ? rows[channel[c]] : 0.0f;
+#pragma unroll 1
+  for (int t = 1; t < n; ++t) {
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      if (has[c]) simt::cp_async4(tokens + t * Token::kFloats + slot[c], rows + t * p.qkv_stride + channel[c]);
+    }
   }
-  if (tid >= 3 * D && tid < 3 * D + n) {
-    const int t = tid - 3 * D;
-    gates[3 * t] = expf(log_decay(p, head, p.alpha[(slice.first_row + t) * p.alpha_stride + head]));
-    gates[3 * t + 1] = sigmoid(p.beta[(slice.first_row + t) * p.beta_stride + head]);
+  simt::cp_async_commit();
+  if (warp == kGateWarp && lane < n) {
+    const int64_t row = slice.first_row + lane;
+    const float alpha = p.alpha[row * p.alpha_stride + head], beta = p.beta[row * p.beta_stride + head];
+    float* gates = tokens + lane * Token::kFloats + Token::kGates;
+    gates[0] = expf(log_decay(p, head, alpha));
+    gates[1] = sigmoid(beta);
+    if (slice.replay != nullptr && part == 0) {
+      float* record = replay_record(p, slice, lane) + p.channels();
+      record[head] = alpha;
+      record[p.n_value_heads + head] = beta;
+    }
+  }
+  // What all blocks of a key head have is recorded by one of them.
+  const bool keeps_key = slice.replay != nullptr && part == 0 && leads_key_head(p, head);
+  simt::cp_async_wait<1>();
+#pragma unroll 1
+  for (int t = 0;;) {
+    float* token = tokens + t * Token::kFloats;
+    float u[3];
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      if (!has[c]) continue;
+      const float4 w = taps[slot[c]];
+      float* past = window + slot[c];
+      const float second = past[kSlots], third = past[2 * kSlots];
+      u[c] = quick_silu(fmaf(w.w, raw[c], fmaf(w.z, third, fmaf(w.y, second, w.x * past[0]))));
+      token[slot[c]] = u[c];
+      past[0] = second, past[kSlots] = third, past[2 * kSlots] = raw[c];
+      if (c < 2 ? keeps_key : slice.replay != nullptr) replay_record(p, slice, t)[channel[c]] = raw[c];
+    }
+    if (warp < kHeadWarps) {
+      const float qq = simt::warp_sum(u[0] * u[0]), kk = simt::warp_sum(u[1] * u[1]), qk = simt::warp_sum(u[0] * u[1]);
+      if (lane == 0) reinterpret_cast<float4*>(token + Token::kDots)[warp] = make_float4(qq, kk, qk, 0.0f);
+    }
+    if (++t == n) break;
+    simt::cp_async_wait<0>();
+#pragma unroll
+    for (int c = 0; c < 3; ++c) raw[c] = has[c] ? token[Token::kFloats + slot[c]] : 0.0f;
+  }
+  // The window of v is the block's own.
+  for (int j = 0; j < 3 && has[2]; ++j) {
+    slice.recurrent[p.conv_offset + j * p.channels() + channel[2]] = window[j * kSlots + slot[2]];
   }
   __syncthreads();
 
   // The answer is looked at only at the end, when it has long come. No fence: what has to be done before are loads, and
   // their values are in use already.
-  int32_t* counter = p.arrivals + static_cast<int>(blockIdx.y) * p.n_key_heads + key_head(p, head);
+  int32_t* counter = p.arrivals + static_cast<int>(blockIdx.y) * p.n_key_heads + key;
   int before = 0;
-  if (tid == kThreads - 32) before = atomicAdd(counter, 1);
-  for (int t = warp; t < n; t += kWarps) {
-    float* q = qk + t * 2 * D;
-    float* k = q + D;
-    float qq = 0.0f, kk = 0.0f, both = 0.0f;
-    for (int e = lane; e < D; e += 32) {
-      qq = fmaf(q[e], q[e], qq);
-      kk = fmaf(k[e], k[e], kk);
-      both = fmaf(q[e], k[e], both);
-    }
-    const float q_scale = 1.0f / sqrtf(simt::warp_sum(qq) + kNormEps) / sqrtf(static_cast<float>(D));
-    const float k_scale = 1.0f / sqrtf(simt::warp_sum(kk) + kNormEps);
-    both = simt::warp_sum(both);
-    for (int e = lane; e < D; e += 32) {
-      q[e] *= q_scale;
-      k[e] *= k_scale;
-    }
-    if (lane == 0) gates[3 * t + 2] = both * q_scale * k_scale;
-  }
-  __syncthreads();
+  if (tid == kWindowWarp * 32) before = atomicAdd(counter, 1);
 
-  // delta = beta (v - decay S^T k);   o = decay S^T q + (k q) delta;   S <- decay S + k delta^T
+    // delta = beta (v - decay S^T k);   o = decay S^T q + (k q) delta;   S <- decay S + k delta^T
+    // with q and k of length one, by which sums are divided rather than their terms.
+#pragma unroll 1
   for (int t = 0; t < n; ++t) {
-    float q[kRows], k[kRows];
+    const float* token = tokens + t * Token::kFloats;
+    const float4* q4 = reinterpret_cast<const float4*>(token + first_row);
+    float4 seen = make_float4(0, 0, 0, 0), asked = seen;
 #pragma unroll
     for (int i = 0; i < kRows; i += 4) {
-      const float4 q_four = qk4[(t * 2 * D + first_row + i) / 4], k_four = qk4[(t * 2 * D + D + first_row + i) / 4];
-      q[i] = q_four.x, q[i + 1] = q_four.y, q[i + 2] = q_four.z, q[i + 3] = q_four.w;
-      k[i] = k_four.x, k[i + 1] = k_four.y, k[i + 2] = k_four.z, k[i + 3] = k_four.w;
+      const float4 q = q4[i / 4], k = q4[D / 4 + i / 4];
+      seen = add_scaled(seen, s[i], k.x), asked = add_scaled(asked, s[i], q.x);
+      seen = add_scaled(seen, s[i + 1], k.y), asked = add_scaled(asked, s[i + 1], q.y);
+      seen = add_scaled(seen, s[i + 2], k.z), asked = add_scaled(asked, s[i + 2], q.z);
+      seen = add_scaled(seen, s[i + 3], k.w), asked = add_scaled(asked, s[i + 3], q.w);
     }
-    float seen[4] = {0.0f, 0.0f, 0.0f, 0.0f}, asked[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    float* part_sums = parts + t % 2 * 2 * kThreads;
+    const int kept = warp * kColumns + column + (lane & 16) / 8 + (lane & 8) / 8;
+    part_sums[kept] = sum_quarters(seen, lane);
+    part_sums[kThreads + kept] = sum_quarters(asked, lane);
+
+    const float4* dots = reinterpret_cast<const float4*>(token + Token::kDots);
+    float4 dot = dots[0];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        seen[c] = fmaf(s[i][c], k[i], seen[c]);
-        asked[c] = fmaf(s[i][c], q[i], asked[c]);
-      }
-    }
-    float* part = parts + t % 2 * 8 * D;
-    const int kept = column + (lane & 16) / 8 + (lane & 8) / 8;
-    part[quarter * D + kept] = sum_quarters(seen, lane);
-    part[(4 + quarter) * D + kept] = sum_quarters(asked, lane);
+    for (int w = 1; w < kHeadWarps; ++w) dot = add_scaled(dot, dots[w], 1.0f);
+    const float q_scale = rsqrtf(dot.x + kNormEps) * (D == 128 ? 0.08838834764831845f : 0.125f);  // 1 / sqrt(D)
+    const float k_scale = rsqrtf(dot.y + kNormEps);
+    const float decay = token[Token::kGates], beta = token[Token::kGates + 1], k_decay = k_scale * decay;
     __syncthreads();
 
-    const float decay = gates[3 * t], beta = gates[3 * t + 1];
-    const auto total = [&](int first, int x) {
-      return (part[first * D + x] + part[(first + 1) * D + x]) +
-             (part[(first + 2) * D + x] + part[(first + 3) * D + x]);
+    const auto total = [&](int first) {
+      return (part_sums[first] + part_sums[first + kColumns]) +
+             (part_sums[first + 2 * kColumns] + part_sums[first + 3 * kColumns]);
     };
-    if (tid < D) {
-      const float delta = beta * (v[t * D + tid] - decay * total(0, tid));
-      o[t * D + tid] = fmaf(gates[3 * t + 2], delta, decay * total(4, tid));
-    }
-    const float4* four = parts4 + (t % 2 * 8 * D + column) / 4;
-    const float4 a = four[0], b = four[D / 4], c = four[2 * D / 4], d = four[3 * D / 4];
-    const float4 value = v4[(t * D + column) / 4];
-    const float delta[4] = {
-        beta * (value.x - decay * ((a.x + b.x) + (c.x + d.x))), beta * (value.y - decay * ((a.y + b.y) + (c.y + d.y))),
-        beta * (value.z - decay * ((a.z + b.z) + (c.z + d.z))), beta * (value.w - decay * ((a.w + b.w) + (c.w + d.w)))};
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) s[i][c] = fmaf(k[i], delta[c], decay * s[i][c]);
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    *reinterpret_cast<float4*>(state + i * D) = make_float4(s[i][0], s[i][1], s[i][2], s[i][3]);
-  }
-  if (slice.replay != nullptr) record_inputs(p, slice, head);
-  __syncthreads();
-
-  if (has_out) {
-    for (int t = warp; t < n; t += kWarps) {
-      float squares = 0.0f;
-      for (int e = lane; e < D; e += 32) squares = fmaf(o[t * D + e], o[t * D + e], squares);
-      squares = simt::warp_sum(squares);
-      if (lane == 0) inv_norm[t] = 1.0f / sqrtf(squares / static_cast<float>(D) + p.eps);
-    }
-    __syncthreads();
-    for (int i = tid; i < n * D; i += kThreads) {
-      const int t = i / D, x = i % D;
+    if (makes_out) {
+      const float delta = beta * fmaf(-k_decay, total(lane), token[2 * D + lane]);
+      const float o = fmaf(dot.z * q_scale * k_scale, delta, q_scale * decay * total(kThreads + lane));
       const int64_t row = slice.first_row + t;
-      const float z = t == 0 ? first_z : p.z[row * p.z_stride + head * D + x];
-      p.out[row * p.out_stride + head * D + x] = o[i] * inv_norm[t] * p.norm[x] * silu(z);
+      p.out[row * p.out_stride + first_value + lane] = o * norm * quick_silu(z_raw);
+      const float squares = simt::warp_sum(o * o);
+      if (lane == 0) p.scratch[row * (p.n_value_heads * kParts) + blockIdx.x] = squares;
+      if (t + 1 < n) z_raw = z[(t + 1) * p.z_stride];
+    }
+    const float4* four = parts4 + (t % 2 * 2 * kThreads + column) / 4;
+    const float4 a = four[0], b = four[kColumns / 4], c = four[2 * kColumns / 4], d = four[3 * kColumns / 4];
+    const float4 value = *reinterpret_cast<const float4*>(token + 2 * D + column);
+    const float by = beta * k_scale;
+    const float4 delta = make_float4(by * fmaf(-k_decay, (a.x + b.x) + (c.x + d.x), value.x),
+                                     by * fmaf(-k_decay, (a.y + b.y) + (c.y + d.y), value.y),
+                                     by * fmaf(-k_decay, (a.z + b.z) + (c.z + d.z), value.z),
+                                     by * fmaf(-k_decay, (a.w + b.w) + (c.w + d.w), value.w));
+#pragma unroll
+    for (int i = 0; i < kRows; i += 4) {
+      const float4 k = q4[D / 4 + i / 4];
+      s[i] = add_scaled(times_all(s[i], decay), delta, k.x);
+      s[i + 1] = add_scaled(times_all(s[i + 1], decay), delta, k.y);
+      s[i + 2] = add_scaled(times_all(s[i + 2], decay), delta, k.z);
+      s[i + 3] = add_scaled(times_all(s[i + 3], decay), delta, k.w);
     }
   }
-
-  float next[3] = {past[1], past[2], 0.0f};
-  if (four_taps && tid < 3 * D) {
-    if (n == 2) next[0] = past[2];
-    if (n >= 3) next[0] = conv_input(p, slice, n - 3, channel);
-    if (n >= 2) next[1] = conv_input(p, slice, n - 2, channel);
-    next[2] = conv_input(p, slice, n - 1, channel);
-  }
-  if (tid == kThreads - 32) {
-    last[0] = before == p.n_value_heads / p.n_key_heads - 1 ? 1 : 0;
-    if (last[0] != 0) *counter = 0;
-  }
-  __syncthreads();
-  if (!four_taps) {
-    advance_windows(p, slice, head, last[0] != 0);
-  } else if (tid < 3 * D && (tid >= 2 * D || last[0] != 0)) {
 #pragma unroll
-    for (int j = 0; j < 3; ++j) window[j * p.channels()] = next[j];
+  for (int i = 0; i < kRows; ++i) *reinterpret_cast<float4*>(state + i * D) = s[i];
+
+  if (warp != kWindowWarp) return;
+  if (__shfl_sync(simt::kAllLanes, before, 0) != p.n_value_heads / p.n_key_heads * kParts - 1) return;
+  if (lane == 0) *counter = 0;
+#pragma unroll
+  for (int i = 0; i < 3 * kSlots / 4; i += 32) {
+    const int row = (i + lane) / (kSlots / 4), x = (i + lane) % (kSlots / 4) * 4;  // of [q | k | v]
+    if (row >= 3 || x >= 2 * D) continue;
+    float* to = slice.recurrent + p.conv_offset + row * p.channels() + (x / D * p.n_key_heads + key) * D + x % D;
+    *reinterpret_cast<float4*>(to) = window4[i + lane];
   }
 }
 
-// Any head size and any number of tokens, with the state in memory: the path of sizes that nobody has tuned.
-__global__ void __launch_bounds__(128) any_size_kernel(GdnArgs p, DeviceSlice own) {
+// 1 / rms of each head, where nobody else multiplies it in: a warp over pieces of 128 columns of a row.
+__global__ void __launch_bounds__(kThreads) finish_norm_kernel(GdnArgs p) {
+  simt::wait_for_previous();
+  simt::allow_next();
+  const int64_t row = blockIdx.x;
+  if (p.batch.slices[p.batch.row_slice[row]].n_tokens > kMaxDecodeTokens) return;
+  const int width = p.n_value_heads * p.d_head, n_squares = width / kSquaresColumns, lane = simt::lane_id();
+  for (int first = simt::warp_id() * 128; first < width; first += kWarps * 128) {
+    const int at = first / kSquaresColumns + lane % 4;
+    const float inverses = head_inverse(at < n_squares ? p.scratch[row * n_squares + at] : 0.0f, p.d_head, p.eps);
+    const float inverse = __shfl_sync(simt::kAllLanes, inverses, lane / 8);
+    if (first + 4 * lane >= width) continue;
+    auto* out = reinterpret_cast<float4*>(p.out + row * p.out_stride + first) + lane;
+    *out = times_all(*out, inverse);
+  }
+}
+
+// Any head size, any number of taps and of tokens up to max_tokens, with the state in memory: the path of sizes that
+// nobody has tuned.
+__global__ void __launch_bounds__(kThreads) any_size_kernel(GdnArgs p, DeviceSlice own, int max_tokens) {
   SIMT_SHARED(int, last, 1);
   float* u = simt::dynamic_shared<float>();  // [q | k | v], each d
   const int head = static_cast<int>(blockIdx.x), tid = static_cast<int>(threadIdx.x), d = p.d_head;
@@ -273,7 +321,7 @@ __global__ void __launch_bounds__(128) any_size_kernel(GdnArgs p, DeviceSlice ow
   simt::wait_for_previous();
   simt::allow_next();
   const DeviceSlice slice = slice_of(p, own, static_cast<int>(blockIdx.y));
-  if (slice.n_tokens == 0) return;
+  if (slice.n_tokens == 0 || slice.n_tokens > max_tokens) return;
   float* state = slice.recurrent + p.matrix_offset + int64_t{head} * d * d;
   if (slice.replay != nullptr) record_inputs(p, slice, head);
   for (int t = 0; t < slice.n_tokens; ++t) {
@@ -322,16 +370,28 @@ __global__ void __launch_bounds__(128) any_size_kernel(GdnArgs p, DeviceSlice ow
   advance_windows(p, slice, head, last[0] != 0);
 }
 
-bool has_fast_path(const GdnArgs& args) { return args.d_head == 64 || args.d_head == 128; }
+// Heads whose recurrence of many tokens has kernels of its own (gdn_prefill.h).
+bool has_prefill(const GdnArgs& args) { return args.d_head == 64 || args.d_head == 128; }
+
+bool has_fast_decode(const GdnArgs& args) { return has_prefill(args) && args.taps == 4; }
 
 Status launch_decode(const Stream& stream, const GdnArgs& args, const DeviceSlice& own, int n_slices) {
-  const dim3 grid(static_cast<unsigned>(args.n_value_heads), static_cast<unsigned>(n_slices));
-  if (!has_fast_path(args)) {
+  const auto heads = static_cast<unsigned>(args.n_value_heads), slices = static_cast<unsigned>(n_slices);
+  if (!has_fast_decode(args)) {
     const size_t shared = static_cast<size_t>(4 * args.d_head) * sizeof(float);
-    return simt::launch(any_size_kernel, {grid, 128, shared, stream, args.dependent}, args, own);
+    const int max_tokens = has_prefill(args) ? kMaxDecodeTokens : INT_MAX;
+    return simt::launch(any_size_kernel, {dim3(heads, slices), kThreads, shared, stream, args.dependent}, args, own,
+                        max_tokens);
   }
-  if (args.d_head == 128) return simt::launch(decode_kernel<128>, {grid, 512, 0, stream, args.dependent}, args, own);
-  return simt::launch(decode_kernel<64>, {grid, 256, 0, stream, args.dependent}, args, own);
+  const auto blocks = heads * static_cast<unsigned>(args.d_head / kColumns);
+  const int of_token = args.d_head == 128 ? Token<128>::kFloats : Token<64>::kFloats;
+  const simt::Launch at{dim3(blocks, slices), kThreads, sizeof(float) * of_token * args.max_decode_tokens, stream,
+                        args.dependent};
+  TRY(args.d_head == 128 ? simt::launch(decode_kernel<128>, at, args, own)
+                         : simt::launch(decode_kernel<64>, at, args, own));
+  if (args.leave_norm || args.out == nullptr) return Ok{};
+  return simt::launch(finish_norm_kernel,
+                      {static_cast<unsigned>(args.batch.n_rows), kThreads, 0, stream, args.dependent}, args);
 }
 
 }  // namespace
@@ -344,17 +404,20 @@ uint64_t gdn_bytes(const GdnArgs& layer, int n_slices, int n_rows) {
   return sizeof(float) * (2 * n_slices * (state + window) + n_rows * row);
 }
 
+bool gdn_can_leave_norm(const GdnArgs& layer) { return gdn::has_fast_decode(layer); }
+
 int64_t gdn_arrivals(const GdnArgs& layer, int max_slices) { return int64_t{max_slices} * layer.n_key_heads; }
 
 int64_t gdn_scratch_floats(const GdnArgs& layer, int max_rows, int max_prefill_slices) {
-  if (!gdn::has_fast_path(layer)) return 0;
+  if (!gdn::has_prefill(layer)) return 0;
   const int64_t records = gdn::max_chunks(max_rows, max_prefill_slices) * layer.n_value_heads;
   return int64_t{max_rows} * gdn::prepared_stride(layer) + (layer.exact ? 0 : records * gdn::kRecordFloats);
 }
 
 Status gdn_mix(const Stream& stream, const GdnArgs& args) {
-  CHECK(args.n_value_heads % args.n_key_heads == 0 && args.taps >= 1);
-  const bool all_at_once = !gdn::has_fast_path(args);
+  CHECK(args.n_value_heads % args.n_key_heads == 0 && args.taps >= 1 &&
+        args.max_decode_tokens <= gdn::kMaxDecodeTokens);
+  const bool all_at_once = !gdn::has_prefill(args);
   if (args.has_decode || all_at_once) TRY(gdn::launch_decode(stream, args, DeviceSlice{}, args.batch.n_slices));
   if (args.n_prefill_slices > 0 && !all_at_once) TRY(gdn::launch_prefill(stream, args));
   return Ok{};
@@ -374,6 +437,7 @@ Status gdn_replay(const Stream& stream, const GdnArgs& args, float* recurrent, c
     DeviceSlice slice{};
     slice.recurrent = recurrent;
     slice.n_tokens = n_tokens - first < gdn::kMaxDecodeTokens ? n_tokens - first : gdn::kMaxDecodeTokens;
+    one.max_decode_tokens = slice.n_tokens;
     TRY(gdn::launch_decode(stream, one, slice, 1));
   }
   return Ok{};

@@ -41,12 +41,16 @@ struct GdnArgs {
   // One counter a slice and key head: gdn_arrivals(). Zero before the first call, zero again after each. Two calls that
   // may overlap need two sets.
   int32_t* arrivals = nullptr;
-  float* scratch = nullptr;    // gdn_scratch_floats() floats, 16-byte aligned, for batches with prefill slices
+  // gdn_scratch_floats() floats, 16-byte aligned: of prefill slices; of decode slices the sums of squares of each 32
+  // columns of out, [n_rows][n_value_heads * d_head / 32].
+  float* scratch = nullptr;
   int max_prefill_slices = 0;  // that the scratch was made for
   bool exact = false;          // float32 throughout: the recurrence token by token for both classes
   bool has_decode = true;      // whether the batch has slices of the class: what is not there is not launched
+  int max_decode_tokens = 16;  // of a decode slice: shared memory is sized by it; a slice with more is prefill class
   int n_prefill_slices = 0;    // of the batch
   int max_prefill_tokens = 0;  // bound of a prefill slice that sizes the grid; 0: n_rows
+  bool leave_norm = false;     // gdn_can_leave_norm(): rows of decode slices are left without 1 / rms (head_squares.h)
   bool dependent = false;      // launch as a programmatic dependent of the kernel before
 
   constexpr int channels() const { return (2 * n_key_heads + n_value_heads) * d_head; }
@@ -54,6 +58,9 @@ struct GdnArgs {
 
 // What a batch moves at least: for benches and profiles.
 uint64_t gdn_bytes(const GdnArgs& layer, int n_slices, int n_rows);
+
+// Whether whoever reads out may be asked to multiply by 1 / rms of each head. If not, out is finished here.
+bool gdn_can_leave_norm(const GdnArgs& layer);
 
 // Sizes of the working memory that a layer needs for the largest batch.
 int64_t gdn_arrivals(const GdnArgs& layer, int max_slices);

@@ -119,7 +119,8 @@ struct Fixture {
     a.out = out.data(), a.out_stride = program.buffers[4].width;
     a.exact = exact;
     a.max_prefill_slices = planned_prefill;
-    std::vector<float> scratch(static_cast<size_t>(gdn_scratch_floats(a, n_rows, planned_prefill)), NAN);
+    a.leave_norm = leave_norm;
+    scratch.assign(static_cast<size_t>(gdn_scratch_floats(a, n_rows, planned_prefill)), NAN);
     a.scratch = scratch.data();
     a.has_decode = false;
     for (const Slice& s : batch.slices) {
@@ -141,7 +142,8 @@ struct Fixture {
 
   Stream stream = test_stream();
   std::mt19937 rng{17};
-  bool exact = false;
+  bool exact = false, leave_norm = false;
+  std::vector<float> scratch;
   int planned_prefill = 4;
   Program program;
   op::GdnMix op{};
@@ -254,6 +256,26 @@ TEST(CudaGdn, TheBatchLeavesNoTraceOnDecoding) {
     EXPECT_EQ(one_by_one, std::vector<float>(got.begin() + int64_t{21} * value, got.end()));
     EXPECT_EQ(together.got_state[2], alone.got_state[2]);
   }
+}
+
+// What the reader has to multiply by is beside the rows.
+TEST(CudaGdn, NormCanBeLeftToTheReader) {
+  for (const Shape& shape : {Shape{1, 2, 64, 4, true}, Shape{1, 2, 128, 4, false}}) {
+    Fixture finished(shape, 2), left(shape, 2);
+    left.leave_norm = true;
+    EXPECT_TRUE(gdn_can_leave_norm(left.args()));
+    const Fixture::Inputs in = finished.inputs(4);
+    const std::vector<float> want = finished.run({{0, 1}, {1, 3}}, in);
+    std::vector<float> got = left.run({{0, 1}, {1, 3}}, in);
+    for (size_t i = 0; i < got.size(); ++i) {
+      float squares = 0.0f;
+      for (int j = 0; j < shape.d_head / 32; ++j) squares += left.scratch[i / shape.d_head * (shape.d_head / 32) + j];
+      got[i] /= std::sqrt(squares / static_cast<float>(shape.d_head) + left.op.eps);
+    }
+    EXPECT_LT(relative_error(got, want), 1e-5);
+    EXPECT_EQ(finished.got_state, left.got_state);
+  }
+  EXPECT_FALSE(gdn_can_leave_norm(Fixture({1, 2, 64, 3, true}, 1).args()));
 }
 
 TEST(CudaGdn, ReplayIsExact) {

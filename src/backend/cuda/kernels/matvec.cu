@@ -20,6 +20,7 @@
 #include "backend/cuda/kernels/matvec_float.h"
 #include "backend/cuda/kernels/matvec_instances.h"
 #include "backend/cuda/kernels/matvec_rows.h"
+#include "base/check.h"
 
 namespace chimere::cuda {
 namespace {
@@ -64,6 +65,9 @@ Status quantise_rows(const Stream& stream, const InputRows& in, int n_rows, bool
 }
 
 Status matvec(const Stream& stream, const MatvecArgs& args) {
+  for (int i = 0; i < args.n_outs && args.in.head_squares; ++i) {
+    CHECK(!args.exact && !args.outs[i].weight.is_float() && !args.in.norm && !args.in.activates() && !args.in.gather);
+  }
   if (matvec_float_takes(args)) return matvec_float(stream, args);
   MatvecPlan plan;
   plan.args = args;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <initializer_list>
 
@@ -48,12 +49,16 @@ struct Product {
   std::vector<int32_t> gather = {};
   std::vector<float> gate = {};
   float scale = 1;
+  std::vector<float> head_squares = {};
+  int head_width = 0;
 
   std::vector<std::vector<float>> run(const std::vector<float>& x, int n_rows) const {
     const auto width = static_cast<int>(weights[0]->view.ne[0]);
     MatvecArgs a;
     a.in = {x.data(), norm.empty() ? nullptr : norm.data(),     kEps,
             width,    gather.empty() ? nullptr : gather.data(), gate.empty() ? nullptr : gate.data()};
+    if (!head_squares.empty()) a.in.head_squares = head_squares.data();
+    a.in.head_width = head_width;
     a.n_rows = n_rows;
     a.n_outs = static_cast<int>(weights.size());
     a.exact = exact;
@@ -125,6 +130,31 @@ void expect_rows_of_their_own(const Product& p, const std::vector<float>& x, std
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_EQ(std::memcmp(got[i].data(), alone[i].data(), got[i].size() * sizeof(float)), 0)
           << type_name(p.weights[i]->weight.type) << " width " << width << " rows " << n_rows;
+    }
+  }
+}
+
+// Wider than what a thread asks for at once, and heads that end within a warp's columns.
+TEST(Matvec, HeadsAreDividedByTheReader) {
+  struct Heads {
+    int n, width;
+  };
+  for (const Heads heads : {Heads{5, 64}, Heads{20, 128}, Heads{34, 128}}) {
+    const int width = heads.n * heads.width, of_head = heads.width / 32;
+    const TestWeight q8(DType::Q8_0, width, 40), q5(DType::Q5_1, width, 4);
+    for (const int n_rows : {1, 3, 6, 9}) {
+      const std::vector<float> x = random_floats(static_cast<size_t>(n_rows) * width, 5);
+      std::vector<float> squares = random_floats(x.size() / 32, 7);
+      for (float& v : squares) v *= v;
+      std::vector<float> divided = x;
+      for (size_t i = 0; i < x.size(); ++i) {
+        const float* of = squares.data() + i / heads.width * of_head;
+        const float sum = of_head == 4 ? (of[0] + of[1]) + (of[2] + of[3]) : of[0] + of[1];
+        divided[i] *= 1.0f / std::sqrt(sum / static_cast<float>(heads.width) + kEps);
+      }
+      const Product whole{.weights = {&q8, &q5}};
+      const Product parts{.weights = {&q8, &q5}, .head_squares = squares, .head_width = heads.width};
+      EXPECT_EQ(parts.run(x, n_rows), whole.run(divided, n_rows)) << width << " " << n_rows;
     }
   }
 }
