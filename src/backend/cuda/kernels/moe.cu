@@ -1,14 +1,14 @@
 // moe.cu   x += sum_k w_k down_k(activation(gate_k n, up_k n)) + w_s shared(n),  n = RMSNorm(x) * norm, w of the router
 // Shapes    x [n_rows, width] f32, n_rows <= 64; router [n_experts, width]; gate, up [n_experts, d_ff, width];
 //           down [n_experts, width, d_ff] in layouts of weights/formats.h
-// Bytes     router once for four rows; each chosen expert once for up to 4 rows that chose it, the shared expert once
-//           for 4 rows (the second-level cache serves repetitions)
-// Launch    router: a block for two experts, of several rows for four experts and four rows. One row, where the card
-//           has bulk copies: moe_one.h. Else weights come through rings of slots (moe_ring.h), 2 blocks of 8 warps a
-//           multiprocessor; types without kernels and exact mode: moe_any.cu. Of one row every block chooses
-//           for itself, of more the last router block of four rows does, and the last of all groups the rows by expert.
-//           More than 4 rows: rows are quantised by launches of their own, outputs go by expert (each weight unpacked
-//           once for 4 rows) and are added by a launch of its own: six launches in all instead of three
+// Bytes     each chosen expert once for up to 4 rows that chose it, the shared expert once for 4 rows (the second-level
+//           cache serves repetitions)
+// Launch    router: moe_router.cu. One row, where the card has bulk copies: moe_one.h. Else weights come through rings
+//           of slots (moe_ring.h), 2 blocks of 8 warps a multiprocessor; types without kernels and exact mode:
+//           moe_any.cu. Of one row every block chooses for itself; of more the router chooses, and every block
+//           groups the rows by expert (moe_groups.h). More than 4 rows: the router quantises the rows, outputs go by
+//           expert (each weight unpacked once for 4 rows); hidden rows are quantised and outputs added by launches of
+//           their own: five launches in all instead of three
 // Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits;
 //           experts as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
 // Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 2.0,
@@ -24,190 +24,6 @@
 
 namespace chimere::cuda {
 namespace {
-
-constexpr int kRouterRows = 2;                         // experts of a block
-constexpr int kRouterParts = kDotWarps / kRouterRows;  // warps of an expert
-constexpr int kRouterAhead = 4;                        // float4 of a lane loaded before the input is there
-constexpr int kRouterBatch = 4;                        // rows of activations of a block
-
-__device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
-  return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
-}
-
-// The exclusive sums of two counts a thread, over the block; ends with a barrier.
-__device__ __forceinline__ int2 sums_before(int2 mine, int2* of_warps) {
-  int2 sum = mine;  // up to and with this thread's
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const int x = __shfl_up_sync(simt::kAllLanes, sum.x, step), y = __shfl_up_sync(simt::kAllLanes, sum.y, step);
-    if (simt::lane_id() >= step) sum = make_int2(sum.x + x, sum.y + y);
-  }
-  if (simt::lane_id() == 31) of_warps[simt::warp_id()] = sum;
-  __syncthreads();
-  int2 before = make_int2(sum.x - mine.x, sum.y - mine.y);
-  for (int w = 0; w < simt::warp_id(); ++w) before = make_int2(before.x + of_warps[w].x, before.y + of_warps[w].y);
-  __syncthreads();
-  return before;
-}
-
-// Pairs sorted by expert, then by row, and cut into chunks, by the whole block. `places` [kMoeExperts] are counts of
-// the experts' pairs at first, then where their next pair goes.
-__device__ void group_pairs(const MoePlan& p, const int32_t* ids, int32_t* places, int2* of_warps) {
-  const int n_rows = p.args.n_rows, n_used = p.args.n_used, n_experts = p.args.router.rows, tid = simt::thread_id();
-  for (int e = tid; e < n_experts; e += kDotThreads) places[e] = 0;
-  __syncthreads();
-  for (int i = tid; i < n_rows * n_used; i += kDotThreads) atomicAdd(places + ids[i], 1);
-  __syncthreads();
-  // A thread has neighbouring experts.
-  const int each = simt::div_up(n_experts, kDotThreads), first = tid * each, end = min(first + each, n_experts);
-  int2 mine = make_int2(0, 0);  // pairs, chunks
-  for (int e = first; e < end; ++e) {
-    mine = make_int2(mine.x + places[e], mine.y + simt::div_up(places[e], kMoeChunk));
-  }
-  int2 at = sums_before(mine, of_warps);
-  for (int e = first; e < end; ++e) {
-    const int count = places[e];
-    places[e] = at.x;
-    for (int i = 0; i < count; i += kMoeChunk) {
-      p.scratch.chunks[at.y++] = {e, at.x + i, min(kMoeChunk, count - i), 0};
-    }
-    at.x += count;
-  }
-  if (tid == kDotThreads - 1) *p.scratch.n_chunks = at.y;
-  __syncthreads();
-  // The experts of a row differ: rows one after the other, and nobody meets at a place.
-  if (simt::warp_id() != 0) return;
-  for (int t = 0; t < n_rows; ++t) {
-    for (int k = simt::lane_id(); k < n_used; k += 32) {
-      int32_t& place = places[ids[t * n_used + k]];
-      p.scratch.pairs[place++] = t << 16 | k;
-    }
-    __syncwarp();
-  }
-}
-
-// Every warp has a part of the rows of kE experts and the same part of x: products and squares come from one pass over
-// it. One row: the next kernel shall start early, and every block has two experts. More rows: four of them meet four
-// experts, because the second-level cache cannot serve more readers.
-template <int kE>
-__global__ void __launch_bounds__(kDotThreads, kE == 1 ? 2 : 4) router_kernel(const __grid_constant__ MoePlan p) {
-  constexpr int kExperts = kRouterRows * kE;                  // of a block
-  SIMT_SHARED(float2, parts, kRouterBatch * kDotWarps * kE);  // sums of products, and of squares
-  SIMT_SHARED(int32_t, ids, kMoePairs);
-  SIMT_SHARED(int32_t, places, kMoeExperts);
-  SIMT_SHARED(int2, of_warps, kDotWarps);
-  SIMT_SHARED(int, finished, 1);
-  const Weight& w = p.args.router;
-  const int n_logits = w.rows + (p.args.shared_router ? 1 : 0), width = w.width, all_rows = p.args.n_rows;
-  const int first_row = static_cast<int>(blockIdx.y) * kRouterBatch, n_rows = min(kRouterBatch, all_rows - first_row);
-  const int first_expert = static_cast<int>(blockIdx.x) * kExperts + simt::warp_id() / kRouterParts * kE;
-  const int part = simt::warp_id() % kRouterParts, lane = simt::lane_id();
-  const auto is_shared = [&](int e) { return first_expert + e == w.rows; };
-  const auto in_quads = [&](int e) { return width % 4 == 0 && (is_shared(e) || w.type == DType::F32); };
-  const auto row_of = [&](int e) {
-    return is_shared(e) ? reinterpret_cast<const uint8_t*>(p.args.shared_router)
-                        : w.row(0, min(first_expert + e, w.rows - 1));
-  };
-  const auto* norm = reinterpret_cast<const float4*>(p.args.in.norm);
-  const auto at = [&](int i) { return (i * kRouterParts + part) * 32 + lane; };
-  const auto weight = [&](int e, int i) {
-    return times_each(__ldg(reinterpret_cast<const float4*>(row_of(e)) + at(i)), __ldg(norm + at(i)));
-  };
-  float4 ahead[kE][kRouterAhead] = {};
-#pragma unroll
-  for (int e = 0; e < kE; ++e) {
-    if (!in_quads(e) || first_expert + e >= n_logits) continue;
-#pragma unroll
-    for (int i = 0; i < kRouterAhead; ++i) {
-      if (at(i) < width / 4) ahead[e][i] = weight(e, i);
-    }
-  }
-  // Earlier than elsewhere: this kernel is so short that the next one would come late, and takes little room.
-  simt::allow_next();
-  simt::wait_for_previous();
-
-  for (int t = 0; t < n_rows; ++t) {
-    const float* x = p.args.in.x + static_cast<int64_t>(first_row + t) * width;
-    const auto* x4 = reinterpret_cast<const float4*>(x);
-    float sum[kE] = {}, squares = 0;
-    if (width % 4 == 0) {
-      float4 v[kRouterAhead];
-#pragma unroll
-      for (int i = 0; i < kRouterAhead; ++i) v[i] = at(i) < width / 4 ? x4[at(i)] : make_float4(0, 0, 0, 0);
-#pragma unroll
-      for (int i = 0; i < kRouterAhead; ++i) {
-#pragma unroll
-        for (int e = 0; e < kE; ++e) sum[e] = dot(ahead[e][i], v[i], sum[e]);
-        squares = square_sum(v[i], squares);
-      }
-      for (int i = kRouterAhead; at(i) < width / 4; ++i) {
-        const float4 more = x4[at(i)];
-#pragma unroll
-        for (int e = 0; e < kE; ++e) {
-          if (in_quads(e) && first_expert + e < n_logits) sum[e] = dot(weight(e, i), more, sum[e]);
-        }
-        squares = square_sum(more, squares);
-      }
-    } else if (part == 0) {
-      for (int i = lane; i < width; i += 32) squares = fmaf(x[i], x[i], squares);
-    }
-#pragma unroll
-    for (int e = 0; e < kE; ++e) {
-      if (!in_quads(e) && part == 0 && first_expert + e < n_logits) {
-        FloatRows rows{};
-        rows.x[0] = x;
-        rows.inverse_rms[0] = 1.0f;
-        rows.norm = p.args.in.norm;
-        sum[e] = is_shared(e) ? float_dot(DType::F32, row_of(e), width, rows, 1).x
-                              : any_product(w, row_of(e), true, 32, {}, rows);
-      }
-      sum[e] = simt::warp_sum(sum[e]);
-    }
-    squares = simt::warp_sum(squares);
-    if (lane == 0) {
-#pragma unroll
-      for (int e = 0; e < kE; ++e) parts[(t * kDotWarps + simt::warp_id()) * kE + e] = make_float2(sum[e], squares);
-    }
-  }
-  __syncthreads();
-  for (int i = simt::thread_id(); i < n_rows * kExperts; i += kDotThreads) {
-    const int t = i / kExperts, r = i % kExperts, to = static_cast<int>(blockIdx.x) * kExperts + r;
-    float sum = 0, squares = 0;
-    for (int j = 0; j < kRouterParts; ++j) {
-      const float2 one = parts[(t * kDotWarps + r / kE * kRouterParts + j) * kE + r % kE];
-      sum += one.x;
-      squares += one.y;
-    }
-    const float inverse = 1.0f / sqrtf(squares / static_cast<float>(width) + p.args.in.eps);
-    float logit = sum * inverse;
-    if (p.args.router_bias && to < w.rows) logit += p.args.router_bias[to];
-    if (to < n_logits) __stcg(p.scratch.logits + static_cast<int64_t>(first_row + t) * (w.rows + 1) + to, logit);
-  }
-  if (p.choice_by_block) return;
-
-  // The last block of some rows to come here sees all of their logits and chooses; the last of all sees all choices.
-  const auto is_last_of = [&](int32_t* counter, unsigned n) {
-    __threadfence();
-    __syncthreads();
-    if (simt::thread_id() == 0) finished[0] = atomicAdd(counter, 1);
-    __syncthreads();
-    const bool last = finished[0] == static_cast<int>(n) - 1;
-    if (last && simt::thread_id() == 0) *counter = 0;
-    if (last) __threadfence();
-    return last;
-  };
-  if (!is_last_of(p.scratch.n_chunks + 2 + blockIdx.y, gridDim.x)) return;
-  for (int t = simt::warp_id(); t < n_rows; t += kDotWarps) {
-    if (w.rows <= kBlockExperts) {
-      choose<kBlockExperts / 32>(p, first_row + t);
-    } else {
-      choose<kMoeExperts / 32>(p, first_row + t);
-    }
-  }
-  if (!is_last_of(p.scratch.n_chunks + 1, gridDim.y)) return;
-  for (int i = simt::thread_id(); i < all_rows * p.args.n_used; i += kDotThreads) ids[i] = __ldcg(p.scratch.ids + i);
-  group_pairs(p, ids, places, of_warps);
-}
 
 __global__ void __launch_bounds__(kDotThreads) add_experts_kernel(const __grid_constant__ MoePlan p) {
   simt::wait_for_previous();
@@ -298,12 +114,10 @@ MoeScratch moe_scratch(const MoeArgs& a, int max_rows, uint8_t* base) {
   };
   const auto rows = static_cast<size_t>(max_rows), used = static_cast<size_t>(a.n_used);
   // What has to be zero at first stands where it does whatever the number of rows.
-  take(s.n_chunks, 2 + simt::div_up(kMoeRows, kRouterBatch));
+  take(s.finished, kMoeRows / kRouterBatch);
   take(s.logits, rows * (a.router.rows + 1));
   take(s.weights, rows * (used + 1));
   take(s.ids, rows * used);
-  take(s.pairs, rows * used);
-  take(s.chunks, rows * used);
   take(s.hidden, rows * hidden_width(a));
   take(s.outputs, rows * used * a.down.rows);
   take(s.shared_outputs, rows * a.down.rows);
@@ -330,19 +144,7 @@ Status moe_supported(const MoeArgs& a, int max_rows) {
   return check("rows times experts used", max_rows * a.n_used, kMoePairs);
 }
 
-Status moe_route(const Stream& stream, const MoeArgs& args) {
-  const MoePlan p = make_plan(args);
-  if (p.made_in) {
-    TRY(quantise_rows(stream, args.in, args.n_rows, !args.exact, p.scratch.in_records, args.dependent));
-  }
-  const int n_logits = args.router.rows + (args.shared_router ? 1 : 0);
-  const auto launch = [&](auto kernel, int experts) {
-    const dim3 grid(static_cast<unsigned>(simt::div_up(n_logits, experts)),
-                    static_cast<unsigned>(simt::div_up(args.n_rows, kRouterBatch)));
-    return simt::launch(kernel, {grid, kDotThreads, 0, stream, args.dependent}, p);
-  };
-  return args.n_rows == 1 ? launch(router_kernel<1>, kRouterRows) : launch(router_kernel<2>, 2 * kRouterRows);
-}
+Status moe_route(const Stream& stream, const MoeArgs& args) { return launch_router(stream, make_plan(args)); }
 
 Status moe_up(const Stream& stream, const MoeArgs& args) {
   const MoePlan p = make_plan(args);

@@ -40,19 +40,12 @@ struct MoeArgs {
   int n_sms = 132;
 };
 
-// One expert and up to kMoeChunk of the (row, choice) pairs that go through it, in MoeScratch::pairs.
-struct MoeChunk {
-  int32_t expert, first, count, unused;
-};
-
 // What the launches leave for one another, inside scratch.
 struct MoeScratch {
   float* logits;          // [n_rows, n_experts + 1], the last one of the shared expert
   float* weights;         // [n_rows, n_used + 1], the last one of the shared expert
   int32_t* ids;           // [n_rows, n_used]
-  int32_t* pairs;         // [n_rows * n_used] row << 16 | choice, by expert, then by row
-  MoeChunk* chunks;       // [at most n_rows * n_used]
-  int32_t* n_chunks;      // then counts of finished router blocks
+  int32_t* finished;      // router blocks of each kRouterBatch rows
   float* hidden;          // [n_rows, moe_hidden_width]: the elements of each choice, then those of the shared expert
   float* outputs;         // [n_rows * n_used, width], of many rows
   float* shared_outputs;  // [n_rows, width]

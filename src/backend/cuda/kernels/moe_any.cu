@@ -3,6 +3,7 @@
 // Numerics  as in moe.cu
 #include "backend/cuda/simt/simt.h"
 
+#include "backend/cuda/kernels/moe_groups.h"
 #include "backend/cuda/kernels/moe_ring.h"
 
 namespace chimere::cuda {
@@ -31,15 +32,24 @@ __global__ void __launch_bounds__(kDotThreads, blocks_for(kT)) any_up_kernel(con
       if (simt::thread_id() < a.n_used) p.scratch.ids[simt::thread_id()] = choice[0].id[simt::thread_id()];
     }
   }
-  const int n_chunks = kT == 1 ? a.n_used : *p.scratch.n_chunks;
+  const GroupRoom room(a.router.rows, a.n_rows * a.n_used);
+  const MoeGroups groups{a, room, shared};
+  int n_chunks = a.n_used;
+  if constexpr (kT > 1) {
+    shared += room.bytes;
+    groups.begin();
+    __syncthreads();
+    n_chunks = groups.group(p.scratch.ids);
+  }
   const uint8_t* records = p.scratch.in_records;
   if (!p.made_in) {
     const bool quantise = !a.exact && row_groups(a.in.width) > 0;
     stage_records(a.in, norms, nullptr, 0, a.n_rows, quantise, shared);
     records = shared;
   }
+  const int32_t* chosen = p.choice_by_block ? choice[0].id : p.scratch.ids;
   any_up(p, a.gate, a.up, warp, n_chunks, stride, records, p.scratch.hidden, true,
-         [&](int at) { return routed_chunk<kT>(p, at, choice[0].id); });
+         [&](int at) { return kT == 1 ? one_row_chunk(chosen[at], at) : groups.chunk(at); });
   if (!a.shared_up) return;
   // The last warps first: they had the fewest routed units.
   any_up(p, a.shared_gate, a.shared_up, stride - 1 - warp, simt::div_up(a.n_rows, kMoeChunk), stride, records,
@@ -92,7 +102,8 @@ __global__ void __launch_bounds__(kDotThreads, blocks_for(1)) any_down_kernel(co
 
 Status launch_any_up(const Stream& stream, const MoePlan& p) {
   const MoeArgs& a = p.args;
-  const size_t shared = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
+  const size_t records = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
+  const size_t shared = records + (a.n_rows == 1 ? 0 : GroupRoom(a).bytes);
   const simt::Launch at{static_cast<unsigned>(blocks_for(a.n_rows) * a.n_sms), kDotThreads, shared, stream,
                         a.dependent};
   return a.n_rows == 1 ? simt::launch(any_up_kernel<1>, at, p) : simt::launch(any_up_kernel<kMoeChunk>, at, p);

@@ -52,21 +52,12 @@ struct UpChunk {
   int pair[kMoeChunk];  // row of the activations << 16 | choice
 };
 
-// `chosen`: of one row, the ids of its choices; of more, chunks are in the scratch memory.
-template <int kT>
-__device__ __forceinline__ UpChunk routed_chunk(const MoePlan& p, int at, const int32_t* chosen) {
-  UpChunk u;
-  if (kT == 1 && p.choice_by_block) {
-    u.expert = chosen[at];
-    u.count = 1;
-    u.pair[0] = at;
-    return u;
-  }
-  const MoeChunk chunk = p.scratch.chunks[at];
-  u.expert = chunk.expert;
-  u.count = chunk.count;
-#pragma unroll
-  for (int i = 0; i < kT; ++i) u.pair[i] = p.scratch.pairs[chunk.first + min(i, chunk.count - 1)];
+// A choice of the only row.
+__device__ __forceinline__ UpChunk one_row_chunk(int expert, int choice) {
+  UpChunk u{};
+  u.expert = expert;
+  u.count = 1;
+  u.pair[0] = choice;
   return u;
 }
 

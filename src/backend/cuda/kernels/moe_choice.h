@@ -1,4 +1,4 @@
-// moe_choice.h  Which experts a row goes through, out of the router's logits: by a warp, or by every block for itself.
+// moe_choice.h  Which experts the only row goes through, out of the router's logits: by every block for itself.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -13,62 +13,6 @@ namespace chimere::cuda {
 __device__ __forceinline__ uint32_t order_key(float v) {
   const uint32_t bits = __float_as_uint(v + 0.0f);  // -0 is 0
   return max(bits & 0x80000000u ? ~bits : bits | 0x80000000u, 1u);
-}
-
-// The n_used best of up to 32 kKeys logits, by one warp: take(k, id, key) on every lane, the best first, of equals the
-// one with the lower id.
-template <int kKeys, class Take>
-__device__ __forceinline__ void choose_among(const ExpertScores& scores, const float* logits, int n_experts, int n_used,
-                                             const Take& take) {
-  const int lane = simt::lane_id();
-  uint32_t keys[kKeys];
-#pragma unroll
-  for (int i = 0; i < kKeys; ++i) {
-    const int e = i * 32 + lane;
-    keys[i] = e < n_experts ? order_key(scores.key(e, load_logit<true>(logits + e))) : 0u;
-  }
-  for (int k = 0; k < n_used; ++k) {
-    uint32_t best = 0, where = 0;
-#pragma unroll
-    for (int i = 0; i < kKeys; ++i) {
-      where = keys[i] > best ? static_cast<uint32_t>(i * 32 + lane) : where;
-      best = max(best, keys[i]);
-    }
-    const uint32_t top = __reduce_max_sync(simt::kAllLanes, best);
-    const uint32_t id = __reduce_min_sync(simt::kAllLanes, best == top ? where : 0xFFFFFFFFu);
-#pragma unroll
-    for (int i = 0; i < kKeys; ++i) keys[i] = static_cast<uint32_t>(i * 32 + lane) == id ? 0u : keys[i];
-    const uint32_t bits = top & 0x80000000u ? top ^ 0x80000000u : ~top;
-    take(k, static_cast<int32_t>(id), __uint_as_float(bits));
-  }
-}
-
-// The choice of row t: ids and weights where the experts look for them. By one warp.
-template <int kKeys>
-__device__ __forceinline__ void choose(const MoePlan& p, int t) {
-  const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
-  const float* logits = p.scratch.logits + static_cast<int64_t>(t) * (n_experts + 1);
-  float* weights = p.scratch.weights + t * (n_used + 1);
-  ExpertScores scores{p.args.style};
-  scores.look_at_all<true>(logits, n_experts);
-  float sum = 0;
-  choose_among<kKeys>(scores, logits, n_experts, n_used, [&](int k, int32_t id, float key) {
-    const float logit = scores.is_by_logit() ? key : load_logit<true>(logits + id);
-    if (k == 0) scores.see_best(logit);
-    const float weight = scores.score(logit);
-    sum += weight;
-    if (lane == 0) {
-      __stcg(p.scratch.ids + t * n_used + k, id);
-      weights[k] = weight;
-    }
-  });
-  __syncwarp();
-  const float by = scores.weight_factor(sum) * p.args.scale;
-  for (int k = lane; k < n_used; k += 32) weights[k] *= by;
-  if (lane == 0) {
-    const float shared = p.args.shared_router ? 1.0f / (1.0f + expf(-__ldcg(logits + n_experts))) : 1.0f;
-    weights[n_used] = shared * p.args.scale;
-  }
 }
 
 // The experts of the row, largest logit first.
@@ -126,7 +70,7 @@ __device__ __forceinline__ LaneChoice choose_by_warp(const MoePlan& p, const Exp
   return mine;
 }
 
-// The weights of a choice, by the same warp, in the order of choose().
+// The weights of a choice, by the same warp, in the order of moe_router.cu's choose().
 __device__ __forceinline__ void weigh_by_warp(const MoePlan& p, ExpertScores& scores, const LaneChoice& mine,
                                               Choice& choice) {
   const float* logits = p.scratch.logits;

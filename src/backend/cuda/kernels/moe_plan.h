@@ -8,7 +8,7 @@ namespace chimere::cuda {
 struct MoePlan {
   MoeArgs args;
   MoeScratch scratch;
-  bool made_in = false;  // records were made by quantise_rows
+  bool made_in = false;  // records were made by the router
   bool made_hidden = false;
   int hidden_width = 0;  // of a row of scratch.hidden
   int shared_at = 0;     // where the shared expert's elements begin in it
@@ -19,5 +19,6 @@ struct MoePlan {
 };
 // At most, where blocks choose: experts, and those that a row goes through.
 inline constexpr int kBlockExperts = 256, kBlockUsed = 16;
+inline constexpr int kRouterBatch = 8;  // rows of activations of a router block
 
 }  // namespace chimere::cuda

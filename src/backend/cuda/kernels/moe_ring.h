@@ -1,8 +1,9 @@
 // moe_ring.h  The expert kernels of a format, with weights that come through a ring of each warp (ring.h).
 //
 // Units of the shared expert come first: their weights do not depend on the choice, and are sent for before anything
-// else is known. Blocks take neighbouring units: the rows of activations that a chunk needs are then in the first-level
-// cache.
+// else is known. The units of all chunks are dealt to the blocks, as many at a time as these have warps: the warps of a
+// block then read the same rows of activations through the first-level cache, and as the chunks with the most rows come
+// first (moe_groups.h), blocks have equal numbers of each kind and end together, whether bytes or products decide.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -11,7 +12,7 @@
 #include <type_traits>
 
 #include "backend/cuda/kernels/matvec_device.h"
-#include "backend/cuda/kernels/moe_any.h"
+#include "backend/cuda/kernels/moe_groups.h"
 #include "backend/cuda/kernels/ring.h"
 #include "backend/cuda/kernels/staged.h"
 
@@ -27,10 +28,41 @@ inline constexpr size_t kFusedBytes = 48 * 1024;
 template <class S>
 inline constexpr bool kHasFormat = !std::is_same_v<S, NoFormat>;
 
-// The part of `all` units that this block takes.
-__device__ __forceinline__ BlockUnits block_part(int all) {
-  return {UnitSplit(all, static_cast<int>(gridDim.x)), static_cast<int>(blockIdx.x)};
-}
+// How far apart the units of a warp are, of so many blocks. A unit is a tile of a chunk.
+struct Dealing {
+  int tiles = 1;                      // of a chunk
+  int chunk_step = 0, tile_step = 0;  // of a warp, from one unit to the next
+
+  Dealing() = default;
+  Dealing(int tiles, int n_blocks)
+      : tiles(tiles), chunk_step(n_blocks * kDotWarps / tiles), tile_step(n_blocks * kDotWarps % tiles) {}
+};
+
+// The units of a warp.
+struct DealtUnits {
+  int left = 0, chunk = 0, tile = 0;
+
+  // The first units of the n go to block `from`.
+  __device__ __forceinline__ void begin(const Dealing& dealing, int n, int from) {
+    const int n_blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x) - from;
+    const int first = (block < 0 ? block + n_blocks : block) * kDotWarps + simt::warp_id();
+    left = simt::div_up(max(0, n - first), n_blocks * kDotWarps);
+    chunk = first / dealing.tiles;
+    tile = first - chunk * dealing.tiles;
+  }
+  __device__ __forceinline__ void advance(const Dealing& dealing) {
+    --left;
+    chunk += dealing.chunk_step;
+    tile += dealing.tile_step;
+    if (tile >= dealing.tiles) {
+      tile -= dealing.tiles;
+      ++chunk;
+    }
+  }
+};
+
+// The block that has the first units behind the n of the shared expert.
+__device__ __forceinline__ int block_behind(int n) { return simt::div_up(n, kDotWarps) % static_cast<int>(gridDim.x); }
 
 // Sums 2i and 2i + 1 of the kN values over each `lanes` neighbouring lanes: store(i, first, second), once for each i,
 // on one of the lanes. The sums are lane_sum's, bit for bit.
@@ -67,6 +99,7 @@ __device__ __forceinline__ void keep_order() { asm volatile("" ::: "memory"); }
 template <class F>
 inline constexpr bool kShortRows = F::kType == DType::IQ3_S;
 
+Status launch_router(const Stream& stream, const MoePlan& p);
 Status launch_any_up(const Stream& stream, const MoePlan& p);
 Status launch_any_down(const Stream& stream, const MoePlan& p);
 // residual += the weighted outputs that ring_grouped_down_kernel left.

@@ -191,7 +191,8 @@ template <class F, class S>
 bool ring_down_fits(const MoePlan& p) {
   const size_t few = book_bytes<F>() + few_records_bytes(p.hidden_width) + few_shares_bytes(p) * kFusedRows;
   return RingRoom(few, ring_down_slot<S>(p, kDownRows), kDotWarps).blocks > 0 &&
-         RingRoom(book_bytes<F>(), ring_down_slot<S>(p, kGroupedRows<F>), kDotWarps).blocks > 0;
+         RingRoom(book_bytes<F>() + GroupRoom::most(p.args), ring_down_slot<S>(p, kGroupedRows<F>), kDotWarps).blocks >
+             0;
 }
 
 template <class F, class S>
@@ -217,15 +218,18 @@ Status launch_moe_down(const Stream& stream, const MoePlan& p) {
   }
   RingGroupedPlan plan;
   plan.plan = p;
-  plan.tiles = simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden);
-  plan.shared_tiles = simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared);
   plan.slot_bytes = ring_down_slot<S>(p, kGroupedRows<F>);
-  const RingRoom grouped(book_bytes<F>(), plan.slot_bytes, kDotWarps);
+  plan.groups = GroupRoom(a);
+  const RingRoom grouped(book_bytes<F>() + plan.groups.bytes, plan.slot_bytes, kDotWarps);
+  const int blocks = grouped.blocks * a.n_sms;
+  plan.dealing = Dealing(simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden), blocks);
+  plan.own_dealing = Dealing(simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared), blocks);
   plan.n_slots = grouped.slots;
   plan.rings = book_bytes<F>();
-  const size_t shared = plan.rings + static_cast<size_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
+  plan.grouped = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
   TRY(simt::launch(ring_grouped_down_kernel<F, S>,
-                   {static_cast<unsigned>(grouped.blocks * a.n_sms), kDotThreads, shared, stream, a.dependent}, plan));
+                   {static_cast<unsigned>(blocks), kDotThreads, plan.grouped + plan.groups.bytes, stream, a.dependent},
+                   plan));
   return launch_add_experts(stream, p);
 }
 

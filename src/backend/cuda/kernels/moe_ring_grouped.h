@@ -75,16 +75,16 @@ struct RingGroupedDown {
 
 struct RingGroupedPlan {
   MoePlan plan;
-  int tiles = 0, shared_tiles = 0;
+  Dealing dealing, own_dealing;
+  GroupRoom groups;
   uint32_t slot_bytes = 0;
   int n_slots = 0;
-  uint32_t rings = 0;
+  uint32_t rings = 0, grouped = 0;  // offsets in shared memory
 };
 
 template <class F, class S>
 __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
     ring_grouped_down_kernel(const __grid_constant__ RingGroupedPlan plan) {
-  SIMT_SHARED(uint16_t, experts, kMoePairs);
   const MoePlan& p = plan.plan;
   const MoeArgs& a = p.args;
   auto* shared = simt::dynamic_shared<uint8_t>();
@@ -92,33 +92,30 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   const RingGroupedDown<F, kGroupedRows<F>, false> routed{p};
   const RingGroupedDown<std::conditional_t<kHasFormat<S>, S, F>, kDownRows, true> own{p};
   const bool rings_shared = kHasFormat<S> && a.shared_down;
-  // The chunks are older than the kernel before: they are there when this one may start.
-  const int n_chunks = __ldcg(p.scratch.n_chunks);
-  for (int i = simt::thread_id(); i < n_chunks; i += kDotThreads) {
-    experts[i] = static_cast<uint16_t>(__ldcg(&p.scratch.chunks[i].expert));
-  }
   const CodeBooks books = open_books<F>(a.down.grids, shared);
   if (!kHasFormat<S>) prefetch(a.shared_down);
+  const MoeGroups groups{a, plan.groups, shared + plan.grouped};
+  groups.begin();
   __syncthreads();
-  MoeUnits fetched_own, fetched;
-  if (rings_shared) {
-    const BlockUnits part = block_part(simt::div_up(a.n_rows, kMoeChunk) * plan.shared_tiles);
-    fetched_own.begin(part.first, part.end, plan.shared_tiles);
-  }
-  const BlockUnits part = block_part(n_chunks * plan.tiles);
-  fetched.begin(part.first, part.end, plan.tiles);
-  MoeUnits own_at = fetched_own, at = fetched;
+  // The choices are older than the kernel before: they are there when this one may start.
+  const int n_chunks = groups.group(p.scratch.ids);
+  const Dealing &dealing = plan.dealing, &own_dealing = plan.own_dealing;
+  const int own_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * own_dealing.tiles : 0;
+  DealtUnits fetched_own, fetched;
+  fetched_own.begin(own_dealing, own_units, 0);
+  fetched.begin(dealing, n_chunks * dealing.tiles, block_behind(own_units));
+  DealtUnits own_at = fetched_own, at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {
-      routed.send(ring, experts[fetched.chunk], fetched.tile);
-      fetched.advance(plan.tiles);
+      routed.send(ring, groups.expert(fetched.chunk), fetched.tile);
+      fetched.advance(dealing);
     }
     ring.close();
   };
   const auto send_next = [&] {
-    if (!rings_shared || fetched_own.left <= 0) return send_routed();
+    if (fetched_own.left <= 0) return send_routed();
     own.send(ring, 0, fetched_own.tile);
-    fetched_own.advance(plan.shared_tiles);
+    fetched_own.advance(own_dealing);
     ring.close();
   };
   for (int i = 0; i < ring.n_slots; ++i) send_next();
@@ -127,15 +124,15 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
 
   UpChunk u{};
   if constexpr (kHasFormat<S>) {
-    for (int chunk = -1; own_at.left > 0; own_at.advance(plan.shared_tiles)) {
+    for (int chunk = -1; own_at.left > 0; own_at.advance(own_dealing)) {
       if (own_at.chunk != chunk) u = shared_chunk<kMoeChunk>(p, chunk = own_at.chunk);
       own.multiply(ring.take(), u, own_at.tile, books);
       ring.release();
       send_next();
     }
   }
-  for (int chunk = -1; at.left > 0; at.advance(plan.tiles)) {
-    if (at.chunk != chunk) u = routed_chunk<kMoeChunk>(p, chunk = at.chunk, nullptr);
+  for (int chunk = -1; at.left > 0; at.advance(dealing)) {
+    if (at.chunk != chunk) u = groups.chunk(chunk = at.chunk);
     routed.multiply(ring.take(), u, at.tile, books);
     ring.release();
     send_routed();

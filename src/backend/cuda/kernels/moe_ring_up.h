@@ -112,17 +112,17 @@ struct RingUp {
 
 struct RingUpPlan {
   MoePlan plan;
-  int tiles = 0, shared_tiles = 0;  // of a chunk
+  Dealing dealing, own_dealing;
+  GroupRoom groups;  // of several rows
   uint32_t slot_bytes = 0;
   int n_slots = 0;
-  uint32_t rings = 0, records = 0;  // offsets in shared memory
+  uint32_t rings = 0, grouped = 0, records = 0;  // offsets in shared memory
 };
 
 // F: of the routed experts; S: of the shared one; kT: 1 or kMoeChunk; kE: elements of a lane.
 template <class F, class S, int kT, int kE>
 __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRingBlocks)
     ring_up_kernel(const __grid_constant__ RingUpPlan ring_plan) {
-  SIMT_SHARED(uint16_t, experts, (kT == 1 ? 1 : kMoePairs));  // of the chunks
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = ring_plan.plan;
   const MoeArgs& a = p.args;
@@ -132,18 +132,19 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
   const RingUp<std::conditional_t<kHasFormat<S>, S, F>, kT, 1, true> own{p};
   const bool rings_shared = kHasFormat<S> && a.shared_up;
 
-  MoeUnits fetched_own, fetched, own_at, at;
+  const Dealing &dealing = ring_plan.dealing, &own_dealing = ring_plan.own_dealing;
+  const int own_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * own_dealing.tiles : 0;
+  DealtUnits fetched_own, fetched;
   int ahead = 0;
-  if (rings_shared) {
-    const BlockUnits part = block_part(simt::div_up(a.n_rows, kMoeChunk) * ring_plan.shared_tiles);
-    fetched_own.begin(part.first, part.end, ring_plan.shared_tiles);
-    own_at = fetched_own;
-    for (; ahead < ring.n_slots && fetched_own.left > 0; ++ahead) {
-      own.send(ring, 0, fetched_own.tile);
-      ring.close();
-      fetched_own.advance(ring_plan.shared_tiles);
-    }
+  fetched_own.begin(own_dealing, own_units, 0);
+  DealtUnits own_at = fetched_own;
+  for (; ahead < ring.n_slots && fetched_own.left > 0; ++ahead) {
+    own.send(ring, 0, fetched_own.tile);
+    ring.close();
+    fetched_own.advance(own_dealing);
   }
+  const MoeGroups groups{a, ring_plan.groups, shared + ring_plan.grouped};
+  if (kT > 1) groups.begin();
   const CodeBooks books = open_books<F>(a.up.grids, shared);
   const NormAhead norms = load_norm(a.in);
   if (!kHasFormat<S>) prefetch(a.shared_gate), prefetch(a.shared_up);
@@ -152,33 +153,30 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
 
   RowAhead<2> row;
   if constexpr (kT == 1) row = load_row<2>(a.in, 0);
-  const int n_chunks = kT == 1 ? a.n_used : *p.scratch.n_chunks;
-  if (kT > 1) {
-    for (int i = simt::thread_id(); i < n_chunks; i += kDotThreads) {
-      experts[i] = static_cast<uint16_t>(p.scratch.chunks[i].expert);
-    }
+  int n_chunks = a.n_used;
+  if constexpr (kT > 1) {
     __syncthreads();
+    n_chunks = groups.group(p.scratch.ids);
   } else if (p.choice_by_block) {
     choose_by_block(p, choice[0]);
   }
   const auto expert_of = [&](int chunk) {
-    if (kT > 1) return static_cast<int>(experts[chunk]);
-    return p.choice_by_block ? choice[0].id[chunk] : p.scratch.chunks[chunk].expert;
+    if (kT > 1) return groups.expert(chunk);
+    return p.choice_by_block ? choice[0].id[chunk] : p.scratch.ids[chunk];
   };
-  const BlockUnits part = block_part(n_chunks * ring_plan.tiles);
-  fetched.begin(part.first, part.end, ring_plan.tiles);
-  at = fetched;
+  fetched.begin(dealing, n_chunks * dealing.tiles, block_behind(own_units));
+  DealtUnits at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {
       routed.send(ring, expert_of(fetched.chunk), fetched.tile);
-      fetched.advance(ring_plan.tiles);
+      fetched.advance(dealing);
     }
     ring.close();
   };
   const auto send_next = [&] {
-    if (!rings_shared || fetched_own.left <= 0) return send_routed();
+    if (fetched_own.left <= 0) return send_routed();
     own.send(ring, 0, fetched_own.tile);
-    fetched_own.advance(ring_plan.shared_tiles);
+    fetched_own.advance(own_dealing);
     ring.close();
   };
   for (; ahead < ring.n_slots; ++ahead) send_next();
@@ -205,15 +203,16 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
 
   UpChunk u{};
   if constexpr (kHasFormat<S>) {
-    for (int chunk = -1; own_at.left > 0; own_at.advance(ring_plan.shared_tiles)) {
+    for (int chunk = -1; own_at.left > 0; own_at.advance(own_dealing)) {
       if (own_at.chunk != chunk) u = shared_chunk<kT>(p, chunk = own_at.chunk);
       own.multiply(ring.take(), u, own_at.tile, books, records, one_inverse);
       ring.release();
       send_next();
     }
   }
-  for (int chunk = -1; at.left > 0; at.advance(ring_plan.tiles)) {
-    if (at.chunk != chunk) u = routed_chunk<kT>(p, chunk = at.chunk, choice[0].id);
+  for (int chunk = -1; at.left > 0; at.advance(dealing)) {
+    if (at.chunk != chunk) u = kT == 1 ? one_row_chunk(expert_of(at.chunk), at.chunk) : groups.chunk(at.chunk);
+    chunk = at.chunk;
     routed.multiply(ring.take(), u, at.tile, books, records, one_inverse);
     ring.release();
     send_routed();
@@ -236,7 +235,7 @@ uint32_t ring_up_slot(const MoePlan& p) {
 // Whether blocks find room, whatever the number of rows.
 template <class F, class S, int kE = 1>
 bool ring_up_fits(const MoePlan& p) {
-  const size_t fixed = book_bytes<F>() + few_records_bytes(p.args.in.width);
+  const size_t fixed = book_bytes<F>() + GroupRoom::most(p.args) + few_records_bytes(p.args.in.width);
   return RingRoom(fixed, ring_up_slot<F, S, kE>(p), kDotWarps).blocks > 0;
 }
 
@@ -246,17 +245,19 @@ Status launch_ring_up(const Stream& stream, const MoePlan& p) {
   const MoeArgs& a = p.args;
   RingUpPlan plan;
   plan.plan = p;
-  plan.tiles = RingUp<F, kT, kE, false>::tiles(p);
-  if (kHasFormat<S> && a.shared_up) plan.shared_tiles = RingUp<F, kT, 1, true>::tiles(p);
+  if (kT > 1) plan.groups = GroupRoom(a);
   plan.slot_bytes = ring_up_slot<F, S, kE>(p);
   const size_t records = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
-  const RingRoom room(book_bytes<F>() + records, plan.slot_bytes, kDotWarps);
+  const RingRoom room(book_bytes<F>() + plan.groups.bytes + records, plan.slot_bytes, kDotWarps);
+  const int blocks = room.blocks * a.n_sms;
+  plan.dealing = Dealing(RingUp<F, kT, kE, false>::tiles(p), blocks);
+  if (kHasFormat<S> && a.shared_up) plan.own_dealing = Dealing(RingUp<F, kT, 1, true>::tiles(p), blocks);
   plan.n_slots = room.slots;
   plan.rings = book_bytes<F>();
-  plan.records = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
-  return simt::launch(
-      ring_up_kernel<F, S, kT, kE>,
-      {static_cast<unsigned>(room.blocks * a.n_sms), kDotThreads, plan.records + records, stream, a.dependent}, plan);
+  plan.grouped = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
+  plan.records = plan.grouped + plan.groups.bytes;
+  return simt::launch(ring_up_kernel<F, S, kT, kE>,
+                      {static_cast<unsigned>(blocks), kDotThreads, plan.records + records, stream, a.dependent}, plan);
 }
 
 template <class F, class S>

@@ -65,7 +65,7 @@ struct Experts {
   }
   bool has_gates() const { return activation != op::Activation::relu2; }
 
-  std::vector<float> run(std::vector<float> x) const {
+  MoeArgs args(std::vector<float>& x) const {
     MoeArgs a;
     a.in = {x.data(), norm.data(), kEps, width};
     a.residual = x.data();
@@ -88,11 +88,28 @@ struct Experts {
     }
     a.exact = exact;
     a.n_sms = a.n_rows == 1 ? 12 : 2;  // of one row, so many that the weights of a block fit into its shared memory
+    return a;
+  }
+
+  std::vector<float> run(std::vector<float> x) const {
+    MoeArgs a = args(x);
     std::vector<uint4> scratch(moe_scratch_bytes(a, a.n_rows) / 16);
     a.scratch = reinterpret_cast<uint8_t*>(scratch.data());
     const Stream stream;
     EXPECT_TRUE(moe(stream, a));
     return x;
+  }
+
+  // The experts of each row, and their weights.
+  std::pair<std::vector<int32_t>, std::vector<float>> route(std::vector<float> x) const {
+    MoeArgs a = args(x);
+    a.choose_only = true;
+    std::vector<uint4> scratch(moe_scratch_bytes(a, a.n_rows) / 16);
+    a.scratch = reinterpret_cast<uint8_t*>(scratch.data());
+    const Stream stream;
+    EXPECT_TRUE(moe_route(stream, a));
+    const MoeScratch chosen = moe_scratch(a, a.n_rows, a.scratch);
+    return {{chosen.ids, chosen.ids + a.n_rows * n_used}, {chosen.weights, chosen.weights + a.n_rows * (n_used + 1)}};
   }
 
   // One expert as the oracle has it, with activations rounded to bytes where the kernels do so.
@@ -229,6 +246,40 @@ TEST(Moe, SchedulesAgree) {
   std::vector<std::vector<float>> results;
   simt::for_both_schedules([&] { results.push_back(experts.run(x)); });
   EXPECT_EQ(results[0], results[1]);
+}
+
+// One row, and numbers that have blocks of two, four and eight experts; rows of more than one pass; a router that is
+// not of floats.
+TEST(Moe, ARowsChoiceIsItsOwn) {
+  for (Experts experts : {Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 2176, 32, 40, 6, 32),
+                          Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 32, 290, 6, 32),
+                          Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 32, 21, 6, 32, true, DType::Q8_0)}) {
+    const int width = experts.width;
+    const std::vector<float> x = random_floats(static_cast<size_t>(width) * 17, 5);
+    for (const bool biased : {false, true}) {
+      if (biased) experts.be_nemotron();
+      const auto all = experts.route(x);
+      for (const int n_rows : {1, 3, 12}) {
+        const int first = 4;
+        const auto some = experts.route({x.begin() + first * width, x.begin() + (first + n_rows) * width});
+        EXPECT_TRUE(std::equal(some.first.begin(), some.first.end(), all.first.begin() + first * 6)) << n_rows;
+        EXPECT_TRUE(std::equal(some.second.begin(), some.second.end(), all.second.begin() + first * 7)) << n_rows;
+      }
+    }
+  }
+}
+
+// Few experts with many rows each: chunks of all sizes.
+TEST(Moe, ManyRowsOfAnExpert) {
+  for (const bool exact : {false, true}) {
+    Experts experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 64, 7, 3, 64);
+    experts.exact = exact;
+    simt::for_both_schedules([&] { experts.expect_agreement(61, exact ? 2e-5f : 3e-3f); });
+  }
+}
+
+TEST(Moe, MoreExpertsThanLanesAreUsed) {
+  Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 64, 70, 40, 0).expect_agreement(3, 6e-3f);
 }
 
 TEST(Moe, OddShapes) {

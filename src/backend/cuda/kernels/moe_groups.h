@@ -1,0 +1,153 @@
+// moe_groups.h  Rows by expert: chunks of an expert and up to kMoeChunk of the rows that chose it.
+//
+// Every block makes them for itself, out of the choices: about a microsecond, less than a fence, a counter and another
+// reading of what the last block wrote. Chunks with the most rows come first, so that blocks which take every n-th unit
+// have the same mixture of costly and cheap ones.
+#pragma once
+
+#include "backend/cuda/simt/simt.h"
+
+#include "backend/cuda/kernels/moe_any.h"
+
+namespace chimere::cuda {
+
+// Where things are, of a number of experts and of rows times experts used: offsets, and the end.
+//     uint2 [n_experts]     the rows that chose it
+//     places [n_experts]    the first of its full chunks, and the one of the rest << 16
+//     pairs [chunk][4]      row << kChoiceBits | choice
+//     experts [chunk]       number of rows * kMoeExperts + expert
+struct GroupRoom {
+  uint32_t places = 0, pairs = 0, experts = 0, bytes = 0;
+
+  GroupRoom() = default;
+  CHIMERE_BOTH GroupRoom(int n_experts, int n_pairs) {
+    const auto most_chunks = static_cast<uint32_t>(min(n_pairs, n_pairs / kMoeChunk + n_experts));
+    places = 8u * static_cast<uint32_t>(n_experts);
+    pairs = places + 4u * static_cast<uint32_t>(n_experts);
+    experts = pairs + 2u * kMoeChunk * most_chunks;
+    bytes = (experts + 2u * most_chunks + 15u) / 16u * 16u;
+  }
+  explicit GroupRoom(const MoeArgs& a) : GroupRoom(a.router.rows, a.n_rows * a.n_used) {}
+  // Whatever the number of rows.
+  static uint32_t most(const MoeArgs& a) { return GroupRoom(a.router.rows, kMoePairs).bytes; }
+};
+
+// In shared memory: begin(), a barrier at some time, group() when the choices are there. The references are to what the
+// kernel was launched with, so that nothing but a pointer is in registers.
+struct MoeGroups {
+  const MoeArgs& a;
+  const GroupRoom& room;
+  uint8_t* memory;
+
+  __device__ __forceinline__ void begin() const {
+    for (int e = simt::thread_id(); e < a.router.rows; e += kDotThreads) masks()[e] = make_uint2(0, 0);
+  }
+
+  // By the whole block; ends with a barrier. ids: of each row, its experts. Returns the number of chunks.
+  __device__ __forceinline__ int group(const int32_t* ids) const {
+    constexpr int kMine = kMoePairs / kDotThreads;
+    int mine[kMine];
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+      const int pair = i * kDotThreads + simt::thread_id();
+      mine[i] = pair < a.n_rows * a.n_used ? __ldcg(ids + pair) : 0;
+    }
+    each_pair(
+        [&](int i, int row, int) { atomicOr(row < 32 ? &masks()[mine[i]].x : &masks()[mine[i]].y, 1u << row % 32); });
+    __syncthreads();
+    const int n_chunks = place_chunks();
+    __syncthreads();
+    each_pair([&](int i, int row, int choice) {
+      const uint2 mask = masks()[mine[i]];
+      const uint32_t before = (1u << row % 32) - 1u;
+      const int rank = row < 32 ? __popc(mask.x & before) : __popc(mask.x) + __popc(mask.y & before);
+      const uint32_t place = places()[mine[i]];
+      const int in_full = (__popc(mask.x) + __popc(mask.y)) / kMoeChunk, chunk = rank / kMoeChunk;
+      const int at = chunk < in_full ? static_cast<int>(place & 0xFFFFu) + chunk : static_cast<int>(place >> 16);
+      pairs()[at * kMoeChunk + rank % kMoeChunk] = static_cast<uint16_t>(row << kChoiceBits | choice);
+    });
+    __syncthreads();
+    return n_chunks;
+  }
+
+  __device__ __forceinline__ int expert(int chunk) const { return experts()[chunk] & (kMoeExperts - 1); }
+
+  __device__ __forceinline__ UpChunk chunk(int at) const {
+    UpChunk u;
+    u.expert = expert(at);
+    u.count = experts()[at] / kMoeExperts;
+#pragma unroll
+    for (int i = 0; i < kMoeChunk; ++i) {
+      const int pair = pairs()[at * kMoeChunk + min(i, u.count - 1)];
+      u.pair[i] = pair >> kChoiceBits << 16 | (pair & ((1 << kChoiceBits) - 1));
+    }
+    return u;
+  }
+
+  __device__ __forceinline__ uint2* masks() const { return reinterpret_cast<uint2*>(memory); }
+  __device__ __forceinline__ uint32_t* places() const { return reinterpret_cast<uint32_t*>(memory + room.places); }
+  __device__ __forceinline__ uint16_t* pairs() const { return reinterpret_cast<uint16_t*>(memory + room.pairs); }
+  __device__ __forceinline__ uint16_t* experts() const { return reinterpret_cast<uint16_t*>(memory + room.experts); }
+
+  static constexpr int kChoiceBits = 10;
+  static_assert(kMoePairs <= 1 << kChoiceBits && kMoeRows <= 1 << (16 - kChoiceBits), "pairs of 16 bits");
+  static_assert(kMoeExperts * (kMoeChunk + 1) <= 1 << 16, "an expert and a count in 16 bits");
+
+  template <class Do>
+  __device__ __forceinline__ void each_pair(const Do& act) const {
+#pragma unroll
+    for (int i = 0; i < kMoePairs / kDotThreads; ++i) {
+      const int pair = i * kDotThreads + simt::thread_id();
+      if (pair >= a.n_rows * a.n_used) break;
+      act(i, pair / a.n_used, pair % a.n_used);
+    }
+  }
+
+  // Four counts of an expert, 16 bits each: chunks of kMoeChunk rows, and of 3, 2 or 1.
+  __device__ __forceinline__ static uint64_t counts(int n_rows) {
+    const int rest = n_rows % kMoeChunk;
+    return static_cast<uint64_t>(n_rows / kMoeChunk) | (rest == 0 ? 0ull : 1ull << 16 * (kMoeChunk - rest));
+  }
+  static_assert(kMoeChunk == 4);
+
+  // Where the chunks of each expert go: places() has the first of the full ones, and the one of the rest.
+  __device__ __forceinline__ int place_chunks() const {
+    SIMT_SHARED(uint64_t, of_warps, kDotWarps);
+    const auto n_rows = [&](int e) { return __popc(masks()[e].x) + __popc(masks()[e].y); };
+    // A thread has neighbouring experts.
+    const int each = simt::div_up(a.router.rows, kDotThreads), first = simt::thread_id() * each;
+    const int end = min(first + each, a.router.rows);
+    uint64_t own = 0;
+    for (int e = first; e < end; ++e) own += counts(n_rows(e));
+    uint64_t sum = own;  // up to and with this thread's
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const uint64_t other = __shfl_up_sync(simt::kAllLanes, static_cast<unsigned long long>(sum), step);
+      if (simt::lane_id() >= step) sum += other;
+    }
+    if (simt::lane_id() == 31) of_warps[simt::warp_id()] = sum;
+    __syncthreads();
+    uint64_t before = sum - own, all = 0;
+    for (int w = 0; w < kDotWarps; ++w) {
+      if (w < simt::warp_id()) before += of_warps[w];
+      all += of_warps[w];
+    }
+    // The larger chunks before the smaller ones.
+    all += all << 16;
+    all += all << 32;
+    const int n_chunks = static_cast<int>(all >> 48);
+    before += all << 16;
+    for (int e = first; e < end; ++e) {
+      const int n = n_rows(e), full = n / kMoeChunk, rest = n % kMoeChunk;
+      const auto place = [&](int kind) { return static_cast<int>(before >> 16 * kind & 0xFFFFu); };
+      const int of_full = place(0), of_rest = rest == 0 ? 0 : place(kMoeChunk - rest);
+      places()[e] = static_cast<uint32_t>(of_full | of_rest << 16);
+      for (int i = 0; i < full; ++i) experts()[of_full + i] = static_cast<uint16_t>(kMoeChunk * kMoeExperts + e);
+      if (rest > 0) experts()[of_rest] = static_cast<uint16_t>(rest * kMoeExperts + e);
+      before += counts(n);
+    }
+    return n_chunks;
+  }
+};
+
+}  // namespace chimere::cuda

@@ -1,0 +1,315 @@
+// moe_router.cu   logits[r, e] = router[e] . RMSNorm(x_r) * norm + bias[e], and the experts that each row goes through
+// Shapes    as in moe.cu
+// Bytes     a block has kE experts and up to 8 rows: 32 rows of 256 experts are 132 blocks of (8 + 8) rows, 17 MB of
+// the
+//           second-level cache. Weights of the first 2048 elements are in registers before the input is there
+// Launch    one row: two experts a block. Its registers fit beside the blocks of the kernel before, so that the weights
+//           are there when the row is. More rows: two, four or eight experts a block, about a block a multiprocessor,
+//           rows through shared memory; further blocks quantise the rows for the experts. The last block of each 8
+//           rows chooses, a warp a row. Types other than F32: a warp an expert
+// Numerics  float32 whatever the mode. Every 2048 elements of a row are summed over a warp's lanes, then over the
+//           passes, then over the warps: the same for any number of rows. Ties go to the lower index
+// Rejected  grouping of rows by expert by the last block of all (a second fence, atomic and reading of what others
+//           wrote, 3 us: moe_groups.h takes one)
+#include "backend/cuda/simt/simt.h"
+
+#include "backend/cuda/kernels/moe_ring.h"
+
+namespace chimere::cuda {
+namespace {
+
+constexpr int kRouterAhead = 2;  // float4 of a thread and row in a pass
+
+struct RouterPlan {
+  MoePlan plan;
+  int n_logits = 0, expert_blocks = 0;  // the blocks behind these make records
+};
+
+__device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
+  return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+
+// What order_key() was made of.
+__device__ __forceinline__ float of_key(uint32_t key) {
+  return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
+}
+
+struct Candidate {
+  uint32_t key;
+  int32_t id;
+};
+// Of a warp that chooses: candidates, then the chosen.
+CHIMERE_BOTH constexpr int choice_room(int n_experts, int n_used) { return n_experts + n_used; }
+
+// The n_used best experts for row t, the best first, of equals the one with the lower id. By one warp. At least n_used
+// keys are as large as the n_used-th of the lanes' largest: these few are ranked against one another.
+__device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candidates) {
+  constexpr int kAtOnce = 8;
+  const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
+  const float* logits = p.scratch.logits + static_cast<int64_t>(t) * (n_experts + 1);
+  ExpertScores scores{p.args.style};
+  scores.look_at_all<true>(logits, n_experts);
+  uint32_t largest = 0, least = 0;
+  for (int first = lane; first < n_experts; first += 32 * kAtOnce) {
+    float logit[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) logit[i] = load_logit<true>(logits + min(first + i * 32, n_experts - 1));
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int e = first + i * 32;
+      if (e >= n_experts) break;
+      const uint32_t key = order_key(scores.key(e, logit[i]));
+      candidates[e].key = key;
+      largest = max(largest, key);
+    }
+  }
+  for (int k = 0; k < n_used; ++k) {
+    least = __reduce_max_sync(simt::kAllLanes, largest);
+    if (largest == least) largest = 0;
+  }
+  // In the order of their ids. A lane reads its own keys, and what is written lies before those not yet read.
+  int n = 0;
+  for (int first = lane; first - lane < n_experts; first += 32 * kAtOnce) {
+    uint32_t keys[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) keys[i] = first + i * 32 < n_experts ? candidates[first + i * 32].key : 0u;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const bool is_among = keys[i] >= max(least, 1u);
+      const uint32_t those = __ballot_sync(simt::kAllLanes, is_among);
+      if (is_among) candidates[n + __popc(those & ((1u << lane) - 1u))] = {keys[i], first + i * 32};
+      n += __popc(those);
+    }
+  }
+  __syncwarp();
+  Candidate* chosen = candidates + n_experts;
+  for (int c = lane; c < n; c += 32) {
+    const Candidate mine = candidates[c];
+    int place = 0;
+    for (int other = 0; other < n; ++other) {
+      const uint32_t key = candidates[other].key;
+      place += key > mine.key || (key == mine.key && other < c) ? 1 : 0;
+    }
+    if (place < n_used) chosen[place] = mine;
+  }
+  __syncwarp();
+  const auto logit_of = [&](const Candidate& c) {
+    return scores.is_by_logit() ? of_key(c.key) : load_logit<true>(logits + c.id);
+  };
+  scores.see_best(logit_of(chosen[0]));
+  __syncwarp();
+  for (int k = lane; k < n_used; k += 32) {
+    p.scratch.ids[t * n_used + k] = chosen[k].id;
+    chosen[k].key = __float_as_uint(scores.score(logit_of(chosen[k])));
+  }
+  __syncwarp();
+  float sum = 0;
+  for (int k = 0; k < n_used; ++k) sum += __uint_as_float(chosen[k].key);
+  const float by = scores.weight_factor(sum) * p.args.scale;
+  float* weights = p.scratch.weights + t * (n_used + 1);
+  for (int k = lane; k < n_used; k += 32) weights[k] = __uint_as_float(chosen[k].key) * by;
+  if (lane == 0) {
+    const float shared = p.args.shared_router ? 1.0f / (1.0f + expf(-__ldcg(logits + n_experts))) : 1.0f;
+    weights[n_used] = shared * p.args.scale;
+  }
+}
+
+// Behind the logits of the block. The last block of some rows to come here sees all of their logits, and chooses.
+__device__ __forceinline__ void choose_when_last(const RouterPlan& router, int first_row, int n_rows,
+                                                 Candidate* candidates) {
+  SIMT_SHARED(int, is_last, 1);
+  const MoePlan& p = router.plan;
+  __syncthreads();
+  if (simt::thread_id() == 0) {
+    int32_t* finished = p.scratch.finished + blockIdx.y;
+    __threadfence();
+    is_last[0] = atomicAdd(finished, 1) == router.expert_blocks - 1;
+    if (is_last[0]) *finished = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  const int t = simt::warp_id(), n_experts = p.args.router.rows;
+  if (!is_last[0] || t >= n_rows) return;
+  candidates += t * choice_room(n_experts, p.args.n_used);
+  choose(p, first_row + t, candidates);
+}
+static_assert(kRouterBatch <= kDotWarps, "a warp for the choice of each row");
+
+__device__ __forceinline__ void store_logit(const MoePlan& p, int row, int expert, float sum, float squares) {
+  const int n_experts = p.args.router.rows;
+  float logit = sum * (1.0f / sqrtf(squares / static_cast<float>(p.args.in.width) + p.args.in.eps));
+  if (p.args.router_bias && expert < n_experts) logit += p.args.router_bias[expert];
+  __stcg(p.scratch.logits + static_cast<int64_t>(row) * (n_experts + 1) + expert, logit);
+}
+
+// What the experts read, made by a block a row.
+__device__ __forceinline__ void make_row_record(const MoePlan& p, int row) {
+  const InputRows& in = p.args.in;
+  const NormAhead norms = load_norm(in);
+  simt::allow_next();
+  simt::wait_for_previous();
+  if (row >= p.args.n_rows) return;
+  uint8_t* record = p.scratch.in_records + static_cast<int64_t>(row) * record_bytes(in.width);
+  make_record(in, row, !p.args.exact, norms, load_row<2>(in, row), record);
+  __syncthreads();
+  if (simt::thread_id() == 0) stored_inverse(record, in.width) = row_inverse(in, record);
+}
+
+// kE experts and up to kT rows of activations, every thread with some elements of each.
+template <int kE, int kT>
+__global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
+                                               : kE > 2 ? 3
+                                                        : 4) router_kernel(const __grid_constant__ RouterPlan router) {
+  constexpr int kSums = kE + 1, kLanes = 32 / kE;  // the last of squares; lanes that end with the same sum
+  constexpr int kAllSums = kT * kDotWarps * kSums;
+  SIMT_SHARED(float, sums, kAllSums);
+  const MoePlan& p = router.plan;
+  auto* staged = simt::dynamic_shared<float4>();  // [row][piece][thread] of a pass
+  const Weight& w = p.args.router;
+  const int quads = w.width / 4, tid = simt::thread_id(), lane = simt::lane_id();
+  const int first_row = static_cast<int>(blockIdx.y) * kT, n_rows = min(kT, p.args.n_rows - first_row);
+  const int first_expert = static_cast<int>(blockIdx.x) * kE;
+  if (kT > 1 && static_cast<int>(blockIdx.x) >= router.expert_blocks) {
+    return make_row_record(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks);
+  }
+  float4 weights[kE][kRouterAhead];
+  const auto load_weights = [&](int first) {
+    float4 norm[kRouterAhead];
+#pragma unroll
+    for (int i = 0; i < kRouterAhead; ++i) {
+      const int at = first + i * kDotThreads + tid;
+      norm[i] = at < quads ? __ldg(reinterpret_cast<const float4*>(p.args.in.norm) + at) : make_float4(0, 0, 0, 0);
+    }
+#pragma unroll
+    for (int e = 0; e < kE; ++e) {
+      // Experts past the end are the last one, once more: they are computed and not stored.
+      const int expert = min(first_expert + e, router.n_logits - 1);
+      const auto* row = expert < w.rows ? reinterpret_cast<const float4*>(w.row(0, expert))
+                                        : reinterpret_cast<const float4*>(p.args.shared_router);
+#pragma unroll
+      for (int i = 0; i < kRouterAhead; ++i) {
+        const int at = first + i * kDotThreads + tid;
+        weights[e][i] = at < quads ? __ldg(row + at) : make_float4(0, 0, 0, 0);
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < kE; ++e) {
+#pragma unroll
+      for (int i = 0; i < kRouterAhead; ++i) weights[e][i] = times_each(weights[e][i], norm[i]);
+    }
+  };
+  load_weights(0);
+  // Earlier than elsewhere: this kernel is so short that the next one would come late, and takes little room.
+  simt::allow_next();
+  simt::wait_for_previous();
+
+  for (int first = 0; first < quads; first += kRouterAhead * kDotThreads) {
+    if (first > 0) load_weights(first);
+    const auto* x = reinterpret_cast<const float4*>(p.args.in.x + static_cast<int64_t>(first_row) * w.width) + first;
+    if constexpr (kT > 1) {
+      for (int t = 0; t < n_rows; ++t) {
+#pragma unroll
+        for (int i = 0; i < kRouterAhead; ++i) {
+          const int at = i * kDotThreads + tid;
+          simt::cp_async16(staged + t * kRouterAhead * kDotThreads + at, x + static_cast<int64_t>(t) * quads + at,
+                           first + at < quads);
+        }
+      }
+      simt::cp_async_commit();
+      simt::cp_async_wait<0>();  // of the thread's own, which nobody else reads
+    }
+#pragma unroll 1
+    for (int t = 0; t < n_rows; ++t) {
+      float4 v[kRouterAhead];
+#pragma unroll
+      for (int i = 0; i < kRouterAhead; ++i) {
+        const int at = i * kDotThreads + tid;
+        if constexpr (kT > 1) {
+          v[i] = staged[t * kRouterAhead * kDotThreads + at];
+        } else {
+          v[i] = first + at < quads ? x[at] : make_float4(0, 0, 0, 0);
+        }
+      }
+      float sum[kE] = {}, squares = 0;
+#pragma unroll
+      for (int i = 0; i < kRouterAhead; ++i) {
+#pragma unroll
+        for (int e = 0; e < kE; ++e) sum[e] = dot(weights[e][i], v[i], sum[e]);
+        squares = square_sum(v[i], squares);
+      }
+      scatter_sums<32>(sum);
+      squares = simt::warp_sum(squares);
+      float* to = sums + (t * kDotWarps + simt::warp_id()) * kSums;
+      if (lane % kLanes == 0) to[lane / kLanes] = sum[0] + (first > 0 ? to[lane / kLanes] : 0.0f);
+      if (lane == 0) to[kE] = squares + (first > 0 ? to[kE] : 0.0f);
+    }
+  }
+  __syncthreads();
+  for (int i = tid; i < n_rows * kE; i += kDotThreads) {
+    const int t = i / kE, e = i % kE;
+    float sum = 0, squares = 0;
+#pragma unroll
+    for (int j = 0; j < kDotWarps; ++j) {
+      const float* of_warp = sums + (t * kDotWarps + j) * kSums;
+      sum += of_warp[e];
+      squares += of_warp[kE];
+    }
+    if (first_expert + e < router.n_logits) store_logit(p, first_row + t, first_expert + e, sum, squares);
+  }
+  if (p.choice_by_block) return;
+  choose_when_last(router, first_row, n_rows, simt::dynamic_shared<Candidate>());
+}
+
+// Any type and width: a warp has an expert.
+__global__ void __launch_bounds__(kDotThreads, 2) any_router_kernel(const __grid_constant__ RouterPlan router) {
+  const MoePlan& p = router.plan;
+  const Weight& w = p.args.router;
+  const int first_row = static_cast<int>(blockIdx.y) * kRouterBatch;
+  const int n_rows = min(kRouterBatch, p.args.n_rows - first_row);
+  if (static_cast<int>(blockIdx.x) >= router.expert_blocks) {
+    return make_row_record(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks);
+  }
+  const int expert = static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id();
+  simt::allow_next();
+  simt::wait_for_previous();
+  for (int t = 0; t < n_rows && expert < router.n_logits; ++t) {
+    FloatRows rows{};
+    rows.x[0] = p.args.in.x + static_cast<int64_t>(first_row + t) * w.width;
+    rows.inverse_rms[0] = 1.0f;
+    rows.norm = p.args.in.norm;
+    const auto* shared = reinterpret_cast<const uint8_t*>(p.args.shared_router);
+    const float sum = expert < w.rows ? any_product(w, w.row(0, expert), true, 32, {}, rows)
+                                      : float_dot(DType::F32, shared, w.width, rows, 1).x;
+    float squares = 0;
+    for (int i = simt::lane_id(); i < w.width; i += 32) squares = fmaf(rows.x[0][i], rows.x[0][i], squares);
+    const float whole = simt::warp_sum(sum), all_squares = simt::warp_sum(squares);
+    if (simt::lane_id() == 0) store_logit(p, first_row + t, expert, whole, all_squares);
+  }
+  if (p.choice_by_block) return;
+  choose_when_last(router, first_row, n_rows, simt::dynamic_shared<Candidate>());
+}
+
+}  // namespace
+
+Status launch_router(const Stream& stream, const MoePlan& p) {
+  const MoeArgs& a = p.args;
+  RouterPlan router;
+  router.plan = p;
+  router.n_logits = a.router.rows + (a.shared_router ? 1 : 0);
+  const int batches = simt::div_up(a.n_rows, kRouterBatch), batch = min(a.n_rows, kRouterBatch);
+  const size_t choices = p.choice_by_block ? 0 : sizeof(Candidate) * choice_room(a.router.rows, a.n_used) * batch;
+  const auto launch = [&](auto kernel, int experts, size_t staged) {
+    router.expert_blocks = simt::div_up(router.n_logits, experts);
+    const dim3 grid(static_cast<unsigned>(router.expert_blocks + (p.made_in ? kRouterBatch : 0)),
+                    static_cast<unsigned>(batches));
+    return simt::launch(kernel, {grid, kDotThreads, max(staged, choices), stream, a.dependent}, router);
+  };
+  if (a.router.type != DType::F32 || a.router.width % 4 != 0) return launch(any_router_kernel, kDotWarps, 0);
+  if (a.n_rows == 1) return launch(router_kernel<2, 1>, 2, 0);
+  const size_t staged = sizeof(float4) * kRouterAhead * kDotThreads * static_cast<size_t>(batch);
+  if (batches == 1) return launch(router_kernel<2, kRouterBatch>, 2, staged);
+  if (batches == 2) return launch(router_kernel<4, kRouterBatch>, 4, staged);
+  return launch(router_kernel<8, kRouterBatch>, 8, staged);
+}
+
+}  // namespace chimere::cuda
