@@ -169,10 +169,10 @@ Status bench_attention(Bench& b) {
   };
   const KvFormat f16{DType::F16, DType::F16, false}, small{DType::Q8_0, DType::Q4_0, false};
   std::printf("attention: slices tokens position kv | us a layer | GB/s\n");
-  for (const Case c : {Case{1, 1, 512, f16}, Case{1, 1, 4095, f16}, Case{1, 1, 16383, f16}, Case{1, 1, 16383, small},
-                       Case{1, 4, 16383, f16}, Case{1, 16, 16383, f16}, Case{8, 1, 4095, f16}, Case{32, 1, 1023, f16},
-                       Case{32, 1, 4095, f16}, Case{32, 1, 4095, small}, Case{1, 2048, 0, f16}, Case{1, 2048, 0, small},
-                       Case{1, 2048, 14336, f16}, Case{1, 512, 0, f16}}) {
+  for (const Case c : {Case{1, 1, 50, f16}, Case{1, 1, 511, f16}, Case{1, 1, 4095, f16}, Case{1, 1, 16383, f16},
+                       Case{1, 1, 16383, small}, Case{1, 4, 16383, f16}, Case{1, 16, 16383, f16}, Case{8, 1, 4095, f16},
+                       Case{32, 1, 1023, f16}, Case{32, 1, 4095, f16}, Case{32, 1, 4095, small}, Case{1, 2048, 0, f16},
+                       Case{1, 2048, 0, small}, Case{1, 2048, 14336, f16}, Case{1, 512, 0, f16}}) {
     AttentionArgs a;
     a.n_heads = 16, a.n_kv_heads = 2, a.head_dim_k = a.head_dim_v = 256, a.gated = true, a.eps = 1e-6f;
     a.scale = 1.0f / 16, a.k_type = c.format.k, a.v_type = c.format.v;
@@ -195,13 +195,15 @@ Status bench_attention(Bench& b) {
     const int decode_rows = c.n_tokens <= kDecodeTokens ? n_rows : 0;
     TRY_ASSIGN(const auto scratch, b.zeros<float>(static_cast<size_t>(attention_scratch_floats(
                                        a, std::min(n_rows, kMaxRows * kMaxSlices), decode_rows))));
-    a.batch = batch.view;
+    TRY_ASSIGN(const auto arrivals, b.zeros<int32_t>(static_cast<size_t>(attention_arrivals(a, c.n_slices))));
+    a.batch = batch.view, a.arrivals = arrivals.data();
     a.q = q.data(), a.q_stride = 16 * 512, a.k = kv.data(), a.k_stride = 1024, a.v = kv.data() + 512, a.v_stride = 1024;
     a.q_norm = vectors.data(), a.k_norm = vectors.data() + 256;
     a.inv_freq = inv_freq.data(), a.n_rot = 64;
     a.k_row_bytes = layout.k_row_bytes(0), a.v_row_bytes = layout.v_row_bytes(0);
     a.out = out.data(), a.out_stride = 4096, a.scratch = scratch.data(), a.max_decode_rows = decode_rows;
     a.has_decode = decode_rows > 0, a.has_prefill = decode_rows == 0;
+    a.max_decode_kv = c.pos + c.n_tokens;
     a.max_decode_tokens = std::min(c.n_tokens, kDecodeTokens), a.max_prefill_tokens = c.n_tokens;
     for (const bool dependent : {false, true}) {
       a.dependent = dependent;

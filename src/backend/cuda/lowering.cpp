@@ -179,6 +179,7 @@ AttentionArgs Lowering::attention_args(const op::Attention& o) const {
   args.k_row_bytes = layout_.k_row_bytes(o.kv_layer);
   args.v_row_bytes = layout_.v_row_bytes(o.kv_layer);
   args.scratch = attention_;
+  args.arrivals = arrivals_;
   args.max_decode_rows = max_decode_rows_;
   args.exact = exact_;
   return args;
@@ -339,7 +340,9 @@ Lowering::Sizes Lowering::measure() const {
       }
     }
     if (const auto* o = std::get_if<op::Attention>(&any)) {
-      grow(sizes.attention, sizeof(float) * attention_scratch_floats(attention_args(*o), max_rows_, max_decode_rows_));
+      const AttentionArgs args = attention_args(*o);
+      grow(sizes.attention, sizeof(float) * attention_scratch_floats(args, max_rows_, max_decode_rows_));
+      grow(sizes.arrivals, sizeof(int32_t) * attention_arrivals(args, max_rows_));
     }
     if (const auto* o = std::get_if<op::GdnMix>(&any)) {
       const GdnArgs args = gdn_args(*o);

@@ -129,6 +129,10 @@ int64_t attention_scratch_floats(const AttentionArgs& layer, int max_rows, int m
   return partials + (queries + 1) / 2;
 }
 
+int64_t attention_arrivals(const AttentionArgs& layer, int max_slices) {
+  return attention_detail::has_fast_path(layer) ? int64_t{max_slices} * layer.n_heads : 0;
+}
+
 Status attention(const Stream& stream, const AttentionArgs& args) {
   CHECK(args.n_heads % args.n_kv_heads == 0 && (!args.gated || args.head_dim_k == args.head_dim_v));
   CHECK(!args.bidirectional || (args.has_decode != args.has_prefill && args.window == 0));

@@ -3,8 +3,9 @@
 // Two families. The exact one computes in float32, takes any head size and any cache type, one block a row and head.
 // The fast one multiplies on tensor cores in f16 with float32 sums and softmax, for heads of 64, 128 and 256 that are
 // the same for keys and values, over f16, q8_0 and q4_0 in any combination:
-//   decode class   two launches: partial results of whole splits of the context, then their sum in order. A split's
-//                  size depends on a row's position alone, so a row's bits depend on nothing else in the batch.
+//   decode class   partial results of whole splits of the context and their sum in order: one launch where there are
+//                  few splits, two where there are many. A split's size depends on a row's position alone, so a row's
+//                  bits depend on nothing else in the batch.
 //   prefill class  two launches: rows prepared and stored, then one pass over the pages for tiles of queries.
 // Texts of the decode class that are read in both directions go the exact way: they are short.
 #pragma once
@@ -49,6 +50,8 @@ struct AttentionArgs {
   int64_t out_stride = 0;
   float* scratch = nullptr;  // attention_scratch_floats() floats, 16-byte aligned
   int max_decode_rows = 0;   // that the scratch was made for
+  // attention_arrivals() counters, zero before the first call and again after each.
+  int32_t* arrivals = nullptr;
   bool exact = false;        // float32 throughout
   bool has_decode = true;    // whether the batch has slices of the class: what is not there is not launched
   bool has_prefill = true;
@@ -64,6 +67,9 @@ uint64_t attention_bytes(const AttentionArgs& layer, int64_t kv_rows, int n_rows
 
 // The working memory a layer needs for the largest batch.
 int64_t attention_scratch_floats(const AttentionArgs& layer, int max_rows, int max_decode_rows);
+
+// Counters for batches of so many slices.
+int64_t attention_arrivals(const AttentionArgs& layer, int max_slices);
 
 // Stores the new keys and values, then writes out. A slice without tokens is left alone.
 Status attention(const Stream& stream, const AttentionArgs& args);

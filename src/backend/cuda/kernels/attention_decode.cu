@@ -2,15 +2,19 @@
 // Shapes    as attention.cu, head_dim 64, 128 or 256 for keys and values; partials [rows, n_heads, splits, d] f32
 // Bytes     a slice: its context's keys and values once per 16 / group tokens; 33 MB a layer at 16K of f16 for 2 heads
 //           of 256
-// Launch    splits: grid (splits, n_kv_heads x tiles of 16 query rows, slices), block 256, smem 2 or 3 stages of 32
-//           tokens; scores: a warp 8 tokens and half the head; outputs: a warp d/8 columns. sum: grid (tokens, n_heads,
-//           slices), block 256
+// Launch    splits: grid (splits, n_kv_heads x tiles of 16 query rows, slices), block 256, smem 80 KB for heads of 256
+//           in f16: a tile of 64 tokens, so that blocks find room beside those of the projections; scores: a warp 8
+//           tokens; outputs: a warp d/8 columns. sum, beyond kFoldedSplits splits: grid (tokens, n_heads, slices),
+//           block 256
 // Order     A block stores the new keys and values that lie in its split before it reads them: no launch of their own.
-//           Tiles of old tokens, norm weights and angles are ready before waiting for the kernel before.
+//           In f16 they go straight to its first tile. Old tokens, norm weights and angles are asked for before waiting
+//           for the kernel before, and all rows that come from it at once after.
 // Numerics  q, k, v and weights f16, sums and softmax f32. Split and tile borders depend on a row's position alone.
-// Measured  H200, 16 heads of 256 on 2 KV heads, short context, in a chain: 8.9 us for both launches, 12.1 for 32
-// slices
+#include <algorithm>
+
 #include "backend/cuda/kernels/attention_fast.h"
+#include "backend/cuda/kernels/attention_heads.h"
+#include "backend/cuda/kernels/attention_splits.h"
 #include "backend/cuda/kernels/attention_tiles.h"
 
 namespace chimere::cuda::attention_detail {
@@ -22,126 +26,219 @@ using half_tiles::mma_pair;
 using half_tiles::pack_halves;
 
 constexpr int kQueryRows = 16;
-constexpr int kWeightStride = 40;  // halves: rows of weights then start in different banks
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr int kScoreStride = kTileTokens + 1;
+constexpr int kStride = kPageTokens + 8;  // of scores and of weights: rows then start in different banks
+constexpr int kFoldedSplits = 8;          // up to so many, the last block sums: it alone then reads what all wrote
 
-__device__ __forceinline__ int split_tokens(int kv_len) {
-  return simt::div_up(simt::div_up(kv_len, kPageTokens), kMaxSplits) * kPageTokens;
-}
+// A tile is a page's rows of a head. Keys and values have kStages places each; those that are quantised come as bytes
+// and are decoded to a place that they share, keys before the scores, values before the outputs. Before there is
+// anything to decode, what heads are prepared with lies there. When the last scores are made, gates [kQueryRows][D] in
+// floats take the place of queries and keys.
+template <int D, bool kHalves>
+struct DecodeMemory {
+  static constexpr int kStages = D == 256 ? 1 : 2;
+  static constexpr int kTileBytes = kPageTokens * D * 2;
+  int k_stage, v_stage, keys, values, decoded;
 
-// Decode rows of the batch before those of a slice. By a whole warp.
-__device__ __forceinline__ int first_decode_row(const BatchView& batch, int slice, int lane) {
-  int n = 0;
-  for (int i = lane; i < slice; i += 32) {
-    const int tokens = batch.slices[i].n_tokens;
-    n += tokens <= kMaxDecodeTokens ? tokens : 0;
+  __host__ __device__ explicit DecodeMemory(const AttentionArgs& p) {
+    k_stage = kHalves || p.k_type == DType::F16 ? kTileBytes : kPageTokens * static_cast<int>(p.k_row_bytes);
+    v_stage = kHalves || p.v_type == DType::F16 ? kTileBytes : kPageTokens * static_cast<int>(p.v_row_bytes);
+    keys = kQueryRows * D * 2;  // behind the queries
+    values = keys + kStages * k_stage;
+    decoded = values + kStages * v_stage;
   }
-  return simt::warp_sum(n);
-}
-
-// Of a decode row and head; the statistics of all rows lie behind the outputs of all rows.
-__device__ __forceinline__ int64_t partial_index(const AttentionArgs& p, int decode_row, int head) {
-  return (int64_t{decode_row} * p.n_heads + head) * kMaxSplits;
-}
-__device__ __forceinline__ float* partial_stats(const AttentionArgs& p, int64_t index) {
-  return p.scratch + int64_t{p.max_decode_rows} * p.n_heads * kMaxSplits * p.head_dim_v + index * 2;
-}
-
-// prepare_head() with everything that does not come from the kernel before already in registers: norm weights, and the
-// rotation at one position, nearly always the one asked for.
-template <int D>
-struct Preparation {
-  float q_norm[D / 32], k_norm[D / 32];
-  float sin[D / 64], cos[D / 64];
-  int known_pos;
-
-  __device__ Preparation(const AttentionArgs& p, int pos, int lane) : known_pos(pos) {
-#pragma unroll
-    for (int i = 0; i < D / 32; ++i) {
-      q_norm[i] = p.q_norm != nullptr ? p.q_norm[i * 32 + lane] : 1.0f;
-      k_norm[i] = p.k_norm != nullptr ? p.k_norm[i * 32 + lane] : 1.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < D / 64; ++i) {
-      sin[i] = 0.0f;
-      cos[i] = 1.0f;
-      if (p.inv_freq != nullptr && i * 32 + lane < p.n_rot / 2) rotation(p, pos, i * 32 + lane, sin[i], cos[i]);
-    }
-  }
-  __device__ static void rotation(const AttentionArgs& p, int pos, int pair, float& sin, float& cos) {
-    sincosf(static_cast<float>(pos) * p.inv_freq[pair], &sin, &cos);
-    sin *= p.rope_magnitude;
-    cos *= p.rope_magnitude;
-  }
-  __device__ void run(const AttentionArgs& p, const float* from, bool has_norm, const float (&norm)[D / 32], int pos,
-                      float* head, int lane) const {
-    float x[D / 32];
-    float squares = 0.0f;
-#pragma unroll
-    for (int i = 0; i < D / 32; ++i) {
-      x[i] = from[i * 32 + lane];
-      squares = fmaf(x[i], x[i], squares);
-    }
-    if (has_norm) {
-      const float inv = 1.0f / sqrtf(simt::warp_sum(squares) / static_cast<float>(D) + p.eps);
-#pragma unroll
-      for (int i = 0; i < D / 32; ++i) x[i] = x[i] * inv * norm[i];
-    }
-#pragma unroll
-    for (int i = 0; i < D / 32; ++i) head[i * 32 + lane] = x[i];
-    __syncwarp();
-    if (p.inv_freq != nullptr) {
-      const int half = p.n_rot / 2;
-#pragma unroll
-      for (int i = 0; i < D / 64; ++i) {
-        const int pair = i * 32 + lane;
-        if (pair >= half) continue;
-        float s = sin[i], c = cos[i];
-        if (pos != known_pos) rotation(p, pos, pair, s, c);
-        const int first = p.rope_adjacent ? 2 * pair : pair, second = p.rope_adjacent ? 2 * pair + 1 : pair + half;
-        const float a = head[first], b = head[second];
-        head[first] = a * c - b * s;
-        head[second] = b * c + a * s;
-      }
-      __syncwarp();
-    }
-    if (p.rotate) hadamard(head, D, lane);
+  static int bytes(const AttentionArgs& p) {
+    return DecodeMemory(p).decoded +
+           std::max(kHalves ? 0 : kTileBytes, HeadPreparation<D>::bytes(p, p.max_decode_tokens));
   }
 };
 
-template <int D, int kStages>
-__global__ void __launch_bounds__(kThreads) split_kernel(AttentionArgs p) {
+// Starts copying the first `copied` rows of a tile; those from `existing` on become zeros, what lies between is
+// somebody else's. Rows of bytes come all: decoding makes the zeros.
+template <int D, bool kHalves>
+__device__ __forceinline__ void issue_tile(DType type, const std::byte* rows, int row_bytes, int copied, int existing,
+                                           std::byte* to, int tid) {
+  if (kHalves || type == DType::F16) {
+    constexpr int kChunks = D / 8, kStep = kThreads / kChunks;
+    static_assert(kStep % 8 == 0, "a thread's chunks lie at the same place of their rows");
+    const int first = tid / kChunks, chunk = tid % kChunks;
+    const std::byte* from = rows + first * (D * 2) + chunk * 16;
+    to += tile_offset<D>(first, chunk);
+#pragma unroll 1
+    for (int row = first; row < kPageTokens; row += kStep, from += kStep * D * 2, to += kStep * D * 2) {
+      if (row < copied || row >= existing) simt::cp_async16(to, from, row < copied);
+    }
+  } else {
+    for (int i = tid * 16; i < kPageTokens * row_bytes; i += kThreads * 16) simt::cp_async16(to + i, rows + i);
+  }
+}
+
+// The tiles of a split of one KV head: [begin, end) of the context, of which [new_begin, end) is new.
+template <int D, bool kHalves>
+struct SplitTiles {
+  static constexpr int kStages = DecodeMemory<D, kHalves>::kStages;
+  const AttentionArgs& p;
+  DecodeMemory<D, kHalves> memory;
+  std::byte* shared;
+  int k_at, v_at;  // of the KV head inside a page
+  int begin, end, new_begin;
+
+  __device__ int existing(int i) const {
+    const int n = end - (begin + i * kPageTokens);
+    return n < kPageTokens ? n : kPageTokens;
+  }
+  __device__ int old(int i) const {
+    const int n = new_begin - (begin + i * kPageTokens);
+    return n < 0 ? 0 : n;
+  }
+  // Whether new rows are written to the tile in shared memory by those who make them.
+  __device__ bool is_direct(DType type, int i) const { return (kHalves || type == DType::F16) && i == 0; }
+  // Whether a tile can only be sent for when its new rows have been stored.
+  __device__ bool is_late(DType type, int i) const { return !is_direct(type, i) && old(i) < existing(i); }
+
+  __device__ std::byte* k_stage(int i) const { return shared + memory.keys + i % kStages * memory.k_stage; }
+  __device__ std::byte* v_stage(int i) const { return shared + memory.values + i % kStages * memory.v_stage; }
+  __device__ void issue_keys(int i, const std::byte* page, int tid) const {
+    issue_tile<D, kHalves>(p.k_type, page + k_at, static_cast<int>(p.k_row_bytes),
+                           is_direct(p.k_type, i) ? old(i) : existing(i), existing(i), k_stage(i), tid);
+  }
+  __device__ void issue_values(int i, const std::byte* page, int tid) const {
+    issue_tile<D, kHalves>(p.v_type, page + v_at, static_cast<int>(p.v_row_bytes),
+                           is_direct(p.v_type, i) ? old(i) : existing(i), existing(i), v_stage(i), tid);
+  }
+  // A tile that has arrived, decoded where it needs to be: by the whole block, with a barrier if there was need.
+  __device__ const std::byte* decoded(DType type, const std::byte* raw, uint64_t row_bytes, int i, int tid) const {
+    if (kHalves || type == DType::F16) return raw;
+    std::byte* to = shared + memory.decoded;
+    decode_rows<D, kPageTokens, kThreads>(type, raw, static_cast<int>(row_bytes), existing(i), to, tid);
+    __syncthreads();
+    return to;
+  }
+};
+
+// scores [kQueryRows][kStride] of a tile's keys. A warp takes eight tokens.
+template <int D>
+__device__ __forceinline__ void make_scores(const std::byte* queries, const std::byte* keys, float* scores, int tid) {
+  const int lane = tid % 32, warp = tid / 32;
+  float score[2][4] = {};
+  // Chunks repeat their permutation every eight: so do the offsets of a lane.
+#pragma unroll 1
+  for (int at = 0; at < D * 2; at += 128) {
+#pragma unroll
+    for (int step = 0; step < 4; step += 2) {
+      uint32_t a0[4], a1[4], b[4];
+      load_a<D>(a0, queries + at, 0, step, lane);
+      load_a<D>(a1, queries + at, 0, step + 1, lane);
+      // Four chunks of eight tokens: two steps at once.
+      simt::ldmatrix_x4(b, keys + at + tile_offset<D>(warp * 8 + lane % 8, 2 * step + lane / 8));
+      const uint32_t b0[2] = {b[0], b[1]}, b1[2] = {b[2], b[3]};
+      simt::mma_f16(score[0], a0, b0);
+      simt::mma_f16(score[1], a1, b1);
+    }
+  }
+  float2* to = reinterpret_cast<float2*>(scores + lane / 4 * kStride + warp * 8) + lane % 4;
+  to[0] = make_float2(score[0][0] + score[1][0], score[0][1] + score[1][1]);
+  to[8 * kStride / 2] = make_float2(score[0][2] + score[1][2], score[0][3] + score[1][3]);
+}
+
+// o <- o keep + weights values. A warp takes D / 8 columns.
+template <int D>
+__device__ __forceinline__ void add_values(float (&o)[D / 64][4], const std::byte* values, const __half* weights,
+                                           const float* row_keep, int tid) {
+  constexpr int kBlocks = D / 64;
+  const int lane = tid % 32, warp = tid / 32;
+  const float keep_low = row_keep[lane / 4], keep_high = row_keep[lane / 4 + 8];
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    o[b][0] *= keep_low;
+    o[b][1] *= keep_low;
+    o[b][2] *= keep_high;
+    o[b][3] *= keep_high;
+  }
+#pragma unroll
+  for (int step = 0; step < kPageTokens / 16; ++step) {
+    uint32_t a[4];
+    simt::ldmatrix_x4(a, weights + lane % 16 * kStride + step * 16 + lane / 16 * 8);
+    if constexpr (kBlocks == 1) {
+      uint32_t v[2];
+      simt::ldmatrix_x2_trans(v, values + tile_offset<D>(step * 16 + lane % 16, warp));
+      simt::mma_f16(o[0], a, v);
+    } else {
+#pragma unroll
+      for (int b = 0; b < kBlocks; b += 2) {
+        uint32_t v[4];
+        load_b_transposed<D>(v, values, step * 16, warp * kBlocks + b, lane);
+        mma_pair(o[b], o[b + 1], a, v);
+      }
+    }
+  }
+}
+
+// Hides from the compiler what it knows of x: what follows from it is then made where it is used. Addresses that a loop
+// does not change would otherwise be kept over it, and take more registers than there are.
+__device__ __forceinline__ int forgotten(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
+template <int D, bool kHalves>
+__global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(AttentionArgs p, bool folded) {
+  constexpr int kStages = DecodeMemory<D, kHalves>::kStages;
   constexpr int kBlocks = D / 64;  // of eight output columns, of a warp
-  SIMT_SHARED(float, heads, kWarps* D);
-  SIMT_SHARED(float, scores, 2 * kQueryRows * kScoreStride);  // of each half of the head
-  SIMT_SHARED(uint4, weights4, kQueryRows * kWeightStride / 8);
+  constexpr int kScoreFloats = kQueryRows * kStride, kHeadFloats = kWarps * D;
+  constexpr int kTileFloats = kScoreFloats + kScoreFloats / 2;  // scores and weights
+  SIMT_SHARED(float4, work, (kTileFloats > kHeadFloats ? kTileFloats : kHeadFloats) / 4);
+  SIMT_SHARED(int2, row_place, kQueryRows);  // of a query row: token and head
   SIMT_SHARED(float, row_max, kQueryRows);
   SIMT_SHARED(float, row_sum, kQueryRows);
   SIMT_SHARED(float, row_keep, kQueryRows);
+  SIMT_SHARED(int, decode_row, 1);  // of the slice's first token
+  SIMT_SHARED(int, is_last, 1);
   std::byte* shared = simt::dynamic_shared<std::byte>();
-  __half* weights = reinterpret_cast<__half*>(weights4);
+  float* heads = reinterpret_cast<float*>(work);  // [kWarps][D], before there are scores
+  float* scores = heads;
+  __half* weights = reinterpret_cast<__half*>(scores + kScoreFloats);
 
   const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
   const int group = p.n_heads / p.n_kv_heads;
   const int n_tiles = static_cast<int>(gridDim.y) / p.n_kv_heads;
   const int kv_head = static_cast<int>(blockIdx.y) / n_tiles;
-  const int first_row =
-      static_cast<int>(blockIdx.y) % n_tiles * kQueryRows;  // of the slice's rows token * group + head
+  // Of the slice's rows token * group + head.
+  const int first_row = static_cast<int>(blockIdx.y) % n_tiles * kQueryRows;
   const DeviceSlice slice = p.batch.slices[blockIdx.z];
-  const int n_rows = slice.n_tokens * group;
-  if (slice.n_tokens > kMaxDecodeTokens || first_row >= n_rows) {
+  const int rows_left = slice.n_tokens * group - first_row;
+  const int n_rows = rows_left < kQueryRows ? rows_left : kQueryRows;
+  if (slice.n_tokens > kMaxDecodeTokens || n_rows <= 0) {
     simt::wait_for_previous();
     return;
   }
-  const int last_row = first_row + kQueryRows < n_rows ? first_row + kQueryRows - 1 : n_rows - 1;
-  const int first_token = first_row / group, last_token = last_row / group;
-  const int decode_row = first_decode_row(p.batch, static_cast<int>(blockIdx.z), lane);
-  const Tiles<D, kStages, kThreads> tiles{p, slice, kv_head, TileMemory<D>(p, kQueryRows), shared, tid};
+  const int first_token = first_row / group, last_token = (first_row + n_rows - 1) / group;
+  // The most splits that a row has: where their size grows, all of the rows before have kMaxSplits.
+  const int first_splits = splits_of(slice.pos + first_token + 1), last_splits = splits_of(slice.pos + last_token + 1);
+  const int n_splits = first_splits > last_splits ? first_splits : last_splits;
+  if (static_cast<int>(blockIdx.x) >= n_splits) {
+    simt::wait_for_previous();
+    return;
+  }
+  if (tid < kQueryRows) {
+    const int row = first_row + tid, t = row / group;
+    row_place[tid] = make_int2(t, kv_head * group + row - t * group);
+  }
+  if (n_splits > 1 && warp == 0) {
+    const int before = first_decode_row(p.batch, static_cast<int>(blockIdx.z), lane);
+    if (lane == 0) decode_row[0] = before;
+  }
+  SplitTiles<D, kHalves> tiles{p,
+                               DecodeMemory<D, kHalves>(p),
+                               shared,
+                               static_cast<int>(p.k_offset + p.k_row_bytes * kPageTokens * kv_head),
+                               static_cast<int>(p.v_offset + p.v_row_bytes * kPageTokens * kv_head),
+                               0,
+                               0,
+                               slice.pos};
 
-  const Preparation<D> preparation(p, slice.pos + first_token, lane);
-
+  const HeadPreparation<D> preparation{reinterpret_cast<float*>(shared + tiles.memory.decoded)};
   bool prepared = false;
   // Tokens of equal split size together; the size grows so rarely that there is nearly always one such run.
   for (int begin_token = first_token; begin_token <= last_token;) {
@@ -151,255 +248,282 @@ __global__ void __launch_bounds__(kThreads) split_kernel(AttentionArgs p) {
     const int kv_len = slice.pos + end_token;  // of the run's last token
 
     for (int split = static_cast<int>(blockIdx.x); split * size < kv_len; split += static_cast<int>(gridDim.x)) {
-      const int split_begin = split * size, end = split_begin + size < kv_len ? split_begin + size : kv_len;
+      const int split_begin = split * size;
+      tiles.end = split_begin + size < kv_len ? split_begin + size : kv_len;
       // Tiles that no row of the run sees would add nothing.
-      const int lowest = first_seen_by(p, slice.pos + begin_token) / kTileTokens * kTileTokens;
-      const int begin = lowest > split_begin ? (lowest < end ? lowest : end) : split_begin;
-      const int n = simt::div_up(end - begin, kTileTokens);
-      const auto is_old = [&](int i) {
-        const int tile_end = begin + (i + 1) * kTileTokens;
-        return (tile_end < end ? tile_end : end) <= slice.pos;
-      };
-      const auto issue = [&](int i) { tiles.issue(i, begin + i * kTileTokens, end); };
+      const int lowest = first_seen_by(p, slice.pos + begin_token) / kPageTokens * kPageTokens;
+      tiles.begin = lowest > split_begin ? (lowest < tiles.end ? lowest : tiles.end) : split_begin;
+      const int n = simt::div_up(tiles.end - tiles.begin, kPageTokens);
+      std::byte* const* pages = slice.kv_pages + tiles.begin / kPageTokens;
 
       __syncthreads();  // the tiles and statistics of the split before are done with
-      for (int i = 0; i < kStages - 1 && i < n; ++i) {
-        if (is_old(i)) issue(i);
-      }
-      if (!prepared) {
-        simt::wait_for_previous();
-        simt::allow_next();
-      }
-      // Keys, then values of the new tokens that lie in the split; then, the first time, the queries.
-      const int first_new = split_begin > slice.pos ? split_begin - slice.pos : 0;
-      const int n_new = end - slice.pos > first_new ? end - slice.pos - first_new : 0;
-      const int n_items = 2 * n_new + (prepared ? 0 : kQueryRows);
-      prepared = true;
-      float* head = heads + warp * D;
-      for (int item = warp; item < n_items; item += kWarps) {
-        if (item < n_new) {
-          const int t = first_new + item;
-          preparation.run(p, key(p, slice.first_row + t, kv_head), p.k_norm != nullptr, preparation.k_norm,
-                          slice.pos + t, head, lane);
-          store_key(p, slice, slice.pos + t, kv_head, head, lane);
-        } else if (item < 2 * n_new) {
-          store_value(p, slice, first_new + item - n_new, kv_head, lane);
-        } else {
-          const int r = item - 2 * n_new, row = first_row + r, t = row / group;
-          if (row < n_rows) {
-            preparation.run(p, query(p, slice.first_row + t, kv_head * group + row % group), p.q_norm != nullptr,
-                            preparation.q_norm, slice.pos + t, head, lane);
-          }
-          if (lane < D / 8) {
-            const float scale = p.scale * kLog2E;  // scores come out as powers of two
-            const float* x = head + lane * 8;
-            uint4 packed = make_uint4(0, 0, 0, 0);
-            if (row < n_rows) {
-              packed = make_uint4(pack_halves(x[0] * scale, x[1] * scale), pack_halves(x[2] * scale, x[3] * scale),
-                                  pack_halves(x[4] * scale, x[5] * scale), pack_halves(x[6] * scale, x[7] * scale));
-            }
-            *reinterpret_cast<uint4*>(shared + tile_offset<D>(r, lane)) = packed;
-          }
+      std::byte* first_page = n > 0 ? pages[0] : nullptr;
+      const auto issue_first = [&](bool late) {
+#pragma unroll 1
+        for (int i = 0; i < kStages && i < n; ++i) {
+          const std::byte* page = i == 0 ? first_page : pages[i];
+          if (tiles.is_late(p.k_type, i) == late) tiles.issue_keys(i, page, tid);
+          if (tiles.is_late(p.v_type, i) == late) tiles.issue_values(i, page, tid);
         }
-        __syncwarp();
-      }
+      };
+      issue_first(false);
       if (tid < kQueryRows) {
         row_max[tid] = kLowest;
         row_sum[tid] = 0.0f;
       }
-      __syncthreads();
-      for (int i = 0; i < kStages - 1 && i < n; ++i) {
-        if (!is_old(i)) issue(i);
-      }
-      for (int i = 0; i < kStages - 1; ++i) simt::cp_async_commit();  // all in the first group
 
+      // Keys, then values of the new tokens that lie in the split; then, the first time, the queries.
+      const int first_new = split_begin > slice.pos ? split_begin - slice.pos : 0;
+      const int n_new = tiles.end - slice.pos > first_new ? tiles.end - slice.pos - first_new : 0;
+      const int n_items = 2 * n_new + (prepared ? 0 : n_rows);
+      const auto source = [&](int item) {
+        if (item < n_new) return key(p, slice.first_row + first_new + item, kv_head);
+        if (item < 2 * n_new) {
+          return p.v + (slice.first_row + first_new + item - n_new) * p.v_stride + int64_t{kv_head} * D;
+        }
+        const int2 place = row_place[item - 2 * n_new];
+        return query(p, slice.first_row + place.x, place.y);
+      };
+      if (n_items > 0) preparation.gather(p, slice, tid, kThreads);
+      if (!prepared) {
+#pragma unroll 1
+        for (int i = n_rows * (D / 8) + tid; i < kQueryRows * D / 8; i += kThreads) {
+          reinterpret_cast<uint4*>(shared)[i] = make_uint4(0, 0, 0, 0);  // queries that are not there
+        }
+        simt::wait_for_previous();
+        simt::allow_next();
+      }
+      prepared = true;
+      float next[D / 32] = {};
+      if (warp < n_items) preparation.load(source(warp), lane, next);
+      __syncthreads();
+      float* head = heads + warp * D;
+#pragma unroll 1
+      for (int item = warp; item < n_items; item += kWarps) {
+        float x[D / 32];
+#pragma unroll
+        for (int i = 0; i < D / 32; ++i) x[i] = next[i];
+        if (item + kWarps < n_items) preparation.load(source(item + kWarps), lane, next);
+        const HeadKind kind = item < n_new ? HeadKind::key : item < 2 * n_new ? HeadKind::value : HeadKind::query;
+        const int r = item - 2 * n_new;  // of a query
+        const int t = kind == HeadKind::query ? row_place[r].x : first_new + (item < n_new ? item : item - n_new);
+        const int pos = slice.pos + t;
+        preparation.run(p, kind, x, t, head, lane);
+        const bool is_query = kind == HeadKind::query, is_key = kind == HeadKind::key;
+        std::byte* row = nullptr;  // in the cache
+        if (!is_query) {
+          std::byte* page =
+              pos / kPageTokens == tiles.begin / kPageTokens ? first_page : slice.kv_pages[pos / kPageTokens];
+          row =
+              page + (is_key ? tiles.k_at : tiles.v_at) + pos % kPageTokens * (is_key ? p.k_row_bytes : p.v_row_bytes);
+        }
+        const DType type = is_key ? p.k_type : p.v_type;
+        if (kHalves || is_query || type == DType::F16) {
+          if (lane < D / 8) {
+            const float scale = is_query ? p.scale * kLog2E : 1.0f;  // scores come out as powers of two
+            const float* h = head + lane * 8;
+            const uint4 packed =
+                make_uint4(pack_halves(h[0] * scale, h[1] * scale), pack_halves(h[2] * scale, h[3] * scale),
+                           pack_halves(h[4] * scale, h[5] * scale), pack_halves(h[6] * scale, h[7] * scale));
+            std::byte* tile = is_query ? shared : is_key ? tiles.k_stage(0) : tiles.v_stage(0);
+            const int at = is_query ? r : pos - tiles.begin;
+            if (at >= 0 && at < kPageTokens) *reinterpret_cast<uint4*>(tile + tile_offset<D>(at, lane)) = packed;
+            if (!is_query) *reinterpret_cast<uint4*>(row + lane * 16) = packed;
+          }
+        } else {
+          store_row(type, head, row, D, lane);
+        }
+        __syncwarp();
+      }
+      __syncthreads();
+      issue_first(true);
+      for (int i = 0; i < 2 * kStages; ++i) simt::cp_async_commit();  // all in the first group
+
+      const int last_direct = kPageTokens - slice.pos;  // tokens before it see one split: they are finished here
+      const bool gates_follow = p.gated && split == 0 && last_direct > 0;
       float o[kBlocks][4];
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b) o[b][0] = o[b][1] = o[b][2] = o[b][3] = 0.0f;
 
+#pragma unroll 1
       for (int i = 0; i < n; ++i) {
-        simt::cp_async_wait<kStages - 2>();
+        const int thread = forgotten(tid), lane_of_tile = thread % 32, warp_of_tile = thread / 32;
+        const bool has_ahead = i + kStages < n;
+        const std::byte* ahead = has_ahead ? pages[i + kStages] : nullptr;
+        simt::cp_async_wait<2 * kStages - 1>();
         __syncthreads();
-        if (i + kStages - 1 < n) issue(i + kStages - 1);
-        simt::cp_async_commit();
-        const int first = begin + i * kTileTokens;
-        tiles.decode(i, first, end);
+        const std::byte* keys = tiles.decoded(p.k_type, tiles.k_stage(i), p.k_row_bytes, i, thread);
 
-        // A warp takes eight tokens and half of the head.
-        float score[2][4] = {};
-        const std::byte* keys = tiles.keys(i);
-        const int token = warp % 4 * 8, first_step = warp / 4 * (D / 32);
-#pragma unroll
-        for (int j = 0; j < D / 32; j += 2) {
-          uint32_t a0[4], a1[4], b[4];
-          const int step = first_step + j;
-          load_a<D>(a0, shared, 0, step, lane);
-          load_a<D>(a1, shared, 0, step + 1, lane);
-          // Four chunks of eight tokens: two steps at once.
-          simt::ldmatrix_x4(b, keys + tile_offset<D>(token + lane % 8, 2 * step + lane / 8));
-          const uint32_t b0[2] = {b[0], b[1]}, b1[2] = {b[2], b[3]};
-          simt::mma_f16(score[0], a0, b0);
-          simt::mma_f16(score[1], a1, b1);
+        make_scores<D>(shared, keys, scores, thread);
+        __syncthreads();
+        if (has_ahead) {
+          tiles.issue_keys(i + kStages, ahead, thread);
+        } else if (gates_follow) {
+#pragma unroll 1
+          for (int c = thread; c < n_rows * (D / 4); c += kThreads) {
+            const int2 place = row_place[c / (D / 4)];
+            const float* from = query(p, slice.first_row + place.x, place.y) + D;
+            simt::cp_async16(shared + c * 16, from + c % (D / 4) * 4);
+          }
         }
-        float* to = scores + (warp / 4 * kQueryRows + lane / 4) * kScoreStride + token + lane % 4 * 2;
-        to[0] = score[0][0] + score[1][0];
-        to[1] = score[0][1] + score[1][1];
-        to[8 * kScoreStride] = score[0][2] + score[1][2];
-        to[8 * kScoreStride + 1] = score[0][3] + score[1][3];
-        __syncthreads();
+        simt::cp_async_commit();
 
+        const int first = tiles.begin + i * kPageTokens + 2 * lane_of_tile;  // of a lane_of_tile's two tokens
 #pragma unroll
-        for (int r = warp * 2; r < warp * 2 + 2; ++r) {
-          const int seen = slice.pos + (first_row + r) / group + 1, lowest_seen = first_seen_by(p, seen - 1);
-          const float* of_row = scores + r * kScoreStride + lane;
-          const float sum_of_halves = of_row[0] + of_row[kQueryRows * kScoreStride];
-          const bool is_seen = first + lane < seen && first + lane < end && first + lane >= lowest_seen;
-          const float s = is_seen ? sum_of_halves : kLowest;
-          const float old_max = row_max[r], new_max = fmaxf(old_max, simt::warp_max(s));
-          const float weight = s > kLowest ? exp2f(s - new_max) : 0.0f;
-          const float sum = simt::warp_sum(weight);
-          weights[r * kWeightStride + lane] = __float2half_rn(weight);
-          __syncwarp();
-          if (lane == 0) {
+        for (int r = warp_of_tile; r < kQueryRows; r += kWarps) {
+          if (r >= n_rows) break;
+          const int pos = slice.pos + row_place[r].x;
+          const int seen_begin = first_seen_by(p, pos), seen_end = pos < tiles.end ? pos + 1 : tiles.end;
+          const float2 of_row = reinterpret_cast<const float2*>(scores + r * kStride)[lane_of_tile];
+          const float s0 = first >= seen_begin && first < seen_end ? of_row.x : kLowest;
+          const float s1 = first + 1 >= seen_begin && first + 1 < seen_end ? of_row.y : kLowest;
+          const float old_max = row_max[r], new_max = fmaxf(old_max, simt::warp_max(fmaxf(s0, s1)));
+          const float w0 = s0 > kLowest ? exp2f(s0 - new_max) : 0.0f, w1 = s1 > kLowest ? exp2f(s1 - new_max) : 0.0f;
+          const float sum = simt::warp_sum(w0 + w1);
+          reinterpret_cast<__half2*>(weights + r * kStride)[lane_of_tile] = __floats2half2_rn(w0, w1);
+          if (lane_of_tile == 0) {
             const float keep = exp2f(old_max - new_max);
             row_keep[r] = keep;
             row_max[r] = new_max;
             row_sum[r] = row_sum[r] * keep + sum;
           }
         }
+        simt::cp_async_wait<2 * kStages - 1>();
         __syncthreads();
+        const std::byte* values = tiles.decoded(p.v_type, tiles.v_stage(i), p.v_row_bytes, i, thread);
 
-        const float keep_low = row_keep[lane / 4], keep_high = row_keep[lane / 4 + 8];
-#pragma unroll
-        for (int b = 0; b < kBlocks; ++b) {
-          o[b][0] *= keep_low;
-          o[b][1] *= keep_low;
-          o[b][2] *= keep_high;
-          o[b][3] *= keep_high;
+        add_values<D>(o, values, weights, row_keep, thread);
+        if (has_ahead) {
+          __syncthreads();
+          tiles.issue_values(i + kStages, ahead, thread);
         }
-        const std::byte* values = tiles.values(i);
-#pragma unroll
-        for (int step = 0; step < kTileTokens / 16; ++step) {
-          uint32_t a[4];
-          simt::ldmatrix_x4(a, weights + lane % 16 * kWeightStride + step * 16 + lane / 16 * 8);
-          if constexpr (kBlocks == 1) {
-            uint32_t v[2];
-            simt::ldmatrix_x2_trans(v, values + tile_offset<D>(step * 16 + lane % 16, warp));
-            simt::mma_f16(o[0], a, v);
-          } else {
-#pragma unroll
-            for (int b = 0; b < kBlocks; b += 2) {
-              uint32_t v[4];
-              load_b_transposed<D>(v, values, step * 16, warp * kBlocks + b, lane);
-              mma_pair(o[b], o[b + 1], a, v);
-            }
-          }
-        }
+        simt::cp_async_commit();
       }
 
-      const auto is_of_run = [&](int r) {
-        const int t = (first_row + r) / group;
-        return first_row + r < n_rows && t >= begin_token && t < end_token;
-      };
+      if (gates_follow) {
+        simt::cp_async_wait<0>();
+        __syncthreads();
+        prepared = false;  // the queries are gone
+      }
+#pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int r = lane / 4 + half * 8, row = first_row + r;
-        if (!is_of_run(r)) continue;
-        const int64_t index = partial_index(p, decode_row + row / group, kv_head * group + row % group) + split;
-        float* to = p.scratch + index * D + warp * kBlocks * 8 + lane % 4 * 2;
+        const int r = lane / 4 + half * 8, t = row_place[r].x, q_head = row_place[r].y;
+        if (r >= n_rows || t < begin_token || t >= end_token) continue;
+        const int column = warp * kBlocks * 8 + lane % 4 * 2;
+        if (t < last_direct) {
+          if (split > 0) continue;
+          const float sink = sink_of(p, q_head), top = fmaxf(row_max[r], sink), factor = exp2f(row_max[r] - top);
+          const float total = row_sum[r] * factor + (p.sinks != nullptr ? exp2f(sink - top) : 0.0f);
+          float* to = p.out + (slice.first_row + t) * p.out_stride + int64_t{q_head} * D + column;
+          const float* gates = reinterpret_cast<const float*>(shared) + r * D + column;
+#pragma unroll
+          for (int b = 0; b < kBlocks; ++b) {
+            const float2 gate = p.gated ? *reinterpret_cast<const float2*>(gates + b * 8) : make_float2(0.0f, 0.0f);
+            *reinterpret_cast<float2*>(to + b * 8) =
+                make_float2(finished(p, o[b][2 * half] * factor, total, gate.x),
+                            finished(p, o[b][2 * half + 1] * factor, total, gate.y));
+          }
+          continue;
+        }
+        const int64_t index = partial_index(p, decode_row[0] + t, q_head) + split;
+        float* to = p.scratch + index * D + column;
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b) {
           *reinterpret_cast<float2*>(to + b * 8) = make_float2(o[b][2 * half], o[b][2 * half + 1]);
         }
-      }
-      if (tid < kQueryRows && is_of_run(tid)) {
-        const int row = first_row + tid;
-        const int64_t index = partial_index(p, decode_row + row / group, kv_head * group + row % group) + split;
-        float* stats = partial_stats(p, index);
-        stats[0] = row_max[tid];
-        stats[1] = row_sum[tid];
+        if (warp == 0 && lane % 4 == 0) *partial_stats(p, index) = make_float2(row_max[r], row_sum[r]);
       }
     }
     begin_token = end_token;
   }
-  if (!prepared) simt::wait_for_previous();
+
+  if (!folded || n_splits == 1) return;
+  const int n_blocks = n_splits < static_cast<int>(gridDim.x) ? n_splits : static_cast<int>(gridDim.x);
+  __threadfence();
+  __syncthreads();
+  if (tid == 0) {
+    int32_t* counter = p.arrivals + blockIdx.z * gridDim.y + blockIdx.y;
+    is_last[0] = atomicAdd(counter, 1) == n_blocks - 1 ? 1 : 0;
+    if (is_last[0] != 0) *counter = 0;
+  }
+  __syncthreads();
+  if (is_last[0] == 0) return;
+  __threadfence();
+#pragma unroll 1
+  for (int r = warp; r < n_rows; r += kWarps) {
+    const int t = row_place[r].x, kv_len = slice.pos + t + 1;
+    if (kv_len <= kPageTokens) continue;
+    sum_splits<D>(p, slice.first_row + t, decode_row[0] + t, row_place[r].y, splits_of(kv_len), lane);
+  }
 }
 
 template <int D>
 __global__ void __launch_bounds__(kThreads) sum_kernel(AttentionArgs p) {
-  constexpr int kWords = D / 4;  // of four floats, of an output
-  constexpr int kGroups = kThreads / kWords;
-  SIMT_SHARED(float, factor, kMaxSplits);
-  SIMT_SHARED(float4, sums, kThreads);
+  static_assert(kChains == kWarps && D <= kThreads);
+  constexpr int kPairs = D / 64;
+  constexpr int kLength = kMaxSplits / kChains;  // of a chain
+  SIMT_SHARED(float2, chains, kChains * D / 2);
+  const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
+  const int t = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
+  const DeviceSlice slice = p.batch.slices[blockIdx.z];
+  const int decode_row = first_decode_row(p.batch, static_cast<int>(blockIdx.z), lane) + t;
   simt::wait_for_previous();
   simt::allow_next();
-  const int tid = static_cast<int>(threadIdx.x), t = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
-  const DeviceSlice slice = p.batch.slices[blockIdx.z];
-  if (slice.n_tokens > kMaxDecodeTokens || t >= slice.n_tokens) return;
-  const int decode_row = first_decode_row(p.batch, static_cast<int>(blockIdx.z), tid % 32) + t;
-  const int kv_len = slice.pos + t + 1, n = simt::div_up(kv_len, split_tokens(kv_len));
-  const int64_t index = partial_index(p, decode_row, head);
-  const int64_t row = slice.first_row + t;
+  const int kv_len = slice.pos + t + 1;
+  if (slice.n_tokens > kMaxDecodeTokens || t >= slice.n_tokens || kv_len <= kPageTokens) return;
+  const int n = splits_of(kv_len);
+  const int64_t index = partial_index(p, decode_row, head), row = slice.first_row + t;
   const float gate = p.gated && tid < D ? query(p, row, head)[D + tid] : 0.0f;
-  float max_score = kLowest, sum = 0.0f;
-  if (tid < n) {
-    const float* stats = partial_stats(p, index + tid);
-    max_score = stats[0];
-    sum = stats[1];
-  }
-  // All that a thread will need is asked for at once.
-  const float4* partial = reinterpret_cast<const float4*>(p.scratch + index * D) + tid % kWords;
-  const int group = tid / kWords;
-  float4 parts[kMaxSplits / kGroups];
+  // A warp takes a chain, and all that a thread will need is asked for at once.
+  const float2* partials = reinterpret_cast<const float2*>(p.scratch + index * D) + lane;
+  float2 x[kLength][kPairs];
 #pragma unroll
-  for (int i = 0; i < kMaxSplits / kGroups; ++i) {
-    const int s = i * kGroups + group;
-    parts[i] = s < n ? partial[s * kWords] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-  }
-  const float sink = p.sinks != nullptr ? p.sinks[head] * kLog2E : kLowest;
-  const float top = fmaxf(simt::block_max(max_score), sink);
-  const float weight = exp2f(max_score - top);
-  if (tid < kMaxSplits) factor[tid] = tid < n ? weight : 0.0f;
-  const float total = simt::block_sum(sum * weight) + (p.sinks != nullptr ? exp2f(sink - top) : 0.0f);
-
-  float4 o = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  for (int i = 0; i < kLength; ++i) {
+    const int s = warp + i * kChains;
 #pragma unroll
-  for (int i = 0; i < kMaxSplits / kGroups; ++i) {
-    const float f = factor[i * kGroups + group];
-    o.x = fmaf(f, parts[i].x, o.x);
-    o.y = fmaf(f, parts[i].y, o.y);
-    o.z = fmaf(f, parts[i].z, o.z);
-    o.w = fmaf(f, parts[i].w, o.w);
+    for (int j = 0; j < kPairs; ++j) x[i][j] = s < n ? partials[s * (D / 2) + j * 32] : make_float2(0.0f, 0.0f);
   }
-  sums[tid] = o;
+  const SplitFactors factors(p, index, n, head, lane);
+  float2 chain[kPairs] = {};
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    const float factor = factors.of(warp + i * kChains);
+#pragma unroll
+    for (int j = 0; j < kPairs; ++j) add_scaled(chain[j], factor, x[i][j]);
+  }
+#pragma unroll
+  for (int j = 0; j < kPairs; ++j) chains[warp * (D / 2) + j * 32 + lane] = chain[j];
   __syncthreads();
   if (tid < D) {
-    const float* of_group = reinterpret_cast<const float*>(sums) + tid;
-    float x = 0.0f;
-    for (int g = 0; g < kGroups; ++g) x += of_group[g * D];
-    x /= total;
-    if (p.gated) x *= sigmoid(gate);
-    p.out[row * p.out_stride + head * D + tid] = x;
+    const float* of_chain = reinterpret_cast<const float*>(chains) + tid;
+    float sum = 0.0f;
+#pragma unroll
+    for (int c = 0; c < kChains; ++c) sum += of_chain[c * D];
+    p.out[row * p.out_stride + head * D + tid] = finished(p, sum, factors.total, gate);
   }
 }
 
-template <int D>
+template <int D, bool kHalves>
 Status launch(const Stream& stream, const AttentionArgs& args) {
   const int group = args.n_heads / args.n_kv_heads;
   const int n_pages = simt::div_up(args.max_decode_kv, kPageTokens);
   const int n_tiles = simt::div_up(args.max_decode_tokens * group, kQueryRows);
-  const dim3 grid(static_cast<unsigned>(n_pages < kMaxSplits ? n_pages : kMaxSplits),
-                  static_cast<unsigned>(args.n_kv_heads * n_tiles), static_cast<unsigned>(args.batch.n_slices));
-  constexpr int kStaticBytes = 16 << 10;  // more than the kernel's own arrays
-  const TileMemory<D> memory(args, kQueryRows);
-  const auto bytes = [&](int n_stages) { return static_cast<size_t>(memory.bytes(n_stages)); };
-  if (bytes(3) + kStaticBytes <= simt::shared_limit()) {
-    TRY(simt::launch(split_kernel<D, 3>, {grid, kThreads, bytes(3), stream, args.dependent}, args));
-  } else {
-    TRY(simt::launch(split_kernel<D, 2>, {grid, kThreads, bytes(2), stream, args.dependent}, args));
-  }
+  const int n_splits = n_pages < kMaxSplits ? n_pages : kMaxSplits;
+  const bool folded = n_splits <= kFoldedSplits;
+  const dim3 grid(static_cast<unsigned>(n_splits), static_cast<unsigned>(args.n_kv_heads * n_tiles),
+                  static_cast<unsigned>(args.batch.n_slices));
+  const size_t bytes = static_cast<size_t>(DecodeMemory<D, kHalves>::bytes(args));
+  TRY(simt::launch(split_kernel<D, kHalves>, {grid, kThreads, bytes, stream, args.dependent}, args, folded));
+  if (folded) return Ok{};
   const dim3 rows(static_cast<unsigned>(args.max_decode_tokens), static_cast<unsigned>(args.n_heads),
                   static_cast<unsigned>(args.batch.n_slices));
   return simt::launch(sum_kernel<D>, {rows, kThreads, 0, stream, args.dependent}, args);
+}
+
+template <int D>
+Status launch(const Stream& stream, const AttentionArgs& args) {
+  const bool halves = args.k_type == DType::F16 && args.v_type == DType::F16;
+  return halves ? launch<D, true>(stream, args) : launch<D, false>(stream, args);
 }
 
 }  // namespace

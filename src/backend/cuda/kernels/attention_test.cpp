@@ -150,9 +150,12 @@ struct Fixture {
     const size_t floats = static_cast<size_t>(attention_scratch_floats(a, n_rows, decode_rows));
     std::vector<float> scratch(floats, NAN);
     a.scratch = scratch.data();
+    std::vector<int32_t> arrivals(static_cast<size_t>(attention_arrivals(a, static_cast<int>(slices.size()))), 0);
+    a.arrivals = arrivals.data();
     Status status = attention(stream, a);
     EXPECT_TRUE(status) << status.error().message;
     EXPECT_TRUE(stream.synchronize());
+    EXPECT_EQ(std::count(arrivals.begin(), arrivals.end(), 0), static_cast<int64_t>(arrivals.size()));
     if (expected != nullptr) {
       std::vector<std::vector<float>> buffers = in;
       const reference::Context c{program, *layout, batch, buffers, Outputs{}};

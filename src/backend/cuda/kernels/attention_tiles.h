@@ -63,11 +63,11 @@ __device__ __forceinline__ void issue_rows(DType type, const std::byte* rows, in
   }
 }
 
-// Decodes rows that came as bytes.
-template <int D, int kThreads>
+// Decodes kTokens rows that came as bytes.
+template <int D, int kTokens, int kThreads>
 __device__ __forceinline__ void decode_rows(DType type, const std::byte* raw, int row_bytes, int valid, std::byte* to,
                                             int tid) {
-  for (int i = tid; i < kTileTokens * D / 8; i += kThreads) {
+  for (int i = tid; i < kTokens * D / 8; i += kThreads) {
     const int row = i / (D / 8), chunk = i % (D / 8), part = chunk % 4;
     uint4 packed = make_uint4(0, 0, 0, 0);
     if (row < valid) {
@@ -121,12 +121,12 @@ struct Tiles {
   __device__ void decode(int i, int first, int end) const {
     const bool k_raw = p.k_type != DType::F16, v_raw = p.v_type != DType::F16;
     if (k_raw) {
-      decode_rows<D, kThreads>(p.k_type, stage(i), static_cast<int>(p.k_row_bytes), end - first,
-                               shared + memory.k_decoded, tid);
+      decode_rows<D, kTileTokens, kThreads>(p.k_type, stage(i), static_cast<int>(p.k_row_bytes), end - first,
+                                            shared + memory.k_decoded, tid);
     }
     if (v_raw) {
-      decode_rows<D, kThreads>(p.v_type, stage(i) + memory.k_stage, static_cast<int>(p.v_row_bytes), end - first,
-                               shared + memory.v_decoded, tid);
+      decode_rows<D, kTileTokens, kThreads>(p.v_type, stage(i) + memory.k_stage, static_cast<int>(p.v_row_bytes),
+                                            end - first, shared + memory.v_decoded, tid);
     }
     if (k_raw || v_raw) __syncthreads();
   }
