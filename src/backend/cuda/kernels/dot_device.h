@@ -78,6 +78,12 @@ __device__ __forceinline__ float load_squares(const InputRows& in, int64_t row, 
   return at < n ? in.head_squares[row * n + at] : 0.0f;
 }
 
+// Not inlined: the code of kernels that have to wait for it is best short.
+inline __device__ CHIMERE_NOINLINE float4 activated_four(op::Activation activation, float4 gate, float4 up) {
+  return make_float4(activated(activation, gate.x, up.x), activated(activation, gate.y, up.y),
+                     activated(activation, gate.z, up.z), activated(activation, gate.w, up.w));
+}
+
 // What a thread has of a row: all of it up to a width of 1024 kKept, asked for at once.
 template <int kKept>
 struct RowAhead {
@@ -128,9 +134,7 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
   const auto* gate4 = reinterpret_cast<const float4*>(in.gate ? in.gate + row * in.width : nullptr);
   const auto gated = [&](int i, float4 v) {
     if (!in.activates() || i >= n) return v;
-    const float4 w = gate4 ? gate4[i] : v;
-    return make_float4(activated(in.activation, w.x, v.x), activated(in.activation, w.y, v.y),
-                       activated(in.activation, w.z, v.z), activated(in.activation, w.w, v.w));
+    return activated_four(in.activation, gate4 ? gate4[i] : v, v);
   };
   const auto inverses_of = [&](float squares) {
     return in.head_squares ? head_inverse(squares, in.head_width, in.eps) : 1.0f;
@@ -154,17 +158,17 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
     }
     quantise_quad(v, static_cast<uint32_t>(i), i < n, G, record);
   }
-  // As many again at a time: what is asked for together is waited for once.
-  for (int base = kKept * kDotThreads; base + simt::warp_id() * 32 < n; base += kKept * kDotThreads) {
-    float4 more[kKept];
+  // Two at a time: what is asked for together is waited for once.
+  for (int base = kKept * kDotThreads; base + simt::warp_id() * 32 < n; base += 2 * kDotThreads) {
+    float4 more[2];
 #pragma unroll
-    for (int j = 0; j < kKept; ++j) {
+    for (int j = 0; j < 2; ++j) {
       const int i = base + j * kDotThreads + simt::thread_id();
       more[j] = i < n ? x4[i] : make_float4(0, 0, 0, 0);
     }
     inverses = inverses_of(load_squares(in, row, base));
 #pragma unroll
-    for (int j = 0; j < kKept; ++j) {
+    for (int j = 0; j < 2; ++j) {
       const int i = base + j * kDotThreads + simt::thread_id();
       if (base + j * kDotThreads + simt::warp_id() * 32 >= n) break;
       const float4 v =

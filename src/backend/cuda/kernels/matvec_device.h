@@ -64,10 +64,10 @@ __device__ __forceinline__ void store_output(const MatvecOut& o, int t, int row,
   *to = o.add ? fmaf(sum, o.scale, *to) : sum * o.scale;
 }
 
-// One tile of a projection of another format.
+// One tile of a projection of another format. Not inlined: the code of kernels that have to wait for it is best short.
 template <class Inverse>
-__device__ __forceinline__ void side_tile(const MatvecPlan& p, int tile, int first, int n, const uint8_t* records,
-                                          const Inverse& inverse) {
+__device__ CHIMERE_NOINLINE void side_tile(const MatvecPlan& p, int tile, int first, int n, const uint8_t* records,
+                                           const Inverse& inverse) {
   int which = p.n_own;
   while (which + 1 < p.args.n_outs && tile >= p.first_tile[which + 1]) ++which;
   const MatvecOut& o = p.args.outs[which];

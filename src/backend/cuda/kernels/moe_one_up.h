@@ -19,10 +19,11 @@ static_assert(kOneElements == 2 && kOneUpWarps > kDotWarps);
 #define CHIMERE_ONE_UP __launch_bounds__(32 * kOneUpWarps)
 #endif
 
-// A block makes groups block, block + blocks, ...: the groups of the choices, then those of the shared expert.
+// A block makes groups block, block + blocks, ...: the groups of the shared expert, whose weights are sent for before
+// anything is known, then those of the choices.
 struct OneUpPlan {
   MoePlan plan;
-  int groups = 0, groups_an_expert = 0;
+  int groups = 0, own_groups = 0, groups_an_expert = 0;
   UnitSplit rounds;  // of the blocks
   int blocks = 0, n_slots = 0;
   uint32_t slot_bytes = 0, slots = 0, record = 0, values = 0, bytes = 0;  // offsets, and the end
@@ -33,12 +34,13 @@ struct OneUpPlan {
     OneUpPlan r;
     r.plan = p;
     r.groups_an_expert = a.up.rows / kGroup;
-    r.groups = a.n_used * r.groups_an_expert + a.shared_up.rows / kGroup;
+    r.own_groups = a.shared_up.rows / kGroup;
+    r.groups = r.own_groups + a.n_used * r.groups_an_expert;
     r.blocks = min(r.groups, a.n_sms);
     r.rounds = UnitSplit(r.groups, r.blocks);
     r.slot_bytes = (a.gate ? 2u : 1u) * kOneElements * max(a.up.row_bytes, a.shared_up.row_bytes);
     r.slots = one_book_bytes(a.up.type);
-    const auto values = static_cast<uint32_t>(sizeof(float)) * kGroup * static_cast<uint32_t>(r.rounds.most());
+    const auto values = static_cast<uint32_t>(sizeof(float)) * 2 * kGroup * static_cast<uint32_t>(r.rounds.most());
     r.n_slots =
         one_slots(r.rounds.most(), r.slot_bytes, kOneUpWarps, r.slots + record_bytes(a.in.width) + values, kOneUpBytes);
     r.record = r.slots + static_cast<uint32_t>(kOneUpWarps * r.n_slots) * r.slot_bytes;
@@ -48,30 +50,26 @@ struct OneUpPlan {
   }
 };
 
-// Two neighbouring elements of an expert, from f on; their rows lie in the slot: two of gate, two of up.
+// The products of two neighbouring elements of an expert, whose rows lie in the slot: two of gate, if there are gates,
+// then two of up. To `of_gate` and `of_up`.
 template <class F>
-__device__ __forceinline__ void one_up_elements(const MoePlan& p, SharedRow slot, uint32_t row_bytes, bool gated,
-                                                int routed_expert, int f, const CodeBooks& books, const uint8_t* record,
-                                                float inverse, float* to) {
+__device__ __forceinline__ void one_up_products(const MoePlan& p, SharedRow slot, uint32_t row_bytes, bool gated,
+                                                const CodeBooks& books, const uint8_t* record, float* of_gate,
+                                                float* of_up) {
   const uint32_t G = row_groups(p.args.in.width);
   const int lanes = 1 << p.log2_in, sub = simt::lane_id() >> p.log2_in;
   const auto first_pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
   const bool side_by_side = lanes < 32;
-  const auto store = [&](int e, float gate, float up) {
-    gate *= inverse;
-    up *= inverse;
-    if (routed_expert >= 0) add_up_biases(p, routed_expert, f + e, gate, up);
-    to[e] = activated(p.args.activation, gate, up);
-  };
   if (side_by_side && !gated) {
     const int e = min(sub, 1);
     const SharedRow row{slot.at + static_cast<uint32_t>(e) * row_bytes};
     float acc = 0;
+#pragma unroll 1
     for (uint32_t pair = first_pair; pair < G / 2; pair += lanes) {
       acc = add_staged_pair<F>(row, G, pair, books, record, G, 0, acc);
     }
     acc = lane_sum(acc, lanes);
-    if (first_pair == 0 && sub < 2) store(e, 0, acc);
+    if (first_pair == 0 && sub < 2) of_up[e] = acc;
     return;
   }
 #pragma unroll 1
@@ -80,18 +78,15 @@ __device__ __forceinline__ void one_up_elements(const MoePlan& p, SharedRow slot
     const auto at = static_cast<uint32_t>(e) * row_bytes;
     const SharedRow rows[2] = {{slot.at + at}, {slot.at + at + (gated ? 2u : 1u) * row_bytes}};
     float acc[2] = {};
+#pragma unroll 1
     for (uint32_t pair = first_pair; pair < G / 2; pair += lanes) {
       add_staged_pairs<F>(rows, G, pair, books, record, G, 0, acc);
     }
-    const float first = two_lane_sums(acc[0], acc[1], lanes);
-    const float second = __shfl_xor_sync(simt::kAllLanes, first, lanes / 2);
-    if (first_pair != 0 || sub > 1) continue;
-    if (gated) {
-      store(e, first, second);
-    } else {
-      store(0, 0, first);
-      store(1, 0, second);
-    }
+    // Of the first row on the lower half of the lanes, of the second on the upper half.
+    const float sum = two_lane_sums(acc[0], acc[1], lanes);
+    if (sub > 1) continue;
+    if (first_pair == 0) (gated ? of_gate : of_up)[e] = sum;
+    if (first_pair == static_cast<uint32_t>(lanes / 2)) of_up[gated ? e : 1] = sum;
   }
 }
 
@@ -105,13 +100,16 @@ __global__ void CHIMERE_ONE_UP one_up_kernel(const __grid_constant__ OneUpPlan o
   const OneSlots slots{shared + one.slots, arrived, one.slot_bytes, one.n_slots};
   const int warp = simt::warp_id(), block = static_cast<int>(blockIdx.x);
   const int rounds = one.rounds.each + (block < one.rounds.extra ? 1 : 0), ahead = min(rounds, one.n_slots);
-  const int shared_from = a.n_used * one.groups_an_expert;
+  const int own_groups = one.own_groups;
   const bool gated = static_cast<bool>(a.gate);  // and so is the shared expert
   const auto group_of = [&](int round) { return block + round * one.blocks; };
   // Of a group: the choice, or n_used for the shared expert, and the first of the warp's elements.
-  const auto choice_of = [&](int group) { return group < shared_from ? group / one.groups_an_expert : a.n_used; };
+  const auto choice_of = [&](int group) {
+    return group < own_groups ? a.n_used : (group - own_groups) / one.groups_an_expert;
+  };
   const auto element_of = [&](int group, int choice, int of_warp) {
-    return (group - choice * one.groups_an_expert) * kGroup + of_warp * kOneElements;
+    const int first = group < own_groups ? 0 : own_groups + choice * one.groups_an_expert;
+    return (group - first) * kGroup + of_warp * kOneElements;
   };
   const auto send = [&](int of_warp, int s, int group) {
     const int k = choice_of(group), f = element_of(group, k, of_warp);
@@ -132,7 +130,7 @@ __global__ void CHIMERE_ONE_UP one_up_kernel(const __grid_constant__ OneUpPlan o
   slots.open();
   if (simt::lane_id() == 0) {
     for (int s = 0; s < ahead; ++s) {
-      if (group_of(s) >= shared_from) send(warp, s, group_of(s));
+      if (group_of(s) < own_groups) send(warp, s, group_of(s));
     }
   }
   const CodeBooks books = open_books<F>(a.up.grids, shared);
@@ -149,25 +147,24 @@ __global__ void CHIMERE_ONE_UP one_up_kernel(const __grid_constant__ OneUpPlan o
     choose_and_send(p, choice[0], [&] {
       for (int i = simt::lane_id(); i < ahead * kOneUpWarps; i += 32) {
         const int s = i / kOneUpWarps;
-        if (group_of(s) < shared_from) send(i % kOneUpWarps, s, group_of(s));
+        if (group_of(s) >= own_groups) send(i % kOneUpWarps, s, group_of(s));
       }
     });
     // Biases of the way down look there.
     if (block == 0 && simt::lane_id() < a.n_used) p.scratch.ids[simt::lane_id()] = choice[0].id[simt::lane_id()];
   }
   __syncthreads();
-  const float inverse = row_inverse(a.in, record);
 
-  auto* values = reinterpret_cast<float*>(shared + one.values);  // [round][element of the group]
+  auto* values = reinterpret_cast<float*>(shared + one.values);  // [round][gate, up][element of the group]
   OneTurn turn;
+#pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
-    const int group = group_of(round), k = choice_of(group), f = element_of(group, k, warp);
     const SharedRow slot = turn.take(slots);
-    float* to = values + round * kGroup + warp * kOneElements;
-    if (k < a.n_used) {
-      one_up_elements<F>(p, slot, a.up.row_bytes, gated, choice[0].id[k], f, books, record, inverse, to);
+    float *of_gate = values + 2 * round * kGroup + warp * kOneElements, *of_up = of_gate + kGroup;
+    if (group_of(round) < own_groups) {
+      one_up_products<S>(p, slot, a.shared_up.row_bytes, gated, books, record, of_gate, of_up);
     } else {
-      one_up_elements<S>(p, slot, a.shared_up.row_bytes, gated, -1, f, books, record, inverse, to);
+      one_up_products<F>(p, slot, a.up.row_bytes, gated, books, record, of_gate, of_up);
     }
     if (round + one.n_slots < rounds) {
       turn.refill(slots, [&](int s) { send(warp, s, group_of(round + one.n_slots)); });
@@ -175,13 +172,29 @@ __global__ void CHIMERE_ONE_UP one_up_kernel(const __grid_constant__ OneUpPlan o
     turn.advance(slots);
   }
   __syncthreads();
+  const float inverse = row_inverse(a.in, record);
   const uint32_t all = row_groups(p.hidden_width);
   for (int first = 4 * warp; first < rounds; first += 4 * kOneUpWarps) {
-    const int round = first + simt::lane_id() / 8;
+    const int round = first + simt::lane_id() / 8, group = group_of(round), four = simt::lane_id() % 8;
     const bool valid = round < rounds;
-    const float4 v = valid ? reinterpret_cast<const float4*>(values)[first * 8 + simt::lane_id()] : float4{};
-    const auto chunk = static_cast<uint32_t>(group_of(round) * 8 + simt::lane_id() % 8);
-    quantise_quad(v, chunk, valid, all, p.scratch.hidden_records);
+    float4 v = make_float4(0, 0, 0, 0);
+    if (valid) {
+      const auto* of_gate = reinterpret_cast<const float4*>(values + 2 * round * kGroup) + four;
+      float4 gate = times_all(of_gate[0], inverse), up = times_all(of_gate[kGroup / 4], inverse);
+      const int k = choice_of(group);
+      if (k < a.n_used && (a.gate_bias || a.up_bias)) {
+        const int f = element_of(group, k, 0) + 4 * four, expert = choice[0].id[k];
+        add_up_biases(p, expert, f, gate.x, up.x);
+        add_up_biases(p, expert, f + 1, gate.y, up.y);
+        add_up_biases(p, expert, f + 2, gate.z, up.z);
+        add_up_biases(p, expert, f + 3, gate.w, up.w);
+      }
+      v = activated_four(a.activation, gate, up);
+    }
+    // Of the record the choices come first.
+    const auto at =
+        static_cast<uint32_t>(group < own_groups ? group + a.n_used * one.groups_an_expert : group - own_groups);
+    quantise_quad(v, at * 8 + static_cast<uint32_t>(four), valid, all, p.scratch.hidden_records);
   }
 }
 

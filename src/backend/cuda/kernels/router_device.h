@@ -17,7 +17,7 @@ __device__ __forceinline__ float load_logit(const float* logit) {
 
 struct ExpertScores {
   const RouterStyle& style;
-  float most = 0, total = 1;  // of a softmax: its largest logit; over all experts
+  float most = 0, total = 1, inverse_total = 1;  // of a softmax: its largest logit; over all experts
 
   __device__ __forceinline__ bool is_by_logit() const { return style.selection_bias == nullptr; }
 
@@ -31,6 +31,7 @@ struct ExpertScores {
     total = 0;
     for (int e = simt::lane_id(); e < n_experts; e += 32) total += expf(load_logit<kFresh>(logits + e) - most);
     total = simt::warp_sum(total);
+    inverse_total = 1.0f / total;
   }
   // The best logit, when it is chosen: a softmax over the chosen needs no more.
   __device__ __forceinline__ void see_best(float logit) {
@@ -39,10 +40,12 @@ struct ExpertScores {
 
   // A softmax's score is without its division, which weight_factor() makes up for.
   __device__ __forceinline__ float score(float logit) const {
-    return style.gating == op::Gating::softmax ? expf(logit - most) : 1.0f / (1.0f + expf(-logit));
+    const bool is_softmax = style.gating == op::Gating::softmax;
+    const float e = expf(is_softmax ? logit - most : -logit);
+    return is_softmax ? e : 1.0f / (1.0f + e);
   }
   __device__ __forceinline__ float key(int expert, float logit) const {
-    return is_by_logit() ? logit : score(logit) / total + style.selection_bias[expert];
+    return is_by_logit() ? logit : score(logit) * inverse_total + style.selection_bias[expert];
   }
   // By what scores are multiplied, given the sum of the chosen ones.
   __device__ __forceinline__ float weight_factor(float sum) const {
