@@ -34,11 +34,24 @@ __global__ void __launch_bounds__(kDotThreads) add_experts_kernel(const __grid_c
   const float* weights = p.scratch.weights + t * (n_used + 1);
   const float* outputs = p.scratch.outputs + static_cast<int64_t>(t) * n_used * width + i;
   float sum = 0;
+#pragma unroll 8
   for (int k = 0; k < n_used; ++k) sum = fmaf(weights[k], outputs[static_cast<int64_t>(k) * width], sum);
   sum = add_down_biases(p, t, i, weights, sum);
   const int64_t at = static_cast<int64_t>(t) * width + i;
   if (p.args.shared_down) sum = fmaf(weights[n_used], p.scratch.shared_outputs[at], sum);
   p.args.residual[at] += sum;
+}
+
+// The hidden rows in bytes, four elements a thread: there is no norm, and groups do not depend on one another.
+__global__ void __launch_bounds__(kDotThreads) quantise_hidden_kernel(const __grid_constant__ MoePlan p) {
+  simt::wait_for_previous();
+  simt::allow_next();
+  const int i = static_cast<int>(blockIdx.x) * kDotThreads + simt::thread_id(), n = p.hidden_width / 4;
+  const auto t = static_cast<int64_t>(blockIdx.y);
+  const auto* row = reinterpret_cast<const float4*>(p.scratch.hidden + t * p.hidden_width);
+  const float4 v = i < n ? row[i] : make_float4(0, 0, 0, 0);
+  quantise_quad(v, static_cast<uint32_t>(i), i < n, row_groups(p.hidden_width),
+                p.scratch.hidden_records + t * record_bytes(p.hidden_width));
 }
 
 // Of gate and up. Without a gate rows go by twos, and there must be an even number of them.
@@ -157,9 +170,10 @@ Status moe_down(const Stream& stream, const MoeArgs& args) {
   const MoePlan p = make_plan(args);
   const MoeKernels* k = down_kernels(args);
   if (takes_one_row(p)) return k->one_down(stream, p);
-  if (p.made_hidden) {
-    const InputRows hidden{p.scratch.hidden, nullptr, 0, p.hidden_width};
-    TRY(quantise_rows(stream, hidden, args.n_rows, !args.exact, p.scratch.hidden_records, args.dependent));
+  if (p.made_hidden && !args.exact) {
+    const dim3 grid(static_cast<unsigned>(simt::div_up(p.hidden_width / 4, kDotThreads)),
+                    static_cast<unsigned>(args.n_rows));
+    TRY(simt::launch(quantise_hidden_kernel, {grid, kDotThreads, 0, stream, args.dependent}, p));
   }
   return k ? k->down(stream, p) : launch_any_down(stream, p);
 }

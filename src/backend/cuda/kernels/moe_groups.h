@@ -46,26 +46,35 @@ struct MoeGroups {
   // By the whole block; ends with a barrier. ids: of each row, its experts. Returns the number of chunks.
   __device__ __forceinline__ int group(const int32_t* ids) const {
     constexpr int kMine = kMoePairs / kDotThreads;
-    int mine[kMine];
+    const int n_pairs = a.n_rows * a.n_used;
+    uint32_t mine[kMine];  // expert << 16 | row << kChoiceBits | choice
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
       const int pair = i * kDotThreads + simt::thread_id();
-      mine[i] = pair < a.n_rows * a.n_used ? __ldcg(ids + pair) : 0;
+      mine[i] = pair < n_pairs ? static_cast<uint32_t>(__ldcg(ids + pair)) << 16 : kNoPair;
     }
-    each_pair(
-        [&](int i, int row, int) { atomicOr(row < 32 ? &masks()[mine[i]].x : &masks()[mine[i]].y, 1u << row % 32); });
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+      if (mine[i] == kNoPair) break;
+      const int pair = i * kDotThreads + simt::thread_id(), row = pair / a.n_used;
+      mine[i] |= static_cast<uint32_t>(row << kChoiceBits | (pair - row * a.n_used));
+      uint2& mask = masks()[mine[i] >> 16];
+      atomicOr(row < 32 ? &mask.x : &mask.y, 1u << row % 32);
+    }
     __syncthreads();
     const int n_chunks = place_chunks();
     __syncthreads();
-    each_pair([&](int i, int row, int choice) {
-      const uint2 mask = masks()[mine[i]];
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+      if (mine[i] == kNoPair) break;
+      const uint32_t expert = mine[i] >> 16, row = (mine[i] & 0xFFFFu) >> kChoiceBits, place = places()[expert];
+      const uint2 mask = masks()[expert];
       const uint32_t before = (1u << row % 32) - 1u;
       const int rank = row < 32 ? __popc(mask.x & before) : __popc(mask.x) + __popc(mask.y & before);
-      const uint32_t place = places()[mine[i]];
-      const int in_full = (__popc(mask.x) + __popc(mask.y)) / kMoeChunk, chunk = rank / kMoeChunk;
-      const int at = chunk < in_full ? static_cast<int>(place & 0xFFFFu) + chunk : static_cast<int>(place >> 16);
-      pairs()[at * kMoeChunk + rank % kMoeChunk] = static_cast<uint16_t>(row << kChoiceBits | choice);
-    });
+      const int n_full = (__popc(mask.x) + __popc(mask.y)) / kMoeChunk, chunk = rank / kMoeChunk;
+      const int at = chunk < n_full ? static_cast<int>(place & 0xFFFFu) + chunk : static_cast<int>(place >> 16);
+      pairs()[at * kMoeChunk + rank % kMoeChunk] = static_cast<uint16_t>(mine[i]);
+    }
     __syncthreads();
     return n_chunks;
   }
@@ -90,18 +99,9 @@ struct MoeGroups {
   __device__ __forceinline__ uint16_t* experts() const { return reinterpret_cast<uint16_t*>(memory + room.experts); }
 
   static constexpr int kChoiceBits = 10;
+  static constexpr uint32_t kNoPair = 0xFFFFFFFFu;
   static_assert(kMoePairs <= 1 << kChoiceBits && kMoeRows <= 1 << (16 - kChoiceBits), "pairs of 16 bits");
   static_assert(kMoeExperts * (kMoeChunk + 1) <= 1 << 16, "an expert and a count in 16 bits");
-
-  template <class Do>
-  __device__ __forceinline__ void each_pair(const Do& act) const {
-#pragma unroll
-    for (int i = 0; i < kMoePairs / kDotThreads; ++i) {
-      const int pair = i * kDotThreads + simt::thread_id();
-      if (pair >= a.n_rows * a.n_used) break;
-      act(i, pair / a.n_used, pair % a.n_used);
-    }
-  }
 
   // Four counts of an expert, 16 bits each: chunks of kMoeChunk rows, and of 3, 2 or 1.
   __device__ __forceinline__ static uint64_t counts(int n_rows) {

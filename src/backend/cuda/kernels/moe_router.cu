@@ -49,20 +49,25 @@ __device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candi
   const float* logits = p.scratch.logits + static_cast<int64_t>(t) * (n_experts + 1);
   ExpertScores scores{p.args.style};
   scores.look_at_all<true>(logits, n_experts);
-  uint32_t largest = 0, least = 0;
   for (int first = lane; first < n_experts; first += 32 * kAtOnce) {
     float logit[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) logit[i] = load_logit<true>(logits + min(first + i * 32, n_experts - 1));
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int e = first + i * 32;
-      if (e >= n_experts) break;
-      const uint32_t key = order_key(scores.key(e, logit[i]));
-      candidates[e].key = key;
-      largest = max(largest, key);
+      if (first + i * 32 < n_experts) candidates[first + i * 32].key = order_key(logit[i]);
     }
   }
+  if (!scores.is_by_logit()) {
+#pragma unroll 1
+    for (int e = lane; e < n_experts; e += 32) {
+      candidates[e].key = order_key(scores.key(e, of_key(candidates[e].key)));
+    }
+  }
+  uint32_t largest = 0, least = 0;
+#pragma unroll 4
+  for (int e = lane; e < n_experts; e += 32) largest = max(largest, candidates[e].key);
+#pragma unroll 1
   for (int k = 0; k < n_used; ++k) {
     least = __reduce_max_sync(simt::kAllLanes, largest);
     if (largest == least) largest = 0;
@@ -83,9 +88,11 @@ __device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candi
   }
   __syncwarp();
   Candidate* chosen = candidates + n_experts;
+#pragma unroll 1
   for (int c = lane; c < n; c += 32) {
     const Candidate mine = candidates[c];
     int place = 0;
+#pragma unroll 4
     for (int other = 0; other < n; ++other) {
       const uint32_t key = candidates[other].key;
       place += key > mine.key || (key == mine.key && other < c) ? 1 : 0;
@@ -98,15 +105,18 @@ __device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candi
   };
   scores.see_best(logit_of(chosen[0]));
   __syncwarp();
+#pragma unroll 1
   for (int k = lane; k < n_used; k += 32) {
     p.scratch.ids[t * n_used + k] = chosen[k].id;
     chosen[k].key = __float_as_uint(scores.score(logit_of(chosen[k])));
   }
   __syncwarp();
   float sum = 0;
+#pragma unroll 4
   for (int k = 0; k < n_used; ++k) sum += __uint_as_float(chosen[k].key);
   const float by = scores.weight_factor(sum) * p.args.scale;
   float* weights = p.scratch.weights + t * (n_used + 1);
+#pragma unroll 1
   for (int k = lane; k < n_used; k += 32) weights[k] = __uint_as_float(chosen[k].key) * by;
   if (lane == 0) {
     const float shared = p.args.shared_router ? 1.0f / (1.0f + expf(-__ldcg(logits + n_experts))) : 1.0f;
@@ -144,7 +154,11 @@ __device__ __forceinline__ void store_logit(const MoePlan& p, int row, int exper
 
 // What the experts read, made by a block a row.
 __device__ __forceinline__ void make_row_record(const MoePlan& p, int row) {
-  const InputRows& in = p.args.in;
+  InputRows in;  // with a norm and nothing else, which leaves out the code of all else
+  in.x = p.args.in.x;
+  in.norm = p.args.in.norm;
+  in.eps = p.args.in.eps;
+  in.width = p.args.in.width;
   const NormAhead norms = load_norm(in);
   simt::allow_next();
   simt::wait_for_previous();
@@ -203,10 +217,12 @@ __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
   simt::allow_next();
   simt::wait_for_previous();
 
+#pragma unroll 1
   for (int first = 0; first < quads; first += kRouterAhead * kDotThreads) {
     if (first > 0) load_weights(first);
     const auto* x = reinterpret_cast<const float4*>(p.args.in.x + static_cast<int64_t>(first_row) * w.width) + first;
     if constexpr (kT > 1) {
+#pragma unroll 2
       for (int t = 0; t < n_rows; ++t) {
 #pragma unroll
         for (int i = 0; i < kRouterAhead; ++i) {
@@ -245,6 +261,7 @@ __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
     }
   }
   __syncthreads();
+#pragma unroll 1
   for (int i = tid; i < n_rows * kE; i += kDotThreads) {
     const int t = i / kE, e = i % kE;
     float sum = 0, squares = 0;
@@ -272,6 +289,7 @@ __global__ void __launch_bounds__(kDotThreads, 2) any_router_kernel(const __grid
   const int expert = static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id();
   simt::allow_next();
   simt::wait_for_previous();
+#pragma unroll 1
   for (int t = 0; t < n_rows && expert < router.n_logits; ++t) {
     FloatRows rows{};
     rows.x[0] = p.args.in.x + static_cast<int64_t>(first_row + t) * w.width;
