@@ -3,16 +3,18 @@
 //           state [n_value][d][d] and conv window [taps - 1][channels] f32 in the slice's blob
 // Bytes     a slice: 8 n_value d^2 (state read and written once whatever the number of tokens) + rows; 4.2 MB for 32
 //           heads of 128
-// Launch    d = 64, 128 and four taps: grid (n_value d / 32, slices), block 128, the state in registers: a block owns 32
+// Launch    d = 64, 128 and four taps: grid (n_value d / 32, slices), block 128, the state in registers: a block owns
+// 32
 //           columns of a head, a warp a quarter of the rows, whole lines of them; a barrier a token. 64 registers, so
 //           that two blocks find room on a multiprocessor beside those of the projections before, eight alone.
-//           Blocks of a head share nothing but the RMS of its output: it is left to the reader (head_squares.h), or to a
-//           launch of its own. Else: grid (n_value, slices), block 128, the state stays in memory.
-// Smem      10 KB and 1.2 KB a token for d = 128
+//           Blocks of a head share nothing but the RMS of its output: it is left to the reader (head_squares.h), or to
+//           a launch of its own. Else: grid (n_value, slices), block 128, the state stays in memory.
+// Smem      10 KB and 1.3 KB a token for d = 128
 // Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
 //           for it. A window of q and k is read by all blocks of a key head: the last to arrive moves it on.
 // Numerics  f32; a token's sums have one order for every batch and every number of tokens
-// Rejected  a head a block, 512 threads: 5.3 us for one slice of 32 heads of 128 in a chain, but 9.4 in a model, where a
+// Rejected  a head a block, 512 threads: 5.3 us for one slice of 32 heads of 128 in a chain, but 9.4 in a model, where
+// a
 //           block finds no room until the kernel before has left; 55 us for 32 slices, two blocks a multiprocessor
 #include "backend/cuda/kernels/gdn.h"
 
@@ -91,36 +93,35 @@ __device__ __forceinline__ float4 add_scaled(float4 sum, float4 v, float by) {
   return make_float4(fmaf(v.x, by, sum.x), fmaf(v.y, by, sum.y), fmaf(v.z, by, sum.z), fmaf(v.w, by, sum.w));
 }
 
-// x / (1 + exp(-x)) to a few units in the last place, in few instructions.
-__device__ __forceinline__ float quick_silu(float x) { return __fdividef(x, 1.0f + __expf(-x)); }
+// To a few units in the last place, in few instructions.
+__device__ __forceinline__ float quick_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 
-// Warps of a block have one thing each to do beside the recurrence.
-constexpr int kWindowWarp = 0, kOutWarp = 1, kValueWarp = 2, kGateWarp = 3;
+// Warps that have something to do beside the recurrence.
+constexpr int kWindowWarp = 0, kOutWarp = 1, kValueWarp = 2;
 
-// What a token leaves in shared memory, in floats: q, k and the block's columns of v after the conv; q q, k k and q k
-// of each warp's elements; decay and beta.
+// What a block has of a token in shared memory: q, k and its columns of v, at first before the conv, then after it;
+// likewise z, then norm * silu(z).
 template <int D>
-struct Token {
-  static constexpr int kSlots = 2 * D + kColumns, kDots = kSlots, kGates = kDots + D / 8, kFloats = kGates + 4;
-};
+constexpr int kSlots = 2 * D + 2 * kColumns;
 
 template <int D>
 __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_constant__ GdnArgs p, DeviceSlice own) {
   static_assert(D == 64 || D == 128);
-  using Token = Token<D>;
   constexpr int kParts = D / kColumns;  // blocks of a head
   constexpr int kRows = D / 16;         // of a lane
   constexpr int kHeadWarps = D / 32;    // that have an element of q and k
-  constexpr int kSlots = Token::kSlots;
-  SIMT_SHARED(float4, taps, kSlots);
-  SIMT_SHARED(float4, window4, 3 * kSlots / 4);
+  constexpr int kSlots = gdn::kSlots<D>;
+  constexpr int kConvSlots = 2 * D + kColumns;
+  SIMT_SHARED(float4, taps, kConvSlots);
+  SIMT_SHARED(float4, window4, 3 * kConvSlots / 4);
   SIMT_SHARED(float4, parts4, 2 * 2 * kThreads / 4);
+  SIMT_SHARED(float4, dots4, 2 * kWarps);             // [t % 2][quarter of the rows] q q, k k, q k
   float* window = reinterpret_cast<float*>(window4);  // [3][slot]
   float* parts = reinterpret_cast<float*>(parts4);    // [t % 2][S^T k | S^T q][quarter of the rows][kColumns]
-  float* tokens = simt::dynamic_shared<float>();
+  float* tokens = simt::dynamic_shared<float>();      // [t][slot]
 
-  const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
-  const int head = static_cast<int>(blockIdx.x) / kParts, part = static_cast<int>(blockIdx.x) % kParts;
+  const int tid = static_cast<int>(threadIdx.x), lane = tid & 31, warp = static_cast<int>(threadIdx.x / 32);
+  const int head = static_cast<int>(blockIdx.x / kParts), part = static_cast<int>(blockIdx.x % kParts);
   const DeviceSlice slice = slice_of(p, own, static_cast<int>(blockIdx.y));
   const int n = slice.n_tokens;
   if (n > p.max_decode_tokens || n == 0) {
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
   }
 
   // A warp owns a quarter of the rows, and reads whole lines of them. A lane owns four columns of d/16 rows.
-  const int column = lane % 8 * 4, first_row = warp * (D / 4) + lane / 8 * kRows;
+  const int column = (lane & 7) * 4, first_row = warp * (D / 4) + (lane >> 3) * kRows;
   const int first_value = head * D + part * kColumns;
   float* state = slice.recurrent + p.matrix_offset + (int64_t{head} * D + first_row) * D + part * kColumns + column;
   float4 s[kRows];
@@ -147,69 +148,57 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
     simt::cp_async16(taps + slot[c], p.conv + int64_t{channel[c]} * 4);
     const float* from = slice.recurrent + p.conv_offset + channel[c];
 #pragma unroll
-    for (int j = 0; j < 3; ++j) simt::cp_async4(window + j * kSlots + slot[c], from + j * p.channels());
+    for (int j = 0; j < 3; ++j) simt::cp_async4(window + j * kConvSlots + slot[c], from + j * p.channels());
   }
   simt::cp_async_commit();
-  const float norm = p.norm[part * kColumns + lane];
+  // What all blocks of a key head have is recorded by one of them.
+  const bool keeps_key = part == 0 && leads_key_head(p, head);
+  const float norm = p.norm[part * kColumns + lane], a = p.a[head], dt_bias = p.dt_bias[head];
   simt::wait_for_previous();
   simt::allow_next();
 
-  const float* rows = p.qkv + slice.first_row * p.qkv_stride;
-  const float* z = p.z + slice.first_row * p.z_stride + first_value + lane;
   const bool makes_out = p.out != nullptr && warp == kOutWarp;
-  float raw[3], z_raw = makes_out ? z[0] : 0.0f;
-#pragma unroll
-  for (int c = 0; c < 3; ++c) raw[c] = has[c] ? rows[channel[c]] : 0.0f;
+  const int z_slot = 2 * D + kColumns + lane;
 #pragma unroll 1
-  for (int t = 1; t < n; ++t) {
+  for (int t = 0; t < n; ++t) {
+    const int64_t row = slice.first_row + t;
+    float* token = tokens + t * kSlots;
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
-      if (has[c]) simt::cp_async4(tokens + t * Token::kFloats + slot[c], rows + t * p.qkv_stride + channel[c]);
+      if (has[c]) simt::cp_async4(token + slot[c], p.qkv + row * p.qkv_stride + channel[c]);
     }
+    if (makes_out) simt::cp_async4(token + z_slot, p.z + row * p.z_stride + first_value + lane);
   }
   simt::cp_async_commit();
-  if (warp == kGateWarp && lane < n) {
-    const int64_t row = slice.first_row + lane;
-    const float alpha = p.alpha[row * p.alpha_stride + head], beta = p.beta[row * p.beta_stride + head];
-    float* gates = tokens + lane * Token::kFloats + Token::kGates;
-    gates[0] = expf(log_decay(p, head, alpha));
-    gates[1] = sigmoid(beta);
-    if (slice.replay != nullptr && part == 0) {
-      float* record = replay_record(p, slice, lane) + p.channels();
-      record[head] = alpha;
-      record[p.n_value_heads + head] = beta;
-    }
+  // A lane has the gates of a token.
+  const int64_t gate_row = slice.first_row + min(lane, n - 1);
+  const float alpha = p.alpha[gate_row * p.alpha_stride + head], beta = p.beta[gate_row * p.beta_stride + head];
+  const float decays = expf(a * softplus(alpha + dt_bias)), betas = quick_sigmoid(beta);
+  if (slice.replay != nullptr && part == 0 && tid < n) {
+    float* record = replay_record(p, slice, tid) + p.channels();
+    record[head] = alpha;
+    record[p.n_value_heads + head] = beta;
   }
-  // What all blocks of a key head have is recorded by one of them.
-  const bool keeps_key = slice.replay != nullptr && part == 0 && leads_key_head(p, head);
-  simt::cp_async_wait<1>();
+  simt::cp_async_wait<0>();
 #pragma unroll 1
-  for (int t = 0;;) {
-    float* token = tokens + t * Token::kFloats;
-    float u[3];
+  for (int t = 0; t < n; ++t) {
+    float* token = tokens + t * kSlots;
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       if (!has[c]) continue;
       const float4 w = taps[slot[c]];
       float* past = window + slot[c];
-      const float second = past[kSlots], third = past[2 * kSlots];
-      u[c] = quick_silu(fmaf(w.w, raw[c], fmaf(w.z, third, fmaf(w.y, second, w.x * past[0]))));
-      token[slot[c]] = u[c];
-      past[0] = second, past[kSlots] = third, past[2 * kSlots] = raw[c];
-      if (c < 2 ? keeps_key : slice.replay != nullptr) replay_record(p, slice, t)[channel[c]] = raw[c];
+      const float second = past[kConvSlots], third = past[2 * kConvSlots], raw = token[slot[c]];
+      const float sum = fmaf(w.w, raw, fmaf(w.z, third, fmaf(w.y, second, w.x * past[0])));
+      token[slot[c]] = sum * quick_sigmoid(sum);
+      past[0] = second, past[kConvSlots] = third, past[2 * kConvSlots] = raw;
+      if (slice.replay != nullptr && (c == 2 || keeps_key)) replay_record(p, slice, t)[channel[c]] = raw;
     }
-    if (warp < kHeadWarps) {
-      const float qq = simt::warp_sum(u[0] * u[0]), kk = simt::warp_sum(u[1] * u[1]), qk = simt::warp_sum(u[0] * u[1]);
-      if (lane == 0) reinterpret_cast<float4*>(token + Token::kDots)[warp] = make_float4(qq, kk, qk, 0.0f);
-    }
-    if (++t == n) break;
-    simt::cp_async_wait<0>();
-#pragma unroll
-    for (int c = 0; c < 3; ++c) raw[c] = has[c] ? token[Token::kFloats + slot[c]] : 0.0f;
+    if (makes_out) token[z_slot] = norm * token[z_slot] * quick_sigmoid(token[z_slot]);
   }
   // The window of v is the block's own.
   for (int j = 0; j < 3 && has[2]; ++j) {
-    slice.recurrent[p.conv_offset + j * p.channels() + channel[2]] = window[j * kSlots + slot[2]];
+    slice.recurrent[p.conv_offset + j * p.channels() + channel[2]] = window[j * kConvSlots + slot[2]];
   }
   __syncthreads();
 
@@ -223,52 +212,56 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
     // with q and k of length one, by which sums are divided rather than their terms.
 #pragma unroll 1
   for (int t = 0; t < n; ++t) {
-    const float* token = tokens + t * Token::kFloats;
+    const float* token = tokens + t * kSlots;
     const float4* q4 = reinterpret_cast<const float4*>(token + first_row);
-    float4 seen = make_float4(0, 0, 0, 0), asked = seen;
+    float4 seen = make_float4(0, 0, 0, 0), asked = seen, dot = seen;
+    const auto add_row = [&](float4 row, float q, float k) {
+      seen = add_scaled(seen, row, k);
+      asked = add_scaled(asked, row, q);
+      dot = make_float4(fmaf(q, q, dot.x), fmaf(k, k, dot.y), fmaf(q, k, dot.z), 0.0f);
+    };
 #pragma unroll
     for (int i = 0; i < kRows; i += 4) {
       const float4 q = q4[i / 4], k = q4[D / 4 + i / 4];
-      seen = add_scaled(seen, s[i], k.x), asked = add_scaled(asked, s[i], q.x);
-      seen = add_scaled(seen, s[i + 1], k.y), asked = add_scaled(asked, s[i + 1], q.y);
-      seen = add_scaled(seen, s[i + 2], k.z), asked = add_scaled(asked, s[i + 2], q.z);
-      seen = add_scaled(seen, s[i + 3], k.w), asked = add_scaled(asked, s[i + 3], q.w);
+      add_row(s[i], q.x, k.x);
+      add_row(s[i + 1], q.y, k.y);
+      add_row(s[i + 2], q.z, k.z);
+      add_row(s[i + 3], q.w, k.w);
     }
     float* part_sums = parts + t % 2 * 2 * kThreads;
-    const int kept = warp * kColumns + column + (lane & 16) / 8 + (lane & 8) / 8;
-    part_sums[kept] = sum_quarters(seen, lane);
-    part_sums[kThreads + kept] = sum_quarters(asked, lane);
-
-    const float4* dots = reinterpret_cast<const float4*>(token + Token::kDots);
-    float4 dot = dots[0];
-#pragma unroll
-    for (int w = 1; w < kHeadWarps; ++w) dot = add_scaled(dot, dots[w], 1.0f);
-    const float q_scale = rsqrtf(dot.x + kNormEps) * (D == 128 ? 0.08838834764831845f : 0.125f);  // 1 / sqrt(D)
-    const float k_scale = rsqrtf(dot.y + kNormEps);
-    const float decay = token[Token::kGates], beta = token[Token::kGates + 1], k_decay = k_scale * decay;
+    const int kept = (lane & 16) / 8 + (lane & 8) / 8;  // of four sums
+    part_sums[warp * kColumns + column + kept] = sum_quarters(seen, lane);
+    part_sums[kThreads + warp * kColumns + column + kept] = sum_quarters(asked, lane);
+    const float quarter = sum_quarters(dot, lane);
+    if (column == 0) reinterpret_cast<float*>(dots4 + t % 2 * kWarps + warp)[kept] = quarter;
+    const float decay = __shfl_sync(simt::kAllLanes, decays, t), by = __shfl_sync(simt::kAllLanes, betas, t);
     __syncthreads();
 
+    dot = dots4[t % 2 * kWarps];
+#pragma unroll
+    for (int w = 1; w < kWarps; ++w) dot = add_scaled(dot, dots4[t % 2 * kWarps + w], 1.0f);
+    const float q_scale = rsqrtf(dot.x + kNormEps) * (D == 128 ? 0.08838834764831845f : 0.125f);  // 1 / sqrt(D)
+    const float k_scale = rsqrtf(dot.y + kNormEps), k_decay = k_scale * decay;
     const auto total = [&](int first) {
       return (part_sums[first] + part_sums[first + kColumns]) +
              (part_sums[first + 2 * kColumns] + part_sums[first + 3 * kColumns]);
     };
     if (makes_out) {
-      const float delta = beta * fmaf(-k_decay, total(lane), token[2 * D + lane]);
+      const float delta = by * fmaf(-k_decay, total(lane), token[2 * D + lane]);
       const float o = fmaf(dot.z * q_scale * k_scale, delta, q_scale * decay * total(kThreads + lane));
       const int64_t row = slice.first_row + t;
-      p.out[row * p.out_stride + first_value + lane] = o * norm * quick_silu(z_raw);
+      p.out[row * p.out_stride + first_value + lane] = o * token[z_slot];
       const float squares = simt::warp_sum(o * o);
       if (lane == 0) p.scratch[row * (p.n_value_heads * kParts) + blockIdx.x] = squares;
-      if (t + 1 < n) z_raw = z[(t + 1) * p.z_stride];
     }
     const float4* four = parts4 + (t % 2 * 2 * kThreads + column) / 4;
     const float4 a = four[0], b = four[kColumns / 4], c = four[2 * kColumns / 4], d = four[3 * kColumns / 4];
     const float4 value = *reinterpret_cast<const float4*>(token + 2 * D + column);
-    const float by = beta * k_scale;
-    const float4 delta = make_float4(by * fmaf(-k_decay, (a.x + b.x) + (c.x + d.x), value.x),
-                                     by * fmaf(-k_decay, (a.y + b.y) + (c.y + d.y), value.y),
-                                     by * fmaf(-k_decay, (a.z + b.z) + (c.z + d.z), value.z),
-                                     by * fmaf(-k_decay, (a.w + b.w) + (c.w + d.w), value.w));
+    const float scaled = by * k_scale;
+    const float4 delta = make_float4(scaled * fmaf(-k_decay, (a.x + b.x) + (c.x + d.x), value.x),
+                                     scaled * fmaf(-k_decay, (a.y + b.y) + (c.y + d.y), value.y),
+                                     scaled * fmaf(-k_decay, (a.z + b.z) + (c.z + d.z), value.z),
+                                     scaled * fmaf(-k_decay, (a.w + b.w) + (c.w + d.w), value.w));
 #pragma unroll
     for (int i = 0; i < kRows; i += 4) {
       const float4 k = q4[D / 4 + i / 4];
@@ -282,14 +275,15 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
   for (int i = 0; i < kRows; ++i) *reinterpret_cast<float4*>(state + i * D) = s[i];
 
   if (warp != kWindowWarp) return;
-  if (__shfl_sync(simt::kAllLanes, before, 0) != p.n_value_heads / p.n_key_heads * kParts - 1) return;
+  if ((__shfl_sync(simt::kAllLanes, before, 0) + 1) * p.n_key_heads != p.n_value_heads * kParts) return;
   if (lane == 0) *counter = 0;
+  float* to = slice.recurrent + p.conv_offset + key * D + 4 * lane;
 #pragma unroll
-  for (int i = 0; i < 3 * kSlots / 4; i += 32) {
-    const int row = (i + lane) / (kSlots / 4), x = (i + lane) % (kSlots / 4) * 4;  // of [q | k | v]
-    if (row >= 3 || x >= 2 * D) continue;
-    float* to = slice.recurrent + p.conv_offset + row * p.channels() + (x / D * p.n_key_heads + key) * D + x % D;
-    *reinterpret_cast<float4*>(to) = window4[i + lane];
+  for (int j = 0; j < 3; ++j) {
+    if (4 * lane >= D) break;
+    float* row = to + j * p.channels();
+    *reinterpret_cast<float4*>(row) = window4[(j * kConvSlots) / 4 + lane];
+    *reinterpret_cast<float4*>(row + p.n_key_heads * D) = window4[(j * kConvSlots + D) / 4 + lane];
   }
 }
 
@@ -384,7 +378,7 @@ Status launch_decode(const Stream& stream, const GdnArgs& args, const DeviceSlic
                         max_tokens);
   }
   const auto blocks = heads * static_cast<unsigned>(args.d_head / kColumns);
-  const int of_token = args.d_head == 128 ? Token<128>::kFloats : Token<64>::kFloats;
+  const int of_token = args.d_head == 128 ? kSlots<128> : kSlots<64>;
   const simt::Launch at{dim3(blocks, slices), kThreads, sizeof(float) * of_token * args.max_decode_tokens, stream,
                         args.dependent};
   TRY(args.d_head == 128 ? simt::launch(decode_kernel<128>, at, args, own)

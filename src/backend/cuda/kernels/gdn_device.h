@@ -20,9 +20,10 @@ __device__ __forceinline__ bool leads_key_head(const GdnArgs& p, int head) {
 
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
 
+__device__ __forceinline__ float softplus(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
+
 __device__ __forceinline__ float log_decay(const GdnArgs& p, int head, float alpha) {
-  const float x = alpha + p.dt_bias[head];
-  return p.a[head] * (x > 20.0f ? x : log1pf(expf(x)));
+  return p.a[head] * softplus(alpha + p.dt_bias[head]);
 }
 
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
