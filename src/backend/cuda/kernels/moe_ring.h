@@ -64,31 +64,43 @@ struct DealtUnits {
 // The block that has the first units behind the n of the shared expert.
 __device__ __forceinline__ int block_behind(int n) { return simt::div_up(n, kDotWarps) % static_cast<int>(gridDim.x); }
 
-// Sums 2i and 2i + 1 of the kN values over each `lanes` neighbouring lanes: store(i, first, second), once for each i,
-// on one of the lanes. The sums are lane_sum's, bit for bit.
-template <int kLanes, int kN, class Store>
-__device__ __forceinline__ void scatter_pairs(float (&v)[kN], Store store) {
+// Sums 2i and 2i + 1 of the kN values over each kLanes neighbouring lanes, in v[0] and v[1] of one of the lanes, which
+// is told i; others are told kN. The sums are lane_sum's, bit for bit.
+template <int kLanes, int kN>
+__device__ __forceinline__ int scatter_pair(float (&v)[kN]) {
+  static_assert(kN <= 2 * kLanes, "a pair a lane at most");
   scatter_sums<kLanes>(v);
   const int lane = simt::lane_id() % kLanes;
-  if constexpr (kN > kLanes) {
-    constexpr int kMine = kN / kLanes / 2;
-#pragma unroll
-    for (int i = 0; i < kMine; ++i) store(lane * kMine + i, v[2 * i], v[2 * i + 1]);
-  } else {
-    constexpr int kShare = kLanes / kN;
-    const float second = __shfl_down_sync(simt::kAllLanes, v[0], kShare);
-    if (lane % (2 * kShare) == 0) store(lane / (2 * kShare), v[0], second);
-  }
+  if constexpr (kN > kLanes) return lane;
+  constexpr int kShare = kN > kLanes ? 1 : kLanes / kN;
+  v[1] = __shfl_down_sync(simt::kAllLanes, v[0], kShare);
+  return lane % (2 * kShare) == 0 ? lane / (2 * kShare) : kN;
 }
+// The same over each `lanes`, a power of two: store(i, first, second), once for each i, on one of the lanes. `store` is
+// there once, however long it is.
 template <int kN, class Store>
 __device__ __forceinline__ void finish_pairs(float (&v)[kN], int lanes, Store store) {
-  if (lanes == 32) return scatter_pairs<32>(v, store);
-  if (lanes == 16) return scatter_pairs<16>(v, store);
-  if (lanes == 8) return scatter_pairs<8>(v, store);
+  int i = simt::lane_id() % lanes;
+  if (lanes == 32) {
+    i = scatter_pair<32>(v);
+  } else if (lanes == 16) {
+    i = scatter_pair<16>(v);
+  } else if (lanes == 8) {
+    i = scatter_pair<8>(v);
+  } else {
 #pragma unroll
-  for (int i = 0; i < kN / 2; ++i) {
-    const float first = lane_sum(v[2 * i], lanes), second = lane_sum(v[2 * i + 1], lanes);
-    if (simt::lane_id() % lanes == 0) store(i, first, second);
+    for (float& one : v) one = lane_sum(one, lanes);
+  }
+#pragma unroll 1
+  for (; i < kN / 2; i += lanes) {
+    float first = v[0], second = v[1];
+#pragma unroll
+    for (int j = 1; j < kN / 2; ++j) {
+      const bool is_it = lanes < 8 && i == j;
+      first = is_it ? v[2 * j] : first;
+      second = is_it ? v[2 * j + 1] : second;
+    }
+    store(i, first, second);
   }
 }
 

@@ -43,16 +43,16 @@ struct RingUp {
     }
   }
 
-  // Element f of pair i of chunk u.
+  // Element f of a pair; without gates, elements 2f and 2f + 1.
   __device__ __forceinline__ void put(int expert, int pair, int f, float of_gate, float of_up, float* hidden) const {
     float* to = hidden_row(p, hidden, pair, up().rows);
     if (!gate()) {
       float none = 0;
-      if (!kShared) add_up_biases(p, expert, 2 * f, none, of_gate);
       if (!kShared) add_up_biases(p, expert, 2 * f + 1, none, of_up);
-      to[2 * f] = activated(p.args.activation, none, of_gate);
       to[2 * f + 1] = activated(p.args.activation, none, of_up);
-      return;
+      of_up = of_gate;
+      of_gate = 0;
+      f *= 2;
     }
     if (!kShared) add_up_biases(p, expert, f, of_gate, of_up);
     to[f] = activated(p.args.activation, of_gate, of_up);

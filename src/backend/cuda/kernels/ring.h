@@ -30,6 +30,7 @@ struct WarpRing {
   // REQUIRES: addresses and size are multiples of 16.
   __device__ __forceinline__ void send(uint32_t at, const uint8_t* from, uint32_t bytes) {
     uint8_t* to = slots + filling + at;
+#pragma unroll 1
     for (uint32_t i = 16u * simt::lane_id(); i < bytes; i += 512u) simt::cp_async16_stream(to + i, from + i);
   }
   __device__ __forceinline__ void close() {
