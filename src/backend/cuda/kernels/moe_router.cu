@@ -78,6 +78,7 @@ __device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candi
     uint32_t keys[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) keys[i] = first + i * 32 < n_experts ? candidates[first + i * 32].key : 0u;
+    __syncwarp();
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       const bool is_among = keys[i] >= max(least, 1u);
@@ -243,7 +244,7 @@ __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
         if constexpr (kT > 1) {
           v[i] = staged[t * kRouterAhead * kDotThreads + at];
         } else {
-          v[i] = first + at < quads ? x[at] : make_float4(0, 0, 0, 0);
+          v[i] = first + at < quads ? __ldcg(x + at) : make_float4(0, 0, 0, 0);
         }
       }
       float sum[kE] = {}, squares = 0;
