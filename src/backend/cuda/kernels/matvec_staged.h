@@ -3,7 +3,7 @@
 
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/matvec_device.h"
+#include "backend/cuda/kernels/matvec_ring.h"
 #include "backend/cuda/kernels/staged.h"
 
 namespace chimere::cuda {
@@ -118,7 +118,7 @@ Status launch_staged_or_not(const Stream& stream, MatvecPlan& plan) {
   UnitSplit split;
   int blocks = 0;
   size_t shared = 0;
-  if (!plan_staged<F>(plan, split, blocks, shared)) return launch_matvec<F>(stream, plan);
+  if (!plan_staged<F>(plan, split, blocks, shared)) return launch_ring_or_not<F>(stream, plan);
   return simt::launch(staged_matvec_kernel<F>,
                       {static_cast<unsigned>(blocks), kDotThreads, shared, stream, plan.args.dependent},
                       StagedMatvecPlan{plan, split});

@@ -228,6 +228,24 @@ TEST(Matvec, RowsLongerThanTheRegisters) {
   }
 }
 
+// So many rows that one row of activations takes the weights through rings; three take them through registers. A warp
+// works on one row, on two or on several, and the last tile is not whole.
+TEST(Matvec, LargeMatricesComeThroughRings) {
+  struct Case {
+    DType type;
+    int width, n_rows;
+  };
+  for (const Case c : {Case{DType::Q6_K, 2048, 351}, Case{DType::Q8_0, 2688, 333}, Case{DType::IQ3_S, 1536, 651},
+                       Case{DType::Q4_0, 448, 1803}}) {
+    const TestWeight w(c.type, c.width, c.n_rows), side(DType::F32, c.width, 5), more(c.type, c.width, 33);
+    const Product p{.weights = {&w, &side, &more}, .norm = random_floats(c.width, 3)};
+    const std::vector<float> x = random_floats(static_cast<size_t>(c.width) * 3, 5);
+    simt::for_both_schedules([&] { expect_rows_of_their_own(p, x, {3}); });
+    expect_near_oracle(w, seen_rows({x.begin(), x.begin() + c.width}, p.norm, c.width, true), 1, nullptr, nullptr,
+                       p.run({x.begin(), x.begin() + c.width}, 1)[0], 2e-3f);
+  }
+}
+
 TEST(Matvec, GatesRows) {
   constexpr int kWidth = 160, kRows = 6;
   const std::vector<float> x = random_floats(kWidth * kRows, 5);
