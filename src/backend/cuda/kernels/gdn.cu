@@ -9,7 +9,7 @@
 //           that two blocks find room on a multiprocessor beside those of the projections before, eight alone.
 //           Blocks of a head share nothing but the RMS of its output: it is left to the reader (head_squares.h), or to
 //           a launch of its own. Else: grid (n_value, slices), block 128, the state stays in memory.
-// Smem      10 KB and 1.3 KB a token for d = 128
+// Smem      11 KB and 1.3 KB a token for d = 128
 // Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
 //           for it. A window of q and k is read by all blocks of a key head: the last to arrive moves it on.
 // Numerics  f32; a token's sums have one order for every batch and every number of tokens
@@ -96,6 +96,15 @@ __device__ __forceinline__ float4 add_scaled(float4 sum, float4 v, float by) {
 // To a few units in the last place, in few instructions.
 __device__ __forceinline__ float quick_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 
+// log(1 + exp(x)) without branches: log(1 + e) = 2 artanh(e / (2 + e)), and e / (2 + e) is at most 1 / 3.
+__device__ __forceinline__ float quick_softplus(float x) {
+  const float e = expf(-fabsf(x)), y = __fdividef(e, 2.0f + e), square = y * y;
+  float sum = 1.0f / 13.0f;
+#pragma unroll
+  for (int i = 11; i > 0; i -= 2) sum = fmaf(sum, square, 1.0f / static_cast<float>(i));
+  return fmaf(2.0f * y, sum, fmaxf(x, 0.0f));
+}
+
 // Warps that have something to do beside the recurrence.
 constexpr int kWindowWarp = 0, kOutWarp = 1, kValueWarp = 2;
 
@@ -109,13 +118,13 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
   static_assert(D == 64 || D == 128);
   constexpr int kParts = D / kColumns;  // blocks of a head
   constexpr int kRows = D / 16;         // of a lane
-  constexpr int kHeadWarps = D / 32;    // that have an element of q and k
   constexpr int kSlots = gdn::kSlots<D>;
   constexpr int kConvSlots = 2 * D + kColumns;
   SIMT_SHARED(float4, taps, kConvSlots);
   SIMT_SHARED(float4, window4, 3 * kConvSlots / 4);
   SIMT_SHARED(float4, parts4, 2 * 2 * kThreads / 4);
   SIMT_SHARED(float4, dots4, 2 * kWarps);             // [t % 2][quarter of the rows] q q, k k, q k
+  SIMT_SHARED(float2, gates, kThreads);               // [warp][t] decay, beta
   float* window = reinterpret_cast<float*>(window4);  // [3][slot]
   float* parts = reinterpret_cast<float*>(parts4);    // [t % 2][S^T k | S^T q][quarter of the rows][kColumns]
   float* tokens = simt::dynamic_shared<float>();      // [t][slot]
@@ -141,7 +150,8 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
   const int key = key_head(p, head);
   const int channel[3] = {key * D + tid, (p.n_key_heads + key) * D + tid, 2 * p.n_key_heads * D + first_value + lane};
   const int slot[3] = {tid, D + tid, 2 * D + lane};
-  const bool has[3] = {warp < kHeadWarps, warp < kHeadWarps, warp == kValueWarp};
+  const bool has_key = D == kThreads || tid < D;
+  const bool has[3] = {has_key, has_key, warp == kValueWarp};
 #pragma unroll
   for (int c = 0; c < 3; ++c) {
     if (!has[c]) continue;
@@ -173,32 +183,36 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
   // A lane has the gates of a token.
   const int64_t gate_row = slice.first_row + min(lane, n - 1);
   const float alpha = p.alpha[gate_row * p.alpha_stride + head], beta = p.beta[gate_row * p.beta_stride + head];
-  const float decays = expf(a * softplus(alpha + dt_bias)), betas = quick_sigmoid(beta);
-  if (slice.replay != nullptr && part == 0 && tid < n) {
-    float* record = replay_record(p, slice, tid) + p.channels();
-    record[head] = alpha;
-    record[p.n_value_heads + head] = beta;
-  }
-  simt::cp_async_wait<0>();
-#pragma unroll 1
-  for (int t = 0; t < n; ++t) {
+  const auto take_in = [&](int t) {
     float* token = tokens + t * kSlots;
+    float raw[3] = {};
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       if (!has[c]) continue;
       const float4 w = taps[slot[c]];
       float* past = window + slot[c];
-      const float second = past[kConvSlots], third = past[2 * kConvSlots], raw = token[slot[c]];
-      const float sum = fmaf(w.w, raw, fmaf(w.z, third, fmaf(w.y, second, w.x * past[0])));
+      const float second = past[kConvSlots], third = past[2 * kConvSlots];
+      raw[c] = token[slot[c]];
+      const float sum = fmaf(w.w, raw[c], fmaf(w.z, third, fmaf(w.y, second, w.x * past[0])));
       token[slot[c]] = sum * quick_sigmoid(sum);
-      past[0] = second, past[kConvSlots] = third, past[2 * kConvSlots] = raw;
-      if (slice.replay != nullptr && (c == 2 || keeps_key)) replay_record(p, slice, t)[channel[c]] = raw;
+      past[0] = second, past[kConvSlots] = third, past[2 * kConvSlots] = raw[c];
     }
     if (makes_out) token[z_slot] = norm * token[z_slot] * quick_sigmoid(token[z_slot]);
-  }
-  // The window of v is the block's own.
-  for (int j = 0; j < 3 && has[2]; ++j) {
-    slice.recurrent[p.conv_offset + j * p.channels() + channel[2]] = window[j * kConvSlots + slot[2]];
+    if (slice.replay == nullptr) return;
+    float* record = replay_record(p, slice, t);
+    if (has_key && keeps_key) record[channel[0]] = raw[0], record[channel[1]] = raw[1];
+    if (has[2]) record[channel[2]] = raw[2];
+  };
+  // The first token apart, so that its conv and the gates, a long chain each, are one run of instructions.
+  simt::cp_async_wait<0>();
+  gates[tid] = make_float2(expf(a * quick_softplus(alpha + dt_bias)), quick_sigmoid(beta));
+  take_in(0);
+#pragma unroll 1
+  for (int t = 1; t < n; ++t) take_in(t);
+  if (slice.replay != nullptr && part == 0 && tid < n) {
+    float* record = replay_record(p, slice, tid) + p.channels();
+    record[head] = alpha;
+    record[p.n_value_heads + head] = beta;
   }
   __syncthreads();
 
@@ -207,11 +221,17 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
   int32_t* counter = p.arrivals + static_cast<int>(blockIdx.y) * p.n_key_heads + key;
   int before = 0;
   if (tid == kWindowWarp * 32) before = atomicAdd(counter, 1);
+  if (has[2]) {  // nobody else reads the window of v
+#pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      slice.recurrent[p.conv_offset + j * p.channels() + channel[2]] = window[j * kConvSlots + slot[2]];
+    }
+  }
 
-    // delta = beta (v - decay S^T k);   o = decay S^T q + (k q) delta;   S <- decay S + k delta^T
-    // with q and k of length one, by which sums are divided rather than their terms.
 #pragma unroll 1
   for (int t = 0; t < n; ++t) {
+    // delta = beta (v - decay S^T k);   o = decay S^T q + (k q) delta;   S <- decay S + k delta^T
+    // with q and k of length one, by which sums are divided rather than their terms.
     const float* token = tokens + t * kSlots;
     const float4* q4 = reinterpret_cast<const float4*>(token + first_row);
     float4 seen = make_float4(0, 0, 0, 0), asked = seen, dot = seen;
@@ -234,7 +254,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
     part_sums[kThreads + warp * kColumns + column + kept] = sum_quarters(asked, lane);
     const float quarter = sum_quarters(dot, lane);
     if (column == 0) reinterpret_cast<float*>(dots4 + t % 2 * kWarps + warp)[kept] = quarter;
-    const float decay = __shfl_sync(simt::kAllLanes, decays, t), by = __shfl_sync(simt::kAllLanes, betas, t);
+    const float decay = gates[warp * 32 + t].x, by = gates[warp * 32 + t].y;
     __syncthreads();
 
     dot = dots4[t % 2 * kWarps];
@@ -246,12 +266,13 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
       return (part_sums[first] + part_sums[first + kColumns]) +
              (part_sums[first + 2 * kColumns] + part_sums[first + 3 * kColumns]);
     };
+    // Every warp has o, of a column a lane; one stores it.
+    const float own_delta = by * fmaf(-k_decay, total(lane), token[2 * D + lane]);
+    const float o = fmaf(dot.z * q_scale * k_scale, own_delta, q_scale * decay * total(kThreads + lane));
+    const float squares = simt::warp_sum(o * o);
     if (makes_out) {
-      const float delta = by * fmaf(-k_decay, total(lane), token[2 * D + lane]);
-      const float o = fmaf(dot.z * q_scale * k_scale, delta, q_scale * decay * total(kThreads + lane));
       const int64_t row = slice.first_row + t;
       p.out[row * p.out_stride + first_value + lane] = o * token[z_slot];
-      const float squares = simt::warp_sum(o * o);
       if (lane == 0) p.scratch[row * (p.n_value_heads * kParts) + blockIdx.x] = squares;
     }
     const float4* four = parts4 + (t % 2 * 2 * kThreads + column) / 4;
