@@ -49,6 +49,18 @@ __device__ __forceinline__ void quantise_quad(float4 v, uint32_t chunk, bool val
   }
 }
 
+// The same for a group of which each lane has one element; the bits are those of quantise_quad.
+__device__ __forceinline__ void quantise_element(float v, uint32_t g, uint32_t G, uint8_t* record) {
+  const float most = __uint_as_float(__reduce_max_sync(simt::kAllLanes, __float_as_uint(fabsf(v))));
+  const float inverse = most > 0.0f ? __fdividef(127.0f, most) : 0.0f;
+  const int q = __float2int_rn(v * inverse), sum = __reduce_add_sync(simt::kAllLanes, q), e = simt::lane_id();
+  record[16u * ((e < 16 ? 0u : G) + place_in_plane(G, g)) + static_cast<uint32_t>(e % 16)] = static_cast<uint8_t>(q);
+  if (e == 0) {
+    const float scale = most * (1.0f / 127.0f);
+    *reinterpret_cast<float2*>(record + 32u * G + 8u * g) = make_float2(scale, scale * static_cast<float>(sum));
+  }
+}
+
 // The first elements of a norm's weights, of a thread: there before the row is.
 inline constexpr int kNormsKept = 2;
 struct NormAhead {

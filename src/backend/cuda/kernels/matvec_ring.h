@@ -24,7 +24,7 @@ struct RingMatvecPlan {
 CHIMERE_BOTH constexpr int ring_slot_rows(int lanes_log2) { return lanes_log2 == 5 ? 2 : 32 >> lanes_log2; }
 
 template <class F>
-__global__ void CHIMERE_TWO_BLOCKS ring_matvec_kernel(const __grid_constant__ RingMatvecPlan ringed) {
+__global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __grid_constant__ RingMatvecPlan ringed) {
   const MatvecPlan& p = ringed.plan;
   auto* shared = simt::dynamic_shared<uint8_t>();
   uint8_t* record = shared + book_bytes<F>();

@@ -8,9 +8,7 @@
 
 namespace chimere::cuda {
 
-// Two of 8 warps a multiprocessor leave registers and shared memory for the kernels before and after.
-inline constexpr int kStagedBlocks = 2;
-inline constexpr size_t kStagedBytes = 80 * 1024;  // of a block's weights, at most
+inline constexpr size_t kStagedBytes = 160 * 1024;  // of a block's weights, at most
 
 // A unit is a tile of OwnTile<F, 1>: the rows that a warp multiplies side by side. A lane sends for a stage.
 __device__ __forceinline__ void send_for_stage(const MatvecPlan& p, const BlockUnits& units, int stage,
@@ -26,7 +24,7 @@ __device__ __forceinline__ void send_for_stage(const MatvecPlan& p, const BlockU
     const int row = (from - p.first_tile[i]) * per_unit;
     const int n = min((to - p.first_tile[i]) * per_unit, w.rows) - row;
     simt::bulk_stream(weights + static_cast<uint32_t>((from - units.first) * per_unit) * w.row_bytes, w.row(0, row),
-                    static_cast<uint32_t>(n) * w.row_bytes, arrived);
+                      static_cast<uint32_t>(n) * w.row_bytes, arrived);
   }
   simt::bulk_end(arrived);
 }
@@ -37,7 +35,7 @@ struct StagedMatvecPlan {
 };
 
 template <class F>
-__global__ void CHIMERE_TWO_BLOCKS staged_matvec_kernel(const __grid_constant__ StagedMatvecPlan staged) {
+__global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ StagedMatvecPlan staged) {
   const MatvecPlan& p = staged.plan;
   using Tile = OwnTile<F, 1>;
   SIMT_SHARED(uint64_t, arrived, kStages);
@@ -49,14 +47,20 @@ __global__ void CHIMERE_TWO_BLOCKS staged_matvec_kernel(const __grid_constant__ 
     send_for_stage(p, units, simt::thread_id(), weights, arrived + simt::thread_id());
   }
   const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
-  const NormAhead norms = load_norm(p.args.in);
+  const bool makes_record = simt::warp_id() < kDotWarps;
+  NormAhead norms{};
+  if (makes_record) norms = load_norm(p.args.in);
   simt::wait_for_previous();
   simt::allow_next();
-  const int64_t in_row = p.args.in.gather ? p.args.in.gather[0] : 0;
-  const float inverse = stage_one(p.args.in, in_row, norms, load_row<4>(p.args.in, in_row), p.quantise, record);
+  if (makes_record) {
+    const int64_t in_row = p.args.in.gather ? p.args.in.gather[0] : 0;
+    make_record(p.args.in, in_row, p.quantise, norms, load_row<4>(p.args.in, in_row), record);
+  }
+  __syncthreads();
+  const float inverse = row_inverse(p.args.in, record);
 
   // What has another format is little: a warp of each block begins with it.
-  if (simt::warp_id() == kDotWarps - 1) {
+  if (simt::warp_id() == kOneWarps - 1) {
     for (int tile = p.own_tiles + static_cast<int>(blockIdx.x); tile < p.all_tiles; tile += gridDim.x) {
       side_tile(p, tile, 0, 1, record, [inverse](int) { return inverse; });
     }
@@ -71,8 +75,8 @@ __global__ void CHIMERE_TWO_BLOCKS staged_matvec_kernel(const __grid_constant__ 
   const int which_first = Tile::find(p, units.first);
   const bool one_projection = which_first == p.n_own - 1 || units.end <= p.first_tile[which_first + 1];
   // Two units at a time; of a single one the second is the first once more, and is not stored.
-  for (int unit = units.first + simt::warp_id(); unit < units.end; unit += 2 * kDotWarps) {
-    const int second = unit + kDotWarps < units.end ? kDotWarps : 0;
+  for (int unit = units.first + simt::warp_id(); unit < units.end; unit += 2 * kOneWarps) {
+    const int second = unit + kOneWarps < units.end ? kOneWarps : 0;
     const int at = unit + (mine ? second : 0), which = one_projection ? which_first : Tile::find(p, at);
     const int row = Tile::first_row(p, which, at);
     const MatvecOut& o = p.args.outs[which];
@@ -83,7 +87,7 @@ __global__ void CHIMERE_TWO_BLOCKS staged_matvec_kernel(const __grid_constant__ 
     const uint8_t* first_row = weights + (((unit - units.first) << (5 - p.lanes_log2)) + sub) * row_bytes;
     float acc[2] = {};
     if (second != 0) {
-      const SharedRow rows[2] = {{first_row}, {first_row + (kDotWarps << (5 - p.lanes_log2)) * row_bytes}};
+      const SharedRow rows[2] = {{first_row}, {first_row + (kOneWarps << (5 - p.lanes_log2)) * row_bytes}};
       for (uint32_t pair = lane; pair < G / 2; pair += lanes)
         add_staged_pairs<F>(rows, G, pair, books, record, G, 0, acc);
     } else {
@@ -104,7 +108,7 @@ bool plan_staged(MatvecPlan& plan, UnitSplit& split, int& blocks, size_t& shared
   const int per_unit = 32 >> plan.lanes_log2;
   int own = 0;
   for (int i = 0; i < plan.n_own; ++i) own += simt::div_up(a.outs[i].weight.rows, per_unit);
-  blocks = min(own, a.n_sms * kStagedBlocks);
+  blocks = min(own, a.n_sms);
   split = UnitSplit(own, blocks);
   const size_t bytes = static_cast<size_t>(split.most()) * per_unit * a.outs[0].weight.row_bytes;
   shared = book_bytes<F>() + record_bytes(a.in.width) + bytes;
@@ -120,7 +124,7 @@ Status launch_staged_or_not(const Stream& stream, MatvecPlan& plan) {
   size_t shared = 0;
   if (!plan_staged<F>(plan, split, blocks, shared)) return launch_ring_or_not<F>(stream, plan);
   return simt::launch(staged_matvec_kernel<F>,
-                      {static_cast<unsigned>(blocks), kDotThreads, shared, stream, plan.args.dependent},
+                      {static_cast<unsigned>(blocks), kOneThreads, shared, stream, plan.args.dependent},
                       StagedMatvecPlan{plan, split});
 }
 

@@ -1,9 +1,8 @@
 // moe_one.h  The expert kernels for one row of activations: what the way up and the way down share.
 //
-// One block a multiprocessor, sized so that a block of the kernel before and one of the kernel after find room beside
-// it. A warp has slots in shared memory that bulk copies fill; one warp chooses the experts while others quantise the
-// row, and sends for the first slots of all warps. The way up leaves the hidden elements quantised: a block makes whole
-// groups of 32 of them, so that the way down has nothing to do but products.
+// One block a multiprocessor (staged.h). A warp has slots in shared memory that bulk copies fill; one warp chooses the
+// experts while others quantise the row, and sends for the first slots of all warps. The way up leaves the hidden
+// elements quantised: a block makes whole groups of 32 of them, so that the way down has nothing to do but products.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -20,7 +19,7 @@ inline constexpr size_t kOneStatic = 4096;  // more than the kernels' own arrays
 // The slots of the warps of a block, and the counters of what has arrived in them.
 struct OneSlots {
   uint8_t* slots;
-  uint64_t* arrived;  // [warps][kOneSlots]
+  uint64_t* arrived;  // [kOneWarps][kOneSlots]
   uint32_t slot_bytes;
   int n_slots;
 
@@ -63,10 +62,10 @@ struct OneTurn {
 inline uint32_t one_book_bytes(DType type) { return type == DType::IQ3_S ? book_bytes<format::IQ3_S>() : 0u; }
 
 // Slots of a warp, given what else a block keeps in shared memory and what its slots may take at most.
-inline int one_slots(int wanted, uint32_t slot_bytes, int n_warps, size_t fixed, size_t most) {
+inline int one_slots(int wanted, uint32_t slot_bytes, size_t fixed, size_t most) {
   const size_t limit = simt::shared_limit(), taken = fixed + kOneStatic;
   if (taken >= limit) return 0;
-  return min(min(wanted, kOneSlots), static_cast<int>(min(limit - taken, most) / (size_t{slot_bytes} * n_warps)));
+  return min(min(wanted, kOneSlots), static_cast<int>(min(limit - taken, most) / (size_t{slot_bytes} * kOneWarps)));
 }
 
 }  // namespace chimere::cuda

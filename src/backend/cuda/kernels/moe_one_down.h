@@ -8,17 +8,18 @@
 
 namespace chimere::cuda {
 
-inline constexpr size_t kOneDownBytes = 72 * 1024;  // of slots, at most
+inline constexpr size_t kOneDownBytes = 72 * 1024;         // of slots, at most
+inline constexpr int kOneOutputs = 2, kOneOwnOutputs = 1;  // of a lane, at a time: of a choice, of the shared expert
 
 // A block has some outputs of all experts. A unit is some of them of one expert: those of the shared one come first,
-// and a warp takes every kDotWarps-th.
+// and a warp takes every kOneWarps-th.
 struct OneDownPlan {
   MoePlan plan;
   UnitSplit outputs;  // of the blocks
   int blocks = 0, n_slots = 0;
   uint32_t slot_bytes = 0, slots = 0, record = 0, shares = 0, bytes = 0;  // offsets, and the end
 
-  CHIMERE_BOTH static int unit_rows(int log2_lanes) { return kDownRows * 32 >> log2_lanes; }
+  CHIMERE_BOTH static int unit_rows(int of_lane, int log2_lanes) { return of_lane * 32 >> log2_lanes; }
 
   // Without slots when there is no room.
   static OneDownPlan of(const MoePlan& p) {
@@ -27,34 +28,35 @@ struct OneDownPlan {
     r.plan = p;
     r.blocks = min(a.down.rows, a.n_sms);
     r.outputs = UnitSplit(a.down.rows, r.blocks);
-    const int most = r.outputs.most(), tiles = simt::div_up(most, unit_rows(p.log2_hidden));
-    const int own_tiles = a.shared_down ? simt::div_up(most, unit_rows(p.log2_shared)) : 0;
-    r.slot_bytes = max(static_cast<uint32_t>(min(most, unit_rows(p.log2_hidden))) * a.down.row_bytes,
-                       static_cast<uint32_t>(min(most, unit_rows(p.log2_shared))) * a.shared_down.row_bytes);
+    const int most = r.outputs.most(), tiles = simt::div_up(most, unit_rows(kOneOutputs, p.log2_hidden));
+    const int own_tiles = a.shared_down ? simt::div_up(most, unit_rows(kOneOwnOutputs, p.log2_shared)) : 0;
+    r.slot_bytes =
+        max(static_cast<uint32_t>(min(most, unit_rows(kOneOutputs, p.log2_hidden))) * a.down.row_bytes,
+            static_cast<uint32_t>(min(most, unit_rows(kOneOwnOutputs, p.log2_shared))) * a.shared_down.row_bytes);
     r.slots = one_book_bytes(a.down.type);
     const auto shares = static_cast<uint32_t>(sizeof(float)) * static_cast<uint32_t>(most * (a.n_used + 1));
-    r.n_slots = one_slots(simt::div_up(a.n_used * tiles + own_tiles, kDotWarps), r.slot_bytes, kDotWarps,
+    r.n_slots = one_slots(simt::div_up(a.n_used * tiles + own_tiles, kOneWarps), r.slot_bytes,
                           r.slots + record_bytes(p.hidden_width) + shares, kOneDownBytes);
-    r.record = r.slots + static_cast<uint32_t>(kDotWarps * r.n_slots) * r.slot_bytes;
+    r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
     r.shares = r.record + record_bytes(p.hidden_width);
     r.bytes = r.shares + shares;
     return r;
   }
 };
 
-// 20,480 registers: a block finds room beside those of the kernels before and after.
 template <class F, class S>
-__global__ void __launch_bounds__(kDotThreads, 3) one_down_kernel(const __grid_constant__ OneDownPlan one) {
-  SIMT_SHARED(uint64_t, arrived, kDotWarps * kOneSlots + 1);  // the last one of the record
+__global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownPlan one) {
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one of the record
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
   const MoeArgs& a = p.args;
   auto* shared = simt::dynamic_shared<uint8_t>();
   const OneSlots slots{shared + one.slots, arrived, one.slot_bytes, one.n_slots};
-  uint64_t* of_record = arrived + kDotWarps * kOneSlots;
+  uint64_t* of_record = arrived + kOneWarps * kOneSlots;
   const BlockUnits outputs(one.outputs, static_cast<int>(blockIdx.x));
-  const int n_used = a.n_used, warp = simt::warp_id(), per_unit = OneDownPlan::unit_rows(p.log2_hidden);
-  const int per_own = OneDownPlan::unit_rows(p.log2_shared), tiles = (outputs.size() + per_unit - 1) / per_unit;
+  const int n_used = a.n_used, warp = simt::warp_id(), per_unit = OneDownPlan::unit_rows(kOneOutputs, p.log2_hidden);
+  const int per_own = OneDownPlan::unit_rows(kOneOwnOutputs, p.log2_shared),
+            tiles = (outputs.size() + per_unit - 1) / per_unit;
   const int own_units = a.shared_down ? (outputs.size() + per_own - 1) / per_own : 0;
   const int n_units = own_units + n_used * tiles;
   // Of a unit: the choice, or n_used for the shared expert, and its first output among those of the block.
@@ -79,11 +81,11 @@ __global__ void __launch_bounds__(kDotThreads, 3) one_down_kernel(const __grid_c
   // The logits are those of the kernel before the one before: they are there when this one may start.
   if (warp == 0) {
     choose_and_send(p, choice[0], [&] {
-      const int of_warp = simt::lane_id() % kDotWarps, s = simt::lane_id() / kDotWarps;
-      if (s < one.n_slots && simt::lane_id() < n_units) send(of_warp, s, simt::lane_id());
+      for (int unit = simt::lane_id(); unit < min(n_units, one.n_slots * kOneWarps); unit += 32) {
+        send(unit % kOneWarps, unit / kOneWarps, unit);
+      }
     });
   }
-  static_assert(kDotWarps * kOneSlots <= 32);
   simt::wait_for_previous();
   simt::allow_next();
   if (simt::thread_id() == 0) {
@@ -99,30 +101,33 @@ __global__ void __launch_bounds__(kDotThreads, 3) one_down_kernel(const __grid_c
   const uint32_t all = row_groups(p.hidden_width), G = row_groups(a.down.width);
   auto* shares = reinterpret_cast<float*>(shared + one.shares);  // [output][choice, shared]
   OneTurn turn;
-  for (int unit = warp; unit < n_units; unit += kDotWarps) {
+  for (int unit = warp; unit < n_units; unit += kOneWarps) {
     const int k = choice_of(unit), first = output_of(unit, k), last = outputs.size() - first - 1;
     const int log2 = k == n_used ? p.log2_shared : p.log2_hidden;
     const SharedRow slot = turn.take(slots);
-    float acc[kDownRows] = {};
+    const auto store = [&](int r, float sum) {
+      const int at = first + (simt::lane_id() >> log2) + (r << (5 - log2));
+      if (at < outputs.size()) shares[at * (n_used + 1) + k] = sum;
+    };
     if (k == n_used) {
+      float acc[kOneOwnOutputs] = {};
       multiply_down<S>(slot, a.shared_down.row_bytes, row_groups(a.shared_down.width), log2, last, books, record, all,
                        static_cast<uint32_t>(p.shared_at / kGroup / 2), acc);
+      finish_sums(acc, 1 << log2, store);
     } else {
+      float acc[kOneOutputs] = {};
       multiply_down<F>(slot, a.down.row_bytes, G, log2, last, books, record, all, static_cast<uint32_t>(k) * (G / 2),
                        acc);
+      finish_sums(acc, 1 << log2, store);
     }
-    const int next = unit + one.n_slots * kDotWarps;
+    const int next = unit + one.n_slots * kOneWarps;
     if (next < n_units) {
       turn.refill(slots, [&](int s) { send(warp, s, next); });
     }
     turn.advance(slots);
-    finish_sums(acc, 1 << log2, [&](int r, float sum) {
-      const int at = first + (simt::lane_id() >> log2) + (r << (5 - log2));
-      if (at < outputs.size()) shares[at * (n_used + 1) + k] = sum;
-    });
   }
   __syncthreads();
-  for (int i = o; i < outputs.size(); i += kDotThreads) {
+  for (int i = o; i < outputs.size(); i += kOneThreads) {
     if (i != o) before = a.residual[outputs.first + i];
     const float* share = shares + i * (n_used + 1);
     float sum = 0;
@@ -138,7 +143,7 @@ Status launch_one_down(const Stream& stream, const MoePlan& p) {
   const OneDownPlan plan = OneDownPlan::of(p);
   using Own = std::conditional_t<kHasFormat<S>, S, F>;
   return simt::launch(one_down_kernel<F, Own>,
-                      {static_cast<unsigned>(plan.blocks), kDotThreads, plan.bytes, stream, p.args.dependent}, plan);
+                      {static_cast<unsigned>(plan.blocks), kOneThreads, plan.bytes, stream, p.args.dependent}, plan);
 }
 
 }  // namespace chimere::cuda

@@ -7,17 +7,9 @@
 
 namespace chimere::cuda {
 
-inline constexpr int kOneUpWarps = 16;
-inline constexpr size_t kOneUpBytes = 136 * 1024;          // of slots, at most
-inline constexpr int kOneElements = kGroup / kOneUpWarps;  // of a warp, in a group
-static_assert(kOneElements == 2 && kOneUpWarps > kDotWarps);
-
-// 45,056 of a multiprocessor's 65,536 registers, as the products before and after.
-#if defined(__CUDACC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
-#define CHIMERE_ONE_UP __maxnreg__(88)
-#else
-#define CHIMERE_ONE_UP __launch_bounds__(32 * kOneUpWarps)
-#endif
+inline constexpr size_t kOneUpBytes = 136 * 1024;        // of slots, at most
+inline constexpr int kOneElements = kGroup / kOneWarps;  // of a warp, in a group
+static_assert(kOneElements == 2 && kOneWarps > kDotWarps);
 
 // A block makes groups block, block + blocks, ...: the groups of the shared expert, whose weights are sent for before
 // anything is known, then those of the choices.
@@ -41,9 +33,8 @@ struct OneUpPlan {
     r.slot_bytes = (a.gate ? 2u : 1u) * kOneElements * max(a.up.row_bytes, a.shared_up.row_bytes);
     r.slots = one_book_bytes(a.up.type);
     const auto values = static_cast<uint32_t>(sizeof(float)) * 2 * kGroup * static_cast<uint32_t>(r.rounds.most());
-    r.n_slots =
-        one_slots(r.rounds.most(), r.slot_bytes, kOneUpWarps, r.slots + record_bytes(a.in.width) + values, kOneUpBytes);
-    r.record = r.slots + static_cast<uint32_t>(kOneUpWarps * r.n_slots) * r.slot_bytes;
+    r.n_slots = one_slots(r.rounds.most(), r.slot_bytes, r.slots + record_bytes(a.in.width) + values, kOneUpBytes);
+    r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
     r.values = r.record + record_bytes(a.in.width);
     r.bytes = r.values + values;
     return r;
@@ -91,8 +82,8 @@ __device__ __forceinline__ void one_up_products(const MoePlan& p, SharedRow slot
 }
 
 template <class F, class S>
-__global__ void CHIMERE_ONE_UP one_up_kernel(const __grid_constant__ OneUpPlan one) {
-  SIMT_SHARED(uint64_t, arrived, kOneUpWarps * kOneSlots);
+__global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan one) {
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots);
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
   const MoeArgs& a = p.args;
@@ -145,9 +136,9 @@ __global__ void CHIMERE_ONE_UP one_up_kernel(const __grid_constant__ OneUpPlan o
     make_record(a.in, 0, true, norms, load_row<3>(a.in, 0), record);
   } else if (warp == kDotWarps) {
     choose_and_send(p, choice[0], [&] {
-      for (int i = simt::lane_id(); i < ahead * kOneUpWarps; i += 32) {
-        const int s = i / kOneUpWarps;
-        if (group_of(s) >= own_groups) send(i % kOneUpWarps, s, group_of(s));
+      for (int i = simt::lane_id(); i < ahead * kOneWarps; i += 32) {
+        const int s = i / kOneWarps;
+        if (group_of(s) >= own_groups) send(i % kOneWarps, s, group_of(s));
       }
     });
     // Biases of the way down look there.
@@ -174,27 +165,13 @@ __global__ void CHIMERE_ONE_UP one_up_kernel(const __grid_constant__ OneUpPlan o
   __syncthreads();
   const float inverse = row_inverse(a.in, record);
   const uint32_t all = row_groups(p.hidden_width);
-  for (int first = 4 * warp; first < rounds; first += 4 * kOneUpWarps) {
-    const int round = first + simt::lane_id() / 8, group = group_of(round), four = simt::lane_id() % 8;
-    const bool valid = round < rounds;
-    float4 v = make_float4(0, 0, 0, 0);
-    if (valid) {
-      const auto* of_gate = reinterpret_cast<const float4*>(values + 2 * round * kGroup) + four;
-      float4 gate = times_all(of_gate[0], inverse), up = times_all(of_gate[kGroup / 4], inverse);
-      const int k = choice_of(group);
-      if (k < a.n_used && (a.gate_bias || a.up_bias)) {
-        const int f = element_of(group, k, 0) + 4 * four, expert = choice[0].id[k];
-        add_up_biases(p, expert, f, gate.x, up.x);
-        add_up_biases(p, expert, f + 1, gate.y, up.y);
-        add_up_biases(p, expert, f + 2, gate.z, up.z);
-        add_up_biases(p, expert, f + 3, gate.w, up.w);
-      }
-      v = activated_four(a.activation, gate, up);
-    }
+  for (int round = warp; round < rounds; round += kOneWarps) {
+    const int group = group_of(round), k = choice_of(group), e = simt::lane_id();
+    float gate = values[2 * round * kGroup + e] * inverse, up = values[(2 * round + 1) * kGroup + e] * inverse;
+    if (k < a.n_used) add_up_biases(p, choice[0].id[k], element_of(group, k, 0) + e, gate, up);
     // Of the record the choices come first.
-    const auto at =
-        static_cast<uint32_t>(group < own_groups ? group + a.n_used * one.groups_an_expert : group - own_groups);
-    quantise_quad(v, at * 8 + static_cast<uint32_t>(four), valid, all, p.scratch.hidden_records);
+    const int at = group < own_groups ? group + a.n_used * one.groups_an_expert : group - own_groups;
+    quantise_element(activated(a.activation, gate, up), static_cast<uint32_t>(at), all, p.scratch.hidden_records);
   }
 }
 
@@ -203,8 +180,7 @@ Status launch_one_up(const Stream& stream, const MoePlan& p) {
   const OneUpPlan plan = OneUpPlan::of(p);
   using Own = std::conditional_t<kHasFormat<S>, S, F>;
   return simt::launch(one_up_kernel<F, Own>,
-                      {static_cast<unsigned>(plan.blocks), 32 * kOneUpWarps, plan.bytes, stream, p.args.dependent},
-                      plan);
+                      {static_cast<unsigned>(plan.blocks), kOneThreads, plan.bytes, stream, p.args.dependent}, plan);
 }
 
 }  // namespace chimere::cuda

@@ -13,13 +13,14 @@ namespace chimere::cuda {
 
 inline constexpr int kStages = 4;
 
-// Registers of a thread, so that of 256 threads two blocks find room on a multiprocessor and a third does not. If it
-// did, two thirds of the multiprocessors would do all of the work, because blocks are handed out while the kernel
-// before is still running; and a block of the next kernel finds room beside the two.
+// The kernels of one row have one block of this many warps a multiprocessor. With half of its registers a block of the
+// kernel before and one of this kernel fill a multiprocessor: blocks are handed out while the kernel before is still
+// running, and each multiprocessor then gets one. With more room some would get all of the work.
+inline constexpr int kOneWarps = 16, kOneThreads = 32 * kOneWarps;
 #if defined(__CUDACC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
-#define CHIMERE_TWO_BLOCKS __maxnreg__(88)
+#define CHIMERE_ONE_ROW __maxnreg__(64)
 #else
-#define CHIMERE_TWO_BLOCKS __launch_bounds__(256, 2)
+#define CHIMERE_ONE_ROW __launch_bounds__(512, 2)
 #endif
 
 // Units cut into neighbouring parts of nearly the same size, one a block. Made by the launcher where it knows their
