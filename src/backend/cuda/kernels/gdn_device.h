@@ -9,6 +9,10 @@ namespace chimere::cuda::gdn {
 inline constexpr int kMaxDecodeTokens = 16;
 inline constexpr float kNormEps = 1e-6f;  // under the root of the L2 norms of q and k, a constant of the architecture
 
+__device__ __forceinline__ DeviceSlice slice_of(const GdnArgs& p, const DeviceSlice& own, int i) {
+  return p.batch.slices != nullptr ? p.batch.slices[i] : own;
+}
+
 __device__ __forceinline__ int key_head(const GdnArgs& p, int head) {
   return p.tiled_heads ? head % p.n_key_heads : head / (p.n_value_heads / p.n_key_heads);
 }

@@ -1,0 +1,291 @@
+// gdn_decode.cu  Gated DeltaNet of decode slices with heads of 64 or 128 and four taps: conv + SiLU, L2 norms, gates,
+//                delta rule, RMSNorm, SiLU(z), in one launch
+// Shapes    qkv [rows, (2 n_key + n_value) d], z and out [rows, n_value d], alpha and beta [rows, n_value], all f32;
+//           state [n_value][d][d] and conv window [3][channels] f32 in the slice's blob
+// Bytes     a slice: 8 n_value d^2 (state read and written once whatever the number of tokens) + rows; 4.2 MB for 32
+//           heads of 128
+// Launch    grid (n_value d / 32, slices), block 128, the state in registers: a block owns 32 columns of a head, a warp
+//           a quarter of the rows, whole lines of them; a barrier a token. 64 registers, so that two blocks find room
+//           on a multiprocessor beside those of the projections before, eight alone. Blocks of a head share nothing but
+//           the RMS of its output: it is left to the reader (head_squares.h), or to a launch of its own.
+// Smem      11 KB and 1.3 KB a token for d = 128
+// Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
+//           for it. A window of q and k is read by all blocks of a key head: the last to arrive moves it on.
+// Numerics  f32; a token's sums have one order for every batch and every number of tokens
+// Rejected  a head a block, 512 threads: 5.3 us for a slice of 32 heads of 128 in a chain, but 9.4 in a model, where a
+//           block finds no room until the kernel before has left; 55 us for 32 slices, two blocks a multiprocessor
+#include "backend/cuda/kernels/gdn_decode.h"
+
+#include "backend/cuda/kernels/gdn_device.h"
+#include "backend/cuda/kernels/head_squares.h"
+
+namespace chimere::cuda::gdn {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / 32;
+constexpr int kColumns = kSquaresColumns;  // of a head that a block has
+
+// Sums over the four lanes that differ in bits 3 and 4, of four values each; a lane keeps the sum of value
+// 2 (bit 4) + bit 3.
+__device__ __forceinline__ float sum_quarters(float4 x, int lane) {
+  const bool upper = (lane & 16) != 0, odd = (lane & 8) != 0;
+  float first = upper ? x.z : x.x, second = upper ? x.w : x.y;
+  first += __shfl_xor_sync(simt::kAllLanes, upper ? x.x : x.z, 16);
+  second += __shfl_xor_sync(simt::kAllLanes, upper ? x.y : x.w, 16);
+  return (odd ? second : first) + __shfl_xor_sync(simt::kAllLanes, odd ? first : second, 8);
+}
+
+__device__ __forceinline__ float4 add_scaled(float4 sum, float4 v, float by) {
+  return make_float4(fmaf(v.x, by, sum.x), fmaf(v.y, by, sum.y), fmaf(v.z, by, sum.z), fmaf(v.w, by, sum.w));
+}
+
+// To a few units in the last place, in few instructions.
+__device__ __forceinline__ float quick_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
+
+// log(1 + exp(x)) without branches: log(1 + e) = 2 artanh(e / (2 + e)), and e / (2 + e) is at most 1 / 3.
+__device__ __forceinline__ float quick_softplus(float x) {
+  const float e = expf(-fabsf(x)), y = __fdividef(e, 2.0f + e), square = y * y;
+  float sum = 1.0f / 13.0f;
+#pragma unroll
+  for (int i = 11; i > 0; i -= 2) sum = fmaf(sum, square, 1.0f / static_cast<float>(i));
+  return fmaf(2.0f * y, sum, fmaxf(x, 0.0f));
+}
+
+// Warps that have something to do beside the recurrence.
+constexpr int kWindowWarp = 0, kOutWarp = 1, kValueWarp = 2;
+
+// What a block has of a token in shared memory: q, k and its columns of v, at first before the conv, then after it;
+// likewise z, then norm * silu(z).
+template <int D>
+constexpr int kSlots = 2 * D + 2 * kColumns;
+
+template <int D>
+__global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_constant__ GdnArgs p, DeviceSlice own) {
+  static_assert(D == 64 || D == 128);
+  constexpr int kParts = D / kColumns;  // blocks of a head
+  constexpr int kRows = D / 16;         // of a lane
+  constexpr int kSlots = gdn::kSlots<D>;
+  constexpr int kConvSlots = 2 * D + kColumns;
+  SIMT_SHARED(float4, taps, kConvSlots);
+  SIMT_SHARED(float4, window4, 3 * kConvSlots / 4);
+  SIMT_SHARED(float4, parts4, 2 * 2 * kThreads / 4);
+  SIMT_SHARED(float4, dots4, 2 * kWarps);             // [t % 2][quarter of the rows] q q, k k, q k
+  SIMT_SHARED(float2, gates, kThreads);               // [warp][t] decay, beta
+  float* window = reinterpret_cast<float*>(window4);  // [3][slot]
+  float* parts = reinterpret_cast<float*>(parts4);    // [t % 2][S^T k | S^T q][quarter of the rows][kColumns]
+  float* tokens = simt::dynamic_shared<float>();      // [t][slot]
+
+  const int tid = static_cast<int>(threadIdx.x), lane = tid & 31, warp = static_cast<int>(threadIdx.x / 32);
+  const int head = static_cast<int>(blockIdx.x / kParts), part = static_cast<int>(blockIdx.x % kParts);
+  const DeviceSlice slice = slice_of(p, own, static_cast<int>(blockIdx.y));
+  const int n = slice.n_tokens;
+  if (n > p.max_decode_tokens || n == 0) {
+    simt::wait_for_previous();
+    return;
+  }
+
+  // A warp owns a quarter of the rows, and reads whole lines of them. A lane owns four columns of d/16 rows.
+  const int column = (lane & 7) * 4, first_row = warp * (D / 4) + (lane >> 3) * kRows;
+  const int first_value = head * D + part * kColumns;
+  float* state = slice.recurrent + p.matrix_offset + (int64_t{head} * D + first_row) * D + part * kColumns + column;
+  float4 s[kRows];
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) s[i] = *reinterpret_cast<const float4*>(state + i * D);
+
+  // A thread has an element of q and the same of k, some have one of v. Nobody else touches their taps and windows.
+  const int key = key_head(p, head);
+  const int channel[3] = {key * D + tid, (p.n_key_heads + key) * D + tid, 2 * p.n_key_heads * D + first_value + lane};
+  const int slot[3] = {tid, D + tid, 2 * D + lane};
+  const bool has_key = D == kThreads || tid < D;
+  const bool has[3] = {has_key, has_key, warp == kValueWarp};
+#pragma unroll
+  for (int c = 0; c < 3; ++c) {
+    if (!has[c]) continue;
+    simt::cp_async16(taps + slot[c], p.conv + int64_t{channel[c]} * 4);
+    const float* from = slice.recurrent + p.conv_offset + channel[c];
+#pragma unroll
+    for (int j = 0; j < 3; ++j) simt::cp_async4(window + j * kConvSlots + slot[c], from + j * p.channels());
+  }
+  simt::cp_async_commit();
+  // What all blocks of a key head have is recorded by one of them.
+  const bool keeps_key = part == 0 && leads_key_head(p, head);
+  const float norm = p.norm[part * kColumns + lane], a = p.a[head], dt_bias = p.dt_bias[head];
+  simt::wait_for_previous();
+  simt::allow_next();
+
+  const bool makes_out = p.out != nullptr && warp == kOutWarp;
+  const int z_slot = 2 * D + kColumns + lane;
+#pragma unroll 1
+  for (int t = 0; t < n; ++t) {
+    const int64_t row = slice.first_row + t;
+    float* token = tokens + t * kSlots;
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      if (has[c]) simt::cp_async4(token + slot[c], p.qkv + row * p.qkv_stride + channel[c]);
+    }
+    if (makes_out) simt::cp_async4(token + z_slot, p.z + row * p.z_stride + first_value + lane);
+  }
+  simt::cp_async_commit();
+  // A lane has the gates of a token.
+  const int64_t gate_row = slice.first_row + min(lane, n - 1);
+  const float alpha = p.alpha[gate_row * p.alpha_stride + head], beta = p.beta[gate_row * p.beta_stride + head];
+  const auto take_in = [&](int t) {
+    float* token = tokens + t * kSlots;
+    float raw[3] = {};
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      if (!has[c]) continue;
+      const float4 w = taps[slot[c]];
+      float* past = window + slot[c];
+      const float second = past[kConvSlots], third = past[2 * kConvSlots];
+      raw[c] = token[slot[c]];
+      const float sum = fmaf(w.w, raw[c], fmaf(w.z, third, fmaf(w.y, second, w.x * past[0])));
+      token[slot[c]] = sum * quick_sigmoid(sum);
+      past[0] = second, past[kConvSlots] = third, past[2 * kConvSlots] = raw[c];
+    }
+    if (makes_out) token[z_slot] = norm * token[z_slot] * quick_sigmoid(token[z_slot]);
+    if (slice.replay == nullptr) return;
+    float* record = replay_record(p, slice, t);
+    if (has_key && keeps_key) record[channel[0]] = raw[0], record[channel[1]] = raw[1];
+    if (has[2]) record[channel[2]] = raw[2];
+  };
+  // The first token apart, so that its conv and the gates, a long chain each, are one run of instructions.
+  simt::cp_async_wait<0>();
+  gates[tid] = make_float2(expf(a * quick_softplus(alpha + dt_bias)), quick_sigmoid(beta));
+  take_in(0);
+#pragma unroll 1
+  for (int t = 1; t < n; ++t) take_in(t);
+  if (slice.replay != nullptr && part == 0 && tid < n) {
+    float* record = replay_record(p, slice, tid) + p.channels();
+    record[head] = alpha;
+    record[p.n_value_heads + head] = beta;
+  }
+  __syncthreads();
+
+  // The answer is looked at only at the end, when it has long come. No fence: what has to be done before are loads, and
+  // their values are in use already.
+  int32_t* counter = p.arrivals + static_cast<int>(blockIdx.y) * p.n_key_heads + key;
+  int before = 0;
+  if (tid == kWindowWarp * 32) before = atomicAdd(counter, 1);
+  if (has[2]) {  // nobody else reads the window of v
+#pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      slice.recurrent[p.conv_offset + j * p.channels() + channel[2]] = window[j * kConvSlots + slot[2]];
+    }
+  }
+
+#pragma unroll 1
+  for (int t = 0; t < n; ++t) {
+    // delta = beta (v - decay S^T k);   o = decay S^T q + (k q) delta;   S <- decay S + k delta^T
+    // with q and k of length one, by which sums are divided rather than their terms.
+    const float* token = tokens + t * kSlots;
+    const float4* q4 = reinterpret_cast<const float4*>(token + first_row);
+    float4 seen = make_float4(0, 0, 0, 0), asked = seen, dot = seen;
+    const auto add_row = [&](float4 row, float q, float k) {
+      seen = add_scaled(seen, row, k);
+      asked = add_scaled(asked, row, q);
+      dot = make_float4(fmaf(q, q, dot.x), fmaf(k, k, dot.y), fmaf(q, k, dot.z), 0.0f);
+    };
+#pragma unroll
+    for (int i = 0; i < kRows; i += 4) {
+      const float4 q = q4[i / 4], k = q4[D / 4 + i / 4];
+      add_row(s[i], q.x, k.x);
+      add_row(s[i + 1], q.y, k.y);
+      add_row(s[i + 2], q.z, k.z);
+      add_row(s[i + 3], q.w, k.w);
+    }
+    float* part_sums = parts + t % 2 * 2 * kThreads;
+    const int kept = (lane & 16) / 8 + (lane & 8) / 8;  // of four sums
+    part_sums[warp * kColumns + column + kept] = sum_quarters(seen, lane);
+    part_sums[kThreads + warp * kColumns + column + kept] = sum_quarters(asked, lane);
+    const float quarter = sum_quarters(dot, lane);
+    if (column == 0) reinterpret_cast<float*>(dots4 + t % 2 * kWarps + warp)[kept] = quarter;
+    const float decay = gates[warp * 32 + t].x, by = gates[warp * 32 + t].y;
+    __syncthreads();
+
+    dot = dots4[t % 2 * kWarps];
+#pragma unroll
+    for (int w = 1; w < kWarps; ++w) dot = add_scaled(dot, dots4[t % 2 * kWarps + w], 1.0f);
+    const float q_scale = rsqrtf(dot.x + kNormEps) * (D == 128 ? 0.08838834764831845f : 0.125f);  // 1 / sqrt(D)
+    const float k_scale = rsqrtf(dot.y + kNormEps), k_decay = k_scale * decay;
+    const auto total = [&](int first) {
+      return (part_sums[first] + part_sums[first + kColumns]) +
+             (part_sums[first + 2 * kColumns] + part_sums[first + 3 * kColumns]);
+    };
+    // Every warp has o, of a column a lane; one stores it.
+    const float own_delta = by * fmaf(-k_decay, total(lane), token[2 * D + lane]);
+    const float o = fmaf(dot.z * q_scale * k_scale, own_delta, q_scale * decay * total(kThreads + lane));
+    const float squares = simt::warp_sum(o * o);
+    if (makes_out) {
+      const int64_t row = slice.first_row + t;
+      p.out[row * p.out_stride + first_value + lane] = o * token[z_slot];
+      if (lane == 0) p.scratch[row * (p.n_value_heads * kParts) + blockIdx.x] = squares;
+    }
+    const float4* four = parts4 + (t % 2 * 2 * kThreads + column) / 4;
+    const float4 a = four[0], b = four[kColumns / 4], c = four[2 * kColumns / 4], d = four[3 * kColumns / 4];
+    const float4 value = *reinterpret_cast<const float4*>(token + 2 * D + column);
+    const float scaled = by * k_scale;
+    const float4 delta = make_float4(scaled * fmaf(-k_decay, (a.x + b.x) + (c.x + d.x), value.x),
+                                     scaled * fmaf(-k_decay, (a.y + b.y) + (c.y + d.y), value.y),
+                                     scaled * fmaf(-k_decay, (a.z + b.z) + (c.z + d.z), value.z),
+                                     scaled * fmaf(-k_decay, (a.w + b.w) + (c.w + d.w), value.w));
+#pragma unroll
+    for (int i = 0; i < kRows; i += 4) {
+      const float4 k = q4[D / 4 + i / 4];
+      s[i] = add_scaled(times_all(s[i], decay), delta, k.x);
+      s[i + 1] = add_scaled(times_all(s[i + 1], decay), delta, k.y);
+      s[i + 2] = add_scaled(times_all(s[i + 2], decay), delta, k.z);
+      s[i + 3] = add_scaled(times_all(s[i + 3], decay), delta, k.w);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) *reinterpret_cast<float4*>(state + i * D) = s[i];
+
+  if (warp != kWindowWarp) return;
+  if ((__shfl_sync(simt::kAllLanes, before, 0) + 1) * p.n_key_heads != p.n_value_heads * kParts) return;
+  if (lane == 0) *counter = 0;
+  float* to = slice.recurrent + p.conv_offset + key * D + 4 * lane;
+#pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    if (4 * lane >= D) break;
+    float* row = to + j * p.channels();
+    *reinterpret_cast<float4*>(row) = window4[(j * kConvSlots) / 4 + lane];
+    *reinterpret_cast<float4*>(row + p.n_key_heads * D) = window4[(j * kConvSlots + D) / 4 + lane];
+  }
+}
+
+// 1 / rms of each head, where nobody else multiplies it in: a warp over pieces of 128 columns of a row.
+__global__ void __launch_bounds__(kThreads) finish_norm_kernel(GdnArgs p) {
+  simt::wait_for_previous();
+  simt::allow_next();
+  const int64_t row = blockIdx.x;
+  if (p.batch.slices[p.batch.row_slice[row]].n_tokens > kMaxDecodeTokens) return;
+  const int width = p.n_value_heads * p.d_head, n_squares = width / kSquaresColumns, lane = simt::lane_id();
+  for (int first = simt::warp_id() * 128; first < width; first += kWarps * 128) {
+    const int at = first / kSquaresColumns + lane % 4;
+    const float inverses = head_inverse(at < n_squares ? p.scratch[row * n_squares + at] : 0.0f, p.d_head, p.eps);
+    const float inverse = __shfl_sync(simt::kAllLanes, inverses, lane / 8);
+    if (first + 4 * lane >= width) continue;
+    auto* out = reinterpret_cast<float4*>(p.out + row * p.out_stride + first) + lane;
+    *out = times_all(*out, inverse);
+  }
+}
+
+}  // namespace
+
+bool has_fast_decode(const GdnArgs& args) { return (args.d_head == 64 || args.d_head == 128) && args.taps == 4; }
+
+Status launch_fast_decode(const Stream& stream, const GdnArgs& args, const DeviceSlice& own, int n_slices) {
+  const auto blocks = static_cast<unsigned>(args.n_value_heads * args.d_head / kColumns);
+  const int of_token = args.d_head == 128 ? kSlots<128> : kSlots<64>;
+  const simt::Launch at{dim3(blocks, static_cast<unsigned>(n_slices)), kThreads,
+                        sizeof(float) * of_token * args.max_decode_tokens, stream, args.dependent};
+  TRY(args.d_head == 128 ? simt::launch(decode_kernel<128>, at, args, own)
+                         : simt::launch(decode_kernel<64>, at, args, own));
+  if (args.leave_norm || args.out == nullptr) return Ok{};
+  return simt::launch(finish_norm_kernel,
+                      {static_cast<unsigned>(args.batch.n_rows), kThreads, 0, stream, args.dependent}, args);
+}
+
+}  // namespace chimere::cuda::gdn
