@@ -83,10 +83,10 @@ __device__ __forceinline__ float4 times_each(float4 v, float4 w) {
 }
 
 // Lane 4 j + b has the squares of the b-th 32 columns of what the warp reads at its j-th turn from float4 `base` on.
-__device__ __forceinline__ float load_squares(const InputRows& in, int64_t row, int base) {
+__device__ __forceinline__ float load_squares(const InputRows& in, int64_t row, int base, int threads) {
   if (in.head_squares == nullptr) return 0.0f;
   const int n = in.width / kSquaresColumns, turn = simt::lane_id() / 4;
-  const int at = (base + turn * kDotThreads + simt::warp_id() * 32) * 4 / kSquaresColumns + simt::lane_id() % 4;
+  const int at = (base + turn * threads + simt::warp_id() * 32) * 4 / kSquaresColumns + simt::lane_id() % 4;
   return at < n ? in.head_squares[row * n + at] : 0.0f;
 }
 
@@ -104,24 +104,24 @@ struct RowAhead {
   float squares;
 };
 template <int kKept>
-__device__ __forceinline__ RowAhead<kKept> load_row(const InputRows& in, int64_t row) {
+__device__ __forceinline__ RowAhead<kKept> load_row(const InputRows& in, int64_t row, int threads = kDotThreads) {
   RowAhead<kKept> ahead;
   const int n = in.width % 4 == 0 ? in.width / 4 : 0;
   const auto* x4 = reinterpret_cast<const float4*>(in.x + row * in.width);
 #pragma unroll
   for (int j = 0; j < kKept; ++j) {
-    const int i = simt::thread_id() + j * kDotThreads;
+    const int i = simt::thread_id() + j * threads;
     ahead.v[j] = i < n ? x4[i] : make_float4(0, 0, 0, 0);
   }
-  ahead.squares = load_squares(in, row, 0);
+  ahead.squares = load_squares(in, row, 0, threads);
   return ahead;
 }
 
-// The record of one row, by all threads of the block, but for 1 / rms. The caller puts a barrier behind it; then
-// row_inverse() can be asked for.
+// The record of one row, by the first `threads` of the block, but for 1 / rms. The caller puts a barrier behind it;
+// then row_inverse() can be asked for. REQUIRES: with a norm, threads == kDotThreads.
 template <int kKept>
 __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bool quantise, const NormAhead& norms,
-                                            const RowAhead<kKept>& kept, uint8_t* record) {
+                                            const RowAhead<kKept>& kept, uint8_t* record, int threads = kDotThreads) {
   const float* x = in.x + row * in.width;
   const int n = in.width % 4 == 0 ? in.width / 4 : 0;
   const auto* x4 = reinterpret_cast<const float4*>(x);
@@ -158,8 +158,8 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
   float inverses = inverses_of(kept.squares);
 #pragma unroll
   for (int j = 0; j < kKept; ++j) {
-    if (simt::warp_id() * 32 + j * kDotThreads >= n) return;
-    const int i = simt::thread_id() + j * kDotThreads;
+    if (simt::warp_id() * 32 + j * threads >= n) return;
+    const int i = simt::thread_id() + j * threads;
     float4 v = kept.v[j];
     if (!in.norm) {
       v = divided(gated(i, v), inverses, j);
@@ -171,18 +171,18 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
     quantise_quad(v, static_cast<uint32_t>(i), i < n, G, record);
   }
   // Two at a time: what is asked for together is waited for once.
-  for (int base = kKept * kDotThreads; base + simt::warp_id() * 32 < n; base += 2 * kDotThreads) {
+  for (int base = kKept * threads; base + simt::warp_id() * 32 < n; base += 2 * threads) {
     float4 more[2];
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      const int i = base + j * kDotThreads + simt::thread_id();
+      const int i = base + j * threads + simt::thread_id();
       more[j] = i < n ? x4[i] : make_float4(0, 0, 0, 0);
     }
-    inverses = inverses_of(load_squares(in, row, base));
+    inverses = inverses_of(load_squares(in, row, base, threads));
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      const int i = base + j * kDotThreads + simt::thread_id();
-      if (base + j * kDotThreads + simt::warp_id() * 32 >= n) break;
+      const int i = base + j * threads + simt::thread_id();
+      if (base + j * threads + simt::warp_id() * 32 >= n) break;
       const float4 v =
           in.norm ? times_each(more[j], i < n ? norm4[i] : more[j]) : divided(gated(i, more[j]), inverses, j);
       quantise_quad(v, static_cast<uint32_t>(i), i < n, G, record);

@@ -47,14 +47,16 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
     send_for_stage(p, units, simt::thread_id(), weights, arrived + simt::thread_id());
   }
   const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
-  const bool makes_record = simt::warp_id() < kDotWarps;
+  // All threads make the record unless sums of squares have an order to keep.
+  const int makers = p.args.in.norm ? kDotThreads : kOneThreads;
+  const bool makes_record = simt::thread_id() < makers;
   NormAhead norms{};
   if (makes_record) norms = load_norm(p.args.in);
   simt::wait_for_previous();
   simt::allow_next();
   if (makes_record) {
     const int64_t in_row = p.args.in.gather ? p.args.in.gather[0] : 0;
-    make_record(p.args.in, in_row, p.quantise, norms, load_row<4>(p.args.in, in_row), record);
+    make_record(p.args.in, in_row, p.quantise, norms, load_row<3>(p.args.in, in_row, makers), record, makers);
   }
   __syncthreads();
   const float inverse = row_inverse(p.args.in, record);

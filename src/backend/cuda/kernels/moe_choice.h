@@ -21,65 +21,99 @@ struct Choice {
   float weight[kBlockUsed + 1];  // the last one is the shared expert's
 };
 
-// A choice as one warp makes it: lane k has what was chosen k-th.
-struct LaneChoice {
-  int32_t id = 0;
-  float key = 0;
-};
-
-// The n_used best of up to kBlockExperts logits, by one warp, of equals the one with the lower id. A lane has
-// neighbouring experts, so that of lanes with equal keys the first is right.
-__device__ __forceinline__ LaneChoice choose_by_warp(const MoePlan& p, const ExpertScores& scores) {
-  constexpr int kKeys = kBlockExperts / 32;
-  const int n_experts = p.args.router.rows, lane = simt::lane_id(), first = lane * kKeys;
-  // Fresh: not through the first-level cache, where another kernel may still have what was there before.
-  float logits[kKeys];
-  if (first + kKeys <= n_experts) {
-#pragma unroll
-    for (int i = 0; i < kKeys; i += 4) {
-      const float4 four = __ldcg(reinterpret_cast<const float4*>(p.scratch.logits + first + i));
-      logits[i] = four.x, logits[i + 1] = four.y, logits[i + 2] = four.z, logits[i + 3] = four.w;
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kKeys; ++i) {
-      logits[i] = first + i < n_experts ? load_logit<true>(p.scratch.logits + first + i) : 0.0f;
-    }
-  }
-  uint32_t keys[kKeys];
-#pragma unroll
-  for (int i = 0; i < kKeys; ++i) {
-    keys[i] = first + i < n_experts ? order_key(scores.key(first + i, logits[i])) : 0u;
-  }
-  LaneChoice mine;
-#pragma unroll 1
-  for (int k = 0; k < p.args.n_used; ++k) {
-    uint32_t best = keys[0];
-#pragma unroll
-    for (int i = 1; i < kKeys; ++i) best = max(best, keys[i]);
-    const uint32_t top = __reduce_max_sync(simt::kAllLanes, best);
-    const int winner = __ffs(static_cast<int>(__ballot_sync(simt::kAllLanes, best == top))) - 1;
-    int which = 0;
-#pragma unroll
-    for (int i = kKeys - 1; i >= 0; --i) which = keys[i] == top ? i : which;
-#pragma unroll
-    for (int i = 0; i < kKeys; ++i) keys[i] = lane == winner && i == which ? 0u : keys[i];
-    const int id = __shfl_sync(simt::kAllLanes, first + which, winner);
-    if (lane == k) mine = {id, __uint_as_float(top & 0x80000000u ? top ^ 0x80000000u : ~top)};
-  }
-  return mine;
+// What order_key() was made of.
+__device__ __forceinline__ float of_key(uint32_t key) {
+  return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
 }
 
-// The weights of a choice, by the same warp, in the order of moe_router.cu's choose().
-__device__ __forceinline__ void weigh_by_warp(const MoePlan& p, ExpertScores& scores, const LaneChoice& mine,
-                                              Choice& choice) {
+struct Candidate {
+  uint32_t key;
+  int32_t id;
+};
+// Of a warp that chooses: candidates, then the chosen.
+CHIMERE_BOTH constexpr int choice_room(int n_experts, int n_used) { return n_experts + n_used; }
+
+// The n_used best experts by the logits of a row, the best first, of equals the one with the lower id. By one warp. At
+// least n_used keys are as large as the n_used-th of the lanes' largest: these few are ranked against one another.
+__device__ __forceinline__ Candidate* rank_experts(const MoePlan& p, const float* logits, ExpertScores& scores,
+                                                   Candidate* candidates) {
+  constexpr int kAtOnce = 8;
+  const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
+  scores.look_at_all<true>(logits, n_experts);
+  for (int first = lane; first < n_experts; first += 32 * kAtOnce) {
+    float logit[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) logit[i] = load_logit<true>(logits + min(first + i * 32, n_experts - 1));
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i * 32 < n_experts) candidates[first + i * 32].key = order_key(logit[i]);
+    }
+  }
+  if (!scores.is_by_logit()) {
+#pragma unroll 1
+    for (int e = lane; e < n_experts; e += 32) {
+      candidates[e].key = order_key(scores.key(e, of_key(candidates[e].key)));
+    }
+  }
+  uint32_t largest = 0, least = 0;
+#pragma unroll 4
+  for (int e = lane; e < n_experts; e += 32) largest = max(largest, candidates[e].key);
+#pragma unroll 1
+  for (int k = 0; k < n_used; ++k) {
+    least = __reduce_max_sync(simt::kAllLanes, largest);
+    if (largest == least) largest = 0;
+  }
+  // In the order of their ids. A lane reads its own keys, and what is written lies before those not yet read.
+  int n = 0;
+  for (int first = lane; first - lane < n_experts; first += 32 * kAtOnce) {
+    uint32_t keys[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) keys[i] = first + i * 32 < n_experts ? candidates[first + i * 32].key : 0u;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const bool is_among = keys[i] >= max(least, 1u);
+      const uint32_t those = __ballot_sync(simt::kAllLanes, is_among);
+      if (is_among) candidates[n + __popc(those & ((1u << lane) - 1u))] = {keys[i], first + i * 32};
+      n += __popc(those);
+    }
+  }
+  __syncwarp();
+  Candidate* chosen = candidates + n_experts;
+#pragma unroll 1
+  for (int c = lane; c < n; c += 32) {
+    const Candidate mine = candidates[c];
+    int place = 0;
+#pragma unroll 4
+    for (int other = 0; other < n; ++other) {
+      const uint32_t key = candidates[other].key;
+      place += key > mine.key || (key == mine.key && other < c) ? 1 : 0;
+    }
+    if (place < n_used) chosen[place] = mine;
+  }
+  __syncwarp();
+  return chosen;
+}
+
+// By one warp, in three steps: the ids, then `send` while nobody waits for the weights, then these, in the order of the
+// router's own choice().
+template <class Send>
+__device__ __forceinline__ void choose_and_send(const MoePlan& p, Choice& choice, const Send& send) {
+  SIMT_SHARED(Candidate, candidates, choice_room(kBlockExperts, kBlockUsed));
   const float* logits = p.scratch.logits;
   const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
-  float logit = mine.key;
-  if (!scores.is_by_logit() && lane < n_used) logit = load_logit<true>(logits + mine.id);
+  ExpertScores scores{p.args.style};
+  const Candidate* chosen = rank_experts(p, logits, scores, candidates);
+  if (lane < n_used) choice.id[lane] = chosen[lane].id;
+  __syncwarp();
+  send();
+  float logit = 0;
+  if (lane < n_used)
+    logit = scores.is_by_logit() ? of_key(chosen[lane].key) : load_logit<true>(logits + choice.id[lane]);
   scores.see_best(__shfl_sync(simt::kAllLanes, logit, 0));
   const float score = scores.score(logit);
   float sum = 0;
+#pragma unroll 1
   for (int k = 0; k < n_used; ++k) sum += __shfl_sync(simt::kAllLanes, score, k);
   const float by = scores.weight_factor(sum) * p.args.scale;
   if (lane < n_used) choice.weight[lane] = score * by;
@@ -87,18 +121,6 @@ __device__ __forceinline__ void weigh_by_warp(const MoePlan& p, ExpertScores& sc
     const float shared = p.args.shared_router ? 1.0f / (1.0f + expf(-load_logit<true>(logits + n_experts))) : 1.0f;
     choice.weight[n_used] = shared * p.args.scale;
   }
-}
-
-// By one warp, in three steps: the ids, then `send` while nobody waits for the weights, then these.
-template <class Send>
-__device__ __forceinline__ void choose_and_send(const MoePlan& p, Choice& choice, const Send& send) {
-  ExpertScores scores{p.args.style};
-  scores.look_at_all<true>(p.scratch.logits, p.args.router.rows);
-  const LaneChoice mine = choose_by_warp(p, scores);
-  if (simt::lane_id() < p.args.n_used) choice.id[simt::lane_id()] = mine.id;
-  __syncwarp();
-  send();
-  weigh_by_warp(p, scores, mine, choice);
 }
 
 // For a whole block; ends with a barrier.

@@ -29,78 +29,12 @@ __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
 }
 
-// What order_key() was made of.
-__device__ __forceinline__ float of_key(uint32_t key) {
-  return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
-}
-
-struct Candidate {
-  uint32_t key;
-  int32_t id;
-};
-// Of a warp that chooses: candidates, then the chosen.
-CHIMERE_BOTH constexpr int choice_room(int n_experts, int n_used) { return n_experts + n_used; }
-
-// The n_used best experts for row t, the best first, of equals the one with the lower id. By one warp. At least n_used
-// keys are as large as the n_used-th of the lanes' largest: these few are ranked against one another.
+// The choice of row t, by one warp: ids and weights where the experts look for them.
 __device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candidates) {
-  constexpr int kAtOnce = 8;
   const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
   const float* logits = p.scratch.logits + static_cast<int64_t>(t) * (n_experts + 1);
   ExpertScores scores{p.args.style};
-  scores.look_at_all<true>(logits, n_experts);
-  for (int first = lane; first < n_experts; first += 32 * kAtOnce) {
-    float logit[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) logit[i] = load_logit<true>(logits + min(first + i * 32, n_experts - 1));
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i * 32 < n_experts) candidates[first + i * 32].key = order_key(logit[i]);
-    }
-  }
-  if (!scores.is_by_logit()) {
-#pragma unroll 1
-    for (int e = lane; e < n_experts; e += 32) {
-      candidates[e].key = order_key(scores.key(e, of_key(candidates[e].key)));
-    }
-  }
-  uint32_t largest = 0, least = 0;
-#pragma unroll 4
-  for (int e = lane; e < n_experts; e += 32) largest = max(largest, candidates[e].key);
-#pragma unroll 1
-  for (int k = 0; k < n_used; ++k) {
-    least = __reduce_max_sync(simt::kAllLanes, largest);
-    if (largest == least) largest = 0;
-  }
-  // In the order of their ids. A lane reads its own keys, and what is written lies before those not yet read.
-  int n = 0;
-  for (int first = lane; first - lane < n_experts; first += 32 * kAtOnce) {
-    uint32_t keys[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) keys[i] = first + i * 32 < n_experts ? candidates[first + i * 32].key : 0u;
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const bool is_among = keys[i] >= max(least, 1u);
-      const uint32_t those = __ballot_sync(simt::kAllLanes, is_among);
-      if (is_among) candidates[n + __popc(those & ((1u << lane) - 1u))] = {keys[i], first + i * 32};
-      n += __popc(those);
-    }
-  }
-  __syncwarp();
-  Candidate* chosen = candidates + n_experts;
-#pragma unroll 1
-  for (int c = lane; c < n; c += 32) {
-    const Candidate mine = candidates[c];
-    int place = 0;
-#pragma unroll 4
-    for (int other = 0; other < n; ++other) {
-      const uint32_t key = candidates[other].key;
-      place += key > mine.key || (key == mine.key && other < c) ? 1 : 0;
-    }
-    if (place < n_used) chosen[place] = mine;
-  }
-  __syncwarp();
+  Candidate* chosen = rank_experts(p, logits, scores, candidates);
   const auto logit_of = [&](const Candidate& c) {
     return scores.is_by_logit() ? of_key(c.key) : load_logit<true>(logits + c.id);
   };
