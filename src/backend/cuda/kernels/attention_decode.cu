@@ -368,7 +368,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
         }
         simt::cp_async_commit();
 
-        const int first = tiles.begin + i * kPageTokens + 2 * lane_of_tile;  // of a lane_of_tile's two tokens
+        const int first = tiles.begin + i * kPageTokens + 2 * lane_of_tile;  // of a lane's two tokens
 #pragma unroll
         for (int r = warp_of_tile; r < kQueryRows; r += kWarps) {
           if (r >= n_rows) break;
@@ -405,33 +405,35 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
         __syncthreads();
         prepared = false;  // the queries are gone
       }
+      // A thread has two columns of each block of two rows: of the second row when it has moved up.
+      const int column = warp * kBlocks * 8 + lane % 4 * 2;
+#pragma unroll 1
+      for (int r = lane / 4; r < kQueryRows; r += 8) {
+        const int t = row_place[r].x, q_head = row_place[r].y;
+        if (r < n_rows && t >= begin_token && t < end_token && t >= last_direct) {
+          const int64_t index = partial_index(p, decode_row[0] + t, q_head) + split;
+          float* to = p.scratch + index * D + column;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int r = lane / 4 + half * 8, t = row_place[r].x, q_head = row_place[r].y;
-        if (r >= n_rows || t < begin_token || t >= end_token) continue;
-        const int column = warp * kBlocks * 8 + lane % 4 * 2;
-        if (t < last_direct) {
-          if (split > 0) continue;
+          for (int b = 0; b < kBlocks; ++b) *reinterpret_cast<float2*>(to + b * 8) = make_float2(o[b][0], o[b][1]);
+          if (column == 0) *partial_stats(p, index) = make_float2(row_max[r], row_sum[r]);
+        } else if (r < n_rows && t >= begin_token && t < end_token && split == 0) {
           const float sink = sink_of(p, q_head), top = fmaxf(row_max[r], sink), factor = exp2f(row_max[r] - top);
           const float total = row_sum[r] * factor + (p.sinks != nullptr ? exp2f(sink - top) : 0.0f);
+          const float scale = factor / total;
           float* to = p.out + (slice.first_row + t) * p.out_stride + int64_t{q_head} * D + column;
           const float* gates = reinterpret_cast<const float*>(shared) + r * D + column;
 #pragma unroll
           for (int b = 0; b < kBlocks; ++b) {
             const float2 gate = p.gated ? *reinterpret_cast<const float2*>(gates + b * 8) : make_float2(0.0f, 0.0f);
             *reinterpret_cast<float2*>(to + b * 8) =
-                make_float2(finished(p, o[b][2 * half] * factor, total, gate.x),
-                            finished(p, o[b][2 * half + 1] * factor, total, gate.y));
+                make_float2(finished(p, o[b][0], scale, gate.x), finished(p, o[b][1], scale, gate.y));
           }
-          continue;
         }
-        const int64_t index = partial_index(p, decode_row[0] + t, q_head) + split;
-        float* to = p.scratch + index * D + column;
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b) {
-          *reinterpret_cast<float2*>(to + b * 8) = make_float2(o[b][2 * half], o[b][2 * half + 1]);
+          o[b][0] = o[b][2];
+          o[b][1] = o[b][3];
         }
-        if (warp == 0 && lane % 4 == 0) *partial_stats(p, index) = make_float2(row_max[r], row_sum[r]);
       }
     }
     begin_token = end_token;
@@ -459,10 +461,9 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
 
 template <int D>
 __global__ void __launch_bounds__(kThreads) sum_kernel(AttentionArgs p) {
-  static_assert(kChains == kWarps && D <= kThreads);
-  constexpr int kPairs = D / 64;
-  constexpr int kLength = kMaxSplits / kChains;  // of a chain
-  SIMT_SHARED(float2, chains, kChains * D / 2);
+  static_assert(kWarps * kChain == kMaxSplits && D <= kThreads);
+  constexpr int kQuads = D < 128 ? 1 : D / 128;
+  SIMT_SHARED(float4, chains, kWarps * D / 4);
   const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
   const int t = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
   const DeviceSlice slice = p.batch.slices[blockIdx.z];
@@ -475,31 +476,36 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(AttentionArgs p) {
   const int64_t index = partial_index(p, decode_row, head), row = slice.first_row + t;
   const float gate = p.gated && tid < D ? query(p, row, head)[D + tid] : 0.0f;
   // A warp takes a chain, and all that a thread will need is asked for at once.
-  const float2* partials = reinterpret_cast<const float2*>(p.scratch + index * D) + lane;
-  float2 x[kLength][kPairs];
+  const bool has_columns = lane * 4 < D;
+  const float4* partials = reinterpret_cast<const float4*>(p.scratch + index * D) + lane;
+  const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  float4 x[kChain][kQuads], chain[kQuads];
 #pragma unroll
-  for (int i = 0; i < kLength; ++i) {
-    const int s = warp + i * kChains;
+  for (int i = 0; i < kChain; ++i) {
+    const int s = warp * kChain + i;
 #pragma unroll
-    for (int j = 0; j < kPairs; ++j) x[i][j] = s < n ? partials[s * (D / 2) + j * 32] : make_float2(0.0f, 0.0f);
+    for (int j = 0; j < kQuads; ++j) x[i][j] = s < n && has_columns ? partials[s * (D / 4) + j * 32] : zero;
   }
   const SplitFactors factors(p, index, n, head, lane);
-  float2 chain[kPairs] = {};
 #pragma unroll
-  for (int i = 0; i < kLength; ++i) {
-    const float factor = factors.of(warp + i * kChains);
+  for (int j = 0; j < kQuads; ++j) chain[j] = zero;
 #pragma unroll
-    for (int j = 0; j < kPairs; ++j) add_scaled(chain[j], factor, x[i][j]);
+  for (int i = 0; i < kChain; ++i) {
+    const float factor = factors.of(warp * kChain + i);
+#pragma unroll
+    for (int j = 0; j < kQuads; ++j) add_scaled(chain[j], factor, x[i][j]);
   }
 #pragma unroll
-  for (int j = 0; j < kPairs; ++j) chains[warp * (D / 2) + j * 32 + lane] = chain[j];
+  for (int j = 0; j < kQuads; ++j) {
+    if (has_columns) chains[warp * (D / 4) + j * 32 + lane] = chain[j];
+  }
   __syncthreads();
   if (tid < D) {
     const float* of_chain = reinterpret_cast<const float*>(chains) + tid;
     float sum = 0.0f;
 #pragma unroll
-    for (int c = 0; c < kChains; ++c) sum += of_chain[c * D];
-    p.out[row * p.out_stride + head * D + tid] = finished(p, sum, factors.total, gate);
+    for (int c = 0; c < kWarps; ++c) sum += of_chain[c * D];
+    p.out[row * p.out_stride + head * D + tid] = finished(p, sum, factors.scale, gate);
   }
 }
 

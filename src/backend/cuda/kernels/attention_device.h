@@ -18,7 +18,9 @@ __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-
 // x[0 .. d) <- Hadamard of blocks of the largest power of two that divides d.
 __device__ __forceinline__ void hadamard(float* x, int d, int lane) {
   const int block = d & -d;
+#pragma unroll 1
   for (int step = 1; step < block; step *= 2) {
+#pragma unroll 1
     for (int i = lane; i < d / 2; i += 32) {
       const int at = i / step * 2 * step + i % step;
       const float a = x[at], b = x[at + step];
@@ -28,6 +30,7 @@ __device__ __forceinline__ void hadamard(float* x, int d, int lane) {
     __syncwarp();
   }
   const float scale = 1.0f / sqrtf(static_cast<float>(block));
+#pragma unroll 1
   for (int i = lane; i < d; i += 32) x[i] *= scale;
   __syncwarp();
 }

@@ -51,7 +51,7 @@ struct HeadPreparation {
       float squares = 0.0f;
 #pragma unroll
       for (int i = 0; i < kPerLane; ++i) squares = fmaf(x[i], x[i], squares);
-      inv = 1.0f / sqrtf(simt::warp_sum(squares) / static_cast<float>(D) + p.eps);
+      inv = rsqrtf(simt::warp_sum(squares) / static_cast<float>(D) + p.eps);
     }
     const float* norm = norms + (is_key ? D : 0) + lane;
 #pragma unroll

@@ -1,9 +1,9 @@
 // attention_splits.h  A row's context in splits: where they lie, their partial results and the sum of these.
 //
 // A row that sees more than a page is cut into at most kMaxSplits splits of whole pages. Of each there is an unscaled
-// output and (maximum, sum) of its scores. They are summed in one order, whoever does it: kChains chains of the splits
-// s, s + kChains, ... in order, then the chains in order. With few splits the last block of a row's to finish sums it
-// up by itself (a warp a row), with many a launch of its own does it with a block a row and head.
+// output and (maximum, sum) of its scores. They are summed in one order, whoever does it: chains of kChain neighbouring
+// splits in order, then the chains in order. With few splits the last block of a row's to finish sums it up by itself
+// (a warp a row and head), with many a launch of its own does it with a block a row and head.
 #pragma once
 
 #include "backend/cuda/kernels/attention_device.h"
@@ -11,7 +11,7 @@
 
 namespace chimere::cuda::attention_detail {
 
-inline constexpr int kChains = 8;
+inline constexpr int kChain = 8;
 
 __device__ __forceinline__ int split_tokens(int kv_len) {
   return simt::div_up(simt::div_up(kv_len, kPageTokens), kMaxSplits) * kPageTokens;
@@ -42,16 +42,18 @@ __device__ __forceinline__ float sink_of(const AttentionArgs& p, int head) {
   return p.sinks != nullptr ? p.sinks[head] * kLog2E : kLowest;
 }
 
-__device__ __forceinline__ float finished(const AttentionArgs& p, float x, float total, float gate) {
-  x /= total;
-  return p.gated ? x * sigmoid(gate) : x;
+// x, scaled and gated. The gate is good to a few bits less than a float, which the quantisation of the next product
+// does not see; a division proper would be half of the code.
+__device__ __forceinline__ float finished(const AttentionArgs& p, float x, float scale, float gate) {
+  x *= scale;
+  return p.gated ? x * __fdividef(1.0f, 1.0f + exp2f(gate * -kLog2E)) : x;
 }
 
 // What splits weigh against each other: a lane holds the factors of splits `lane` and `lane + 32`.
 struct SplitFactors {
   static_assert(kMaxSplits == 64);
   float low, high;
-  float total;  // of the weights of all tokens
+  float scale;  // 1 / the weights of all tokens
 
   __device__ SplitFactors(const AttentionArgs& p, int64_t index, int n, int head, int lane) {
     const float2* stats = partial_stats(p, index);
@@ -61,69 +63,67 @@ struct SplitFactors {
     const float top = fmaxf(simt::warp_max(fmaxf(a.x, b.x)), sink);
     low = lane < n ? exp2f(a.x - top) : 0.0f;
     high = lane + 32 < n ? exp2f(b.x - top) : 0.0f;
-    total = simt::warp_sum(__fadd_rn(__fmul_rn(a.y, low), __fmul_rn(b.y, high)));
+    float total = simt::warp_sum(__fadd_rn(__fmul_rn(a.y, low), __fmul_rn(b.y, high)));
     if (p.sinks != nullptr) total = __fadd_rn(total, exp2f(sink - top));
+    scale = 1.0f / total;
   }
   // By the whole warp, for the same split.
   __device__ float of(int split) const { return __shfl_sync(simt::kAllLanes, split < 32 ? low : high, split % 32); }
 };
 
-__device__ __forceinline__ void add_scaled(float2& to, float factor, float2 x) {
+__device__ __forceinline__ void add_scaled(float4& to, float factor, float4 x) {
   to.x = fmaf(factor, x.x, to.x);
   to.y = fmaf(factor, x.y, to.y);
+  to.z = fmaf(factor, x.z, to.z);
+  to.w = fmaf(factor, x.w, to.w);
 }
 
-// out <- the sum of a row's splits, for one head. By a warp; a lane has columns 2 lane and 2 lane + 1 of each 64.
+// out <- the sum of a row's splits, for one head. By a warp; a lane has columns 4 lane .. 4 lane + 4 of each 128.
 template <int D>
 __device__ __forceinline__ void sum_splits(const AttentionArgs& p, int64_t row, int decode_row, int head, int n,
                                            int lane) {
-  constexpr int kPairs = D / 64;
-  constexpr int kTogether = 4;  // chains whose loads are under way at once
+  constexpr int kQuads = D < 128 ? 1 : D / 128;
+  constexpr int kTogether = 4;  // splits that are under way at once
+  static_assert(kChain == 2 * kTogether);
+  const bool has_columns = lane * 4 < D;
   const int64_t index = partial_index(p, decode_row, head);
-  const float2* partials = reinterpret_cast<const float2*>(p.scratch + index * D) + lane;
-  const float2* gates = reinterpret_cast<const float2*>(query(p, row, head) + D) + lane;
-  float2* out = reinterpret_cast<float2*>(p.out + row * p.out_stride + int64_t{head} * D) + lane;
-  float2 o[kPairs];
+  const float4* partials = reinterpret_cast<const float4*>(p.scratch + index * D) + lane;
+  const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  float4 o[kQuads], chain[kQuads];
 #pragma unroll
-  for (int j = 0; j < kPairs; ++j) o[j] = make_float2(0.0f, 0.0f);
+  for (int j = 0; j < kQuads; ++j) o[j] = chain[j] = zero;
   const SplitFactors factors(p, index, n, head, lane);
 #pragma unroll 1
-  for (int first = 0; first < kChains && first < n; first += kTogether) {
-    float2 chain[kTogether][kPairs];
+  for (int s = 0; s < n; s += kTogether) {
+    float4 x[kTogether][kQuads];
 #pragma unroll
     for (int c = 0; c < kTogether; ++c) {
 #pragma unroll
-      for (int j = 0; j < kPairs; ++j) {
-        chain[c][j] = first + c < n ? partials[(first + c) * (D / 2) + j * 32] : make_float2(0.0f, 0.0f);
+      for (int j = 0; j < kQuads; ++j) {
+        x[c][j] = s + c < n && has_columns ? partials[(s + c) * (D / 4) + j * 32] : zero;
       }
     }
 #pragma unroll
     for (int c = 0; c < kTogether; ++c) {
-      const float factor = factors.of(first + c);
+      const float factor = factors.of(s + c);
 #pragma unroll
-      for (int j = 0; j < kPairs; ++j) {
-        chain[c][j] = make_float2(__fmul_rn(factor, chain[c][j].x), __fmul_rn(factor, chain[c][j].y));
-      }
-#pragma unroll 1
-      for (int s = first + c + kChains; s < n; s += kChains) {  // more splits than the launcher was told of
-        const float further = factors.of(s);
-#pragma unroll
-        for (int j = 0; j < kPairs; ++j) add_scaled(chain[c][j], further, partials[s * (D / 2) + j * 32]);
-      }
+      for (int j = 0; j < kQuads; ++j) add_scaled(chain[j], factor, x[c][j]);
     }
+    if (s % kChain == 0 && s + kTogether < n) continue;
 #pragma unroll
-    for (int c = 0; c < kTogether; ++c) {
-#pragma unroll
-      for (int j = 0; j < kPairs; ++j) {
-        o[j].x += chain[c][j].x;
-        o[j].y += chain[c][j].y;
-      }
+    for (int j = 0; j < kQuads; ++j) {
+      add_scaled(o[j], 1.0f, chain[j]);
+      chain[j] = zero;
     }
   }
+  if (!has_columns) return;
+  const float4* gates = reinterpret_cast<const float4*>(query(p, row, head) + D) + lane;
+  float4* out = reinterpret_cast<float4*>(p.out + row * p.out_stride + int64_t{head} * D) + lane;
 #pragma unroll
-  for (int j = 0; j < kPairs; ++j) {
-    const float2 gate = p.gated ? gates[j * 32] : make_float2(0.0f, 0.0f);
-    out[j * 32] = make_float2(finished(p, o[j].x, factors.total, gate.x), finished(p, o[j].y, factors.total, gate.y));
+  for (int j = 0; j < kQuads; ++j) {
+    const float4 g = p.gated ? gates[j * 32] : zero;
+    out[j * 32] = make_float4(finished(p, o[j].x, factors.scale, g.x), finished(p, o[j].y, factors.scale, g.y),
+                              finished(p, o[j].z, factors.scale, g.z), finished(p, o[j].w, factors.scale, g.w));
   }
 }
 

@@ -144,7 +144,7 @@ struct Fixture {
     a.out = out.data(), a.out_stride = program.buffers[3].width;
     a.max_decode_rows = decode_rows;
     a.max_decode_tokens = std::max(max_tokens, 1);
-    a.max_decode_kv = max_kv;
+    a.max_decode_kv = told_kv > 0 ? told_kv : max_kv;
     a.has_decode = decode_rows > 0;
     a.has_prefill = decode_rows < n_rows;
     const size_t floats = static_cast<size_t>(attention_scratch_floats(a, n_rows, decode_rows));
@@ -193,6 +193,7 @@ struct Fixture {
   std::mt19937 rng{23};
   Shape shape;
   bool exact;
+  int told_kv = 0;  // positions that the launcher is told of, where not those that there are
   Program program;
   op::Attention op{};
   std::unique_ptr<StateLayout> layout;
@@ -300,6 +301,17 @@ TEST(CudaAttention, FastDecodeMatchesReference) {
   expect_matches({40, 2, 64, 64, false, true, 0, false}, {DType::F16, DType::F16, false}, batches, 2, 128, false, 8e-3);
 }
 
+// The widest heads leave the least room in the shared memory of the smallest cards.
+TEST(CudaAttention, WideHeadsInEveryFormat) {
+  for (DType k : kFastTypes) {
+    for (DType v : kFastTypes) {
+      const KvFormat format{k, v, false};
+      expect_matches({2, 1, 256, 256, true, true, 256, false}, format, {{{0, 16}}, {{0, 3}}}, 1, 64, false,
+                     fast_tolerance(format));
+    }
+  }
+}
+
 TEST(CudaAttention, FastPrefillMatchesReference) {
   for (DType k : kFastTypes) {
     for (DType v : kFastTypes) {
@@ -342,6 +354,32 @@ TEST(CudaAttention, TheBatchLeavesNoTraceOnDecoding) {
       const std::vector<float> row = alone.run({{1, 1}}, rows_of(alone, in, 1 + t, 1));
       EXPECT_EQ(row, std::vector<float>(got.begin() + int64_t{1 + t} * width, got.begin() + int64_t{2 + t} * width));
     }
+  }
+}
+
+// Few splits are summed by the last block, many by a launch of their own, and blocks may be fewer than splits: a row
+// that sees one page, and rows that see two or three, have the same bits everywhere.
+TEST(CudaAttention, WhoSumsTheSplitsLeavesNoTrace) {
+  for (const DType v : {DType::F16, DType::Q8_0}) {
+    const Shape shape{6, 1, 64, 64, true, true, 32, false, true};
+    const KvFormat format{DType::F16, v, false};
+    on_both_schedules([&] {
+      Fixture few(shape, format, 2, 704, false), many(shape, format, 2, 704, false),
+          fewer(shape, format, 2, 704, false);
+      many.store_past(many.inputs(640), 640);
+      const auto past = few.inputs(50);
+      for (Fixture* f : {&few, &many, &fewer}) f->run({{1, 50}}, past);
+      fewer.told_kv = 1;
+      const int width = few.program.buffers[3].width;
+      for (const int n : {16, 1, 16, 16, 16, 16}) {
+        const auto in = few.inputs(1 + n);
+        const std::vector<float> beside = many.run({{0, 1}, {1, n}}, in);
+        const auto own = rows_of(few, in, 1, n);
+        const std::vector<float> alone = few.run({{1, n}}, own);
+        EXPECT_EQ(alone, std::vector<float>(beside.begin() + width, beside.end()));
+        EXPECT_EQ(alone, fewer.run({{1, n}}, own));
+      }
+    });
   }
 }
 
