@@ -10,177 +10,17 @@
 //           In f16 they go straight to its first tile. Old tokens, norm weights and angles are asked for before waiting
 //           for the kernel before, and all rows that come from it at once after.
 // Numerics  q, k, v and weights f16, sums and softmax f32. Split and tile borders depend on a row's position alone.
-#include <algorithm>
-
+#include "backend/cuda/kernels/attention_decode_tiles.h"
 #include "backend/cuda/kernels/attention_fast.h"
 #include "backend/cuda/kernels/attention_heads.h"
 #include "backend/cuda/kernels/attention_splits.h"
-#include "backend/cuda/kernels/attention_tiles.h"
 
 namespace chimere::cuda::attention_detail {
 namespace {
 
-using half_tiles::load_a;
-using half_tiles::load_b_transposed;
-using half_tiles::mma_pair;
 using half_tiles::pack_halves;
 
-constexpr int kQueryRows = 16;
-constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / 32;
-constexpr int kStride = kPageTokens + 8;  // of scores and of weights: rows then start in different banks
-constexpr int kFoldedSplits = 8;          // up to so many, the last block sums: it alone then reads what all wrote
-
-// A tile is a page's rows of a head. Keys and values have kStages places each; those that are quantised come as bytes
-// and are decoded to a place that they share, keys before the scores, values before the outputs. Before there is
-// anything to decode, what heads are prepared with lies there. When the last scores are made, gates [kQueryRows][D] in
-// floats take the place of queries and keys.
-template <int D, bool kHalves>
-struct DecodeMemory {
-  static constexpr int kStages = D == 256 ? 1 : 2;
-  static constexpr int kTileBytes = kPageTokens * D * 2;
-  int k_stage, v_stage, keys, values, decoded;
-
-  __host__ __device__ explicit DecodeMemory(const AttentionArgs& p) {
-    k_stage = kHalves || p.k_type == DType::F16 ? kTileBytes : kPageTokens * static_cast<int>(p.k_row_bytes);
-    v_stage = kHalves || p.v_type == DType::F16 ? kTileBytes : kPageTokens * static_cast<int>(p.v_row_bytes);
-    keys = kQueryRows * D * 2;  // behind the queries
-    values = keys + kStages * k_stage;
-    decoded = values + kStages * v_stage;
-  }
-  static int bytes(const AttentionArgs& p) {
-    return DecodeMemory(p).decoded +
-           std::max(kHalves ? 0 : kTileBytes, HeadPreparation<D>::bytes(p, p.max_decode_tokens));
-  }
-};
-
-// Starts copying the first `copied` rows of a tile; those from `existing` on become zeros, what lies between is
-// somebody else's. Rows of bytes come all: decoding makes the zeros.
-template <int D, bool kHalves>
-__device__ __forceinline__ void issue_tile(DType type, const std::byte* rows, int row_bytes, int copied, int existing,
-                                           std::byte* to, int tid) {
-  if (kHalves || type == DType::F16) {
-    constexpr int kChunks = D / 8, kStep = kThreads / kChunks;
-    static_assert(kStep % 8 == 0, "a thread's chunks lie at the same place of their rows");
-    const int first = tid / kChunks, chunk = tid % kChunks;
-    const std::byte* from = rows + first * (D * 2) + chunk * 16;
-    to += tile_offset<D>(first, chunk);
-#pragma unroll 1
-    for (int row = first; row < kPageTokens; row += kStep, from += kStep * D * 2, to += kStep * D * 2) {
-      if (row < copied || row >= existing) simt::cp_async16(to, from, row < copied);
-    }
-  } else {
-    for (int i = tid * 16; i < kPageTokens * row_bytes; i += kThreads * 16) simt::cp_async16(to + i, rows + i);
-  }
-}
-
-// The tiles of a split of one KV head: [begin, end) of the context, of which [new_begin, end) is new.
-template <int D, bool kHalves>
-struct SplitTiles {
-  static constexpr int kStages = DecodeMemory<D, kHalves>::kStages;
-  const AttentionArgs& p;
-  DecodeMemory<D, kHalves> memory;
-  std::byte* shared;
-  int k_at, v_at;  // of the KV head inside a page
-  int begin, end, new_begin;
-
-  __device__ int existing(int i) const {
-    const int n = end - (begin + i * kPageTokens);
-    return n < kPageTokens ? n : kPageTokens;
-  }
-  __device__ int old(int i) const {
-    const int n = new_begin - (begin + i * kPageTokens);
-    return n < 0 ? 0 : n;
-  }
-  // Whether new rows are written to the tile in shared memory by those who make them.
-  __device__ bool is_direct(DType type, int i) const { return (kHalves || type == DType::F16) && i == 0; }
-  // Whether a tile can only be sent for when its new rows have been stored.
-  __device__ bool is_late(DType type, int i) const { return !is_direct(type, i) && old(i) < existing(i); }
-
-  __device__ std::byte* k_stage(int i) const { return shared + memory.keys + i % kStages * memory.k_stage; }
-  __device__ std::byte* v_stage(int i) const { return shared + memory.values + i % kStages * memory.v_stage; }
-  __device__ void issue_keys(int i, const std::byte* page, int tid) const {
-    issue_tile<D, kHalves>(p.k_type, page + k_at, static_cast<int>(p.k_row_bytes),
-                           is_direct(p.k_type, i) ? old(i) : existing(i), existing(i), k_stage(i), tid);
-  }
-  __device__ void issue_values(int i, const std::byte* page, int tid) const {
-    issue_tile<D, kHalves>(p.v_type, page + v_at, static_cast<int>(p.v_row_bytes),
-                           is_direct(p.v_type, i) ? old(i) : existing(i), existing(i), v_stage(i), tid);
-  }
-  // A tile that has arrived, decoded where it needs to be: by the whole block, with a barrier if there was need.
-  __device__ const std::byte* decoded(DType type, const std::byte* raw, uint64_t row_bytes, int i, int tid) const {
-    if (kHalves || type == DType::F16) return raw;
-    std::byte* to = shared + memory.decoded;
-    decode_rows<D, kPageTokens, kThreads>(type, raw, static_cast<int>(row_bytes), existing(i), to, tid);
-    __syncthreads();
-    return to;
-  }
-};
-
-// scores [kQueryRows][kStride] of a tile's keys. A warp takes eight tokens.
-template <int D>
-__device__ __forceinline__ void make_scores(const std::byte* queries, const std::byte* keys, float* scores, int tid) {
-  const int lane = tid % 32, warp = tid / 32;
-  float score[2][4] = {};
-  // Chunks repeat their permutation every eight: so do the offsets of a lane.
-#pragma unroll 1
-  for (int at = 0; at < D * 2; at += 128) {
-#pragma unroll
-    for (int step = 0; step < 4; step += 2) {
-      uint32_t a0[4], a1[4], b[4];
-      load_a<D>(a0, queries + at, 0, step, lane);
-      load_a<D>(a1, queries + at, 0, step + 1, lane);
-      // Four chunks of eight tokens: two steps at once.
-      simt::ldmatrix_x4(b, keys + at + tile_offset<D>(warp * 8 + lane % 8, 2 * step + lane / 8));
-      const uint32_t b0[2] = {b[0], b[1]}, b1[2] = {b[2], b[3]};
-      simt::mma_f16(score[0], a0, b0);
-      simt::mma_f16(score[1], a1, b1);
-    }
-  }
-  float2* to = reinterpret_cast<float2*>(scores + lane / 4 * kStride + warp * 8) + lane % 4;
-  to[0] = make_float2(score[0][0] + score[1][0], score[0][1] + score[1][1]);
-  to[8 * kStride / 2] = make_float2(score[0][2] + score[1][2], score[0][3] + score[1][3]);
-}
-
-// o <- o keep + weights values. A warp takes D / 8 columns.
-template <int D>
-__device__ __forceinline__ void add_values(float (&o)[D / 64][4], const std::byte* values, const __half* weights,
-                                           const float* row_keep, int tid) {
-  constexpr int kBlocks = D / 64;
-  const int lane = tid % 32, warp = tid / 32;
-  const float keep_low = row_keep[lane / 4], keep_high = row_keep[lane / 4 + 8];
-#pragma unroll
-  for (int b = 0; b < kBlocks; ++b) {
-    o[b][0] *= keep_low;
-    o[b][1] *= keep_low;
-    o[b][2] *= keep_high;
-    o[b][3] *= keep_high;
-  }
-#pragma unroll
-  for (int step = 0; step < kPageTokens / 16; ++step) {
-    uint32_t a[4];
-    simt::ldmatrix_x4(a, weights + lane % 16 * kStride + step * 16 + lane / 16 * 8);
-    if constexpr (kBlocks == 1) {
-      uint32_t v[2];
-      simt::ldmatrix_x2_trans(v, values + tile_offset<D>(step * 16 + lane % 16, warp));
-      simt::mma_f16(o[0], a, v);
-    } else {
-#pragma unroll
-      for (int b = 0; b < kBlocks; b += 2) {
-        uint32_t v[4];
-        load_b_transposed<D>(v, values, step * 16, warp * kBlocks + b, lane);
-        mma_pair(o[b], o[b + 1], a, v);
-      }
-    }
-  }
-}
-
-// Hides from the compiler what it knows of x: what follows from it is then made where it is used. Addresses that a loop
-// does not change would otherwise be kept over it, and take more registers than there are.
-__device__ __forceinline__ int forgotten(int x) {
-  asm volatile("" : "+r"(x));
-  return x;
-}
+constexpr int kFoldedSplits = 8;  // up to so many, the last block sums: it alone then reads what all wrote
 
 template <int D, bool kHalves>
 __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(AttentionArgs p, bool folded) {
@@ -189,10 +29,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
   constexpr int kScoreFloats = kQueryRows * kStride, kHeadFloats = kWarps * D;
   constexpr int kTileFloats = kScoreFloats + kScoreFloats / 2;  // scores and weights
   SIMT_SHARED(float4, work, (kTileFloats > kHeadFloats ? kTileFloats : kHeadFloats) / 4);
-  SIMT_SHARED(int2, row_place, kQueryRows);  // of a query row: token and head
-  SIMT_SHARED(float, row_max, kQueryRows);
-  SIMT_SHARED(float, row_sum, kQueryRows);
-  SIMT_SHARED(float, row_keep, kQueryRows);
+  SIMT_SHARED(QueryRows, rows, 1);
   SIMT_SHARED(int, decode_row, 1);  // of the slice's first token
   SIMT_SHARED(int, is_last, 1);
   std::byte* shared = simt::dynamic_shared<std::byte>();
@@ -223,7 +60,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
   }
   if (tid < kQueryRows) {
     const int row = first_row + tid, t = row / group;
-    row_place[tid] = make_int2(t, kv_head * group + row - t * group);
+    rows[0].place[tid] = make_int2(t, kv_head * group + row - t * group);
   }
   if (n_splits > 1 && warp == 0) {
     const int before = first_decode_row(p.batch, static_cast<int>(blockIdx.z), lane);
@@ -268,8 +105,8 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
       };
       issue_first(false);
       if (tid < kQueryRows) {
-        row_max[tid] = kLowest;
-        row_sum[tid] = 0.0f;
+        rows[0].max[tid] = kLowest;
+        rows[0].sum[tid] = 0.0f;
       }
 
       // Keys, then values of the new tokens that lie in the split; then, the first time, the queries.
@@ -281,7 +118,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
         if (item < 2 * n_new) {
           return p.v + (slice.first_row + first_new + item - n_new) * p.v_stride + int64_t{kv_head} * D;
         }
-        const int2 place = row_place[item - 2 * n_new];
+        const int2 place = rows[0].place[item - 2 * n_new];
         return query(p, slice.first_row + place.x, place.y);
       };
       if (n_items > 0) preparation.gather(p, slice, tid, kThreads);
@@ -306,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
         if (item + kWarps < n_items) preparation.load(source(item + kWarps), lane, next);
         const HeadKind kind = item < n_new ? HeadKind::key : item < 2 * n_new ? HeadKind::value : HeadKind::query;
         const int r = item - 2 * n_new;  // of a query
-        const int t = kind == HeadKind::query ? row_place[r].x : first_new + (item < n_new ? item : item - n_new);
+        const int t = kind == HeadKind::query ? rows[0].place[r].x : first_new + (item < n_new ? item : item - n_new);
         const int pos = slice.pos + t;
         preparation.run(p, kind, x, t, head, lane);
         const bool is_query = kind == HeadKind::query, is_key = kind == HeadKind::key;
@@ -347,7 +184,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
 
 #pragma unroll 1
       for (int i = 0; i < n; ++i) {
-        const int thread = forgotten(tid), lane_of_tile = thread % 32, warp_of_tile = thread / 32;
+        const int thread = forgotten(tid);
         const bool has_ahead = i + kStages < n;
         const std::byte* ahead = has_ahead ? pages[i + kStages] : nullptr;
         simt::cp_async_wait<2 * kStages - 1>();
@@ -361,38 +198,19 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
         } else if (gates_follow) {
 #pragma unroll 1
           for (int c = thread; c < n_rows * (D / 4); c += kThreads) {
-            const int2 place = row_place[c / (D / 4)];
+            const int2 place = rows[0].place[c / (D / 4)];
             const float* from = query(p, slice.first_row + place.x, place.y) + D;
             simt::cp_async16(shared + c * 16, from + c % (D / 4) * 4);
           }
         }
         simt::cp_async_commit();
 
-        const int first = tiles.begin + i * kPageTokens + 2 * lane_of_tile;  // of a lane's two tokens
-#pragma unroll
-        for (int r = warp_of_tile; r < kQueryRows; r += kWarps) {
-          if (r >= n_rows) break;
-          const int pos = slice.pos + row_place[r].x;
-          const int seen_begin = first_seen_by(p, pos), seen_end = pos < tiles.end ? pos + 1 : tiles.end;
-          const float2 of_row = reinterpret_cast<const float2*>(scores + r * kStride)[lane_of_tile];
-          const float s0 = first >= seen_begin && first < seen_end ? of_row.x : kLowest;
-          const float s1 = first + 1 >= seen_begin && first + 1 < seen_end ? of_row.y : kLowest;
-          const float old_max = row_max[r], new_max = fmaxf(old_max, simt::warp_max(fmaxf(s0, s1)));
-          const float w0 = s0 > kLowest ? exp2f(s0 - new_max) : 0.0f, w1 = s1 > kLowest ? exp2f(s1 - new_max) : 0.0f;
-          const float sum = simt::warp_sum(w0 + w1);
-          reinterpret_cast<__half2*>(weights + r * kStride)[lane_of_tile] = __floats2half2_rn(w0, w1);
-          if (lane_of_tile == 0) {
-            const float keep = exp2f(old_max - new_max);
-            row_keep[r] = keep;
-            row_max[r] = new_max;
-            row_sum[r] = row_sum[r] * keep + sum;
-          }
-        }
+        make_weights(p, slice.pos, n_rows, tiles.begin + i * kPageTokens, tiles.end, scores, weights, rows[0], thread);
         simt::cp_async_wait<2 * kStages - 1>();
         __syncthreads();
         const std::byte* values = tiles.decoded(p.v_type, tiles.v_stage(i), p.v_row_bytes, i, thread);
 
-        add_values<D>(o, values, weights, row_keep, thread);
+        add_values<D>(o, values, weights, rows[0].keep, thread);
         if (has_ahead) {
           __syncthreads();
           tiles.issue_values(i + kStages, ahead, thread);
@@ -409,16 +227,17 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
       const int column = warp * kBlocks * 8 + lane % 4 * 2;
 #pragma unroll 1
       for (int r = lane / 4; r < kQueryRows; r += 8) {
-        const int t = row_place[r].x, q_head = row_place[r].y;
+        const int t = rows[0].place[r].x, q_head = rows[0].place[r].y;
         if (r < n_rows && t >= begin_token && t < end_token && t >= last_direct) {
           const int64_t index = partial_index(p, decode_row[0] + t, q_head) + split;
           float* to = p.scratch + index * D + column;
 #pragma unroll
           for (int b = 0; b < kBlocks; ++b) *reinterpret_cast<float2*>(to + b * 8) = make_float2(o[b][0], o[b][1]);
-          if (column == 0) *partial_stats(p, index) = make_float2(row_max[r], row_sum[r]);
+          if (column == 0) *partial_stats(p, index) = make_float2(rows[0].max[r], rows[0].sum[r]);
         } else if (r < n_rows && t >= begin_token && t < end_token && split == 0) {
-          const float sink = sink_of(p, q_head), top = fmaxf(row_max[r], sink), factor = exp2f(row_max[r] - top);
-          const float total = row_sum[r] * factor + (p.sinks != nullptr ? exp2f(sink - top) : 0.0f);
+          const float sink = sink_of(p, q_head), top = fmaxf(rows[0].max[r], sink),
+                      factor = exp2f(rows[0].max[r] - top);
+          const float total = rows[0].sum[r] * factor + (p.sinks != nullptr ? exp2f(sink - top) : 0.0f);
           const float scale = factor / total;
           float* to = p.out + (slice.first_row + t) * p.out_stride + int64_t{q_head} * D + column;
           const float* gates = reinterpret_cast<const float*>(shared) + r * D + column;
@@ -453,9 +272,9 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
   __threadfence();
 #pragma unroll 1
   for (int r = warp; r < n_rows; r += kWarps) {
-    const int t = row_place[r].x, kv_len = slice.pos + t + 1;
+    const int t = rows[0].place[r].x, kv_len = slice.pos + t + 1;
     if (kv_len <= kPageTokens) continue;
-    sum_splits<D>(p, slice.first_row + t, decode_row[0] + t, row_place[r].y, splits_of(kv_len), lane);
+    sum_splits<D>(p, slice.first_row + t, decode_row[0] + t, rows[0].place[r].y, splits_of(kv_len), lane);
   }
 }
 
