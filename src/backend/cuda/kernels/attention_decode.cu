@@ -158,10 +158,11 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
         if (kHalves || is_query || type == DType::F16) {
           if (lane < D / 8) {
             const float scale = is_query ? p.scale * kLog2E : 1.0f;  // scores come out as powers of two
-            const float* h = head + lane * 8;
+            const float4 x0 = reinterpret_cast<const float4*>(head)[lane * 2];
+            const float4 x1 = reinterpret_cast<const float4*>(head)[lane * 2 + 1];
             const uint4 packed =
-                make_uint4(pack_halves(h[0] * scale, h[1] * scale), pack_halves(h[2] * scale, h[3] * scale),
-                           pack_halves(h[4] * scale, h[5] * scale), pack_halves(h[6] * scale, h[7] * scale));
+                make_uint4(pack_halves(x0.x * scale, x0.y * scale), pack_halves(x0.z * scale, x0.w * scale),
+                           pack_halves(x1.x * scale, x1.y * scale), pack_halves(x1.z * scale, x1.w * scale));
             std::byte* tile = is_query ? shared : is_key ? tiles.k_stage(0) : tiles.v_stage(0);
             const int at = is_query ? r : pos - tiles.begin;
             if (at >= 0 && at < kPageTokens) *reinterpret_cast<uint4*>(tile + tile_offset<D>(at, lane)) = packed;
