@@ -112,6 +112,17 @@ __device__ CHIMERE_NOINLINE void side_tile(const MatvecPlan& p, int tile, int fi
   }
 }
 
+// Asks for the weights of such a tile.
+__device__ __forceinline__ void prefetch_side_tile(const MatvecPlan& p, int tile) {
+  int which = p.n_own;
+  while (which + 1 < p.args.n_outs && tile >= p.first_tile[which + 1]) ++which;
+  const Weight& w = p.args.outs[which].weight;
+  const int per_tile = side_rows_per_tile(p, p.args.outs[which]), row = (tile - p.first_tile[which]) * per_tile;
+  const uint8_t* at = w.row(0, row);
+  const uint32_t bytes = static_cast<uint32_t>(min(per_tile, w.rows - row)) * w.row_bytes;
+  for (uint32_t i = 128u * simt::lane_id(); i < bytes; i += 128u * 32u) simt::prefetch_l2(at + i);
+}
+
 // kR rows a lane of the kernel's own format, kR * 32 / lanes consecutive rows a warp.
 template <class F, int kR>
 struct OwnTile {

@@ -47,6 +47,10 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
     send_for_stage(p, units, simt::thread_id(), weights, arrived + simt::thread_id());
   }
   const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
+  // What has another format is little: the last warp of a block begins with it.
+  const bool takes_side = simt::warp_id() == kOneWarps - 1;
+  const int first_side = p.own_tiles + static_cast<int>(blockIdx.x);
+  for (int tile = first_side; takes_side && tile < p.all_tiles; tile += gridDim.x) prefetch_side_tile(p, tile);
   // All threads make the record unless sums of squares have an order to keep.
   const int makers = p.args.in.norm ? kDotThreads : kOneThreads;
   const bool makes_record = simt::thread_id() < makers;
@@ -61,11 +65,8 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   __syncthreads();
   const float inverse = row_inverse(p.args.in, record);
 
-  // What has another format is little: a warp of each block begins with it.
-  if (simt::warp_id() == kOneWarps - 1) {
-    for (int tile = p.own_tiles + static_cast<int>(blockIdx.x); tile < p.all_tiles; tile += gridDim.x) {
-      side_tile(p, tile, 0, 1, record, [inverse](int) { return inverse; });
-    }
+  for (int tile = first_side; takes_side && tile < p.all_tiles; tile += gridDim.x) {
+    side_tile(p, tile, 0, 1, record, [inverse](int) { return inverse; });
   }
 
   const uint32_t G = row_groups(p.args.in.width), row_bytes = p.args.outs[0].weight.row_bytes;

@@ -13,8 +13,8 @@
 
 namespace chimere::cuda {
 
-inline constexpr int kOneSlots = 4;         // of a warp, at most
-inline constexpr size_t kOneStatic = 4096;  // more than the kernels' own arrays
+inline constexpr int kOneSlots = 4;           // of a warp, at most
+inline constexpr uint32_t kOneStatic = 4096;  // more than the kernels' own arrays
 
 // The slots of the warps of a block, and the counters of what has arrived in them.
 struct OneSlots {

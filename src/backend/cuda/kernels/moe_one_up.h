@@ -7,7 +7,8 @@
 
 namespace chimere::cuda {
 
-inline constexpr size_t kOneUpBytes = 136 * 1024;        // of slots, at most
+inline constexpr size_t kOneUpBytes = 136 * 1024;  // of slots, at most
+inline constexpr uint32_t kOneAlone = 114 * 1024;
 inline constexpr int kOneElements = kGroup / kOneWarps;  // of a warp, in a group
 static_assert(kOneElements == 2 && kOneWarps > kDotWarps);
 
@@ -36,7 +37,8 @@ struct OneUpPlan {
     r.n_slots = one_slots(r.rounds.most(), r.slot_bytes, r.slots + record_bytes(a.in.width) + values, kOneUpBytes);
     r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
     r.values = r.record + record_bytes(a.in.width);
-    r.bytes = r.values + values;
+    // More than half of what there is: the router leaves multiprocessors empty, which would take two blocks.
+    r.bytes = max(r.values + values, min(static_cast<uint32_t>(simt::shared_limit()) - kOneStatic, kOneAlone));
     return r;
   }
 };
