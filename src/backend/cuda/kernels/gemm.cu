@@ -439,7 +439,7 @@ Status gemm(const Stream& stream, const GemmArgs& args) {
       // The exact kernel takes any mix of types.
       if (done[j] || (!args.x.exact && args.outputs[j].weight.type != type)) continue;
       job.outputs[job.n_outputs++] = output_of(args.outputs[j], n_tiles);
-      n_tiles += simt::div_up(args.outputs[j].weight.rows, args.x.exact ? kExactTile : kOutputs);
+      n_tiles += simt::div_up(args.outputs[j].weight.rows, kOutputs);
       done[j] = true;
     }
     if (args.x.exact) {

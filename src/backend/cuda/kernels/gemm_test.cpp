@@ -131,6 +131,22 @@ TEST(Gemm, ARowsBitsDoNotDependOnItsNeighbours) {
   EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin() + static_cast<std::ptrdiff_t>(100) * n_out));
 }
 
+TEST(Gemm, ARowsExactBitsDoNotDependOnTheTiles) {
+  const int width = 80, n_rows = 130, n_out = 2100;  // few rows go in small tiles, all in large ones
+  for (const DType type : {DType::F32, DType::BF16}) {
+    const TestWeight m(type, width, n_out);
+    Rows x(random_floats(static_cast<size_t>(n_rows) * width, 3), n_rows, width);
+    std::vector<float> all(static_cast<size_t>(n_rows) * n_out), few(static_cast<size_t>(37) * n_out);
+    GemmArgs args{x.input(true), 1, {{m.weight, nullptr, all.data(), n_out, false}}};
+    ASSERT_TRUE(static_cast<bool>(gemm(Stream(), args)));
+    args.outputs[0].out = few.data();
+    args.x.exact += static_cast<size_t>(90) * width;
+    args.x.n_rows = 37;
+    ASSERT_TRUE(static_cast<bool>(gemm(Stream(), args)));
+    EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin() + static_cast<std::ptrdiff_t>(90) * n_out));
+  }
+}
+
 TEST(Gemm, HugeAndTinyRowsKeepTheirPrecision) {
   const int width = 64, n_out = 20;
   const TestWeight m(DType::Q8_0, width, n_out);

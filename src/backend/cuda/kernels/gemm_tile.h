@@ -73,7 +73,7 @@ __device__ __forceinline__ const TileOutput& find_output(const TileJob& job, int
   return job.outputs[which];
 }
 
-// gemm_exact.cu
-Status exact_product(const Stream& stream, const TileJob& job, int n_row_tiles, bool gated);
+// gemm_exact.cu: counts the column tiles itself, and for one matrix over all rows may choose smaller tiles.
+Status exact_product(const Stream& stream, TileJob job, int n_row_tiles, bool gated);
 
 }  // namespace chimere::cuda
