@@ -7,8 +7,7 @@
 
 namespace chimere::cuda {
 
-inline constexpr size_t kOneUpBytes = 136 * 1024;  // of slots, at most
-inline constexpr uint32_t kOneAlone = 114 * 1024;
+inline constexpr size_t kOneUpBytes = 136 * 1024;        // of slots, at most
 inline constexpr int kOneElements = kGroup / kOneWarps;  // of a warp, in a group
 static_assert(kOneElements == 2 && kOneWarps > kDotWarps);
 
@@ -38,7 +37,7 @@ struct OneUpPlan {
     r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
     r.values = r.record + record_bytes(a.in.width);
     // More than half of what there is: the router leaves multiprocessors empty, which would take two blocks.
-    r.bytes = max(r.values + values, min(static_cast<uint32_t>(simt::shared_limit()) - kOneStatic, kOneAlone));
+    r.bytes = max(r.values + values, static_cast<uint32_t>(simt::shared_limit() / 2 + 16) / 16 * 16);
     return r;
   }
 };
