@@ -13,6 +13,7 @@
 //           byte b becomes the half 1024 + b by one byte permutation, so a pair of weights costs three instructions.
 // Measured  H200, 2048 rows of Qwen3.5-35B-A3B: Q5_K projections 200 TFLOP/s, IQ3_S experts 100 TFLOP/s with all that
 //           belongs to them
+//           Experts of few rows have a kernel of their own where their type is worth one: gemm_few.cu
 // Rejected  dequantising whole matrices first (3.2 GB of traffic a layer for 256 experts)
 #include "backend/cuda/simt/simt.h"
 
@@ -21,30 +22,17 @@
 #include <cstring>
 
 #include "backend/cuda/kernels/decode_group.h"
-#include "backend/cuda/kernels/gemm_tile.h"
+#include "backend/cuda/kernels/gemm_halves.h"
 
 namespace chimere::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kColumns = 64;           // of a stage: one group of 32 weights a thread
-constexpr int kOutputs = 128;          // of a tile
+constexpr int kColumns = 64;  // of a stage: one group of 32 weights a thread
+constexpr int kOutputs = kTileOutputs;
 constexpr int kChunks = kColumns / 8;  // of 16 bytes in a row of a stage
 constexpr int kBookCopies = 4;         // of IQ3_S's code-book: lanes take turns, which halves the bank conflicts
-constexpr float kWeightScale = 256.0f;
-constexpr float kLargestHalf = 65504.0f;
 static_assert(kOutputs * kColumns / kGroup == kThreads);
-
-__device__ __forceinline__ __half2 as_half2(uint32_t bits) {
-  __half2 h;
-  memcpy(&h, &bits, 4);
-  return h;
-}
-__device__ __forceinline__ uint32_t as_bits(__half2 h) {
-  uint32_t bits;
-  memcpy(&bits, &h, 4);
-  return bits;
-}
 
 struct HalfGroup {
   uint32_t pairs[16];  // 32 halves
@@ -159,32 +147,6 @@ __device__ __forceinline__ void multiply(const __half* x, const __half* w, int n
   }
 }
 
-// Two neighbouring outputs. Rows of even length keep pairs aligned, and those go as one.
-__device__ __forceinline__ void store_pair(const TileOutput& output, float* out, int column, float first, float second,
-                                           int expert) {
-  const bool both = column + 1 < output.weight.rows;
-  if (column >= output.weight.rows) return;
-  if (output.bias) {
-    const float* bias = output.bias + static_cast<int64_t>(expert) * output.weight.rows + column;
-    first += bias[0];
-    if (both) second += bias[1];
-  }
-  first *= output.scale;
-  second *= output.scale;
-  if (both && output.stride % 2 == 0) {
-    float2* pair = reinterpret_cast<float2*>(out + column);
-    if (output.add) {
-      const float2 old = *pair;
-      first += old.x;
-      second += old.y;
-    }
-    *pair = make_float2(first, second);
-    return;
-  }
-  out[column] = output.add ? out[column] + first : first;
-  if (both) out[column + 1] = output.add ? out[column + 1] + second : second;
-}
-
 template <class Source, int kRows, bool kGated>
 __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(const __grid_constant__ TileJob job) {
   auto& stages = *simt::dynamic_shared<Stages<kRows>>();
@@ -274,52 +236,8 @@ __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(
     __syncthreads();
   }
 
-  const int lane = tid % 32, warp = tid / 32;
 #pragma unroll
-  for (int m = 0; m < kRows / 32; ++m) {
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const int r = band_row(m) + 8 * upper + lane / 4;
-      if (r >= tile.n_rows) continue;
-      const float scale = job.half.scale[tile.input_row(job, r)] * (1.0f / kWeightScale);
-      const int64_t row = tile.output_row(job, r);
-      if constexpr (kGated) {
-        __half* hidden = reinterpret_cast<__half*>(job.hidden.half.data) + row * job.hidden.half.stride;
-        const int64_t of_expert = static_cast<int64_t>(tile.expert) * output.weight.rows;
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          if (by_turns && n % 2 == 1) continue;
-          const int column = by_turns ? column_tile * (kOutputs / 2) + warp % 4 * 16 + n / 2 * 8 + lane % 4 * 2
-                                      : column_tile * kOutputs + warp % 4 * 32 + n * 8 + lane % 4 * 2;
-          float value[2];
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            const auto bias = [&](const float* of) {
-              return of && column + i < output.weight.rows ? of[of_expert + column + i] : 0.0f;
-            };
-            const float gate = fmaf(sums[m][n][2 * upper + i], scale, bias(output.bias));
-            const float up = by_turns ? fmaf(sums[m][n | 1][2 * upper + i], scale, bias(job.up_bias)) : gate;
-            const float x = activated(job.activation, gate, up);
-            value[i] = fminf(fmaxf(x * (1.0f / kHiddenScale), -kLargestHalf), kLargestHalf);
-            // The padding of a row is zeros.
-            if (column + i >= output.weight.rows) value[i] = 0.0f;
-          }
-          if (column < job.hidden.half.stride) {
-            *reinterpret_cast<__half2*>(hidden + column) = __floats2half2_rn(value[0], value[1]);
-          }
-        }
-        if (column_tile == 0 && warp % 4 == 0 && lane % 4 == 0) job.hidden.half.scale[row] = kHiddenScale;
-      } else {
-        float* out = output.out + row * output.stride;
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          const int column = column_tile * kOutputs + warp % 4 * 32 + n * 8 + lane % 4 * 2;
-          store_pair(output, out, column, sums[m][n][2 * upper] * scale, sums[m][n][2 * upper + 1] * scale,
-                     tile.expert);
-        }
-      }
-    }
-  }
+  for (int m = 0; m < kRows / 32; ++m) store_band<kGated>(job, output, tile, column_tile, band_row(m), sums[m]);
 }
 
 template <class Source, int kRows, bool kGated>
@@ -358,6 +276,9 @@ Status launch_typed(const Stream& stream, DType type, const TileJob& job, int n_
 template <bool kGated>
 Status launch_tiled(const Stream& stream, DType type, const TileJob& job, int tile_rows, int n_row_tiles,
                     int n_column_tiles) {
+  if (job.pairs && !job.up && tile_rows == kFewRows && type == DType::Q4_0) {
+    return few_rows_product(stream, job, n_row_tiles, n_column_tiles, kGated);
+  }
   return tile_rows == 64 ? launch_typed<64, kGated>(stream, type, job, n_row_tiles, n_column_tiles)
                          : launch_typed<128, kGated>(stream, type, job, n_row_tiles, n_column_tiles);
 }

@@ -265,6 +265,37 @@ void run_moe(const MoeCase& c) {
   }
 }
 
+// Tiles of 64 rows take weights straight into fragments, those of 128 through shared memory: the same bits.
+TEST(Experts, WithoutGatesHaveTheSameBitsInSmallAndLargeTiles) {
+  const int n_tokens = 90, n_used = 2, n_experts = 5;
+  const int n_pairs = n_tokens * n_used;
+  for (const int width : {96, 288}) {
+    const int d_ff = 160;
+    const TestWeight up(DType::Q4_0, width, d_ff, n_experts, 2), down(DType::Q4_0, d_ff, width, n_experts, 3);
+    Rows x(random_floats(static_cast<size_t>(n_tokens) * width, 3, 2.0f), n_tokens, width);
+    std::vector<int32_t> ids;  // expert 0 has more rows than a small tile, the others 3 to 45
+    for (int t = 0; t < n_tokens; ++t) ids.insert(ids.end(), {t < 70 ? 0 : 3, t < 45 ? 1 : t < 87 ? 2 : 4});
+    const ExpertChoice choice{ids.data(), nullptr, n_tokens, n_used, n_experts};
+    const FfnWeights weights{{}, up.weight, down.weight, nullptr, nullptr, nullptr, op::Activation::relu2};
+    std::vector<float> results[2];
+    for (const int tile_rows : {64, 128}) {
+      std::vector<int32_t> pairs(n_pairs);
+      std::vector<ExpertTile> tiles(max_expert_tiles(n_tokens, n_used, n_experts, tile_rows));
+      int32_t n_tiles = 0;
+      const ExpertPlan plan{pairs.data(), tiles.data(), &n_tiles, tile_rows};
+      ASSERT_TRUE(static_cast<bool>(plan_experts(Stream(), choice, plan)));
+      Rows hidden(n_pairs, d_ff);
+      std::vector<float>& out = results[tile_rows / 128];
+      out.assign(static_cast<size_t>(n_pairs) * width, NAN);
+      ASSERT_TRUE(static_cast<bool>(
+          expert_gated_gemm(Stream(), {x.input(false), choice, plan, weights, {hidden.half(), nullptr}})));
+      ASSERT_TRUE(
+          static_cast<bool>(expert_down_gemm(Stream(), {hidden.input(false), choice, plan, weights, out.data()})));
+    }
+    EXPECT_EQ(results[0], results[1]) << width;
+  }
+}
+
 TEST(Experts, ManyExpertsFewTokens) { run_moe({17, 4, 64, 96, 64, DType::Q8_0, false, 64}); }
 TEST(Experts, FewExpertsManyTokens) { run_moe({150, 2, 3, 64, 96, DType::Q4_0, false, 128}); }
 TEST(Experts, EmptyExperts) { run_moe({70, 2, 9, 64, 32, DType::IQ4_NL, true, 64}); }
