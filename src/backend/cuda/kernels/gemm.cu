@@ -13,7 +13,7 @@
 //           byte b becomes the half 1024 + b by one byte permutation, so a pair of weights costs three instructions.
 // Measured  H200, 2048 rows of Qwen3.5-35B-A3B: Q5_K projections 200 TFLOP/s, IQ3_S experts 100 TFLOP/s with all that
 //           belongs to them
-//           Experts of few rows have a kernel of their own where their type is worth one: gemm_few.cu
+//           Tiles of 64 rows have a kernel of their own where the type of weights is worth one: gemm_few.cu
 // Rejected  dequantising whole matrices first (3.2 GB of traffic a layer for 256 experts)
 #include "backend/cuda/simt/simt.h"
 
@@ -276,7 +276,7 @@ Status launch_typed(const Stream& stream, DType type, const TileJob& job, int n_
 template <bool kGated>
 Status launch_tiled(const Stream& stream, DType type, const TileJob& job, int tile_rows, int n_row_tiles,
                     int n_column_tiles) {
-  if (job.pairs && !job.up && tile_rows == kFewRows && type == DType::Q4_0) {
+  if (!job.up && tile_rows == kFewRows && type == DType::Q4_0) {
     return few_rows_product(stream, job, n_row_tiles, n_column_tiles, kGated);
   }
   return tile_rows == 64 ? launch_typed<64, kGated>(stream, type, job, n_row_tiles, n_column_tiles)

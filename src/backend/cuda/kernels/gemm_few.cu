@@ -1,11 +1,11 @@
-// gemm_few.cu   The products of gemm.cu for experts of few rows: Q4_0 straight from memory into fragments
-// Shapes    as gemm.cu with a plan of experts in tiles of 64 rows; W Q4_0, no gates
+// gemm_few.cu   The products of gemm.cu in tiles of few rows: Q4_0 straight from memory into fragments
+// Shapes    as gemm.cu in tiles of 64 rows, by experts or not; W Q4_0, no gates
 // Bytes     W once for each row tile, x and out once for each column tile and row tile; Nemotron-3-Nano, 512 tokens:
-//           24 rows an expert on average, 360 MB of 128 experts a product
+//           24 rows an expert on average, 360 MB of 128 experts a product; [2688, 4096]: 168 tiles of 64 rows
 // Launch    grid (row tiles, column tiles), block 128 = 4 warps, each 32 outputs of all rows; 128 columns a stage
 // Smem      32 KB of x in two stages
 // Numerics  as gemm.cu, bit for bit: the same halves in the same places of the same fragments
-// Method    a tile of weights serves one or two bands of 16 rows only, so the way through shared memory, a store and
+// Method    a tile of weights serves one to four bands of 16 rows only, so the way through shared memory, a store and
 //           two loads of every unpacked half, would cost more than the products. Here four lanes load the four groups
 //           of one row of a stage, 64 neighbouring bytes, while the tensor cores work on the stage before; they trade
 //           words by shuffles until each has, of all four groups, the bytes whose nibbles are its places in fragments,
@@ -30,6 +30,7 @@ static_assert(kThreads / 32 * kEights * 8 == kTileOutputs);
 struct Stages {
   __half x[2][kFewRows * kColumns];
   const uint16_t* rows[kFewRows];  // of x, null beyond the tile
+  Tile tile;                       // for the end: registers are short in between
 };
 
 // The words that lane t of four holds for lanes 0 to 3 become those that lanes 0 to 3 hold for lane t.
@@ -77,11 +78,12 @@ __global__ void __launch_bounds__(kThreads, 3) few_rows_kernel(const __grid_cons
   simt::wait_for_previous();
   Tile tile;
   if (!find_tile(job, blockIdx.x, kFewRows, tile)) return;
-  const TileOutput& output = job.outputs[0];
-  const int column_tile = blockIdx.y;
+  const TileOutput& output = find_output(job, blockIdx.y);
+  const int column_tile = static_cast<int>(blockIdx.y) - output.first_tile;
   const int n_groups = job.width / kGroup;
   const int n_steps = simt::div_up(n_groups, 4);
   const int n_bands = simt::div_up(tile.n_rows, 16);
+  if (tid == 0) stages.tile = tile;
   if (tid < kFewRows) {
     stages.rows[tid] = tid < tile.n_rows ? job.half.data + tile.input_row(job, tid) * job.half.stride : nullptr;
   }
@@ -99,17 +101,19 @@ __global__ void __launch_bounds__(kThreads, 3) few_rows_kernel(const __grid_cons
     simt::cp_async_commit();
   };
   // Rows beyond the matrix are loaded from its first; what becomes of them is not stored.
-  const uint8_t* packed[kEights];
+  const uint8_t* packed = output.weight.row(tile.expert, 0);
+  uint32_t row_at[kEights];
 #pragma unroll
   for (int n = 0; n < kEights; ++n) {
     const int row = column_tile * kTileOutputs + warp * 32 + n * 8 + lane / 4;
-    packed[n] = output.weight.row(tile.expert, row < output.weight.rows ? row : 0);
+    row_at[n] = row < output.weight.rows ? static_cast<uint32_t>(row) * output.weight.row_bytes : 0;
   }
   format::Q4_0::Raw raw[kEights];
   const auto fetch_w = [&](int step) {
     const auto g = static_cast<uint32_t>(min(4 * step + lane % 4, n_groups - 1));
 #pragma unroll
-    for (int n = 0; n < kEights; ++n) raw[n] = format::Q4_0::load(packed[n], static_cast<uint32_t>(n_groups), g);
+    for (int n = 0; n < kEights; ++n)
+      raw[n] = format::Q4_0::load(packed + row_at[n], static_cast<uint32_t>(n_groups), g);
   };
 
   float sums[kBands][kEights][4] = {};
@@ -155,7 +159,7 @@ __global__ void __launch_bounds__(kThreads, 3) few_rows_kernel(const __grid_cons
     }
   }
 #pragma unroll
-  for (int m = 0; m < kBands; ++m) store_band<kGated>(job, output, tile, column_tile, 16 * m, sums[m]);
+  for (int m = 0; m < kBands; ++m) store_band<kGated>(job, output, stages.tile, column_tile, 16 * m, sums[m]);
 }
 
 template <bool kGated>

@@ -98,7 +98,7 @@ __device__ __forceinline__ void store_band(const TileJob& job, const TileOutput&
   }
 }
 
-// gemm_few.cu. REQUIRES: experts in tiles of kFewRows rows, their weights Q4_0, no gates.
+// gemm_few.cu. REQUIRES: row tiles of kFewRows, all weights Q4_0, no gates.
 inline constexpr int kFewRows = 64;
 Status few_rows_product(const Stream& stream, const TileJob& job, int n_row_tiles, int n_column_tiles, bool gated);
 

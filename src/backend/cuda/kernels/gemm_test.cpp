@@ -91,24 +91,24 @@ TEST(Gemm, SeveralOutputsOfSeveralTypesAndTheResidual) {
   simt::for_both_schedules([] {
     const int width = 256, n_rows = 130;
     const TestWeight a(DType::Q5_K, width, 130), b(DType::Q5_K, width, 7, 1, 8), c(DType::Q6_K, width, 64, 1, 9),
-        d(DType::F32, width, 3, 1, 10);
+        d(DType::F32, width, 3, 1, 10), e(DType::Q4_0, width, 140, 1, 11), f(DType::Q4_0, width, 50, 1, 12);
     Rows x(random_floats(static_cast<size_t>(n_rows) * width, 5), n_rows, width);
-    const TestWeight* matrices[] = {&a, &b, &c, &d};
+    const TestWeight* matrices[] = {&a, &b, &c, &d, &e, &f};
     for (const bool exact : {false, true}) {
-      GemmArgs args{x.input(exact), 4, {}};
+      GemmArgs args{x.input(exact), 6, {}};
       std::vector<std::vector<float>> outs, expected;
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 6; ++i) {
         const int n_out = matrices[i]->weight.rows;
         outs.push_back(random_floats(static_cast<size_t>(n_rows) * n_out, 20 + i));
         expected.emplace_back(outs[i].size());
         reference::matmul(matrices[i]->view, 0, x.floats.data(), n_rows, nullptr, expected[i].data());
         for (size_t j = 0; j < outs[i].size() && i % 2 == 0; ++j) expected[i][j] += outs[i][j];
       }
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 6; ++i) {
         args.outputs[i] = {matrices[i]->weight, nullptr, outs[i].data(), matrices[i]->weight.rows, i % 2 == 0};
       }
       ASSERT_TRUE(static_cast<bool>(gemm(Stream(), args)));
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 6; ++i) {
         expect_near(outs[i], expected[i], exact, "output " + std::to_string(i));
       }
     }
@@ -118,17 +118,19 @@ TEST(Gemm, SeveralOutputsOfSeveralTypesAndTheResidual) {
 // Both tile heights, and rows alone: the same bits.
 TEST(Gemm, ARowsBitsDoNotDependOnItsNeighbours) {
   const int width = 64, n_rows = 150, n_out = 12300;  // enough column tiles for the large row tiles
-  const TestWeight m(DType::Q8_0, width, n_out);
-  Rows x(random_floats(static_cast<size_t>(n_rows) * width, 3), n_rows, width);
-  std::vector<float> all(static_cast<size_t>(n_rows) * n_out), few(static_cast<size_t>(20) * n_out);
-  GemmArgs args{x.input(false), 1, {{m.weight, nullptr, all.data(), n_out, false}}};
-  ASSERT_TRUE(static_cast<bool>(gemm(Stream(), args)));
-  args.outputs[0].out = few.data();
-  args.x.half.data += static_cast<size_t>(100) * half_stride(width);
-  args.x.half.scale += 100;
-  args.x.n_rows = 20;
-  ASSERT_TRUE(static_cast<bool>(gemm(Stream(), args)));
-  EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin() + static_cast<std::ptrdiff_t>(100) * n_out));
+  for (const DType type : {DType::Q8_0, DType::Q4_0}) {
+    const TestWeight m(type, width, n_out);
+    Rows x(random_floats(static_cast<size_t>(n_rows) * width, 3), n_rows, width);
+    std::vector<float> all(static_cast<size_t>(n_rows) * n_out), few(static_cast<size_t>(20) * n_out);
+    GemmArgs args{x.input(false), 1, {{m.weight, nullptr, all.data(), n_out, false}}};
+    ASSERT_TRUE(static_cast<bool>(gemm(Stream(), args)));
+    args.outputs[0].out = few.data();
+    args.x.half.data += static_cast<size_t>(100) * half_stride(width);
+    args.x.half.scale += 100;
+    args.x.n_rows = 20;
+    ASSERT_TRUE(static_cast<bool>(gemm(Stream(), args)));
+    EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin() + static_cast<std::ptrdiff_t>(100) * n_out));
+  }
 }
 
 TEST(Gemm, ARowsExactBitsDoNotDependOnTheTiles) {
