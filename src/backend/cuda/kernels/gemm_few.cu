@@ -26,6 +26,7 @@ constexpr int kChunks = kColumns / 8;  // of 16 bytes in a row of a stage
 constexpr int kBands = kFewRows / 16;
 constexpr int kEights = 4;  // of outputs, to a warp
 static_assert(kThreads / 32 * kEights * 8 == kTileOutputs);
+static_assert(kThreads / kChunks == 8);  // rows of x that go at once
 
 struct Stages {
   __half x[2][kFewRows * kColumns];
@@ -92,11 +93,16 @@ __global__ void __launch_bounds__(kThreads, 3) few_rows_kernel(const __grid_cons
   const auto fetch_x = [&](int step) {
     std::byte* to = reinterpret_cast<std::byte*>(stages.x[step % 2]);
     const int chunk = tid % kChunks, column = step * kColumns + chunk * 8;
-    for (int r = tid / kChunks; r < 16 * n_bands; r += kThreads / kChunks) {
-      const uint16_t* from = stages.rows[r];
-      const bool present = from && column < job.half.stride;
-      simt::cp_async16(to + half_tiles::tile_offset<kColumns>(r, chunk), present ? from + column : job.half.data,
-                       present);
+    for (int m = 0; m < n_bands; ++m) {
+      // Both rows are looked up first: nothing overtakes a copy.
+      const int r = 16 * m + tid / kChunks;
+      const uint16_t* from[2] = {stages.rows[r], stages.rows[r + 8]};
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const bool present = from[i] && column < job.half.stride;
+        simt::cp_async16(to + half_tiles::tile_offset<kColumns>(r + 8 * i, chunk),
+                         present ? from[i] + column : job.half.data, present);
+      }
     }
     simt::cp_async_commit();
   };
