@@ -12,6 +12,7 @@
 // Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
 //           for it. A window of q and k is read by all blocks of a key head: the last to arrive moves it on.
 // Numerics  f32; a token's sums have one order for every batch and every number of tokens
+// Measured  H200, 32 heads of 128, in a chain: 3.0 us for one slice, 43 us for 32 (3.2 TB/s)
 // Rejected  a head a block, 512 threads: 5.3 us for a slice of 32 heads of 128 in a chain, but 9.4 in a model, where a
 //           block finds no room until the kernel before has left; 55 us for 32 slices, two blocks a multiprocessor
 #include "backend/cuda/kernels/gdn_decode.h"

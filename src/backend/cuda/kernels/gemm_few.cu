@@ -10,7 +10,9 @@
 //           of one row of a stage, 64 neighbouring bytes, while the tensor cores work on the stage before; they trade
 //           words by shuffles until each has, of all four groups, the bytes whose nibbles are its places in fragments,
 //           and unpack them in registers. Only x goes through shared memory, and only the bands that have rows.
-// Measured  not yet.   Rejected: tiles of 32 rows (experts of more unpack their weights twice)
+// Measured  H200, Nemotron-3-Nano, prompts of 512 tokens: 17,270 tok/s without it, 17,930 with it for experts, 19,270
+//           for all products of that size
+// Rejected  tiles of 32 rows (experts of more unpack their weights twice)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/gemm_halves.h"

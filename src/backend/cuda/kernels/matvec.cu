@@ -2,7 +2,8 @@
 // Shapes    x [n_rows, width] f32; W_i [rows_i, width] in a layout of weights/formats.h; out_i [n_rows, pitch_i] f32
 // Bytes     the weights once for up to 16 rows, plus 4 * width * n_rows a block for the activations (from the
 //           second-level cache)
-// Launch    one row whose share of the weights fits a block's shared memory: matvec_staged.h, 2 blocks an SM. One row
+// Launch    one row whose share of the weights fits a block's shared memory: matvec_staged.h, a block of 16 warps an
+// SM. One row
 //           and larger matrices: matvec_ring.h, 2 blocks an SM whose warps have rings of slots in shared memory.
 //           8 rows and more, where bulk copies and the width allow it: matvec_rows.cu, on the tensor cores.
 //           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows,
@@ -12,9 +13,9 @@
 //           multiplied in at the end.
 // Numerics  activations as signed bytes with one scale for 32, exact integer sums of 32 products, float accumulation in
 //           an order that depends on the width alone; float matrices, and every matrix in exact mode, in float32
-// Measured  H200, one row: Q5_K [12352, 2048] 9.0 us in a chain (1.9 TB/s; 8.2 with three blocks, but then the next
-//           kernel finds no room), Q5_K [2048, 4096] 4.8 us, Q6_K [248320, 2048] 109 us (3.8 TB/s). The small ones
-//           wait: the chain x, quantised x, first sums takes 3 us after the kernel before
+// Measured  H200, one row: Q5_K [12352, 2048] 9.8 us in a chain, where two of them find no room side by side; in a
+//           model, between smaller kernels, 3.2 us of products behind 2 us of quantising. Q5_K [2048, 4096] 4.5 us,
+//           Q6_K [248320, 2048] 124 us with its norm (3.4 TB/s), F16 [131072, 2688] 175 us (4.0 TB/s)
 // Rejected  quantising the input in a launch of its own for one row: 0.6 us a node for 8 KB of input
 #include "backend/cuda/simt/simt.h"
 

@@ -11,9 +11,9 @@
 //           their own: five launches in all instead of three
 // Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits;
 //           experts as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
-// Measured  H200, 256 experts of [512, 2048] IQ3_S, 8 used and a Q5_K shared one, in chains: one row router 2.0,
-//           up 10.2, down 6.6 us; 32 rows, all that belongs to them included, 30, 92 and 48 us (39, 108 and 85 with
-//           weights loaded into registers). 128 experts of [1856, 2688] Q4_0 without gates, 6 used: up 16, down 15 us
+// Measured  H200, 256 experts of [512, 2048] IQ3_S in nibbles, 8 used and a Q5_K shared one, in chains: one row router
+//           1.9, up 8.2, down 4.6 us; 32 rows, all that belongs to them included, 9.2, 89 and 44 us. 128 experts of
+//           [1856, 2688] Q4_0 without gates, 6 used: router 2.6, up 12.2, down 9.7 us
 // Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows); comparing all
 //           pairs with one another to group them (4 us more)
 #include "backend/cuda/simt/simt.h"

@@ -1,8 +1,7 @@
 // moe_router.cu   logits[r, e] = router[e] . RMSNorm(x_r) * norm + bias[e], and the experts that each row goes through
 // Shapes    as in moe.cu
-// Bytes     a block has kE experts and up to 8 rows: 32 rows of 256 experts are 132 blocks of (8 + 8) rows, 17 MB of
-// the
-//           second-level cache. Weights of the first 2048 elements are in registers before the input is there
+// Bytes     a block has kE experts and up to 8 rows: 32 rows of 256 experts are 132 blocks of (8 + 8) rows, 17 MB
+//           of the second-level cache. Weights of the first 2048 elements are in registers before the input is there
 // Launch    one row: two experts a block. Its registers fit beside the blocks of the kernel before, so that the weights
 //           are there when the row is. More rows: two, four or eight experts a block, about a block a multiprocessor,
 //           rows through shared memory; further blocks quantise the rows for the experts. The last block of each 8

@@ -582,7 +582,7 @@ struct IQ3_S {  // nine-bit indices in 64 + 8 bits, signs, scale nibbles; u16 d 
 };
 
 // IQ3_S looked up at load: every weight of its code-book, with its sign, is an odd number of -15 .. 15, that is 2t + 1
-// with t a signed nibble. 4.19 bits a weight and not 3.44, for a third of the instructions and no table in shared
+// with t a signed nibble. 4.19 bits a weight and not 3.44, for far fewer instructions and no table in shared
 // memory. The weights are the same, and so are the bits of every product.
 struct IQ3_S_wide {  // t as the top nibble; u16 d a block; scale nibbles
   static constexpr DType kType = kIq3Wide;
