@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/scratch_for_test.h"
 #include "convert/convert.h"
 #include "gguf/gguf.h"
 #include "tensor/dequantize.h"
@@ -91,17 +92,6 @@ inline Json tiny_tokenizer() {
     "normalizer": {"type": "NFC"},
     "pre_tokenizer": {"type": "ByteLevel", "use_regex": true},
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}})");
-}
-
-// A folder of the test's own, empty.
-inline fs::path scratch(const std::string& name) {
-  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-  std::string test = std::string(info->test_suite_name()) + "-" + info->name() + "-" + name;
-  for (char& c : test) c = c == '/' ? '-' : c;
-  const fs::path folder = fs::path(testing::TempDir()) / test;
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder;
 }
 
 inline void write_checkpoint(const fs::path& folder, const Json& config, const Tensors& tensors) {

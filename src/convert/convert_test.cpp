@@ -38,7 +38,7 @@ std::map<std::string, Dims> llama_shapes() {
 }
 
 fs::path llama_folder() {
-  const fs::path folder = scratch("hf");
+  const fs::path folder = fixture::scratch_folder("hf");
   write_checkpoint(folder, llama_config(), made_up_tensors(llama_shapes()));
   return folder;
 }
@@ -117,7 +117,7 @@ TEST(Convert, AnotherShardingGivesTheSameFile) {
 }
 
 TEST(Convert, DamagedValuesAndWrongShapesAreRefused) {
-  const fs::path folder = scratch("hf");
+  const fs::path folder = fixture::scratch_folder("hf");
   const std::string up = "model.layers.0.mlp.up_proj.weight";
   Tensors tensors = made_up_tensors(llama_shapes());
   std::vector<float> values = made_up(up, kFf * kWidth);
@@ -201,7 +201,7 @@ TEST(Convert, APartOfOtherWeightsIsNotContinued) {
 }
 
 TEST(Convert, Fp8WithBlockAndRowScales) {
-  const fs::path folder = scratch("hf");
+  const fs::path folder = fixture::scratch_folder("hf");
   const std::string up = "model.layers.0.mlp.up_proj.weight", down = "model.layers.0.mlp.down_proj.weight";
   Json config = llama_config();
   config["quantization_config"] = {{"weight_block_size", {4, 5}}};

@@ -96,7 +96,7 @@ class FamilyTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(FamilyTest, ItsFileIsOneTheLoaderBinds) {
   const Json config = Json::parse(GetParam());
-  const fs::path folder = scratch("hf");
+  const fs::path folder = fixture::scratch_folder("hf");
   write_checkpoint(folder, config, made_up_tensors(Shapes(config).all(model_class(config)), true));
   for (const DType type : {DType::F32, DType::Q8_0}) {
     const fs::path out = folder / "out.gguf";
@@ -113,7 +113,7 @@ TEST_P(FamilyTest, ItsFileIsOneTheLoaderBinds) {
 
 TEST_P(FamilyTest, AMissingTensorIsNamed) {
   const Json config = Json::parse(GetParam());
-  const fs::path folder = scratch("hf");
+  const fs::path folder = fixture::scratch_folder("hf");
   const std::map<std::string, Dims> shapes = Shapes(config).all(model_class(config));
   // The last by name: somewhere deep in a layer, or the head.
   for (const auto& missing : {std::prev(shapes.end())->first, std::next(shapes.begin(), shapes.size() / 2)->first}) {
@@ -147,7 +147,7 @@ TEST(ReferenceFiles, MetadataAndTensorsAreThoseOfTheReferenceConverter) {
     const Json config = Json::parse(read_bytes(entry.path() / "fixture.json"))["config"];
     const auto reference = gguf::File::open((entry.path() / "model.gguf").string());
     ASSERT_TRUE(reference) << reference.error().message;
-    const fs::path folder = scratch(name);
+    const fs::path folder = fixture::scratch_folder(name);
     write_checkpoint(folder, config, made_up_tensors(Shapes(config).all(model_class(config)), true));
     const auto file_type = reference->metadata().get_int("general.file_type", 0, 64);
     ASSERT_TRUE(file_type);
@@ -209,7 +209,7 @@ TEST(ReferenceFiles, KeptCheckpointsGiveTheKeptFile) {
     if (!fs::exists(entry.path() / "hf")) continue;
     const std::string name = entry.path().filename().string();
     SCOPED_TRACE(name);
-    expect_reference_file(entry.path() / "hf", entry.path() / "model.gguf", scratch(name) / "out.gguf");
+    expect_reference_file(entry.path() / "hf", entry.path() / "model.gguf", fixture::scratch_folder(name) / "out.gguf");
   }
 }
 
@@ -220,7 +220,7 @@ TEST(ReferenceFiles, CheckpointsGiveTheReferenceFile) {
   for (const char* name : {"qwen3_5_moe-A", "nemotron_h-moe-A"}) {
     SCOPED_TRACE(name);
     const fs::path fixture = fs::path(shared) / "fixtures" / name;
-    const fs::path folder = scratch(name);
+    const fs::path folder = fixture::scratch_folder(name);
     for (const auto& entry : fs::directory_iterator(fixture / "hf")) {
       if (entry.path().extension() == ".json") fs::copy_file(entry.path(), folder / entry.path().filename());
     }

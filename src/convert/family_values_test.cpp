@@ -8,7 +8,7 @@ namespace chimere::convert::test {
 namespace {
 
 gguf::File converted(const Json& config, const Tensors& tensors) {
-  const fs::path folder = scratch("hf");
+  const fs::path folder = fixture::scratch_folder("hf");
   write_checkpoint(folder, config, tensors);
   const auto report = run(folder, folder / "out.gguf");
   EXPECT_TRUE(report) << report.error().message;
@@ -273,7 +273,7 @@ TEST(FamilyValues, PositionsOfXlmRobertaBeginBehindThePadding) {
                                         {"classifier.out_proj.weight", {1, d}},
                                         {"classifier.out_proj.bias", {1}}};
   for (const auto& [name, shape] : Shapes(config).all("BertModel")) shapes["roberta." + name] = shape;
-  const fs::path folder = scratch("hf");
+  const fs::path folder = fixture::scratch_folder("hf");
   write_checkpoint(folder, config, made_up_tensors(shapes));
   Json tokenizer = tiny_tokenizer();
   tokenizer["model"] =
@@ -311,7 +311,7 @@ TEST(FamilyValues, ClassifiersWithSeveralLabelsAreRefused) {
   for (const auto& [name, shape] : Shapes(config).all("BertModel")) shapes["bert." + name] = shape;
   shapes["bert.pooler.dense.weight"] = {32, 32};
   shapes["bert.pooler.dense.bias"] = {32};
-  const fs::path folder = scratch("hf");
+  const fs::path folder = fixture::scratch_folder("hf");
   write_checkpoint(folder, config, made_up_tensors(shapes));
   const auto report = run(folder, folder / "out.gguf");
   ASSERT_FALSE(report);

@@ -10,7 +10,7 @@ class EngineAdapters : public testing::Test {
  protected:
   void SetUp() override {
     const auto folder = fixture::kept("qwen3_5-A");
-    scratch_ = fixture::adapter_scratch();
+    scratch_ = fixture::scratch_folder();
     model_ = fixture::load(folder, models::BackendKind::cpu, false, {DType::F16, DType::F16, false}, 1);
     ASSERT_TRUE(model_);
     const auto one = fixture::adapter_of(*model_, folder, 1, scratch_),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/scratch_for_test.h"
 #include "gguf/writer.h"
 #include "models/adapter_file.h"
 #include "models/fixture_for_test.h"
@@ -117,16 +118,6 @@ inline std::shared_ptr<const Adapter> adapter_of(models::Model& model, const fs:
   auto adapter = models::load_adapter(path, "adapter" + std::to_string(seed), model);
   EXPECT_TRUE(adapter) << adapter.error().message;
   return adapter ? *adapter : nullptr;
-}
-
-inline fs::path adapter_scratch() {
-  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string(info->test_suite_name()) + "-" + info->name();
-  std::replace(name.begin(), name.end(), '/', '-');
-  const fs::path folder = fs::path(testing::TempDir()) / ("chimere-" + name);
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder;
 }
 
 }  // namespace chimere::fixture

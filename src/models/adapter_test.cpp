@@ -55,7 +55,7 @@ class AdapterTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     folder_ = fixture::kept(GetParam());
-    scratch_ = fixture::adapter_scratch();
+    scratch_ = fixture::scratch_folder();
   }
   void TearDown() override { std::filesystem::remove_all(scratch_); }
 
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Models, AdapterTest, testing::Values("qwen3_5-A", "llam
 });
 
 TEST(AdapterFile, WhatDoesNotFitIsRefusedByName) {
-  const path folder = fixture::kept("llama-spm"), scratch = fixture::adapter_scratch();
+  const path folder = fixture::kept("llama-spm"), scratch = fixture::scratch_folder();
   const auto model = fixture::load(folder, BackendKind::cpu, false);
   ASSERT_TRUE(model);
   const auto expect = [&](const std::string& word, const std::function<void(gguf::Writer&)>& fill) {
@@ -143,7 +143,7 @@ TEST(AdapterFile, WhatDoesNotFitIsRefusedByName) {
 }
 
 TEST(AdapterLibrary, LoadsListsAndUnloadsWhileInUse) {
-  const path folder = fixture::kept("llama-spm"), scratch = fixture::adapter_scratch();
+  const path folder = fixture::kept("llama-spm"), scratch = fixture::scratch_folder();
   const auto model = fixture::load(folder, BackendKind::cpu, false);
   ASSERT_TRUE(model);
   const std::string file = fixture::write_adapter(folder, 1, scratch / "a.gguf");

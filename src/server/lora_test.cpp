@@ -8,7 +8,7 @@ namespace {
 class Lora : public testing::Test {
  protected:
   void SetUp() override {
-    scratch_ = fixture::adapter_scratch();
+    scratch_ = fixture::scratch_folder();
     for (const int seed : {1, 2}) {
       fixture::write_adapter(fixture::kept("qwen3_5-A"), seed, scratch_ / ("tone" + std::to_string(seed) + ".gguf"));
     }

@@ -32,7 +32,7 @@ class CudaAdapters : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = fixture::kept("qwen3_5-A");
-    scratch_ = fixture::adapter_scratch();
+    scratch_ = fixture::scratch_folder();
   }
   void TearDown() override { fs::remove_all(scratch_); }
 
@@ -128,7 +128,7 @@ TEST(CudaExecutable, KeepsTheNamesOfItsMatrices) {
 
 // Adapters come and go on another thread while the engine's runs steps.
 TEST(CudaExecutable, HoldsAdaptersWhileStepsRun) {
-  const fs::path folder = fixture::kept("llama-spm"), scratch = fixture::adapter_scratch();
+  const fs::path folder = fixture::kept("llama-spm"), scratch = fixture::scratch_folder();
   const std::vector<int32_t> tokens = some_tokens(folder, 4);
   Loaded card = load(folder, cuda::compile, false, kHalfKv);
   const AdapterSet set{{{adapter_on(*card, folder, 1, scratch), 1.0f}}};
