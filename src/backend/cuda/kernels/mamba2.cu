@@ -13,6 +13,7 @@
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/mamba2.h"
+#include "backend/cuda/kernels/quarter_sums.h"
 
 #include "base/check.h"
 
@@ -101,16 +102,6 @@ struct Taps {
 // Squares of the outputs of a decode pass: [row][block].
 __device__ __forceinline__ float* squares_of(const Mamba2Args& p, int64_t row, int block) {
   return p.scratch + row * (p.d_inner() / kColumns) + block;
-}
-
-// Sums over the four lanes that differ in bits 3 and 4, of four values each; a lane keeps the sum of value
-// 2 (bit 4) + bit 3.
-__device__ __forceinline__ float sum_quarters(float4 x, int lane) {
-  const bool upper = (lane & 16) != 0, odd = (lane & 8) != 0;
-  float first = upper ? x.z : x.x, second = upper ? x.w : x.y;
-  first += __shfl_xor_sync(simt::kAllLanes, upper ? x.x : x.z, 16);
-  second += __shfl_xor_sync(simt::kAllLanes, upper ? x.y : x.w, 16);
-  return (odd ? second : first) + __shfl_xor_sync(simt::kAllLanes, odd ? first : second, 8);
 }
 
 // The tokens of a tile go through a block in three steps: raw inputs are asked for (while the tile before is worked

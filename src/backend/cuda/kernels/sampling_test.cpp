@@ -161,7 +161,7 @@ class Maker {
     const int distinct = integer(1, std::min(n_vocab_, 6));
     for (int i = integer(0, 40); i > 0; --i) c.prompt.push_back(integer(0, distinct - 1));
     for (int i = integer(0, 40); i > 0; --i) c.answer.push_back(integer(0, distinct - 1));
-    if (coin(0.1)) c.prompt.push_back(n_vocab_ + 3);  // a placeholder outside the vocabulary
+    if (coin(0.1)) c.prompt.push_back(n_vocab_ + 3);  // an id outside the vocabulary, as of an image
     // The tokens of the history lead, so that what penalties do to them decides.
     for (int id = 0; id < distinct && coin(0.9); ++id) c.logits[id] += 4.0f * spread + real(0.0f, 1.0f);
     SamplingParams& p = c.params;

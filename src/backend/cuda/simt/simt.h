@@ -91,7 +91,6 @@ inline void prefetch_l2(const void*) {}
 inline uint4 load_streaming(const uint4* p) { return *p; }
 
 inline void cp_async4(void* to_shared, const void* from) { cp_async_issue(to_shared, from, 4, true); }
-inline void cp_async8(void* to_shared, const void* from) { cp_async_issue(to_shared, from, 8, true); }
 inline void cp_async16(void* to_shared, const void* from, bool valid = true) {
   cp_async_issue(to_shared, from, 16, valid);
 }
@@ -220,9 +219,6 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
 
 __device__ __forceinline__ void cp_async4(void* to_shared, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to_shared)), "l"(from) : "memory");
-}
-__device__ __forceinline__ void cp_async8(void* to_shared, const void* from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_address(to_shared)), "l"(from) : "memory");
 }
 // Sixteen bytes; zeros when not valid (`from` is then not read).
 __device__ __forceinline__ void cp_async16(void* to_shared, const void* from, bool valid = true) {
