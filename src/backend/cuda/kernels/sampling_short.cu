@@ -1,217 +1,378 @@
-// sampling_short.cu   The usual draw in one pass: the best token, or one of the best k <= 128
+// sampling_short.cu   The usual draw in two launches: the best token, or one of the best k <= 128
 // Shapes    logits [rows, n_vocab] f32 or the scores of the pool; n_vocab <= 2^19
-// Bytes     4*n of a row, once
-// Launch    grid (ceil(n_vocab / 4096), rows), block 256
+// Bytes     4*n of a row once, then 1/64 of it and the tokens of some k blocks
+// Launch    heights: grid (ceil(n_vocab / 2048), rows), block 256; short: grid rows, block 256
 // Numerics  bit for bit as sampling/: the cuts are made in integers, the noise is double
-// Method    A block keeps its tokens that may be among the best k of the row. A bound for that comes cheaply: of the
-//           best tokens of its threads the k-th best, which lets little more than k tokens pass. The block that arrives
-//           last does the same with what was kept, sorts the best k, cuts them by top-p and min-p, and draws.
-// Measured  H200, one row of 248,320 logits: 17 us; 32 rows 47 us
+// Method    The first launch writes the height of every block of 64 tokens: its best score as an integer. No barrier,
+//           no atomics: a row is over when the kernel is. The second, a block a row, finds a bound below the row's
+//           k-th best score (the k-th best of the heights that groups of its threads see), looks at the blocks that
+//           reach it again, and has little more than k tokens, which it ranks while other warps make their noise.
+//           What does not depend on the row is read before the wait for the kernel before.
+// Measured  not yet.   Rejected: one launch whose last block finishes the row (17 us for one row of 248,320 logits on
+// an H200: two fences, four atomics, and 95 KB of instructions)
 #include "backend/cuda/simt/simt.h"
+
+#include <bit>
 
 #include "backend/cuda/kernels/sampling_step.h"
 
 namespace chimere::cuda::sampling {
 namespace {
 
-constexpr int kPerThread = kChunk / kThreads;
-constexpr int kMostNeighbours = 8;  // that have one bound together
-constexpr int kMaxListed = 1024;    // tokens that the last block sorts
-static_assert(2 * kShortTop <= kThreads);
-// A block keeps tokens of at most `wanted` groups of neighbours, which are at most half of its threads.
-static_assert(kChunk / 2 * sizeof(u64) <= kChunk * sizeof(uint32_t), "kept keys lie in Pool::list");
+constexpr int kWarps = kThreads / 32;
+constexpr int kBlocksOfWarp = 4;  // two tokens of each a lane
+constexpr int kTokensOfGrid = kWarps * kBlocksOfWarp * kScoreBlock;
+static_assert(kChunk % kTokensOfGrid == 0, "a row has a whole number of them");
+constexpr int kMostNeighbours = 2;  // as a power of two: threads that have one height together
+constexpr int kLeastParts = kThreads >> kMostNeighbours;
+constexpr int kMaxBlocks = 512;  // that are looked at again
+constexpr int kMaxListed = 512;  // tokens that are ranked
+static_assert(2 * kShortTop <= kThreads, "the bound is the k-th best of twice as many");
+
+// Integers in the order of scores. REQUIRES: not -0
+__device__ __forceinline__ uint32_t height_of(float score) {
+  const uint32_t bits = __float_as_uint(score);
+  return bits ^ (static_cast<uint32_t>(static_cast<int32_t>(bits) >> 31) | 0x80000000u);
+}
+__device__ __forceinline__ float score_of_height(uint32_t height) {
+  return __uint_as_float(height & 0x80000000u ? height & 0x7fffffffu : ~height);
+}
+constexpr uint32_t kNoHeight = 0x007fffffu;  // of kNoScore
 
 __device__ __forceinline__ int32_t id_of(u64 key) { return static_cast<int32_t>(key & ((u64{1} << kIdBits) - 1)); }
-__device__ __forceinline__ float score_of(u64 key) {
-  const uint32_t ascending = ~static_cast<uint32_t>(key >> kIdBits);
-  return __uint_as_float(ascending & 0x80000000u ? ascending & 0x7fffffffu : ~ascending);
+__device__ __forceinline__ float score_of(u64 key) { return score_of_height(~static_cast<uint32_t>(key >> kIdBits)); }
+
+__device__ __forceinline__ uint32_t* heights_of(const Pool& pool, int row) {
+  return pool.list + static_cast<size_t>(row) * pool.padded;
 }
 
-// What the blocks of a row kept, in any order: RowWork::n_list keys.
-__device__ __forceinline__ u64* kept_keys(const Pool& pool, int row) {
-  return reinterpret_cast<u64*>(pool.list + static_cast<size_t>(row) * pool.padded);
-}
+// A row's scores as they are drawn from.
+struct Scores {
+  const float* from;
+  const uint64_t* mask;
+  const uint64_t* suppressed;
+  int n_vocab;
 
-// A bound for the best `wanted` of all keys of the block, of which every thread gives its best: at least so many are
-// not above it. kAll when too few threads have a key. Neighbours give one key together, as many as leave twice what is
-// wanted: few comparisons, and a bound that lets little more than that pass. Keys differ, but for kAll.
-__device__ u64 bound_of_best(u64 best, int wanted) {
-  SIMT_SHARED(u64, all, kThreads);
-  SIMT_SHARED(u64, found, 1);
-  int group = kMostNeighbours;
-  while (group > 1 && 2 * wanted * group > kThreads) group /= 2;
-  for (int step = 1; step < group; step *= 2) {
-    const u64 other = __shfl_xor_sync(simt::kAllLanes, best, step);
-    best = other < best ? other : best;
+  __device__ Scores(const Step& step, int row, bool loaded, const uint64_t* allowed_bits)
+      : from(loaded ? step.pool.scores + static_cast<size_t>(row) * step.pool.padded
+                    : step.logits + static_cast<size_t>(row) * step.n_vocab),
+        mask(allowed_bits),
+        suppressed(loaded ? nullptr : step.suppressed_bits),
+        n_vocab(step.n_vocab) {}
+
+  __device__ __forceinline__ bool takes_all() const { return !mask && !suppressed; }
+  // A bit for each token of the block. Does not depend on the kernel before.
+  __device__ __forceinline__ uint64_t takes(int block) const {
+    if (block * kScoreBlock >= n_vocab) return 0;
+    return (mask ? mask[block] : ~uint64_t{0}) & (suppressed ? ~suppressed[block] : ~uint64_t{0});
   }
-  const int n = kThreads / group, thread = threadIdx.x;
-  __syncthreads();
-  if (thread % group == 0) all[thread / group] = best;
-  if (thread == 0) *found = kAll;
+  __device__ __forceinline__ float load(int32_t id) const { return id < n_vocab ? __ldcg(from + id) : kNoScore; }
+  __device__ __forceinline__ u64 key(int32_t id) const {
+    const float score = (takes(id / kScoreBlock) >> (id % kScoreBlock)) & 1 ? clean(load(id)) : kNoScore;
+    return score == kNoScore ? kAll : key_of(score, id);
+  }
+};
+
+__global__ void __launch_bounds__(kThreads) heights_kernel(const __grid_constant__ Step step, bool loaded) {
+  simt::allow_next();  // the one block of the next kernel is in nobody's way
+  const int row = blockIdx.y, lane = threadIdx.x % 32;
+  const Scores scores(step, row, loaded, step.rows[row].mask);
+  const int first = (static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32) * kBlocksOfWarp;
+  uint32_t takes = ~0u;  // two bits for each block
+  if (!scores.takes_all()) {
+    takes = 0;
+#pragma unroll 1
+    for (int i = 0; i < kBlocksOfWarp; ++i) {
+      const uint64_t bits = scores.takes(first + i) >> lane;
+      takes |= (static_cast<uint32_t>(bits & 1) | (static_cast<uint32_t>(bits >> 32) & 1) << 1) << (2 * i);
+    }
+  }
+  simt::wait_for_previous();
+  float halves[kBlocksOfWarp][2];
+#pragma unroll
+  for (int i = 0; i < kBlocksOfWarp; ++i) {
+    const int32_t id = (first + i) * kScoreBlock + lane;
+    halves[i][0] = scores.load(id);
+    halves[i][1] = scores.load(id + 32);
+  }
+  uint32_t heights[kBlocksOfWarp];
+#pragma unroll
+  for (int i = 0; i < kBlocksOfWarp; ++i) {
+    const float lower = takes & (1u << (2 * i)) ? halves[i][0] : kNoScore;
+    const float upper = takes & (2u << (2 * i)) ? halves[i][1] : kNoScore;
+    // clean() of the better one, as what is not a number loses; 0 + -0 is 0.
+    const float capped = fminf(fmaxf(fmaxf(lower, kNoScore), upper), kMaxScore);
+    heights[i] = __reduce_max_sync(simt::kAllLanes, height_of(capped >= -kMaxScore ? capped + 0.0f : kNoScore));
+  }
+  if (lane == 0) {
+    *reinterpret_cast<uint4*>(heights_of(step.pool, row) + first) = {heights[0], heights[1], heights[2], heights[3]};
+  }
+}
+
+// What the threads of the second kernel have in common.
+struct Shortlist {
+  uint32_t parts[kThreads];
+  uint32_t bound, top, n_blocks, n_keys;
+  uint32_t blocks[kMaxBlocks];
+  u64 keys[kMaxListed];       // in any order
+  u64 weights[kMaxListed];    // of top-p
+  double sums[kMaxListed];    // with the noise; kNoScore: min-p has cut it off
+  uint16_t order[kShortTop];  // places in the list, the best first
+};
+
+// Bound: at least `wanted` tokens, of different threads, reach it; no more than kNoHeight when fewer have a score.
+// Neighbours give one height together, as many as leave twice what is wanted: few comparisons, and a bound that lets
+// little more than that pass.
+__device__ __forceinline__ void find_bound(Shortlist& list, uint32_t highest, int wanted) {
+  int shift = kMostNeighbours;
+  while (shift > 0 && 2 * wanted << shift > kThreads) --shift;
+#pragma unroll
+  for (int i = 0; i < kMostNeighbours; ++i) {
+    const uint32_t other = __shfl_xor_sync(simt::kAllLanes, highest, 1 << i);
+    if (i < shift) highest = max(highest, other);
+  }
+  const int n = kThreads >> shift, thread = threadIdx.x;
+  list.parts[thread >> shift] = highest;
   __syncthreads();
   if (thread < n) {
-    const u64 mine = all[thread];
-    int before = 0;
-#pragma unroll 8
-    for (int i = 0; i < n; ++i) before += all[i] < mine ? 1 : 0;
-    if (mine != kAll && before == wanted - 1) *found = mine;
+    const uint32_t mine = list.parts[thread];
+    int higher = 0;
+#pragma unroll 1
+    for (int begin = 0; begin < n; begin += kLeastParts) {
+      const uint4* parts = reinterpret_cast<const uint4*>(list.parts + begin);
+#pragma unroll
+      for (int i = 0; i < kLeastParts / 4; ++i) {
+        const uint4 four = parts[i];
+        higher += (four.x > mine ? 1 : 0) + (four.y > mine ? 1 : 0) + (four.z > mine ? 1 : 0) + (four.w > mine ? 1 : 0);
+      }
+    }
+    if (higher == 0) list.top = mine;
+    const uint32_t lowest = __reduce_min_sync(simt::kAllLanes, higher < wanted ? mine : ~0u);
+    if (thread % 32 == 0) atomicMin(&list.bound, lowest);
   }
   __syncthreads();
-  return *found;
 }
 
-// Adds the block's tokens that may be among the row's best `wanted` to the row's list.
-__device__ void keep_best(const Step& step, int row, int wanted, bool loaded) {
-  const Pool& pool = step.pool;
-  const float* from = loaded ? pool.scores + static_cast<size_t>(row) * pool.padded
-                             : step.logits + static_cast<size_t>(row) * step.n_vocab;
-  const uint64_t* mask = step.rows[row].mask;
-  SIMT_SHARED(uint32_t, n_kept, 1);
-  SIMT_SHARED(uint32_t, first, 1);
-  if (threadIdx.x == 0) *n_kept = 0;
-  u64 keys[kPerThread];
-  u64 best = kAll;
-  bool has_number = false;
-#pragma unroll
-  for (int i = 0; i < kPerThread; ++i) {
-    const int32_t id = blockIdx.x * kChunk + i * kThreads + static_cast<int32_t>(threadIdx.x);
-    float score = kNoScore;
-    if (id < step.n_vocab) score = loaded ? from[id] : clean(from[id]);
-    has_number |= score != kNoScore;
-    const bool takes = score != kNoScore && allowed(mask, id) && (loaded || !is_suppressed(step, id));
-    keys[i] = takes ? key_of(score, id) : kAll;
-    best = keys[i] < best ? keys[i] : best;
-  }
-  const u64 bound = bound_of_best(best, wanted);
-  uint32_t n_mine = 0;
-#pragma unroll
-  for (int i = 0; i < kPerThread; ++i) n_mine += keys[i] != kAll && keys[i] <= bound ? 1u : 0u;
-  uint32_t at = n_mine > 0 ? atomicAdd(n_kept, n_mine) : 0;
-  has_number = __syncthreads_or(has_number ? 1 : 0) != 0;
-  if (threadIdx.x == 0) {
-    *first = *n_kept > 0 ? atomicAdd(&pool.work[row].n_list, *n_kept) : 0;
-    pool.partials[static_cast<size_t>(row) * pool.chunks + blockIdx.x].has_number = has_number ? 1 : 0;
-  }
-  __syncthreads();
-  u64* kept = kept_keys(pool, row) + *first;
-#pragma unroll
-  for (int i = 0; i < kPerThread; ++i) {
-    if (keys[i] != kAll && keys[i] <= bound) kept[at++] = keys[i];
-  }
+__device__ __forceinline__ void add_key(Shortlist& list, u64 key) {
+  const uint32_t at = atomicAdd(&list.n_keys, 1u);
+  if (at < kMaxListed) list.keys[at] = key;
 }
 
-// Calls take(key) for this thread's share of what was kept. Loads go out several at a time.
-template <class Take>
-__device__ __forceinline__ void visit_kept(const u64* kept, uint32_t n, const Take& take) {
-  constexpr uint32_t kAtOnce = 8;
-  for (uint32_t begin = threadIdx.x; begin < n; begin += kAtOnce * kThreads) {
-    u64 keys[kAtOnce];
+// The tokens that reach the bound, out of the blocks that do.
+__device__ __forceinline__ void list_keys(Shortlist& list, const Scores& scores, uint32_t bound) {
+  constexpr int kLanes = 8, kAtOnce = kScoreBlock / kLanes;  // of a block
+  const int lane = threadIdx.x % kLanes;
+  const float least = bound > kNoHeight ? score_of_height(bound) : -kMaxScore;
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x / kLanes; i < list.n_blocks; i += kThreads / kLanes) {
+    const auto block = static_cast<int>(list.blocks[i]);
+    const int32_t first = block * kScoreBlock + lane;
+    float loaded[kAtOnce];
 #pragma unroll
-    for (uint32_t i = 0; i < kAtOnce; ++i) keys[i] = begin + i * kThreads < n ? kept[begin + i * kThreads] : kAll;
+    for (int j = 0; j < kAtOnce; ++j) loaded[j] = scores.load(first + j * kLanes);
+    uint32_t reach = 0;  // a bit for each that does; what is not a number does not
 #pragma unroll
-    for (uint32_t i = 0; i < kAtOnce; ++i) {
-      if (keys[i] != kAll) take(keys[i]);
+    for (int j = 0; j < kAtOnce; ++j) reach |= loaded[j] >= least ? 1u << j : 0u;
+    if (reach && !scores.takes_all()) {
+      const uint64_t takes = scores.takes(block) >> lane;
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) reach &= ~((takes >> (j * kLanes)) & 1 ? 0u : 1u << j);
+    }
+#pragma unroll 1
+    for (; reach; reach &= reach - 1) {
+      const int at = __ffs(static_cast<int>(reach)) - 1;
+      float score = loaded[0];
+#pragma unroll
+      for (int j = 1; j < kAtOnce; ++j) score = at == j ? loaded[j] : score;
+      add_key(list, key_of(clean(score), first + at * kLanes));
     }
   }
 }
 
-// The row's best tokens in order, at most `wanted`; returns how many there are. By the last block.
-__device__ int sort_best(const Pool& pool, int row, int wanted, u64* sorted) {
-  SIMT_SHARED(u64, listed, kMaxListed);
-  SIMT_SHARED(uint32_t, n_listed, 1);
-  const u64* kept = kept_keys(pool, row);
-  const uint32_t n_kept = pool.work[row].n_list;
-  u64 best = kAll;
-  visit_kept(kept, n_kept, [&](u64 key) { best = key < best ? key : best; });
-  u64 bound = bound_of_best(best, wanted);
-  const auto list_up_to_bound = [&] {
-    __syncthreads();
-    if (threadIdx.x == 0) *n_listed = 0;
-    __syncthreads();
-    visit_kept(kept, n_kept, [&](u64 key) {
-      if (key > bound) return;
-      const uint32_t at = atomicAdd(n_listed, 1u);
-      if (at < kMaxListed) listed[at] = key;
-    });
-    __syncthreads();
-    return *n_listed;
+// The same without a good bound: the best of the row met in few threads, or many tokens are equal.
+__device__ __attribute__((noinline)) void list_selected(Shortlist& list, const Scores& scores, int wanted) {
+  const auto visit = [&](const auto& take) {
+    for (int32_t id = threadIdx.x; id < scores.n_vocab; id += kThreads) {
+      const u64 key = scores.key(id);
+      if (key != kAll) take(key, [] { return u64{1}; });
+    }
   };
-  uint32_t n = list_up_to_bound();
-  if (n > kMaxListed) {  // the best of the row met in few threads: the bound says little
-    bound = select_key(wanted, [&](const auto& take) {
-      visit_kept(kept, n_kept, [&](u64 key) { take(key, [] { return u64{1}; }); });
-    });
-    n = list_up_to_bound();
-  }
-  for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
-    int before = 0;
-    for (uint32_t j = 0; j < n; ++j) before += listed[j] < listed[i] ? 1 : 0;
-    if (before < wanted) sorted[before] = listed[i];
-  }
+  const u64 last = select_key(static_cast<u64>(wanted), visit);
+  if (threadIdx.x == 0) list.n_keys = 0;
   __syncthreads();
-  return min(static_cast<int>(n), wanted);
+  visit([&](u64 key, const auto&) {
+    if (key <= last) add_key(list, key);
+  });
+  __syncthreads();
 }
 
-// One of the sorted tokens, as temperature, top-p and min-p leave them.
-__device__ int32_t draw_among(const SampleRow& wish, const u64* sorted, int n) {
-  const bool is_token = static_cast<int>(threadIdx.x) < n;
-  const u64 key = sorted[is_token ? threadIdx.x : 0];
-  const float t = tempered(score_of(key), score_of(sorted[0]), wish.scale);
-  bool survives = is_token && (wish.min_p <= 0.0f || device_exp(t) >= wish.min_p);
-  if (wish.top_p < 1.0f) {
-    u64 total;
-    const u64 before = block_scan(is_token ? weight_units(t) : 0, total);
-    survives = survives && before < nucleus(wish.top_p, total);
+// The best `wanted` of n keys in order, by the lower half of the block: eight lanes count those before a key.
+__device__ __forceinline__ void order_keys(Shortlist& list, int n, int wanted) {
+  constexpr int kLanes = 8;
+  const int lane = threadIdx.x % kLanes;
+#pragma unroll 1
+  for (int begin = 0; begin < n; begin += kThreads / 2 / kLanes) {
+    const int i = begin + static_cast<int>(threadIdx.x) / kLanes;
+    const u64 key = list.keys[min(i, n - 1)];
+    int before = 0;
+#pragma unroll 4
+    for (int j = lane; j < n; j += kLanes) before += list.keys[j] < key ? 1 : 0;
+    for (int step = 1; step < kLanes; step *= 2) before += __shfl_xor_sync(simt::kAllLanes, before, step);
+    if (i < n && lane == 0 && before < wanted) list.order[before] = static_cast<uint16_t>(i);
   }
-  const int32_t id = id_of(key);
-  return block_best(survives ? Best{static_cast<double>(t) + gumbel(random_bits(wish, id)), id} : Best{0, -1}).id;
 }
 
-__global__ void __launch_bounds__(kThreads) short_kernel(Step step, bool loaded) {
-  simt::wait_for_previous();
+// What every key's token weighs and how it fares in the draw, by the upper half of the block.
+__device__ __forceinline__ void add_noise(Shortlist& list, int n, const SampleRow& wish) {
+  const float max = score_of_height(list.top);
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x) - kThreads / 2; i < n; i += kThreads / 2) {
+    const u64 key = list.keys[i];
+    const float t = tempered(score_of(key), max, wish.scale);
+    list.weights[i] = weight_units(t);
+    const bool survives = wish.min_p <= 0.0f || device_exp(t) >= wish.min_p;
+    const double sum = static_cast<double>(t) + gumbel(random_bits(wish, id_of(key)));
+    list.sums[i] = survives ? sum : static_cast<double>(kNoScore);
+  }
+}
+
+// The sum over a warp of numbers below 2^48.
+__device__ __forceinline__ u64 warp_total(u64 mine) {
+  const uint32_t low = __reduce_add_sync(simt::kAllLanes, static_cast<uint32_t>(mine) & 0xffffffu);
+  const uint32_t high = __reduce_add_sync(simt::kAllLanes, static_cast<uint32_t>(mine >> 24));
+  return (static_cast<u64>(high) << 24) + low;
+}
+
+// Integers in the order of numbers.
+__device__ __forceinline__ u64 ascending(double x) {
+  const u64 bits = std::bit_cast<u64>(x + 0.0);
+  return bits >> 63 ? ~bits : bits | u64{1} << 63;
+}
+
+// One of the first n of the order, as top-p and min-p leave them. By a warp.
+__device__ __forceinline__ int32_t draw_in_order(const Shortlist& list, int n, float top_p) {
+  const int lane = threadIdx.x;
+  u64 need = kAll;
+  if (top_p < 1.0f) {
+    u64 mine = 0;
+#pragma unroll 1
+    for (int i = lane; i < n; i += 32) mine += list.weights[list.order[i]];
+    need = nucleus(top_p, warp_total(mine));
+  }
+  u64 best = 0, before = 0;
+  uint32_t best_id = ~0u;
+#pragma unroll 1
+  for (int begin = 0; begin < n; begin += 32) {
+    const bool is_token = begin + lane < n;
+    const int at = list.order[is_token ? begin + lane : 0];
+    const u64 weight = is_token ? list.weights[at] : 0;
+    u64 inclusive = weight;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const u64 other = __shfl_up_sync(simt::kAllLanes, inclusive, step);
+      if (lane >= step) inclusive += other;
+    }
+    const u64 sum = ascending(list.sums[at]);
+    const auto id = static_cast<uint32_t>(id_of(list.keys[at]));
+    if (is_token && before + inclusive - weight < need && (sum > best || (sum == best && id < best_id))) {
+      best = sum;
+      best_id = id;
+    }
+    before += __shfl_sync(simt::kAllLanes, inclusive, 31);
+  }
+  // The largest sum, and of those that have it the lowest id.
+  const auto high = static_cast<uint32_t>(best >> 32), low = static_cast<uint32_t>(best);
+  const bool is_high = high == __reduce_max_sync(simt::kAllLanes, high);
+  const uint32_t best_low = __reduce_max_sync(simt::kAllLanes, is_high ? low : 0u);
+  return static_cast<int32_t>(__reduce_min_sync(simt::kAllLanes, is_high && low == best_low ? best_id : ~0u));
+}
+
+// Nothing that is allowed has a score. By the whole block.
+__device__ __attribute__((noinline)) void finish_without_score(const Step& step, int row, bool loaded) {
+  bool has_number = loaded;
+  for (int32_t id = threadIdx.x; !has_number && id < step.n_vocab; id += kThreads) {
+    has_number = clean(step.logits[static_cast<size_t>(row) * step.n_vocab + id]) != kNoScore;
+  }
+  if (__syncthreads_or(has_number ? 1 : 0)) {
+    last_resort(step, row);
+  } else if (threadIdx.x == 0) {
+    finish(step, row, -1, SampleStatus::no_logits);
+  }
+}
+
+// kHeights: blocks of a thread.
+template <int kHeights>
+__global__ void __launch_bounds__(kThreads) short_kernel(const __grid_constant__ Step step, bool loaded) {
   simt::allow_next();
-  const Pool& pool = step.pool;
-  const int row = blockIdx.y;
-  const SampleRow& wish = step.rows[row];
-  RowWork& work = pool.work[row];
-  if (loaded && work.done) return;
-  if (wish.forced >= 0) {
-    if (blockIdx.x != 0 || threadIdx.x != 0) return;
-    if (!loaded) step.sampled[row] = nothing_yet();
-    finish(step, row, wish.forced, SampleStatus::ok);
-    return;
-  }
+  SIMT_SHARED(Shortlist, shared, 1);
+  Shortlist& list = *shared;
+  const int row = blockIdx.x, thread = threadIdx.x;
+  const SampleRow wish = step.rows[row];
   const bool greedy = wish.temperature < kGreedyBelow;
   const int wanted = greedy ? 1 : wish.top_k;
-  keep_best(step, row, wanted, loaded);
-  if (!arrives_last(&work.ticket, pool.chunks)) return;
-
-  SIMT_SHARED(u64, sorted, kShortTop);
-  const int n = sort_best(pool, row, wanted, sorted);
-  if (threadIdx.x == 0) {
+  const Scores scores(step, row, loaded, wish.mask);
+  const uint32_t* heights = heights_of(step.pool, row);
+  const int n_heights = step.pool.padded / kScoreBlock;
+  if (thread == 0) {
+    list.bound = ~0u;
+    list.n_blocks = list.n_keys = 0;
     if (!loaded) step.sampled[row] = nothing_yet();
-    work.n_list = 0;
   }
-  if (n == 0) {
-    bool has_number = loaded;
-    for (int c = threadIdx.x; c < pool.chunks; c += kThreads) {
-      has_number |= pool.partials[static_cast<size_t>(row) * pool.chunks + c].has_number != 0;
+  simt::wait_for_previous();
+  if (loaded && step.pool.work[row].done) return;
+  int32_t id = wish.forced;
+  if (id < 0) {
+    uint32_t mine[kHeights];
+    uint32_t highest = 0;
+#pragma unroll
+    for (int i = 0; i < kHeights; ++i) {
+      mine[i] = i * kThreads + thread < n_heights ? __ldcg(heights + i * kThreads + thread) : 0u;
     }
-    if (__syncthreads_or(has_number ? 1 : 0)) {
-      last_resort(step, row);
-    } else if (threadIdx.x == 0) {
-      finish(step, row, -1, SampleStatus::no_logits);
+#pragma unroll
+    for (int i = 0; i < kHeights; ++i) highest = max(highest, mine[i]);
+    find_bound(list, highest, wanted);
+    const uint32_t bound = list.bound;
+    uint32_t reach = 0;
+#pragma unroll
+    for (int i = 0; i < kHeights; ++i) reach |= mine[i] >= max(bound, kNoHeight + 1) ? 1u << i : 0u;
+#pragma unroll 1
+    for (; reach; reach &= reach - 1) {
+      const uint32_t at = atomicAdd(&list.n_blocks, 1u);
+      if (at < kMaxBlocks) {
+        list.blocks[at] = static_cast<uint32_t>((__ffs(static_cast<int>(reach)) - 1) * kThreads + thread);
+      }
     }
-    return;
+    __syncthreads();
+    if (list.n_blocks <= kMaxBlocks) list_keys(list, scores, bound);
+    __syncthreads();
+    if (list.n_blocks > kMaxBlocks || list.n_keys > kMaxListed) list_selected(list, scores, wanted);
+    const auto n = static_cast<int>(list.n_keys);
+    if (n == 0) {
+      finish_without_score(step, row, loaded);
+      return;
+    }
+    if (thread < kThreads / 2) {
+      order_keys(list, n, wanted);
+    } else if (!greedy) {
+      add_noise(list, n, wish);
+    }
+    __syncthreads();
+    if (thread >= 32) return;
+    id = greedy ? id_of(list.keys[list.order[0]]) : draw_in_order(list, min(n, wanted), wish.top_p);
   }
-  const int32_t id = greedy ? id_of(sorted[0]) : draw_among(wish, sorted, n);
-  if (threadIdx.x == 0) finish(step, row, id, SampleStatus::ok);
+  if (thread == 0) finish(step, row, id, SampleStatus::ok);
 }
 
 }  // namespace
 
 Status launch_short(const Stream& stream, const Step& step, int n_rows, bool loaded) {
-  return simt::launch(short_kernel, pass_over_rows(stream, step, n_rows), step, loaded);
+  constexpr int kUsual = 16, kMost = kMaxVocab / kScoreBlock / kThreads;
+  const auto rows = static_cast<unsigned>(n_rows);
+  const dim3 grid(static_cast<unsigned>(step.pool.padded / kTokensOfGrid), rows);
+  const bool is_usual = step.pool.padded <= kUsual * kThreads * kScoreBlock;
+  TRY(simt::launch(heights_kernel, {grid, dim3(kThreads), 0, stream, true}, step, loaded));
+  return simt::launch(is_usual ? short_kernel<kUsual> : short_kernel<kMost>,
+                      {dim3(rows), dim3(kThreads), 0, stream, true}, step, loaded);
 }
 
 }  // namespace chimere::cuda::sampling

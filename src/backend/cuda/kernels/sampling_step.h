@@ -220,7 +220,7 @@ __device__ inline void clear_bins(const Pool& pool, int row, int first, int step
   }
 }
 
-__device__ inline float row_logprob(const Step& step, int row, float score) {
+__device__ __attribute__((noinline)) inline float row_logprob(const Step& step, int row, float score) {
   const RowWork& work = step.pool.work[row];
   return static_cast<float>((static_cast<double>(score) - static_cast<double>(work.raw_max)) - log(work.total));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/cuda/simt/simt.h"
+#include "sampling/weight.h"
 
 namespace chimere::cuda {
 namespace {
@@ -317,6 +318,41 @@ TEST(DeviceSampling, SinglePassWithTheBestOfARowInOnePlace) {
       expect_equal(results[i], device.host(cases[i]), "row " + std::to_string(i));
     }
   }
+}
+
+// More blocks of equal tokens than are looked at again: the lowest ids are the best.
+TEST(DeviceSampling, SinglePassOverARowOfEqualLogits) {
+  const int n_vocab = 40000;
+  Device device(n_vocab, {0, 70}, 2);
+  std::vector<Case> cases(2);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].logits.assign(n_vocab, 1.5f);
+    cases[i].params.temperature = i == 0 ? 0.0f : 0.8f;
+    cases[i].params.top_k = 100;
+    cases[i].params.seed = 3;
+  }
+  const std::vector<Outcome> results = device.sample(cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) expect_equal(results[i], device.host(cases[i]), std::to_string(i));
+  EXPECT_EQ(results[0].sampled.id, 1);
+}
+
+TEST(DeviceSampling, SinglePassOverTheLargestVocabulary) {
+  Maker maker(21, kMaxVocab);
+  Device device(kMaxVocab, {11}, 3);
+  std::vector<Case> cases(3);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Case& c = cases[i];
+    c.logits.resize(kMaxVocab);
+    for (float& logit : c.logits) logit = maker.real(-4, 4);
+    c.logits[kMaxVocab - 1 - static_cast<int>(i)] = 4.5f;
+    c.params.temperature = i == 0 ? 0.0f : 1.0f;
+    c.params.top_k = i == 2 ? 2 : 40;
+    c.params.min_p = 0.3f;
+    c.params.seed = i;
+  }
+  cases[0].mask.assign(kMaxVocab / 64, std::uint64_t{0xfffe});
+  const std::vector<Outcome> results = device.sample(cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) expect_equal(results[i], device.host(cases[i]), std::to_string(i));
 }
 
 TEST(DeviceSampling, LargeVocabularyWithUsualSettings) {
