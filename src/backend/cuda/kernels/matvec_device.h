@@ -64,12 +64,18 @@ __device__ __forceinline__ void store_output(const MatvecOut& o, int t, int row,
   *to = o.add ? fmaf(sum, o.scale, *to) : sum * o.scale;
 }
 
+// Which projection a tile of another format is of.
+__device__ __forceinline__ int find_side(const MatvecPlan& p, int tile) {
+  int which = p.n_own;
+  while (which + 1 < p.args.n_outs && tile >= p.first_tile[which + 1]) ++which;
+  return which;
+}
+
 // One tile of a projection of another format. Not inlined: the code of kernels that have to wait for it is best short.
 template <class Inverse>
 __device__ CHIMERE_NOINLINE void side_tile(const MatvecPlan& p, int tile, int first, int n, const uint8_t* records,
                                            const Inverse& inverse) {
-  int which = p.n_own;
-  while (which + 1 < p.args.n_outs && tile >= p.first_tile[which + 1]) ++which;
+  const int which = find_side(p, tile);
   const MatvecOut& o = p.args.outs[which];
   const Weight& w = o.weight;
   const bool whole_warp = p.args.exact || w.is_float();
@@ -114,8 +120,7 @@ __device__ CHIMERE_NOINLINE void side_tile(const MatvecPlan& p, int tile, int fi
 
 // Asks for the weights of such a tile.
 __device__ __forceinline__ void prefetch_side_tile(const MatvecPlan& p, int tile) {
-  int which = p.n_own;
-  while (which + 1 < p.args.n_outs && tile >= p.first_tile[which + 1]) ++which;
+  const int which = find_side(p, tile);
   const Weight& w = p.args.outs[which].weight;
   const int per_tile = side_rows_per_tile(p, p.args.outs[which]), row = (tile - p.first_tile[which]) * per_tile;
   const uint8_t* at = w.row(0, row);

@@ -4,6 +4,7 @@
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_ring.h"
+#include "backend/cuda/kernels/matvec_side.h"
 #include "backend/cuda/kernels/staged.h"
 
 namespace chimere::cuda {
@@ -32,6 +33,8 @@ __device__ __forceinline__ void send_for_stage(const MatvecPlan& p, const BlockU
 struct StagedMatvecPlan {
   MatvecPlan plan;
   UnitSplit split;
+  SideRoom side;
+  uint32_t side_offset;  // of its slots behind the weights
 };
 
 template <class F>
@@ -39,6 +42,7 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   const MatvecPlan& p = staged.plan;
   using Tile = OwnTile<F, 1>;
   SIMT_SHARED(uint64_t, arrived, kStages);
+  SIMT_SHARED(uint64_t, sides_arrived, 1);
   auto* shared = simt::dynamic_shared<uint8_t>();
   uint8_t* record = shared + book_bytes<F>();
   uint8_t* weights = record + record_bytes(p.args.in.width);
@@ -46,11 +50,11 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   if (simt::thread_id() < kStages) {
     send_for_stage(p, units, simt::thread_id(), weights, arrived + simt::thread_id());
   }
+  const BlockSides sides(p);
+  uint8_t* side_slots = weights + staged.side_offset;
+  if (simt::thread_id() == kOneThreads - 32) send_for_sides(p, staged.side, sides, side_slots, sides_arrived);
   const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
-  // What has another format is little: the last warp of a block begins with it.
-  const bool takes_side = simt::warp_id() == kOneWarps - 1;
-  const int first_side = p.own_tiles + static_cast<int>(blockIdx.x);
-  for (int tile = first_side; takes_side && tile < p.all_tiles; tile += gridDim.x) prefetch_side_tile(p, tile);
+  prefetch_sides(p, staged.side, sides, units.size());
   // All threads make the record unless sums of squares have an order to keep.
   const int makers = p.args.in.norm ? kDotThreads : kOneThreads;
   const bool makes_record = simt::thread_id() < makers;
@@ -65,9 +69,7 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   __syncthreads();
   const float inverse = row_inverse(p.args.in, record);
 
-  for (int tile = first_side; takes_side && tile < p.all_tiles; tile += gridDim.x) {
-    side_tile(p, tile, 0, 1, record, [inverse](int) { return inverse; });
-  }
+  multiply_sides(p, staged.side, sides, units.size(), side_slots, sides_arrived, record, inverse);
 
   const uint32_t G = row_groups(p.args.in.width), row_bytes = p.args.outs[0].weight.row_bytes;
   const int lanes = p.lanes(), sub = simt::lane_id() >> p.lanes_log2;
@@ -105,30 +107,34 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
 
 // False where the weights of a block are too many; the plan is then as it was.
 template <class F>
-bool plan_staged(MatvecPlan& plan, UnitSplit& split, int& blocks, size_t& shared) {
+bool plan_staged(StagedMatvecPlan& staged, int& blocks, size_t& shared) {
+  MatvecPlan& plan = staged.plan;
   const MatvecArgs& a = plan.args;
   if (a.n_rows != 1 || plan.lanes_log2 == 0 || !simt::has_bulk_copy()) return false;
   const int per_unit = 32 >> plan.lanes_log2;
   int own = 0;
   for (int i = 0; i < plan.n_own; ++i) own += simt::div_up(a.outs[i].weight.rows, per_unit);
   blocks = min(own, a.n_sms);
-  split = UnitSplit(own, blocks);
-  const size_t bytes = static_cast<size_t>(split.most()) * per_unit * a.outs[0].weight.row_bytes;
+  staged.split = UnitSplit(own, blocks);
+  const size_t bytes = static_cast<size_t>(staged.split.most()) * per_unit * a.outs[0].weight.row_bytes;
   shared = book_bytes<F>() + record_bytes(a.in.width) + bytes;
-  if (bytes > kStagedBytes || shared > simt::shared_limit() - 1024) return false;
+  const size_t limit = simt::shared_limit() - 1024;
+  if (bytes > kStagedBytes || shared > limit) return false;
   number_tiles(plan, per_unit);
+  staged.side = SideRoom(plan, blocks, limit - shared);
+  staged.side_offset = static_cast<uint32_t>(bytes);
+  shared += static_cast<size_t>(staged.side.n_slots) * staged.side.slot_bytes;
   return true;
 }
 
 template <class F>
 Status launch_staged_or_not(const Stream& stream, MatvecPlan& plan) {
-  UnitSplit split;
+  StagedMatvecPlan staged{plan, {}, {}, 0};
   int blocks = 0;
   size_t shared = 0;
-  if (!plan_staged<F>(plan, split, blocks, shared)) return launch_ring_or_not<F>(stream, plan);
+  if (!plan_staged<F>(staged, blocks, shared)) return launch_ring_or_not<F>(stream, plan);
   return simt::launch(staged_matvec_kernel<F>,
-                      {static_cast<unsigned>(blocks), kOneThreads, shared, stream, plan.args.dependent},
-                      StagedMatvecPlan{plan, split});
+                      {static_cast<unsigned>(blocks), kOneThreads, shared, stream, plan.args.dependent}, staged);
 }
 
 }  // namespace chimere::cuda

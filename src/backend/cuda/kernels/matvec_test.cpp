@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
+#include <utility>
 
 #include "backend/cuda/kernels/kernel_test.h"
 #include "backend/cuda/kernels/test_weights.h"
@@ -185,6 +187,43 @@ TEST(Matvec, ProjectionsOfSeveralTypesShareALaunch) {
       }
     }
   });
+}
+
+// Beside the rows of a projection: few of another type or many, of widths where a warp takes one of them or several at
+// a time, and of such numbers that tiles are not whole. Three rows of activations take none of them to shared memory.
+TEST(Matvec, RowsOfOtherTypesBesideOneProjection) {
+  struct Case {
+    DType own;
+    int width;
+    std::vector<std::pair<DType, int>> sides;
+  };
+  const std::vector<Case> cases = {
+      {DType::Q5_K, 2048, {{DType::Q8_0, 1}}},
+      {DType::Q5_K, 2048, {{DType::Q8_0, 3}, {DType::Q8_0, 3}}},
+      {DType::Q6_K, 512, {{DType::Q8_0, 41}, {DType::Q4_K, 5}, {DType::Q8_0, 7}}},
+      {DType::Q4_0, 192, {{DType::Q8_0, 9}, {DType::F32, 2}, {DType::Q5_1, 6}}},
+      {DType::Q8_0, 1024, {{DType::Q5_K, 6}, {DType::BF16, 3}}},
+  };
+  for (const Case& c : cases) {
+    const TestWeight own(c.own, c.width, 37);
+    Product p{.weights = {&own}, .norm = random_floats(c.width, 3), .add = true, .bias = random_floats(41, 9)};
+    std::vector<std::unique_ptr<TestWeight>> sides;
+    for (const auto& [type, n_rows] : c.sides) {
+      sides.push_back(std::make_unique<TestWeight>(type, c.width, n_rows, 1, 2 + sides.size()));
+      p.weights.push_back(sides.back().get());
+    }
+    const std::vector<float> x = random_floats(static_cast<size_t>(c.width) * 3, 5);
+    on_both_schedules([&] { expect_rows_of_their_own(p, x, {3}); });
+  }
+}
+
+// No room for all of the side rows: the rest are read from device memory.
+TEST(Matvec, SideRowsWithoutRoomInSharedMemory) {
+  constexpr int kWidth = 2048;
+  const TestWeight own(DType::Q5_K, kWidth, 110), side(DType::Q8_0, kWidth, 60);
+  const Product p{.weights = {&own, &side}, .norm = random_floats(kWidth, 3)};
+  const std::vector<float> x = random_floats(static_cast<size_t>(kWidth) * 3, 5);
+  on_both_schedules([&] { expect_rows_of_their_own(p, x, {3}); });
 }
 
 TEST(Matvec, AddsIntoTheResidualWithBias) {

@@ -13,7 +13,8 @@ struct Q8_0 {  // planes: 16 first, 16 last codes, u16 d
     uint32_t d;
   };
   static constexpr uint32_t row_bytes(uint32_t G) { return round_up_16(34 * G); }
-  CHIMERE_BOTH static Raw load(const uint8_t* row, uint32_t G, uint32_t g) {
+  template <class Row>
+  CHIMERE_BOTH static Raw load(Row row, uint32_t G, uint32_t g) {
     return {load_words4(row, 16 * g), load_words4(row, 16 * G + 16 * g), load_u16(row, 32 * G + 2 * g)};
   }
   template <class Row>
