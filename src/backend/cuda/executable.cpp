@@ -260,6 +260,7 @@ Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
 Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   PassShape shape;
   TRY_ASSIGN(shape.batch, staging_->stage(batch, pass));
+  if (pass.is_decode) shape.pinned_tokens = staging_->parcel().host_of(shape.batch.tokens);
   TRY_ASSIGN(shape.adapters, adapters_->stage(stream_, batch, pass));
   stream_.want_all_shared(pass.is_decode && shape.batch.n_rows == 1);
   shape.is_decode = pass.is_decode;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backend/cuda/kernels/embed.h"
 #include "backend/cuda/kernels/encoder.h"
 #include "backend/cuda/kernels/host_rows.h"
 #include "backend/cuda/kernels/rows.h"
@@ -15,8 +16,8 @@ bool PassShape::operator==(const PassShape& o) const {
   const bool same_batch = a.tokens == b.tokens && a.slices == b.slices && a.row_slice == b.row_slice &&
                           a.row_pos == b.row_pos && a.logit_rows == b.logit_rows && a.n_rows == b.n_rows &&
                           a.n_slices == b.n_slices && a.n_logit_rows == b.n_logit_rows;
-  return same_batch && is_decode == o.is_decode && logits == o.logits && hidden == o.hidden &&
-         max_tokens == o.max_tokens && kv_bound == o.kv_bound && adapters == o.adapters;
+  return same_batch && pinned_tokens == o.pinned_tokens && is_decode == o.is_decode && logits == o.logits &&
+         hidden == o.hidden && max_tokens == o.max_tokens && kv_bound == o.kv_bound && adapters == o.adapters;
 }
 
 Lowering::Lowering(const Program& program, const StateLayout& layout, const ProgramBinding& binding,
@@ -398,7 +399,9 @@ Status Lowering::allocate(Ledger& ledger, const Stream& stream, HostExperts* hos
 
 Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Embed& o) const {
   const int n_rows = pass.batch.n_rows;
-  TRY(embed_rows(stream, {binding_.weight(o.table), pass.batch.tokens, n_rows, buffers_[o.out], o.scale}));
+  const bool ahead = pass.pinned_tokens != nullptr;
+  TRY(embed_rows(stream, {binding_.weight(o.table), ahead ? pass.pinned_tokens : pass.batch.tokens, n_rows,
+                          buffers_[o.out], o.scale, ahead}));
   if (o.positions == kNone && o.kinds == kNone) return Ok{};
   const int width = shape_of(o.out).width;
   const int n_kinds = o.kinds == kNone ? 0 : static_cast<int>(program_.vectors[o.kinds].size()) / width;

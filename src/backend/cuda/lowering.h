@@ -31,6 +31,9 @@ struct PassShape {
   int max_tokens = 0;    // of a slice
   int kv_bound = 0;      // of the positions that a row sees
   BatchView batch = {};  // its pointers and numbers
+  // Its tokens where the host wrote them: body() then begins beside the kernel that fetches the batch, and needs
+  // nothing of what the stream was given before that one. Null when they are to be read on the device.
+  const int32_t* pinned_tokens = nullptr;
   PassAdapters adapters;
 
   bool operator==(const PassShape& other) const;

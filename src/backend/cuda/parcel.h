@@ -27,6 +27,11 @@ class Parcel {
   Status resize(uint64_t bytes);
   std::byte* host() const { return pinned_.data() + sizeof(FetchHeader); }
   std::byte* device() const { return device_.data(); }
+  // What a place on the device is a copy of.
+  template <class T>
+  const T* host_of(const T* on_device) const {
+    return reinterpret_cast<const T*>(host() + (reinterpret_cast<const std::byte*>(on_device) - device()));
+  }
   uint64_t capacity() const { return device_.size(); }
   // How often host() and device() changed: whoever wrote them down has to look again.
   uint64_t n_moves() const { return n_moves_; }

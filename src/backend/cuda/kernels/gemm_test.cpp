@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "backend/cuda/kernels/embed.h"
 #include "backend/cuda/kernels/rows.h"
 #include "backend/cuda/kernels/test_weights.h"
 #include "backend/reference/reference.h"
@@ -315,6 +316,9 @@ TEST(Rows, EmbeddingOfEveryType) {
     const std::vector<int32_t> tokens = {3, 49, 0, 3};
     std::vector<float> out(tokens.size() * width), expected(width);
     ASSERT_TRUE(static_cast<bool>(embed_rows(Stream(), {table.weight, tokens.data(), 4, out.data()})));
+    std::vector<float> ahead(out.size());
+    ASSERT_TRUE(static_cast<bool>(embed_rows(Stream(), {table.weight, tokens.data(), 4, ahead.data(), 1, true})));
+    EXPECT_EQ(ahead, out) << type_name(type);
     for (size_t i = 0; i < tokens.size(); ++i) {
       dequantize_row(t.type, table.view.row(tokens[i]), expected.data(), width);
       for (int j = 0; j < width; ++j) {

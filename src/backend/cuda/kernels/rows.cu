@@ -1,4 +1,4 @@
-// rows.cu   y[r,i] = x[r,i] * w[i] / sqrt(mean_i(x[r,i]^2) + eps), as floats and as scaled halves; embedding; residual
+// rows.cu   y[r,i] = x[r,i] * w[i] / sqrt(mean_i(x[r,i]^2) + eps), as floats and as scaled halves; residual
 // Shapes    x [rows, d] f32, any d; halves [rows, d rounded up to 64] with one power of two a row
 // Bytes     rows*d*(4 + 4 if floats are kept + 2); prefill d=2048, rows=2048: 40 MB, 10 us at 4 TB/s
 // Launch    grid rows, block 256; the row is read three times (squares, largest, write), the last two from the cache
@@ -9,25 +9,10 @@
 
 #include "backend/cuda/kernels/rows.h"
 
-#include "backend/cuda/kernels/decode_group.h"
-
 namespace chimere::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-
-__global__ void __launch_bounds__(kThreads) embed_kernel(Weight table, const int32_t* tokens, float* out, float scale) {
-  simt::wait_for_previous();
-  simt::allow_next();
-  const int row = blockIdx.x;
-  const uint8_t* from = table.row(0, tokens[row]);
-  float* to = out + static_cast<int64_t>(row) * table.width;
-  for (int g = threadIdx.x; g * kGroup < table.width; g += kThreads) {
-    float values[kGroup];
-    decode_group(table, from, g, values);
-    for (int i = 0; i < kGroup && g * kGroup + i < table.width; ++i) to[g * kGroup + i] = values[i] * scale;
-  }
-}
 
 // The power of two that brings the largest of a row near 2^10: halves then hold 24 binades below it in full precision,
 // and products with weights stay far from the ends of a float.
@@ -102,10 +87,6 @@ simt::Launch by_row(const Stream& stream, int n_rows) {
 }
 
 }  // namespace
-
-Status embed_rows(const Stream& stream, const EmbedArgs& args) {
-  return simt::launch(embed_kernel, by_row(stream, args.n_rows), args.table, args.tokens, args.out, args.scale);
-}
 
 Status norm_rows(const Stream& stream, const NormArgs& args) {
   return simt::launch(norm_kernel, by_row(stream, args.n_rows), args);

@@ -1,11 +1,10 @@
-// rows.h  Work on rows of activations beside the products: embedding, norms, conversion for the tensor cores.
+// rows.h  Work on rows of activations beside the products: norms, conversion for the tensor cores.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "backend/cuda/runtime/stream.h"
-#include "backend/cuda/weights/weight.h"
 #include "base/result.h"
 
 namespace chimere::cuda {
@@ -21,16 +20,6 @@ struct HalfRows {
   float* scale = nullptr;    // [rows]: a row is data * scale
   int stride = 0;            // half_stride(width)
 };
-
-// out[i] = scale table[tokens[i]] as floats
-struct EmbedArgs {
-  Weight table;
-  const int32_t* tokens;  // [n_rows], device
-  int n_rows;
-  float* out;  // [n_rows, table.width]
-  float scale = 1;
-};
-Status embed_rows(const Stream& stream, const EmbedArgs& args);
 
 // y[i] = norm ? RMSNorm(x[row i]) * norm : x[row i], with row i = gather ? gather[i] : i
 struct NormArgs {
