@@ -82,12 +82,11 @@ __device__ __forceinline__ float4 times_each(float4 v, float4 w) {
   return make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
 }
 
-// Lane 4 j + b has the squares of the b-th 32 columns of what the warp reads at its j-th turn from float4 `base` on.
+// Lanes 4 j and on have the quarters of the squares of what the warp reads at its j-th turn from float4 `base` on.
 __device__ __forceinline__ float load_squares(const InputRows& in, int64_t row, int base, int threads) {
   if (in.head_squares == nullptr) return 0.0f;
-  const int n = in.width / kSquaresColumns, turn = simt::lane_id() / 4;
-  const int at = (base + turn * threads + simt::warp_id() * 32) * 4 / kSquaresColumns + simt::lane_id() % 4;
-  return at < n ? in.head_squares[row * n + at] : 0.0f;
+  const int n = in.width / kSquaresColumns, piece = (base + simt::lane_id() / 4 * threads) / 32 + simt::warp_id();
+  return quarter_of_squares(in.head_squares + row * n, n, piece, in.head_width);
 }
 
 // Not inlined: the code of kernels that have to wait for it is best short.

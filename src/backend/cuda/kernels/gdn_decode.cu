@@ -20,6 +20,7 @@
 #include "backend/cuda/kernels/gdn_device.h"
 #include "backend/cuda/kernels/head_squares.h"
 #include "backend/cuda/kernels/quarter_sums.h"
+#include "backend/cuda/kernels/quick_math.h"
 
 namespace chimere::cuda::gdn {
 namespace {
@@ -27,22 +28,6 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
 constexpr int kColumns = kSquaresColumns;  // of a head that a block has
-
-__device__ __forceinline__ float4 add_scaled(float4 sum, float4 v, float by) {
-  return make_float4(fmaf(v.x, by, sum.x), fmaf(v.y, by, sum.y), fmaf(v.z, by, sum.z), fmaf(v.w, by, sum.w));
-}
-
-// To a few units in the last place, in few instructions.
-__device__ __forceinline__ float quick_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
-
-// log(1 + exp(x)) without branches: log(1 + e) = 2 artanh(e / (2 + e)), and e / (2 + e) is at most 1 / 3.
-__device__ __forceinline__ float quick_softplus(float x) {
-  const float e = expf(-fabsf(x)), y = __fdividef(e, 2.0f + e), square = y * y;
-  float sum = 1.0f / 13.0f;
-#pragma unroll
-  for (int i = 11; i > 0; i -= 2) sum = fmaf(sum, square, 1.0f / static_cast<float>(i));
-  return fmaf(2.0f * y, sum, fmaxf(x, 0.0f));
-}
 
 // Warps that have something to do beside the recurrence.
 constexpr int kWindowWarp = 0, kOutWarp = 1, kValueWarp = 2;
@@ -188,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
       add_row(s[i + 3], q.w, k.w);
     }
     float* part_sums = parts + t % 2 * 2 * kThreads;
-    const int kept = (lane & 16) / 8 + (lane & 8) / 8;  // of four sums
+    const int kept = kept_quarter(lane);
     part_sums[warp * kColumns + column + kept] = sum_quarters(seen, lane);
     part_sums[kThreads + warp * kColumns + column + kept] = sum_quarters(asked, lane);
     const float quarter = sum_quarters(dot, lane);
@@ -247,23 +232,6 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
   }
 }
 
-// 1 / rms of each head, where nobody else multiplies it in: a warp over pieces of 128 columns of a row.
-__global__ void __launch_bounds__(kThreads) finish_norm_kernel(GdnArgs p) {
-  simt::wait_for_previous();
-  simt::allow_next();
-  const int64_t row = blockIdx.x;
-  if (p.batch.slices[p.batch.row_slice[row]].n_tokens > kMaxDecodeTokens) return;
-  const int width = p.n_value_heads * p.d_head, n_squares = width / kSquaresColumns, lane = simt::lane_id();
-  for (int first = simt::warp_id() * 128; first < width; first += kWarps * 128) {
-    const int at = first / kSquaresColumns + lane % 4;
-    const float inverses = head_inverse(at < n_squares ? p.scratch[row * n_squares + at] : 0.0f, p.d_head, p.eps);
-    const float inverse = __shfl_sync(simt::kAllLanes, inverses, lane / 8);
-    if (first + 4 * lane >= width) continue;
-    auto* out = reinterpret_cast<float4*>(p.out + row * p.out_stride + first) + lane;
-    *out = times_all(*out, inverse);
-  }
-}
-
 }  // namespace
 
 bool has_fast_decode(const GdnArgs& args) { return (args.d_head == 64 || args.d_head == 128) && args.taps == 4; }
@@ -276,8 +244,15 @@ Status launch_fast_decode(const Stream& stream, const GdnArgs& args, const Devic
   TRY(args.d_head == 128 ? simt::launch(decode_kernel<128>, at, args, own)
                          : simt::launch(decode_kernel<64>, at, args, own));
   if (args.leave_norm || args.out == nullptr) return Ok{};
-  return simt::launch(finish_norm_kernel,
-                      {static_cast<unsigned>(args.batch.n_rows), kThreads, 0, stream, args.dependent}, args);
+  return finish_heads(stream, {.batch = args.batch,
+                               .max_tokens = kMaxDecodeTokens,
+                               .x = args.out,
+                               .stride = args.out_stride,
+                               .squares = args.scratch,
+                               .width = args.n_value_heads * args.d_head,
+                               .head_width = args.d_head,
+                               .eps = args.eps,
+                               .dependent = args.dependent});
 }
 
 }  // namespace chimere::cuda::gdn

@@ -136,12 +136,22 @@ void expect_rows_of_their_own(const Product& p, const std::vector<float>& x, std
   }
 }
 
-// Wider than what a thread asks for at once, and heads that end within a warp's columns.
+// Wider than what a thread asks for at once, heads that end within a warp's columns and such that several warps have.
 TEST(Matvec, HeadsAreDividedByTheReader) {
   struct Heads {
     int n, width;
   };
-  for (const Heads heads : {Heads{5, 64}, Heads{20, 128}, Heads{34, 128}}) {
+  // A quarter of the sums of a wide head is added up at a time.
+  const auto sum_of = [](const float* of, int n) {
+    const auto quarter = [&](int first) {
+      float sums[8] = {};
+      std::copy_n(of + first * n / 4, n / 4, sums);
+      return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    };
+    return n == 2 ? of[0] + of[1] : (quarter(0) + quarter(1)) + (quarter(2) + quarter(3));
+  };
+  for (const Heads heads :
+       {Heads{5, 64}, Heads{20, 128}, Heads{34, 128}, Heads{5, 256}, Heads{9, 512}, Heads{8, 512}, Heads{5, 1024}}) {
     const int width = heads.n * heads.width, of_head = heads.width / 32;
     const TestWeight q8(DType::Q8_0, width, 40), q5(DType::Q5_1, width, 4);
     for (const int n_rows : {1, 3, 6, 9}) {
@@ -151,8 +161,7 @@ TEST(Matvec, HeadsAreDividedByTheReader) {
       std::vector<float> divided = x;
       for (size_t i = 0; i < x.size(); ++i) {
         const float* of = squares.data() + i / heads.width * of_head;
-        const float sum = of_head == 4 ? (of[0] + of[1]) + (of[2] + of[3]) : of[0] + of[1];
-        divided[i] *= 1.0f / std::sqrt(sum / static_cast<float>(heads.width) + kEps);
+        divided[i] *= 1.0f / std::sqrt(sum_of(of, of_head) / static_cast<float>(heads.width) + kEps);
       }
       const Product whole{.weights = {&q8, &q5}};
       const Product parts{.weights = {&q8, &q5}, .head_squares = squares, .head_width = heads.width};

@@ -5,6 +5,11 @@
 
 namespace chimere::cuda {
 
+// Adds a row, times a number, to sums over rows.
+__device__ __forceinline__ float4 add_scaled(float4 sum, float4 v, float by) {
+  return make_float4(fmaf(v.x, by, sum.x), fmaf(v.y, by, sum.y), fmaf(v.z, by, sum.z), fmaf(v.w, by, sum.w));
+}
+
 // Sums over the four lanes that differ in bits 3 and 4, of four values each; a lane keeps the sum of value
 // 2 (bit 4) + bit 3.
 __device__ __forceinline__ float sum_quarters(float4 x, int lane) {
@@ -14,5 +19,8 @@ __device__ __forceinline__ float sum_quarters(float4 x, int lane) {
   second += __shfl_xor_sync(simt::kAllLanes, upper ? x.y : x.w, 16);
   return (odd ? second : first) + __shfl_xor_sync(simt::kAllLanes, odd ? first : second, 8);
 }
+
+// Which of four values a lane keeps.
+__device__ __forceinline__ int kept_quarter(int lane) { return (lane & 16) / 8 + (lane & 8) / 8; }
 
 }  // namespace chimere::cuda
