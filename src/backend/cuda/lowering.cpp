@@ -36,9 +36,16 @@ Lowering::Lowering(const Program& program, const StateLayout& layout, const Prog
     if (moe && decode_kernels_take(*moe)) max_decode_rows_ = std::min(max_decode_rows_, kMoePairs / moe->n_used);
   }
   for (size_t i = 1; i < program_.ops.size(); ++i) {
-    const auto* mix = std::get_if<op::GdnMix>(&program_.ops[i - 1]);
     const auto* product = std::get_if<op::MatmulAdd>(&program_.ops[i]);
-    if (mix && product && product->x == mix->out) mixed_products_.push_back({mix, product});
+    const auto* delta = std::get_if<op::GdnMix>(&program_.ops[i - 1]);
+    if (product && delta && product->x == delta->out && gdn_can_leave_norm(gdn_args(*delta))) {
+      mixed_products_.push_back({delta->recurrent_layer, product, delta->d_head, delta->eps});
+    }
+    const auto* mamba = std::get_if<op::Mamba2Mix>(&program_.ops[i - 1]);
+    if (product && mamba && product->x == mamba->out && mamba->norm != kNone &&
+        mamba2_can_leave_norm(mamba2_args(*mamba))) {
+      mixed_products_.push_back({mamba->recurrent_layer, product, mamba->d_inner() / mamba->n_groups, mamba->eps});
+    }
   }
 }
 
@@ -221,12 +228,14 @@ GdnArgs Lowering::gdn_args(const op::GdnMix& o) const {
   return args;
 }
 
-bool Lowering::leaves_norm(const PassShape& pass, const op::GdnMix& mix) const {
-  if (!pass.is_decode || pass.adapters || exact_ || !gdn_can_leave_norm(gdn_args(mix))) return false;
-  for (const MixedProduct& p : mixed_products_) {
-    if (p.mix == &mix) return !binding_.weight(p.product->weight).is_float();
-  }
-  return false;
+bool Lowering::leaves_norm(const PassShape& pass, const MixedProduct& p) const {
+  return pass.is_decode && !pass.adapters && !exact_ && !binding_.weight(p.product->weight).is_float();
+}
+
+bool Lowering::leaves_norm(const PassShape& pass, int recurrent_layer) const {
+  return std::any_of(mixed_products_.begin(), mixed_products_.end(), [&](const MixedProduct& p) {
+    return p.recurrent_layer == recurrent_layer && leaves_norm(pass, p);
+  });
 }
 
 Mamba2Args Lowering::mamba2_args(const op::Mamba2Mix& o) const {
@@ -456,10 +465,10 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Matm
   if (pass.is_decode) {
     InputRows in = decode_input(o.x, kNone, 0);
     for (const MixedProduct& p : mixed_products_) {
-      if (p.product != &o || !leaves_norm(pass, *p.mix)) continue;
+      if (p.product != &o || !leaves_norm(pass, p)) continue;
       in.head_squares = recurrent_;
-      in.head_width = p.mix->d_head;
-      in.eps = p.mix->eps;
+      in.head_width = p.head_width;
+      in.eps = p.eps;
     }
     MatvecArgs args = matvec_args(in, pass.batch.n_rows, dependent(pass));
     args.n_outs = 1;
@@ -537,7 +546,7 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::GdnM
   args.batch = pass.batch;
   args.has_decode = pass.is_decode;
   args.max_decode_tokens = pass.is_decode ? pass.max_tokens : 0;
-  args.leave_norm = leaves_norm(pass, o);
+  args.leave_norm = leaves_norm(pass, o.recurrent_layer);
   args.n_prefill_slices = pass.is_decode ? 0 : pass.batch.n_slices;
   args.max_prefill_tokens = pass.is_decode ? 0 : pass.max_tokens;
   args.dependent = dependent(pass);
@@ -549,6 +558,7 @@ Status Lowering::run(const Stream& stream, const PassShape& pass, const op::Mamb
   args.batch = pass.batch;
   args.is_decode = pass.is_decode;
   args.max_tokens = pass.max_tokens;
+  args.leave_norm = leaves_norm(pass, o.recurrent_layer);
   args.dependent = dependent(pass);
   return mamba2_mix(stream, args);
 }

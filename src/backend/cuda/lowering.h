@@ -110,9 +110,17 @@ class Lowering {
   PrefillFfn prefill_ffn_args(const op::DenseFfn& o, int n_rows) const;
   AttentionArgs attention_args(const op::Attention& o) const;
   GdnArgs gdn_args(const op::GdnMix& o) const;
-  // Whether the rows that a delta rule gives to the product after it lack 1 / rms of each head (head_squares.h). The
-  // product's bits are the same either way.
-  bool leaves_norm(const PassShape& pass, const op::GdnMix& mix) const;
+  // A recurrence whose output the op after it multiplies, and whose kernels can leave 1 / rms of each head, or each
+  // group of columns, to that product (head_squares.h).
+  struct MixedProduct {
+    int recurrent_layer;
+    const op::MatmulAdd* product;
+    int head_width;
+    float eps;
+  };
+  // Whether they do. The product's bits are the same either way.
+  bool leaves_norm(const PassShape& pass, const MixedProduct& p) const;
+  bool leaves_norm(const PassShape& pass, int recurrent_layer) const;
   Mamba2Args mamba2_args(const op::Mamba2Mix& o) const;
   CausalConvArgs conv_args(const op::CausalConv& o) const;
   SelectiveScanArgs scan_args(const op::SelectiveScan& o) const;
@@ -160,11 +168,6 @@ class Lowering {
   const int max_prefill_slices_;
   int max_decode_rows_;
 
-  // Delta rules whose output the op after them multiplies.
-  struct MixedProduct {
-    const op::GdnMix* mix;
-    const op::MatmulAdd* product;
-  };
   std::vector<MixedProduct> mixed_products_;
 
   HostExperts* host_ = nullptr;

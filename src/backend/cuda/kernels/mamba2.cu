@@ -1,23 +1,25 @@
-// mamba2.cu  Mamba-2: conv + SiLU, decay, update, output, D skip, SiLU(z) gate and grouped RMSNorm.
+// mamba2.cu  Mamba-2: conv + SiLU, decay, update, output, D skip, SiLU(z) gate and grouped RMSNorm, of prompts and of
+//           shapes that nobody has tuned (mamba2_decode.cu has the other)
 // Shapes    z, out [rows, d_inner], xbc [rows, d_inner + 2 n_groups d_state], dt [rows, n_heads], all f32; state
 //           [n_heads][d_state][d_head] and conv window [taps - 1][channels] f32 in the slice's blob
 // Bytes     a slice: 8 n_heads d_state d_head (state read and written once whatever the number of tokens) + rows;
 //           4.2 MB for 64 heads of 64 x 128
 // Launch    d_state = 128, 256, d_head % 32 = 0, four taps: grid (d_inner / 32, slices), block 256: a block owns 32
-// columns of
-//           one head, a warp an eighth of the rows, whole lines of them; tokens in tiles of 16 whose conv is staged in
-//           shared memory (at most 50 KiB). Else: grid (n_heads, slices), block 128, the state stays in memory.
-// Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
-//           for it. B and C are read by all blocks of a group: the last of them to arrive moves their window on.
+//           columns of one head, a warp an eighth of the rows, whole lines of them; tokens in tiles of 16 whose conv is
+//           staged in shared memory (at most 50 KiB). Else: grid (n_heads, slices), block 128, the state stays in
+//           memory. The norm is a launch of its own.
+// Order     B and C are read by all blocks of a group: the last of them to arrive moves their window on.
 // Numerics  f32; a token's sums have one order for every pass and every number of tokens
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/mamba2.h"
+#include "backend/cuda/kernels/head_squares.h"
+#include "backend/cuda/kernels/mamba2_decode.h"
+#include "backend/cuda/kernels/mamba2_device.h"
 #include "backend/cuda/kernels/quarter_sums.h"
-
 #include "base/check.h"
 
 namespace chimere::cuda {
+namespace mamba2 {
 namespace {
 
 constexpr int kThreads = 256;
@@ -29,10 +31,6 @@ constexpr int kNormThreads = 128;
 
 __device__ __forceinline__ float silu_of(float x) { return x / (1.0f + expf(-x)); }
 __device__ __forceinline__ float softplus(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
-
-__device__ __forceinline__ DeviceSlice slice_of(const Mamba2Args& p, const DeviceSlice& own, int i) {
-  return p.batch.slices != nullptr ? p.batch.slices[i] : own;
-}
 
 // Raw input of a channel `at` tokens after the slice's first; before it, from the window.
 __device__ __forceinline__ float conv_input(const Mamba2Args& p, const DeviceSlice& slice, int at, int channel) {
@@ -54,17 +52,6 @@ __device__ __forceinline__ void advance_window(const Mamba2Args& p, const Device
   for (int i = 0; i < p.taps - 1; ++i) {
     window[int64_t{i} * p.channels()] = conv_input(p, slice, slice.n_tokens - (p.taps - 1) + i, channel);
   }
-}
-
-__device__ __forceinline__ float* replay_record(const Mamba2Args& p, const DeviceSlice& slice, int t) {
-  return slice.replay + t * p.replay_stride + p.replay_offset;
-}
-
-// Channel of element i of [B | C] of a group.
-__device__ __forceinline__ int bc_channel(const Mamba2Args& p, int group, int i) {
-  const int first =
-      i < p.d_state ? p.d_inner() + group * p.d_state : p.d_inner() + (p.n_groups + group - 1) * p.d_state;
-  return first + i;
 }
 
 // Keeps the raw inputs of all tokens: columns [first, first + n) of x, B and C by the group's first block, the time
@@ -99,24 +86,18 @@ struct Taps {
   }
 };
 
-// Squares of the outputs of a decode pass: [row][block].
-__device__ __forceinline__ float* squares_of(const Mamba2Args& p, int64_t row, int block) {
-  return p.scratch + row * (p.d_inner() / kColumns) + block;
-}
-
 // The tokens of a tile go through a block in three steps: raw inputs are asked for (while the tile before is worked
 // on), the conv is staged in shared memory, the recurrence runs.
 template <int kState>
-__global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p, DeviceSlice own) {
+__global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p) {
   constexpr int kRows = kState / 32;            // of a lane: a warp has an eighth of the rows, four at a time
   constexpr int kKept = 2 * kState / kThreads;  // channels of B and C of a thread
   constexpr int kTurns = kTile / kWarps;        // tokens of a tile of which a warp has the x
   SIMT_SHARED(int, last, 1);
-  SIMT_SHARED(float, inverse, kTile);
   const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
   const int block = static_cast<int>(blockIdx.x), first_column = block * kColumns, head = first_column / p.d_head;
   const int group = head / (p.n_heads / p.n_groups), group_blocks = p.d_inner() / p.n_groups / kColumns;
-  const DeviceSlice slice = slice_of(p, own, static_cast<int>(blockIdx.y));
+  const DeviceSlice slice = p.batch.slices[blockIdx.y];
   const int n_tokens = slice.n_tokens;
   if (n_tokens == 0) {
     simt::wait_for_previous();
@@ -177,7 +158,7 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p, DeviceSl
         const int at = begin + t + j - 3;
         if (at >= 0) x_raw[turn][j] = rows[at * p.in_stride + x_channel];
       }
-      if (p.out != nullptr) z_raw[turn] = p.z[(slice.first_row + begin + t) * p.in_stride + x_channel];
+      z_raw[turn] = p.z[(slice.first_row + begin + t) * p.in_stride + x_channel];
     }
     if (tid < n) dt_raw = p.dt[(slice.first_row + begin + tid) * p.in_stride + head];
   };
@@ -243,7 +224,7 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p, DeviceSl
         y.z = fmaf(s[i].z, c_row, y.z);
         y.w = fmaf(s[i].w, c_row, y.w);
       }
-      parts[t * kThreads + warp * kColumns + column + (lane & 16) / 8 + (lane & 8) / 8] = sum_quarters(y, lane);
+      parts[t * kThreads + warp * kColumns + column + kept_quarter(lane)] = sum_quarters(y, lane);
     }
     __syncthreads();
 
@@ -251,23 +232,18 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p, DeviceSl
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn) {
       const int t = turn * kWarps + warp;
-      if (t >= n || p.out == nullptr) continue;
+      if (t >= n) continue;
       const int64_t row = slice.first_row + begin + t;
       const float* part = parts + t * kThreads + lane;
       float y = 0.0f;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) y += part[w * kColumns];
-      y = fmaf(skip, xs[t * kColumns + lane], y) * silu_of(z[turn]);
-      p.out[row * p.out_stride + x_channel] = y;
-      if (p.norm != nullptr && p.is_decode) {
-        const float squares = simt::warp_sum(y * y);
-        if (lane == 0) *squares_of(p, row, block) = squares;
-      }
+      p.out[row * p.out_stride + x_channel] = fmaf(skip, xs[t * kColumns + lane], y) * silu_of(z[turn]);
     }
     if (!is_last) __syncthreads();
   }
 
-  // The last block of the group finds the windows of B and C read and all outputs written.
+  // The last block of the group finds the windows of B and C read.
   __threadfence();
   __syncthreads();
   if (tid == 0) {
@@ -285,25 +261,6 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p, DeviceSl
     float* to = slice.recurrent + p.conv_offset + bc_channel(p, group, tid + i * kThreads);
 #pragma unroll
     for (int j = 0; j < 3; ++j) to[int64_t{j} * p.channels()] = past[i][j];
-  }
-  if (p.norm == nullptr || !p.is_decode || p.out == nullptr) return;
-  const int width = group_blocks * kColumns, first = group * width;
-  for (int begin = 0; begin < n_tokens; begin += kTile) {
-    const int n = min(kTile, n_tokens - begin);
-    for (int t = warp; t < n; t += kWarps) {
-      float squares = 0.0f;
-      for (int b = lane; b < group_blocks; b += 32) {
-        squares += __ldcg(squares_of(p, slice.first_row + begin + t, group * group_blocks + b));
-      }
-      squares = simt::warp_sum(squares);
-      if (lane == 0) inverse[t] = 1.0f / sqrtf(squares / static_cast<float>(width) + p.eps);
-    }
-    __syncthreads();
-    for (int t = 0; t < n; ++t) {
-      float* out = p.out + (slice.first_row + begin + t) * p.out_stride + first;
-      for (int i = tid; i < width; i += kThreads) out[i] = __ldcg(out + i) * inverse[t] * p.norm[first + i];
-    }
-    __syncthreads();
   }
 }
 
@@ -369,32 +326,58 @@ __global__ void __launch_bounds__(kNormThreads) norm_kernel(Mamba2Args p) {
     out[i] = out[i] * inverse * p.norm[first + i];
 }
 
-bool has_fast_path(const Mamba2Args& a) {
-  return (a.d_state == 128 || a.d_state == 256) && a.d_head % kColumns == 0 && a.taps == 4;
+Status launch_any_size(const Stream& stream, const Mamba2Args& args, const DeviceSlice& own, int n_slices) {
+  const dim3 grid(static_cast<unsigned>(args.n_heads), static_cast<unsigned>(n_slices));
+  const size_t bytes = static_cast<size_t>(args.d_head + 2 * args.d_state) * sizeof(float);
+  return simt::launch(any_size_kernel, {grid, kAnyThreads, bytes, stream, args.dependent}, args, own);
 }
 
-Status launch_mix(const Stream& stream, const Mamba2Args& args, const DeviceSlice& own, int n_slices) {
-  const auto slices = static_cast<unsigned>(n_slices);
-  if (!has_fast_path(args)) {
-    const size_t bytes = static_cast<size_t>(args.d_head + 2 * args.d_state) * sizeof(float);
-    return simt::launch(any_size_kernel,
-                        {dim3(static_cast<unsigned>(args.n_heads), slices), kAnyThreads, bytes, stream, args.dependent},
-                        args, own);
-  }
+// The outputs of all slices, gated but not under the norm.
+Status launch_mix(const Stream& stream, const Mamba2Args& args) {
+  if (!has_fast_decode(args)) return launch_any_size(stream, args, DeviceSlice{}, args.batch.n_slices);
   const size_t of_token = static_cast<size_t>(2 * args.d_state + kColumns + 4 + kThreads) * sizeof(float);
   const size_t bytes = of_token * static_cast<size_t>(min(args.max_tokens, kTile));
-  const simt::Launch at{dim3(static_cast<unsigned>(args.d_inner() / kColumns), slices), kThreads, bytes, stream,
-                        args.dependent};
-  return args.d_state == 128 ? simt::launch(mix_kernel<128>, at, args, own)
-                             : simt::launch(mix_kernel<256>, at, args, own);
+  const dim3 grid(static_cast<unsigned>(args.d_inner() / kColumns), static_cast<unsigned>(args.batch.n_slices));
+  const simt::Launch at{grid, kThreads, bytes, stream, args.dependent};
+  return args.d_state == 128 ? simt::launch(mix_kernel<128>, at, args) : simt::launch(mix_kernel<256>, at, args);
+}
+
+Status launch_norm(const Stream& stream, const Mamba2Args& args) {
+  const dim3 grid(static_cast<unsigned>(args.batch.n_rows), static_cast<unsigned>(args.n_groups));
+  return simt::launch(norm_kernel, {grid, kNormThreads, 0, stream, args.dependent}, args);
+}
+
+Status decode(const Stream& stream, const Mamba2Args& args) {
+  if (args.norm == nullptr || mamba2_can_leave_norm(args)) {
+    TRY(launch_fast_decode(stream, args, DeviceSlice{}, args.batch.n_slices));
+    if (args.norm == nullptr || args.leave_norm) return Ok{};
+    return finish_heads(stream, {.batch = args.batch,
+                                 .max_tokens = args.max_tokens,
+                                 .x = args.out,
+                                 .stride = args.out_stride,
+                                 .squares = args.scratch,
+                                 .width = args.d_inner(),
+                                 .head_width = args.group_width(),
+                                 .eps = args.eps,
+                                 .dependent = args.dependent});
+  }
+  Mamba2Args without = args;
+  without.norm = nullptr;
+  TRY(launch_fast_decode(stream, without, DeviceSlice{}, args.batch.n_slices));
+  return launch_norm(stream, args);
 }
 
 }  // namespace
+}  // namespace mamba2
+
+bool mamba2_can_leave_norm(const Mamba2Args& layer) {
+  return mamba2::has_fast_decode(layer) && can_leave_heads(layer.group_width());
+}
 
 int64_t mamba2_arrivals(const Mamba2Args& layer, int max_slices) { return int64_t{max_slices} * layer.n_groups; }
 
 int64_t mamba2_scratch_floats(const Mamba2Args& layer, int max_decode_rows) {
-  return has_fast_path(layer) ? int64_t{max_decode_rows} * (layer.d_inner() / kColumns) : 0;
+  return mamba2_can_leave_norm(layer) ? int64_t{max_decode_rows} * (layer.d_inner() / kSquaresColumns) : 0;
 }
 
 uint64_t mamba2_bytes(const Mamba2Args& layer, int n_slices, int n_rows) {
@@ -406,12 +389,9 @@ uint64_t mamba2_bytes(const Mamba2Args& layer, int n_slices, int n_rows) {
 
 Status mamba2_mix(const Stream& stream, const Mamba2Args& args) {
   CHECK(args.n_heads % args.n_groups == 0 && args.taps >= 1 && args.max_tokens >= 1);
-  TRY(launch_mix(stream, args, DeviceSlice{}, args.batch.n_slices));
-  if (args.norm == nullptr || (args.is_decode && has_fast_path(args))) return Ok{};
-  return simt::launch(norm_kernel,
-                      {dim3(static_cast<unsigned>(args.batch.n_rows), static_cast<unsigned>(args.n_groups)),
-                       kNormThreads, 0, stream, args.dependent},
-                      args);
+  if (args.is_decode && mamba2::has_fast_decode(args)) return mamba2::decode(stream, args);
+  TRY(mamba2::launch_mix(stream, args));
+  return args.norm != nullptr ? mamba2::launch_norm(stream, args) : Ok{};
 }
 
 Status mamba2_replay(const Stream& stream, const Mamba2Args& args, float* recurrent, const float* recorded,
@@ -420,15 +400,18 @@ Status mamba2_replay(const Stream& stream, const Mamba2Args& args, float* recurr
   one.batch = {};
   one.out = nullptr;
   one.z = nullptr;
-  one.xbc = recorded + args.replay_offset;
-  one.dt = one.xbc + args.channels();
   one.in_stride = args.replay_stride;
-  one.max_tokens = n_tokens;
   one.dependent = false;
   DeviceSlice slice{};
   slice.recurrent = recurrent;
-  slice.n_tokens = n_tokens;
-  return n_tokens > 0 ? launch_mix(stream, one, slice, 1) : Ok{};
+  for (int first = 0; first < n_tokens; first += mamba2::kMaxDecodeTokens) {
+    one.xbc = recorded + first * args.replay_stride + args.replay_offset;
+    one.dt = one.xbc + args.channels();
+    one.max_tokens = slice.n_tokens = min(n_tokens - first, mamba2::kMaxDecodeTokens);
+    TRY(mamba2::has_fast_decode(one) ? mamba2::launch_fast_decode(stream, one, slice, 1)
+                                     : mamba2::launch_any_size(stream, one, slice, 1));
+  }
+  return Ok{};
 }
 
 }  // namespace chimere::cuda

@@ -2,8 +2,8 @@
 //
 // Both classes run the recurrence token by token with the state in registers: a state has no sums across its rows
 // before the output, so tokens follow one another without a barrier, and a prompt costs no more in order than in
-// chunks. The gated norm of a group needs several blocks' outputs: of decode passes the last block of the group
-// finishes it, of prompts a launch of its own does.
+// chunks. The gated norm of a group needs several blocks' outputs: of decode passes it is left to the reader where it
+// can divide, else a launch of its own finishes it.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +36,22 @@ struct Mamba2Args {
   int64_t out_stride = 0;
   // mamba2_arrivals() counters, zero before the first call and again after each.
   int32_t* arrivals = nullptr;
-  float* scratch = nullptr;  // mamba2_scratch_floats() floats
-  bool is_decode = true;     // all slices are of the decode class
-  int max_tokens = 16;       // bound of a slice
-  bool dependent = false;    // launch as a programmatic dependent of the kernel before
+  // mamba2_scratch_floats() floats: of decode passes the sums of squares of each 32 columns of out before the norm's
+  // weights, [n_rows][d_inner / 32].
+  float* scratch = nullptr;
+  bool is_decode = true;    // all slices are of the decode class
+  int max_tokens = 16;      // bound of a slice; of the decode class, at most 16
+  bool leave_norm = false;  // mamba2_can_leave_norm(): rows of decode passes are left without 1 / rms (head_squares.h)
+  bool dependent = false;   // launch as a programmatic dependent of the kernel before
 
   constexpr int d_inner() const { return n_heads * d_head; }
   constexpr int channels() const { return d_inner() + 2 * n_groups * d_state; }
+  constexpr int group_width() const { return d_inner() / n_groups; }  // that a norm is over
 };
+
+// Whether whoever reads out of a decode pass may be asked to multiply by 1 / rms of each group. If not, out is finished
+// here.
+bool mamba2_can_leave_norm(const Mamba2Args& layer);
 
 // Sizes of the working memory that a layer needs for the largest pass.
 int64_t mamba2_arrivals(const Mamba2Args& layer, int max_slices);

@@ -81,8 +81,10 @@ struct Fixture {
                          std::vector<float>* want = nullptr) {
     Batch batch;
     std::vector<DeviceSlice> device;
+    std::vector<int32_t> row_slice;
     Mamba2Args a = args();
     a.is_decode = is_decode;
+    a.leave_norm = leave_norm;
     a.max_tokens = 1;
     records.clear();
     for (const SliceOf& s : slices) {
@@ -100,13 +102,14 @@ struct Fixture {
       device.push_back({nullptr, got_state[s.sequence].data(), s.recorded ? records[i].data() : nullptr, 0, s.n_tokens,
                         slice.first_row, 0});
       batch.tokens.resize(batch.tokens.size() + s.n_tokens);
+      row_slice.insert(row_slice.end(), static_cast<size_t>(s.n_tokens), static_cast<int32_t>(i));
     }
     const int n_rows = batch.n_rows();
     std::vector<float> out(static_cast<size_t>(n_rows) * op.d_inner(), NAN);
-    a.batch = {nullptr, device.data(), nullptr, nullptr, nullptr, n_rows, static_cast<int>(device.size()), 0};
+    a.batch = {nullptr, device.data(), row_slice.data(), nullptr, nullptr, n_rows, static_cast<int>(device.size()), 0};
     a.z = in.data(), a.xbc = a.z + op.d_inner(), a.dt = a.xbc + op.channels();
     a.out = out.data();
-    std::vector<float> scratch(static_cast<size_t>(mamba2_scratch_floats(a, n_rows)), NAN);
+    scratch.assign(static_cast<size_t>(mamba2_scratch_floats(a, n_rows)), NAN);
     a.scratch = scratch.data();
     EXPECT_TRUE(mamba2_mix(stream, a));
     EXPECT_TRUE(stream.synchronize());
@@ -123,6 +126,8 @@ struct Fixture {
 
   Stream stream = test_stream();
   std::mt19937 rng{17};
+  bool leave_norm = false;
+  std::vector<float> scratch;
   Program program;
   op::Mamba2Mix op{};
   int taps = 0;
@@ -162,6 +167,36 @@ TEST(CudaMamba2, DecodeMatchesReference) {
   expect_matches({4, 32, 2, 128, 4, true, true}, batches, 2, true);
   expect_matches({2, 64, 1, 128, 4, true, false}, batches, 2, true);
   expect_matches({1, 64, 1, 256, 4, false, true}, batches, 2, true);
+  expect_matches({8, 64, 1, 256, 4, true, false}, batches, 2, true);
+  // Groups that no reader divides, and heads of three blocks.
+  expect_matches({4, 96, 2, 128, 4, true, true}, batches, 2, true);
+  expect_matches({2, 32, 2, 128, 4, true, true}, batches, 2, true);
+}
+
+// What the reader has to multiply by is beside the rows.
+TEST(CudaMamba2, NormCanBeLeftToTheReader) {
+  for (const Shape& shape :
+       {Shape{4, 32, 2, 128, 4, true, true}, Shape{4, 64, 2, 128, 4, true, false}, Shape{8, 32, 1, 256, 4, true, true},
+        Shape{16, 64, 2, 128, 4, true, true}, Shape{8, 128, 1, 128, 4, true, true}}) {
+    Fixture finished(shape, 2), left(shape, 2);
+    left.leave_norm = true;
+    EXPECT_TRUE(mamba2_can_leave_norm(left.args()));
+    const std::vector<float> in = finished.inputs(6);
+    std::vector<float> want;
+    const std::vector<float> whole = finished.run({{0, 1}, {1, 5}}, in, true, &want);
+    std::vector<float> got = left.run({{0, 1}, {1, 5}}, in, true);
+    const auto width = static_cast<size_t>(shape.n_heads * shape.d_head / shape.n_groups);
+    for (size_t i = 0; i < got.size(); ++i) {
+      float squares = 0.0f;
+      for (size_t j = 0; j < width / 32; ++j) squares += left.scratch[i / width * (width / 32) + j];
+      got[i] /= std::sqrt(squares / static_cast<float>(width) + left.op.eps);
+    }
+    EXPECT_LT(relative_error(got, whole), 1e-5) << width;
+    EXPECT_LT(relative_error(got, want), 2e-4) << width;
+    EXPECT_EQ(finished.got_state, left.got_state);
+  }
+  EXPECT_FALSE(mamba2_can_leave_norm(Fixture({2, 32, 1, 128, 3, true, true}, 1).args()));
+  EXPECT_FALSE(mamba2_can_leave_norm(Fixture({3, 32, 1, 128, 4, true, true}, 1).args()));
 }
 
 TEST(CudaMamba2, PrefillMatchesReference) {
@@ -176,7 +211,8 @@ TEST(CudaMamba2, AnySizeMatchesReference) {
 }
 
 TEST(CudaMamba2, TheBatchLeavesNoTraceOnDecoding) {
-  for (const Shape& shape : {Shape{4, 32, 2, 128, 4, true, true}, Shape{2, 24, 1, 16, 4, true, true}}) {
+  for (const Shape& shape : {Shape{4, 32, 2, 128, 4, true, true}, Shape{8, 64, 1, 128, 4, true, false},
+                             Shape{6, 32, 2, 256, 4, true, true}, Shape{2, 24, 1, 16, 4, true, true}}) {
     Fixture together(shape, 2), alone(shape, 2);
     const std::vector<float> in = together.inputs(8);
     alone.inputs(8);
@@ -204,6 +240,21 @@ TEST(CudaMamba2, ReplayIsExact) {
     EXPECT_TRUE(f.stream.synchronize());
     EXPECT_EQ(replayed, straight.got_state[0]);
     EXPECT_NE(replayed, before);
+  }
+}
+
+// A rollback may go over the records of several slices.
+TEST(CudaMamba2, ReplayOfManyTokensIsExact) {
+  for (const Shape& shape : {Shape{2, 64, 1, 128, 4, true, true}, Shape{2, 24, 1, 16, 3, true, false}}) {
+    Fixture f(shape, 1);
+    std::vector<float> replayed = f.got_state[0], records;
+    for (const int n_tokens : {16, 3}) {
+      f.run({{0, n_tokens, true}}, f.inputs(n_tokens), true);
+      records.insert(records.end(), f.records[0].begin(), f.records[0].end());
+    }
+    EXPECT_TRUE(mamba2_replay(f.stream, f.args(), replayed.data(), records.data(), 19));
+    EXPECT_TRUE(f.stream.synchronize());
+    EXPECT_EQ(replayed, f.got_state[0]);
   }
 }
 
