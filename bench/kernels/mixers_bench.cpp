@@ -1,6 +1,7 @@
-// mixers_bench.cpp  Time of Gated DeltaNet and attention on the card, with the sizes of Qwen3.5-35B-A3B.
+// mixers_bench.cpp  Time of Gated DeltaNet and attention with the sizes of Qwen3.5-35B-A3B, and of Mamba-2 with those
+// of Nemotron-3-Nano, on the card.
 //
-// usage: mixers_bench [gdn] [attention]
+// usage: mixers_bench [gdn] [mamba2] [attention]
 // A figure is the time of one layer inside a graph of all layers of the model, launched one after another as in a
 // decode step, each layer with its own state: the median of 21 launches. GB/s count what a layer must move at least.
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/kernels/attention.h"
 #include "backend/cuda/kernels/gdn.h"
+#include "backend/cuda/kernels/mamba2.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/event.h"
 #include "backend/cuda/runtime/graph.h"
@@ -161,6 +163,56 @@ Status bench_gdn(Bench& b) {
   return Ok{};
 }
 
+Status bench_mamba2(Bench& b) {
+  constexpr int kLayers = 23, kMaxSlices = 32, kMaxRows = 2048;
+  Mamba2Args a;
+  a.n_heads = 64, a.d_head = 64, a.n_groups = 8, a.d_state = 128, a.taps = 4, a.eps = 1e-5f;
+  const int channels = a.channels(), inner = a.d_inner();
+  const RecurrentLayer layer{3, channels, a.n_heads, a.d_state, a.d_head, a.n_heads};
+  TRY_ASSIGN(const StateLayout layout,
+             StateLayout::create({}, std::vector<RecurrentLayer>(kLayers, layer), KvFormat{}));
+  TRY_ASSIGN(const auto state, b.zeros<float>(static_cast<size_t>(layout.recurrent_floats()) * kMaxSlices));
+  a.in_stride = inner + channels + a.n_heads, a.out_stride = inner;
+  TRY_ASSIGN(const auto in, b.random(static_cast<size_t>(kMaxRows * a.in_stride)));
+  TRY_ASSIGN(const auto conv, b.random(static_cast<size_t>(channels) * 4));
+  TRY_ASSIGN(const auto vectors, b.random(static_cast<size_t>(channels + inner + 2 * a.n_heads)));
+  TRY_ASSIGN(const auto decay, b.copy(std::vector<float>(static_cast<size_t>(a.n_heads), -0.5f)));
+  TRY_ASSIGN(const auto out, b.zeros<float>(static_cast<size_t>(kMaxRows) * inner));
+  TRY_ASSIGN(const auto arrivals, b.zeros<int32_t>(static_cast<size_t>(mamba2_arrivals(a, kMaxSlices))));
+  TRY_ASSIGN(const auto scratch, b.zeros<float>(static_cast<size_t>(mamba2_scratch_floats(a, kMaxRows))));
+  a.z = in.data(), a.xbc = a.z + inner, a.dt = a.xbc + channels;
+  a.conv = conv.data(), a.conv_bias = vectors.data(), a.norm = a.conv_bias + channels, a.d = a.norm + inner;
+  a.dt_bias = a.d + a.n_heads, a.a = decay.data();
+  a.out = out.data(), a.arrivals = arrivals.data(), a.scratch = scratch.data();
+
+  struct Case {
+    int n_slices, n_tokens;
+  };
+  std::printf("mamba2: slices tokens | us a layer | GB/s\n");
+  for (const Case c :
+       {Case{1, 1}, Case{1, 4}, Case{1, 16}, Case{4, 1}, Case{8, 1}, Case{16, 1}, Case{32, 1}, Case{1, 2048}}) {
+    TRY_ASSIGN(const DeviceBatch batch,
+               make_batch(b, c.n_slices, c.n_tokens, 0, state.data(), layout.recurrent_floats(), nullptr, 0));
+    a.batch = batch.view;
+    a.is_decode = c.n_tokens <= kDecodeTokens;
+    a.max_tokens = c.n_tokens;
+    a.leave_norm = mamba2_can_leave_norm(a);
+    for (const bool dependent : {false, true}) {
+      a.dependent = dependent;
+      TRY_ASSIGN(const double us, b.time(kLayers, [&]() -> Status {
+        for (int l = 0; l < kLayers; ++l) {
+          a.conv_offset = layout.conv_offset(l), a.matrix_offset = layout.matrix_offset(l);
+          TRY(mamba2_mix(b.stream, a));
+        }
+        return Ok{};
+      }));
+      std::printf("mamba2: %3d x %4d%s | %8.2f | %6.0f\n", c.n_slices, c.n_tokens, dependent ? " dependent" : "", us,
+                  1e-3 * mamba2_bytes(a, c.n_slices, c.n_slices * c.n_tokens) / us);
+    }
+  }
+  return Ok{};
+}
+
 Status bench_attention(Bench& b) {
   constexpr int kLayers = 10, kMaxRows = 2048, kMaxSlices = 32;
   struct Case {
@@ -234,6 +286,7 @@ int main(int argc, char** argv) {
   Bench bench;
   bench.stream = std::move(*stream);
   Status status = wanted("gdn") ? bench_gdn(bench) : Status(Ok{});
+  if (status && wanted("mamba2")) status = bench_mamba2(bench);
   if (status && wanted("attention")) status = bench_attention(bench);
   if (status) return 0;
   std::fprintf(stderr, "%s\n", status.error().message.c_str());

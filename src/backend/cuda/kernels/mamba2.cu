@@ -334,7 +334,7 @@ Status launch_any_size(const Stream& stream, const Mamba2Args& args, const Devic
 
 // The outputs of all slices, gated but not under the norm.
 Status launch_mix(const Stream& stream, const Mamba2Args& args) {
-  if (!has_fast_decode(args)) return launch_any_size(stream, args, DeviceSlice{}, args.batch.n_slices);
+  if (!has_fast_path(args)) return launch_any_size(stream, args, DeviceSlice{}, args.batch.n_slices);
   const size_t of_token = static_cast<size_t>(2 * args.d_state + kColumns + 4 + kThreads) * sizeof(float);
   const size_t bytes = of_token * static_cast<size_t>(min(args.max_tokens, kTile));
   const dim3 grid(static_cast<unsigned>(args.d_inner() / kColumns), static_cast<unsigned>(args.batch.n_slices));
@@ -371,7 +371,7 @@ Status decode(const Stream& stream, const Mamba2Args& args) {
 }  // namespace mamba2
 
 bool mamba2_can_leave_norm(const Mamba2Args& layer) {
-  return mamba2::has_fast_decode(layer) && can_leave_heads(layer.group_width());
+  return mamba2::has_fast_path(layer) && can_leave_heads(layer.group_width());
 }
 
 int64_t mamba2_arrivals(const Mamba2Args& layer, int max_slices) { return int64_t{max_slices} * layer.n_groups; }
@@ -389,7 +389,7 @@ uint64_t mamba2_bytes(const Mamba2Args& layer, int n_slices, int n_rows) {
 
 Status mamba2_mix(const Stream& stream, const Mamba2Args& args) {
   CHECK(args.n_heads % args.n_groups == 0 && args.taps >= 1 && args.max_tokens >= 1);
-  if (args.is_decode && mamba2::has_fast_decode(args)) return mamba2::decode(stream, args);
+  if (args.is_decode && mamba2::has_fast_path(args)) return mamba2::decode(stream, args);
   TRY(mamba2::launch_mix(stream, args));
   return args.norm != nullptr ? mamba2::launch_norm(stream, args) : Ok{};
 }
@@ -408,8 +408,8 @@ Status mamba2_replay(const Stream& stream, const Mamba2Args& args, float* recurr
     one.xbc = recorded + first * args.replay_stride + args.replay_offset;
     one.dt = one.xbc + args.channels();
     one.max_tokens = slice.n_tokens = min(n_tokens - first, mamba2::kMaxDecodeTokens);
-    TRY(mamba2::has_fast_decode(one) ? mamba2::launch_fast_decode(stream, one, slice, 1)
-                                     : mamba2::launch_any_size(stream, one, slice, 1));
+    TRY(mamba2::has_fast_path(one) ? mamba2::launch_fast_decode(stream, one, slice, 1)
+                                   : mamba2::launch_any_size(stream, one, slice, 1));
   }
   return Ok{};
 }

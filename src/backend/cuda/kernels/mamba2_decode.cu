@@ -10,7 +10,7 @@
 //           one before the outputs. States of 128: 64 registers, so that two blocks find room on a multiprocessor
 //           beside those of the projections before, eight alone. Blocks of a group share nothing but the RMS of its
 //           output: it is left to the reader, or to a launch of its own (head_squares.h).
-// Smem      10 KB and 1.8 KB a token for d_state = 128
+// Smem      11 KB and 1.8 KB a token for d_state = 128
 // Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
 //           for it. A window of B and C is read by all blocks of a group: the last to arrive moves it on.
 // Numerics  f32; a token's sums have one order for every batch and every number of tokens
@@ -200,11 +200,9 @@ __global__ void __launch_bounds__(kThreads, kState == 128 ? 8 : 4)
     const float sum = (sums[0] + sums[kColumns]) + (sums[2 * kColumns] + sums[3 * kColumns]);
     const float y = fmaf(skip[0], token[At::kX], sum) * token[At::kZ];
     const int64_t row = slice.first_row + t;
-    float* out = p.out + row * p.out_stride + first_column + lane;
-    *out = p.norm != nullptr ? y * norm[lane] : y;
-    if (p.norm == nullptr) continue;
+    p.out[row * p.out_stride + first_column + lane] = p.norm != nullptr ? y * norm[lane] : y;
     const float squares = simt::warp_sum(y * y);
-    if (lane == 0) p.scratch[(row * p.n_heads + head) * gridDim.x + part] = squares;
+    if (lane == 0 && p.norm != nullptr) p.scratch[(row * p.n_heads + head) * gridDim.x + part] = squares;
   }
 
   if (warp != kWindowWarp || __shfl_sync(simt::kAllLanes, before, 0) + 1 != group_heads * gridDim.x) return;
@@ -221,7 +219,7 @@ __global__ void __launch_bounds__(kThreads, kState == 128 ? 8 : 4)
 
 }  // namespace
 
-bool has_fast_decode(const Mamba2Args& args) {
+bool has_fast_path(const Mamba2Args& args) {
   return (args.d_state == 128 || args.d_state == 256) && args.d_head % kColumns == 0 && args.taps == 4;
 }
 

@@ -7,9 +7,10 @@ namespace chimere::cuda::mamba2 {
 
 inline constexpr int kMaxDecodeTokens = 16;
 
-bool has_fast_decode(const Mamba2Args& args);
+// Sizes that the kernel of decode slices takes, and that of prompts.
+bool has_fast_path(const Mamba2Args& args);
 
-// REQUIRES: has_fast_decode, max_tokens <= kMaxDecodeTokens. `own` stands for the slices of a batch that has none. With
+// REQUIRES: has_fast_path, max_tokens <= kMaxDecodeTokens. `own` stands for the slices of a batch that has none. With
 // a norm, out has its weights but not 1 / rms of a group: the sums of squares are in scratch (head_squares.h).
 Status launch_fast_decode(const Stream& stream, const Mamba2Args& args, const DeviceSlice& own, int n_slices);
 
