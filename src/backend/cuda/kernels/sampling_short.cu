@@ -7,7 +7,9 @@
 //           no atomics: a row is over when the kernel is. The second, a block a row, finds a bound below the row's
 //           k-th best score (the k-th best of the heights that groups of its threads see), looks at the blocks that
 //           reach it again, and has little more than k tokens, which it ranks while other warps make their noise.
-//           What does not depend on the row is read before the wait for the kernel before.
+//           Both go through their work once before they wait for the kernel before, the head, which takes far longer:
+//           with whatever they find, for the sake of instructions and parameters, which a step finds cold. Rows are
+//           read past the first-level cache, so that what was found then is not found again.
 // Measured  not yet.   Rejected: one launch whose last block finishes the row (17 us for one row of 248,320 logits on
 // an H200: two fences, four atomics, and 95 KB of instructions)
 #include "backend/cuda/simt/simt.h"
@@ -87,25 +89,28 @@ __global__ void __launch_bounds__(kThreads) heights_kernel(const __grid_constant
       takes |= (static_cast<uint32_t>(bits & 1) | (static_cast<uint32_t>(bits >> 32) & 1) << 1) << (2 * i);
     }
   }
-  simt::wait_for_previous();
-  float halves[kBlocksOfWarp][2];
+#pragma unroll 1
+  for (int round = threadIdx.x < 32 ? 0 : 1; round < 2; ++round) {
+    if (round == 1) simt::wait_for_previous();
+    float halves[kBlocksOfWarp][2];
 #pragma unroll
-  for (int i = 0; i < kBlocksOfWarp; ++i) {
-    const int32_t id = (first + i) * kScoreBlock + lane;
-    halves[i][0] = scores.load(id);
-    halves[i][1] = scores.load(id + 32);
-  }
-  uint32_t heights[kBlocksOfWarp];
+    for (int i = 0; i < kBlocksOfWarp; ++i) {
+      const int32_t id = (first + i) * kScoreBlock + lane;
+      halves[i][0] = scores.load(id);
+      halves[i][1] = scores.load(id + 32);
+    }
+    uint32_t heights[kBlocksOfWarp];
 #pragma unroll
-  for (int i = 0; i < kBlocksOfWarp; ++i) {
-    const float lower = takes & (1u << (2 * i)) ? halves[i][0] : kNoScore;
-    const float upper = takes & (2u << (2 * i)) ? halves[i][1] : kNoScore;
-    // clean() of the better one, as what is not a number loses; 0 + -0 is 0.
-    const float capped = fminf(fmaxf(fmaxf(lower, kNoScore), upper), kMaxScore);
-    heights[i] = __reduce_max_sync(simt::kAllLanes, height_of(capped >= -kMaxScore ? capped + 0.0f : kNoScore));
-  }
-  if (lane == 0) {
-    *reinterpret_cast<uint4*>(heights_of(step.pool, row) + first) = {heights[0], heights[1], heights[2], heights[3]};
+    for (int i = 0; i < kBlocksOfWarp; ++i) {
+      const float lower = takes & (1u << (2 * i)) ? halves[i][0] : kNoScore;
+      const float upper = takes & (2u << (2 * i)) ? halves[i][1] : kNoScore;
+      // clean() of the better one, as what is not a number loses; 0 + -0 is 0.
+      const float capped = fminf(fmaxf(fmaxf(lower, kNoScore), upper), kMaxScore);
+      heights[i] = __reduce_max_sync(simt::kAllLanes, height_of(capped >= -kMaxScore ? capped + 0.0f : kNoScore));
+    }
+    if (round == 1 && lane == 0) {
+      *reinterpret_cast<uint4*>(heights_of(step.pool, row) + first) = {heights[0], heights[1], heights[2], heights[3]};
+    }
   }
 }
 
@@ -300,67 +305,84 @@ __device__ __attribute__((noinline)) void finish_without_score(const Step& step,
   }
 }
 
-// kHeights: blocks of a thread.
+// The token, known to the first warp, or -1 when there is none. kHeights: blocks of a thread. By the whole block; when
+// it does not count, what takes long is left out.
 template <int kHeights>
-__global__ void __launch_bounds__(kThreads) short_kernel(const __grid_constant__ Step step, bool loaded) {
-  simt::allow_next();
-  SIMT_SHARED(Shortlist, shared, 1);
-  Shortlist& list = *shared;
-  const int row = blockIdx.x, thread = threadIdx.x;
-  const SampleRow wish = step.rows[row];
+__device__ __forceinline__ int32_t draw_short(Shortlist& list, const Pool& pool, const Scores& scores,
+                                              const SampleRow& wish, bool counts) {
+  const int thread = threadIdx.x;
   const bool greedy = wish.temperature < kGreedyBelow;
   const int wanted = greedy ? 1 : wish.top_k;
-  const Scores scores(step, row, loaded, wish.mask);
-  const uint32_t* heights = heights_of(step.pool, row);
-  const int n_heights = step.pool.padded / kScoreBlock;
+  const uint32_t* heights = heights_of(pool, static_cast<int>(blockIdx.x));
+  const int n_heights = pool.padded / kScoreBlock;
   if (thread == 0) {
     list.bound = ~0u;
     list.n_blocks = list.n_keys = 0;
-    if (!loaded) step.sampled[row] = nothing_yet();
   }
-  simt::wait_for_previous();
-  if (loaded && step.pool.work[row].done) return;
-  int32_t id = wish.forced;
-  if (id < 0) {
-    uint32_t mine[kHeights];
-    uint32_t highest = 0;
+  uint32_t mine[kHeights];
+  uint32_t highest = 0;
 #pragma unroll
-    for (int i = 0; i < kHeights; ++i) {
-      mine[i] = i * kThreads + thread < n_heights ? __ldcg(heights + i * kThreads + thread) : 0u;
-    }
+  for (int i = 0; i < kHeights; ++i) {
+    mine[i] = i * kThreads + thread < n_heights ? __ldcg(heights + i * kThreads + thread) : 0u;
+  }
 #pragma unroll
-    for (int i = 0; i < kHeights; ++i) highest = max(highest, mine[i]);
-    find_bound(list, highest, wanted);
-    const uint32_t bound = list.bound;
-    uint32_t reach = 0;
+  for (int i = 0; i < kHeights; ++i) highest = max(highest, mine[i]);
+  find_bound(list, highest, wanted);
+  const uint32_t bound = list.bound;
+  uint32_t reach = 0;
 #pragma unroll
-    for (int i = 0; i < kHeights; ++i) reach |= mine[i] >= max(bound, kNoHeight + 1) ? 1u << i : 0u;
+  for (int i = 0; i < kHeights; ++i) reach |= mine[i] >= max(bound, kNoHeight + 1) ? 1u << i : 0u;
 #pragma unroll 1
-    for (; reach; reach &= reach - 1) {
-      const uint32_t at = atomicAdd(&list.n_blocks, 1u);
-      if (at < kMaxBlocks) {
-        list.blocks[at] = static_cast<uint32_t>((__ffs(static_cast<int>(reach)) - 1) * kThreads + thread);
-      }
+  for (; reach; reach &= reach - 1) {
+    const uint32_t at = atomicAdd(&list.n_blocks, 1u);
+    if (at < kMaxBlocks) {
+      list.blocks[at] = static_cast<uint32_t>((__ffs(static_cast<int>(reach)) - 1) * kThreads + thread);
     }
-    __syncthreads();
-    if (list.n_blocks <= kMaxBlocks) list_keys(list, scores, bound);
-    __syncthreads();
-    if (list.n_blocks > kMaxBlocks || list.n_keys > kMaxListed) list_selected(list, scores, wanted);
-    const auto n = static_cast<int>(list.n_keys);
-    if (n == 0) {
-      finish_without_score(step, row, loaded);
-      return;
-    }
-    if (thread < kThreads / 2) {
-      order_keys(list, n, wanted);
-    } else if (!greedy) {
-      add_noise(list, n, wish);
-    }
-    __syncthreads();
-    if (thread >= 32) return;
-    id = greedy ? id_of(list.keys[list.order[0]]) : draw_in_order(list, min(n, wanted), wish.top_p);
   }
-  if (thread == 0) finish(step, row, id, SampleStatus::ok);
+  __syncthreads();
+  if (list.n_blocks <= kMaxBlocks) list_keys(list, scores, bound);
+  __syncthreads();
+  if (list.n_blocks > kMaxBlocks || list.n_keys > kMaxListed) {
+    if (!counts) return -1;
+    list_selected(list, scores, wanted);
+  }
+  const auto n = static_cast<int>(list.n_keys);
+  if (n == 0) return -1;
+  if (thread < kThreads / 2) {
+    order_keys(list, n, wanted);
+  } else if (!greedy) {
+    add_noise(list, n, wish);
+  }
+  __syncthreads();
+  if (thread >= 32) return 0;
+  return greedy ? id_of(list.keys[list.order[0]]) : draw_in_order(list, min(n, wanted), wish.top_p);
+}
+
+template <int kHeights>
+__global__ void __launch_bounds__(kThreads) short_kernel(const __grid_constant__ Step step, bool loaded) {
+  simt::allow_next();
+  SIMT_SHARED(Shortlist, list, 1);
+  const int row = blockIdx.x;
+  const SampleRow wish = step.rows[row];
+  const Scores scores(step, row, loaded, wish.mask);
+  if (threadIdx.x == 0 && !loaded) step.sampled[row] = nothing_yet();
+  int32_t id = wish.forced;
+#pragma unroll 1
+  for (int round = id < 0 ? 0 : 1; round < 2; ++round) {
+    const bool counts = round == 1;
+    if (counts) {
+      simt::wait_for_previous();
+      if (loaded && step.pool.work[row].done) return;
+      if (wish.forced >= 0) break;
+    }
+    id = draw_short<kHeights>(*list, step.pool, scores, wish, counts);
+    __syncthreads();
+  }
+  if (wish.forced < 0 && list->n_keys == 0) {
+    finish_without_score(step, row, loaded);
+  } else if (threadIdx.x == 0) {
+    finish(step, row, id, SampleStatus::ok);
+  }
 }
 
 }  // namespace
