@@ -373,6 +373,14 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
     if (time.n_nodes > 0) times.push_back({name, time.n_nodes, time.seconds});
     return Ok{};
   };
+  // What `both` has more than `beside`, before or behind which it stands in a step: much of it is hidden there.
+  const auto add_beside = [&](const char* name, const std::function<Status()>& beside,
+                              const std::function<Status()>& both) -> Status {
+    TRY_ASSIGN(const GraphTime alone, time_graph(stream_, repeats, beside));
+    TRY_ASSIGN(const GraphTime together, time_graph(stream_, repeats, both));
+    times.push_back({name, together.n_nodes - alone.n_nodes, std::max(0.0, together.seconds - alone.seconds)});
+    return Ok{};
+  };
   // As a usual chat draws.
   SamplingParams usual;
   usual.temperature = 0.7f, usual.top_k = 20, usual.top_p = 0.8f;
@@ -392,12 +400,19 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
     TRY(add("head", head));
     if (pass.is_decode) {
       TRY(staging_->parcel().offer(stream_));
-      TRY(add("fetch", [&] { return fetch(stream_, std::array{staging_->parcel().fetch()}); }));
+      const auto embed = [&] { return lowering_->family(stream_, shape, Family::embed); };
+      TRY(add_beside("fetch", embed, [&]() -> Status {
+        TRY(fetch(stream_, std::array{staging_->parcel().fetch()}));
+        return embed();
+      }));
     }
     if (pass.is_decode && drawing_ && shape.logits) {
       TRY_ASSIGN(const DrawShape drawn, stage_draws(pass, 0, shape.batch.n_logit_rows, {.draws = draws}));
       TRY(drawing_->parcel().send(stream_));
-      TRY(add("drawing", [&] { return drawing_->launch(stream_, lowering_->logits(), drawn); }));
+      TRY(add_beside("drawing", head, [&]() -> Status {
+        TRY(head());
+        return drawing_->launch(stream_, lowering_->logits(), drawn);
+      }));
     }
     TRY_ASSIGN(const GraphTime all, time_graph(stream_, repeats, [&]() -> Status {
                  TRY(lowering_->body(stream_, shape));
