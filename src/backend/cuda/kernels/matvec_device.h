@@ -128,6 +128,50 @@ __device__ __forceinline__ void prefetch_side_tile(const MatvecPlan& p, int tile
   for (uint32_t i = 128u * simt::lane_id(); i < bytes; i += 128u * 32u) simt::prefetch_l2(at + i);
 }
 
+// The projection of the kernel's own format that a tile is of, for tiles taken in ascending order.
+struct ProjectionCursor {
+  int which = 0, first = 0, end;  // its tiles
+
+  __device__ __forceinline__ explicit ProjectionCursor(const MatvecPlan& p) : end(end_of(p, 0)) {}
+  __device__ __forceinline__ static int end_of(const MatvecPlan& p, int which) {
+    return which + 1 < p.n_own ? p.first_tile[which + 1] : p.own_tiles;
+  }
+  // True where it is another one than before.
+  __device__ __forceinline__ bool seek(const MatvecPlan& p, int tile) {
+    if (tile < end) return false;
+    while (tile >= end) {
+      first = end;
+      end = end_of(p, ++which);
+    }
+    return true;
+  }
+};
+
+// Rows of 2048 elements, of which a lane takes one pair of groups: what it has of the activations it reads once, and
+// all offsets are constants.
+struct HeldPair {
+  static constexpr uint32_t kGroups = 64;
+  ActGroup of[2] = {};
+
+  CHIMERE_BOTH static bool fits(int width) { return row_groups(width) == kGroups; }
+  __device__ __forceinline__ void load(const uint8_t* record) {
+    of[0] = load_act_half<0>(record, kGroups, static_cast<uint32_t>(simt::lane_id()));
+    of[1] = load_act_half<1>(record, kGroups, static_cast<uint32_t>(simt::lane_id()));
+  }
+  // acc + the product with the lane's pair of a row.
+  template <class F>
+  __device__ __forceinline__ float add(SharedRow row, const CodeBooks& books, float acc) const {
+    const Pair<F> raw = F::load_pair(row, kGroups, static_cast<uint32_t>(simt::lane_id()));
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      Group w;
+      F::unpack(raw.of[half], books, w);
+      acc = add_group<F::kScales, F::kMins>(w, of[half], acc);
+    }
+    return acc;
+  }
+};
+
 // kR rows a lane of the kernel's own format, kR * 32 / lanes consecutive rows a warp.
 template <class F, int kR>
 struct OwnTile {

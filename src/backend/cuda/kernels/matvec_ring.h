@@ -1,7 +1,10 @@
 // matvec_ring.h  matvec.cu for one row and matrices of which a block's share does not fit into its shared memory.
 //
-// A warp's weights come through a ring of slots (ring.h), sent for before the wait for the previous kernel as far as
-// there are slots. What is under way is then a matter of shared memory and not of registers, whatever the width is.
+// A warp's weights come through slots in shared memory that bulk copies fill, sent for before the wait for the previous
+// kernel as far as there are slots: what is under way is a matter of shared memory and not of registers. The rest is
+// there to keep instructions few: a slot holds several rows, so that copies, sums and stores are paid once for all of
+// them; of rows that a lane takes one pair of groups of, the activations stay in registers; projections are searched
+// for where a warp goes from one to the next.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -15,54 +18,80 @@ namespace chimere::cuda {
 struct RingMatvecPlan {
   MatvecPlan plan;
   UnitSplit split;  // of the tiles of the kernel's own format: what a slot holds
+  int slot_rows;
   uint32_t slot_bytes;
   int n_slots;
 };
 
-// Rows of a slot: two where a warp works on one row, so that the activations are read once for both, else those that it
-// works on side by side.
-CHIMERE_BOTH constexpr int ring_slot_rows(int lanes_log2) { return lanes_log2 == 5 ? 2 : 32 >> lanes_log2; }
+// The slots of a warp and what fills them.
+struct RingSlots {
+  uint8_t* slots;
+  uint64_t* arrived;  // [n_slots]
+  uint32_t slot_bytes;
+  int n_slots, slot_rows;
+  Weight weight;  // of the projection that is sent for
+  ProjectionCursor sending;
+  int slot = 0;
+  uint32_t parity = 0;
 
-template <class F>
-__global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __grid_constant__ RingMatvecPlan ringed) {
-  const MatvecPlan& p = ringed.plan;
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  uint8_t* record = shared + book_bytes<F>();
-  const BlockUnits tiles(ringed.split, static_cast<int>(blockIdx.x));
-  const int slot_rows = ring_slot_rows(p.lanes_log2);
-  const auto find = [&p](int tile) { return OwnTile<F, 1>::find(p, tile); };
+  __device__ __forceinline__ RingSlots(const RingMatvecPlan& r, uint8_t* slots_of_block, uint64_t* counters_of_block)
+      : slots(slots_of_block + static_cast<uint32_t>(simt::warp_id() * r.n_slots) * r.slot_bytes),
+        arrived(counters_of_block + simt::warp_id() * WarpRing::kMostSlots),
+        slot_bytes(r.slot_bytes),
+        n_slots(r.n_slots),
+        slot_rows(r.slot_rows),
+        weight(r.plan.args.outs[0].weight),
+        sending(r.plan) {}
 
-  WarpRing ring(record + record_bytes(p.args.in.width), ringed.slot_bytes, ringed.n_slots);
-  int next = tiles.first + simt::warp_id();
-  const auto send_next = [&] {
-    if (next < tiles.end) {
-      const int which = find(next);
-      const Weight& w = p.args.outs[which].weight;
-      // Of a projection whose last tile is not whole, what is missing is not copied.
-      const int row = (next - p.first_tile[which]) * slot_rows, n = min(slot_rows, w.rows - row);
-      ring.send(0, w.row(0, row), static_cast<uint32_t>(n) * w.row_bytes);
+  // By one lane. Of a projection whose last tile is not whole, what is missing is not copied.
+  __device__ __forceinline__ void send(const MatvecPlan& p, int tile, int to) {
+    if (sending.seek(p, tile)) weight = p.args.outs[sending.which].weight;
+    const int row = (tile - sending.first) * slot_rows, n = min(slot_rows, weight.rows - row);
+    simt::bulk_stream(slots + static_cast<uint32_t>(to) * slot_bytes, weight.row(0, row),
+                      static_cast<uint32_t>(n) * weight.row_bytes, arrived + to);
+    simt::bulk_end(arrived + to);
+  }
+  __device__ __forceinline__ SharedRow take() const {
+    simt::bulk_wait(arrived + slot, parity);
+    return {slots + static_cast<uint32_t>(slot) * slot_bytes};
+  }
+  // All lanes have read the slot; the tile that it holds next, if there is one, is sent for.
+  __device__ __forceinline__ void release(const MatvecPlan& p, int next, int end) {
+    __syncwarp();
+    if (next < end && simt::lane_id() == 0) {
+      simt::bulk_again(arrived + slot);
+      send(p, next, slot);
     }
-    ring.close();
-    next += kDotWarps;
-  };
-  for (int i = 0; i < ringed.n_slots; ++i) send_next();
-  const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
-  const NormAhead norms = load_norm(p.args.in);
-  simt::wait_for_previous();
-  simt::allow_next();
-  const int64_t in_row = p.args.in.gather ? p.args.in.gather[0] : 0;
-  const float inverse = stage_one(p.args.in, in_row, norms, load_row<4>(p.args.in, in_row), p.quantise, record);
+    __syncwarp();
+    if (++slot < n_slots) return;
+    slot = 0;
+    parity ^= 1u;
+  }
+};
 
+// The tiles of a warp. A lane works on kR rows of a slot; of one row, 32 / lanes of them lie side by side. kHeld: of
+// rows that HeldPair fits.
+template <class F, int kR, bool kHeld>
+__device__ __forceinline__ void multiply_ring(const MatvecPlan& p, const BlockUnits& tiles, RingSlots& ring,
+                                              const CodeBooks& books, const uint8_t* record, float inverse) {
   const uint32_t G = row_groups(p.args.in.width), row_bytes = p.args.outs[0].weight.row_bytes;
-  const int lanes = p.lanes(), sub = simt::lane_id() >> p.lanes_log2;
+  const int lanes = kR == 1 ? p.lanes() : 32, sub = kR == 1 ? simt::lane_id() >> p.lanes_log2 : 0;
   const auto lane = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
-  const bool two_rows = p.lanes_log2 == 5;
-  const int mine = two_rows ? simt::lane_id() >> 4 : sub;  // the row of the slot that the lane ends with
-  const bool stores = two_rows ? simt::lane_id() % 16 == 0 : lane == 0;
+  const int mine = kR == 1 ? sub : simt::lane_id() / (32 / kR);  // the row of the slot that the lane ends with
+  const bool stores = kR == 1 ? lane == 0 : simt::lane_id() % (32 / kR) == 0;
+  HeldPair held;
+  if (kHeld) held.load(record);
+  ProjectionCursor at(p);
+  MatvecOut o = p.args.outs[0];
   for (int tile = tiles.first + simt::warp_id(); tile < tiles.end; tile += kDotWarps) {
     const SharedRow slot = ring.take();
-    float acc[2] = {};
-    if (two_rows) {
+    float acc[kR] = {};
+    if constexpr (kHeld) {
+#pragma unroll
+      for (int r = 0; r < kR; ++r) {
+        acc[r] = held.template add<F>({slot.at + r * F::row_bytes(HeldPair::kGroups)}, books, 0.0f);
+      }
+    } else if constexpr (kR == 2) {
       const SharedRow rows[2] = {slot, {slot.at + row_bytes}};
       for (uint32_t pair = lane; pair < G / 2; pair += 32u) {
         add_staged_pairs<F>(rows, G, pair, books, record, G, 0, acc);
@@ -73,13 +102,49 @@ __global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __gri
         acc[0] = add_staged_pair<F>(row, G, pair, books, record, G, 0, acc[0]);
       }
     }
-    ring.release();
-    send_next();
-    const float sum = times(two_rows ? two_lane_sums(acc[0], acc[1], 32) : lane_sum(acc[0], lanes), inverse);
-    const int which = find(tile);
-    const MatvecOut& o = p.args.outs[which];
-    const int row = (tile - p.first_tile[which]) * slot_rows + mine;
-    if (stores && row < o.weight.rows) store_output(o, 0, row, sum);
+    ring.release(p, tile + ring.n_slots * kDotWarps, tiles.end);
+    if constexpr (kR == 1) {
+      acc[0] = lane_sum(acc[0], lanes);
+    } else {
+      scatter_sums<32>(acc);
+    }
+    if (at.seek(p, tile)) o = p.args.outs[at.which];
+    const int row = (tile - at.first) * ring.slot_rows + mine;
+    if (stores && row < o.weight.rows) store_output(o, 0, row, times(acc[0], inverse));
+  }
+}
+
+template <class F>
+__global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __grid_constant__ RingMatvecPlan ringed) {
+  const MatvecPlan& p = ringed.plan;
+  SIMT_SHARED(uint64_t, arrived, kDotWarps * WarpRing::kMostSlots);
+  auto* shared = simt::dynamic_shared<uint8_t>();
+  uint8_t* record = shared + book_bytes<F>();
+  const BlockUnits tiles(ringed.split, static_cast<int>(blockIdx.x));
+  RingSlots ring(ringed, record + record_bytes(p.args.in.width), arrived);
+  if (simt::lane_id() == 0) {
+    int tile = tiles.first + simt::warp_id();
+    for (int i = 0; i < ring.n_slots && tile < tiles.end; ++i, tile += kDotWarps) {
+      simt::bulk_begin(ring.arrived + i);
+      ring.send(p, tile, i);
+    }
+  }
+  __syncwarp();
+  const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
+  const NormAhead norms = load_norm(p.args.in);
+  simt::wait_for_previous();
+  simt::allow_next();
+  const int64_t in_row = p.args.in.gather ? p.args.in.gather[0] : 0;
+  const float inverse = stage_one(p.args.in, in_row, norms, load_row<4>(p.args.in, in_row), p.quantise, record);
+
+  if (p.lanes_log2 < 5) {
+    multiply_ring<F, 1, false>(p, tiles, ring, books, record, inverse);
+  } else if (!HeldPair::fits(p.args.in.width)) {
+    multiply_ring<F, 2, false>(p, tiles, ring, books, record, inverse);
+  } else if (ring.slot_rows == 2) {
+    multiply_ring<F, 2, true>(p, tiles, ring, books, record, inverse);
+  } else {
+    multiply_ring<F, 4, true>(p, tiles, ring, books, record, inverse);
   }
   // What has another format is little.
   for (int tile = p.own_tiles + static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id(); tile < p.all_tiles;
@@ -88,31 +153,38 @@ __global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __gri
   }
 }
 
-// False where there is too little for every warp to go round its ring, or a ring finds no room; the plan is then of
-// no use.
+// False where there is too little for every warp to go round its slots, or they find no room, or the card has no bulk
+// copies; the plan is then of no use.
 template <class F>
 bool plan_ring(RingMatvecPlan& ringed, int& blocks, size_t& shared) {
   MatvecPlan& plan = ringed.plan;
   const MatvecArgs& a = plan.args;
-  if (a.n_rows != 1) return false;
-  const int slot_rows = ring_slot_rows(plan.lanes_log2);
+  if (a.n_rows != 1 || !simt::has_bulk_copy()) return false;
   const size_t fixed = book_bytes<F>() + record_bytes(a.in.width);
-  ringed.slot_bytes = static_cast<uint32_t>(slot_rows) * a.outs[0].weight.row_bytes;
-  const RingRoom room(fixed, ringed.slot_bytes, kDotWarps);
+  const auto room_for = [&](int slot_rows) {
+    ringed.slot_rows = slot_rows;
+    ringed.slot_bytes = static_cast<uint32_t>(slot_rows) * a.outs[0].weight.row_bytes;
+    return RingRoom(fixed, ringed.slot_bytes, kDotWarps);
+  };
+  // Where a warp works on one row at a time it takes several, one after another: four whose activations it holds, if
+  // two blocks have room for them.
+  const bool side_by_side = plan.lanes_log2 < 5, four = HeldPair::fits(a.in.width);
+  RingRoom room = room_for(side_by_side ? 32 >> plan.lanes_log2 : four ? 4 : 2);
+  if (four && room.blocks < 2) room = room_for(2);
   int own = 0;
-  for (int i = 0; i < plan.n_own; ++i) own += simt::div_up(a.outs[i].weight.rows, slot_rows);
+  for (int i = 0; i < plan.n_own; ++i) own += simt::div_up(a.outs[i].weight.rows, ringed.slot_rows);
   blocks = a.n_sms * room.blocks;
   if (room.blocks == 0 || own < blocks * kDotWarps * room.slots) return false;
   ringed.n_slots = room.slots;
   ringed.split = UnitSplit(own, blocks);
   shared = fixed + static_cast<size_t>(room.slots * kDotWarps) * ringed.slot_bytes;
-  number_tiles(plan, slot_rows);
+  number_tiles(plan, ringed.slot_rows);
   return true;
 }
 
 template <class F>
 Status launch_ring_or_not(const Stream& stream, MatvecPlan& plan) {
-  RingMatvecPlan ringed{plan, {}, 0, 0};
+  RingMatvecPlan ringed{plan, {}, 0, 0, 0};
   int blocks = 0;
   size_t shared = 0;
   if (!plan_ring<F>(ringed, blocks, shared)) return launch_matvec<F>(stream, plan);

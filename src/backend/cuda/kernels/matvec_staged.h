@@ -37,10 +37,93 @@ struct StagedMatvecPlan {
   uint32_t side_offset;  // of its slots behind the weights
 };
 
+// Where a lane stores a sum, and what it adds to it: asked for before the products.
+struct OutAhead {
+  float* to;
+  float before = 0.0f, bias = 0.0f;
+
+  __device__ __forceinline__ OutAhead(const MatvecOut& o, int row, bool stores) : to(o.out + row) {
+    if (!stores || !(o.add || o.bias)) return;
+    if (o.add) before = *to;
+    if (o.bias) bias = o.bias[row];
+  }
+  __device__ __forceinline__ void store(const MatvecOut& o, float sum) const {
+    sum += bias;
+    *to = o.add ? fmaf(sum, o.scale, before) : sum * o.scale;
+  }
+};
+
+// The units of a warp, two at a time.
+template <class F>
+__device__ __forceinline__ void multiply_units(const MatvecPlan& p, const BlockUnits& units, const uint8_t* weights,
+                                               uint64_t* arrived, const CodeBooks& books, const uint8_t* record,
+                                               float inverse) {
+  const uint32_t G = row_groups(p.args.in.width), row_bytes = p.args.outs[0].weight.row_bytes;
+  const int lanes = p.lanes(), sub = simt::lane_id() >> p.lanes_log2;
+  const auto lane = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
+  const bool upper = lane >= static_cast<uint32_t>(lanes / 2);  // the lane ends with the second of two units
+  const uint32_t step = static_cast<uint32_t>(kOneWarps << (5 - p.lanes_log2)) * row_bytes;
+  const uint8_t* at = weights + static_cast<uint32_t>((simt::warp_id() << (5 - p.lanes_log2)) + sub) * row_bytes;
+  StageWait wait{units, arrived};
+  ProjectionCursor of(p);
+  for (int unit = units.first + simt::warp_id(); unit < units.end; unit += 2 * kOneWarps, at += 2 * step) {
+    const bool two = unit + kOneWarps < units.end;
+    const int mine = unit + (upper && two ? kOneWarps : 0);
+    of.seek(p, mine);
+    const MatvecOut& o = p.args.outs[of.which];
+    const int row = ((mine - of.first) << (5 - p.lanes_log2)) + sub;
+    const bool stores = lane % (lanes / 2) == 0 && row < o.weight.rows && (two || !upper);
+    const OutAhead out(o, row, stores);
+    wait.until(two ? unit + kOneWarps : unit);
+    const SharedRow rows[2] = {{at}, {at + step}};
+    float acc[2] = {};
+    if (two) {
+      for (uint32_t pair = lane; pair < G / 2; pair += lanes) {
+        add_staged_pairs<F>(rows, G, pair, books, record, G, 0, acc);
+      }
+    } else {
+      for (uint32_t pair = lane; pair < G / 2; pair += lanes) {
+        acc[0] = add_staged_pair<F>(rows[0], G, pair, books, record, G, 0, acc[0]);
+      }
+    }
+    const float sum = times(two_lane_sums(acc[0], acc[1], lanes), inverse);
+    if (stores) out.store(o, sum);
+  }
+}
+
+// The same for rows that HeldPair fits, a unit each: what is not products is done once for four of them.
+template <class F>
+__device__ __forceinline__ void multiply_held_units(const MatvecPlan& p, const BlockUnits& units,
+                                                    const uint8_t* weights, uint64_t* arrived, const CodeBooks& books,
+                                                    const uint8_t* record, float inverse) {
+  constexpr int kAtOnce = 4, kShare = 32 / kAtOnce;
+  constexpr uint32_t kStep = kOneWarps * F::row_bytes(HeldPair::kGroups);
+  const uint8_t* at = weights + static_cast<uint32_t>(simt::warp_id()) * F::row_bytes(HeldPair::kGroups);
+  HeldPair held;
+  held.load(record);
+  StageWait wait{units, arrived};
+  ProjectionCursor of(p);
+  for (int unit = units.first + simt::warp_id(); unit < units.end; unit += kAtOnce * kOneWarps, at += kAtOnce * kStep) {
+    const int mine = unit + simt::lane_id() / kShare * kOneWarps;  // the lane ends with its sum
+    const bool stores = simt::lane_id() % kShare == 0 && mine < units.end;
+    if (stores) of.seek(p, mine);
+    const MatvecOut& o = p.args.outs[of.which];
+    const OutAhead out(o, mine - of.first, stores);
+    float acc[kAtOnce] = {};
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (unit + i * kOneWarps >= units.end) break;
+      wait.until(unit + i * kOneWarps);
+      acc[i] = held.template add<F>({at + static_cast<uint32_t>(i) * kStep}, books, 0.0f);
+    }
+    scatter_sums<32>(acc);
+    if (stores) out.store(o, times(acc[0], inverse));
+  }
+}
+
 template <class F>
 __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ StagedMatvecPlan staged) {
   const MatvecPlan& p = staged.plan;
-  using Tile = OwnTile<F, 1>;
   SIMT_SHARED(uint64_t, arrived, kStages);
   SIMT_SHARED(uint64_t, sides_arrived, 1);
   auto* shared = simt::dynamic_shared<uint8_t>();
@@ -71,37 +154,10 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
 
   multiply_sides(p, staged.side, sides, units.size(), side_slots, sides_arrived, record, inverse);
 
-  const uint32_t G = row_groups(p.args.in.width), row_bytes = p.args.outs[0].weight.row_bytes;
-  const int lanes = p.lanes(), sub = simt::lane_id() >> p.lanes_log2;
-  const auto lane = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
-  const int mine = lane >= static_cast<uint32_t>(lanes / 2) ? 1 : 0;  // which of two rows the lane ends with
-  StageWait wait{units, arrived};
-  // Of most blocks all units are of one projection.
-  const int which_first = Tile::find(p, units.first);
-  const bool one_projection = which_first == p.n_own - 1 || units.end <= p.first_tile[which_first + 1];
-  // Two units at a time; of a single one the second is the first once more, and is not stored.
-  for (int unit = units.first + simt::warp_id(); unit < units.end; unit += 2 * kOneWarps) {
-    const int second = unit + kOneWarps < units.end ? kOneWarps : 0;
-    const int at = unit + (mine ? second : 0), which = one_projection ? which_first : Tile::find(p, at);
-    const int row = Tile::first_row(p, which, at);
-    const MatvecOut& o = p.args.outs[which];
-    const bool stores = lane % (lanes / 2) == 0 && row < o.weight.rows && !(mine && second == 0);
-    float* to = o.out + row;
-    const float held = o.add && stores ? *to : 0.0f, bias = o.bias && stores ? o.bias[row] : 0.0f;
-    wait.until(unit + second);
-    const uint8_t* first_row = weights + (((unit - units.first) << (5 - p.lanes_log2)) + sub) * row_bytes;
-    float acc[2] = {};
-    if (second != 0) {
-      const SharedRow rows[2] = {{first_row}, {first_row + (kOneWarps << (5 - p.lanes_log2)) * row_bytes}};
-      for (uint32_t pair = lane; pair < G / 2; pair += lanes)
-        add_staged_pairs<F>(rows, G, pair, books, record, G, 0, acc);
-    } else {
-      for (uint32_t pair = lane; pair < G / 2; pair += lanes) {
-        acc[0] = add_staged_pair<F>({first_row}, G, pair, books, record, G, 0, acc[0]);
-      }
-    }
-    const float sum = times(two_lane_sums(acc[0], acc[1], lanes), inverse) + bias;
-    if (stores) *to = o.add ? fmaf(sum, o.scale, held) : sum * o.scale;
+  if (HeldPair::fits(p.args.in.width)) {
+    multiply_held_units<F>(p, units, weights, arrived, books, record, inverse);
+  } else {
+    multiply_units<F>(p, units, weights, arrived, books, record, inverse);
   }
 }
 

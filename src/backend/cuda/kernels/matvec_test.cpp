@@ -276,21 +276,32 @@ TEST(Matvec, RowsLongerThanTheRegisters) {
   }
 }
 
-// So many rows that one row of activations takes the weights through rings; three take them through registers. A warp
-// works on one row, on two or on several, and the last tile is not whole.
+// As on a card with room for the activations of 32 rows and a ring of weights.
+constexpr size_t kLargeShared = 227 << 10;
+
+// So many rows that one row of activations takes the weights through slots; three take them through registers. A lane
+// works on four rows of a slot, on two or on one, a warp on one after another or on several side by side, and the last
+// tile is not whole.
 TEST(Matvec, LargeMatricesComeThroughRings) {
   struct Case {
     DType type;
     int width, n_rows;
   };
-  for (const Case c : {Case{DType::Q6_K, 2048, 351}, Case{DType::Q8_0, 2688, 333}, Case{DType::IQ3_S, 1536, 651},
-                       Case{DType::Q4_0, 448, 1803}}) {
+  for (const Case c : {Case{DType::Q6_K, 2048, 351}, Case{DType::Q8_0, 2048, 301}, Case{DType::Q5_K, 4096, 203},
+                       Case{DType::Q8_0, 2688, 333}, Case{DType::IQ3_S, 1536, 651}, Case{DType::Q4_0, 448, 1803},
+                       Case{DType::Q4_0, 1984, 1030}}) {
     const TestWeight w(c.type, c.width, c.n_rows), side(DType::F32, c.width, 5), more(c.type, c.width, 33);
     const Product p{.weights = {&w, &side, &more}, .norm = random_floats(c.width, 3)};
+    const Product alone{.weights = {&w}, .norm = p.norm};
     const std::vector<float> x = random_floats(static_cast<size_t>(c.width) * 3, 5);
-    simt::for_both_schedules([&] { expect_rows_of_their_own(p, x, {3}); });
-    expect_near_oracle(w, seen_rows({x.begin(), x.begin() + c.width}, p.norm, c.width, true), 1, nullptr, nullptr,
-                       p.run({x.begin(), x.begin() + c.width}, 1)[0], 2e-3f);
+    const std::vector<float> first(x.begin(), x.begin() + c.width);
+    for (const size_t shared : {size_t{99} << 10, kLargeShared}) {
+      with_shared_limit(shared, [&] {
+        on_both_schedules([&] { expect_rows_of_their_own(p, x, {3}); });
+        EXPECT_EQ(alone.run(first, 1)[0], p.run(first, 1)[0]) << name(c.type) << " width " << c.width;
+      });
+    }
+    expect_near_oracle(w, seen_rows(first, p.norm, c.width, true), 1, nullptr, nullptr, p.run(first, 1)[0], 2e-3f);
   }
 }
 
@@ -332,9 +343,6 @@ TEST(Matvec, BothFormsOfCodeBookWeightsAgree) {
     }
   }
 }
-
-// As on a card with room for the activations of 32 rows and a ring of weights.
-constexpr size_t kLargeShared = 227 << 10;
 
 class MatvecManyRows : public testing::TestWithParam<DType> {};
 

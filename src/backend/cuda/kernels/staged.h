@@ -46,11 +46,15 @@ struct BlockUnits {
 // Waits, as units are taken in ascending order, until those up to `unit` have arrived.
 struct StageWait {
   const BlockUnits& units;
-  uint64_t* arrived;  // [kStages]
-  int stage = 0;      // the next that was not waited for
+  uint64_t* arrived;        // [kStages]
+  int stage = 0;            // the next that was not waited for
+  int begin = units.first;  // of it
 
   __device__ __forceinline__ void until(int unit) {
-    while (stage < kStages && units.stage_begin(stage) <= unit) simt::bulk_wait(arrived + stage++);
+    while (begin <= unit) {
+      simt::bulk_wait(arrived + stage);
+      begin = units.stage_begin(++stage);
+    }
   }
 };
 

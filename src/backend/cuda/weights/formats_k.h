@@ -62,11 +62,12 @@ struct Q5_K {  // nibbles; u32 fifth bits; u32 d, dmin a block; u16 scale, min
   }
 };
 
-// d of a block times the signed bytes of two scales, and a power of two.
+// d of a block times the signed bytes of two scales, and a power of two: first of all, where it rounds nothing and is
+// done once for all groups of a block.
 CHIMERE_BOTH void two_scales(uint32_t d, uint32_t bytes, float by, Group& out) {
-  const float scale = half_to_float(d);
-  out.scale[0] = times(scale, signed_byte(bytes, 0)) * by;
-  out.scale[1] = times(scale, signed_byte(bytes, 1)) * by;
+  const float scale = times(half_to_float(d), by);
+  out.scale[0] = times(scale, signed_byte(bytes, 0));
+  out.scale[1] = times(scale, signed_byte(bytes, 1));
 }
 
 struct Q6_K {  // code - 32: four high bits as the top nibble, two low bits as crumbs; u16 two scales; u16 d a block
