@@ -3,8 +3,8 @@
 // Bytes     the weights once for up to 16 rows, plus 4 * width * n_rows a block for the activations (from the
 //           second-level cache)
 // Launch    one row whose share of the weights fits a block's shared memory: matvec_staged.h, a block of 16 warps an
-// SM. One row
-//           and larger matrices: matvec_ring.h, 2 blocks an SM whose warps have rings of slots in shared memory.
+//           SM. One row and larger matrices, where there are bulk copies: matvec_ring.h, 2 blocks an SM whose warps
+//           have slots for a few rows in shared memory.
 //           8 rows and more, where bulk copies and the width allow it: matvec_rows.cu, on the tensor cores.
 //           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows,
 //           a lane over pairs of groups; shared memory: 1.26 bytes an element of a pass's rows, 32 KiB more for the
