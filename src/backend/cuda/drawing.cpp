@@ -2,7 +2,12 @@
 #include "backend/cuda/drawing.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "base/check.h"
 
@@ -18,6 +23,14 @@ int choose_scratch_rows(const Ledger& ledger, int n_vocab) {
 }
 
 constexpr size_t kFirstBytes = size_t{1} << 20;
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
 
 constexpr size_t padded(size_t bytes) { return (bytes + 15) / 16 * 16; }
 
@@ -91,9 +104,11 @@ Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws) {
     used += padded(list.size() * sizeof(T));
     return at;
   };
+  tag_ = std::max(tag_ + 1, 1u);  // none is 0
   auto* rows = reinterpret_cast<SampleRow*>(host);
   for (int i = 0; i < n; ++i) {
     SampleRow row = packed_[i].row;
+    row.tag = tag_;
     if (draws[i]->params != nullptr) {
       row.bias = place(packed_[i].bias);
       row.memory = place(packed_[i].memory);
@@ -128,11 +143,25 @@ Status Drawing::launch(const Stream& stream, const float* logits, const DrawShap
                               kMaxTopLogprobs});
 }
 
+bool Drawing::looked_for(int n_looks) const {
+  for (size_t i = 0; i < packed_.size();) {
+    if (std::atomic_ref(sampled_[i].tag).load(std::memory_order_acquire) == tag_) {
+      ++i;
+    } else if (n_looks-- > 0) {
+      relax();
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 Result<Sampled> Drawing::drawn(int i) const {
   const SampledRow& row = sampled_[i];
   TRY(sample_status(row, n_vocab_, positions_[i]));
   Sampled sampled;
   sampled.id = row.id;
+  if (!packed_[i].row.wants_stats) return Result<Sampled>{std::move(sampled)};
   sampled.logprob = row.logprob;
   sampled.entropy = row.entropy;
   sampled.max_prob = row.max_prob;

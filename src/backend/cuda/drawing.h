@@ -38,7 +38,11 @@ class Drawing {
   // Draws from each row of `logits` [shape.n_rows, n_vocab], as the parcel on the device says. May be captured: it
   // depends on the shape alone, as long as the parcel does not move.
   Status launch(const Stream& stream, const float* logits, const DrawShape& shape) const;
-  // What was drawn from row i of the launch before. REQUIRES: the stream is done with it.
+  // Looks so often whether all tokens of the launch before are there, which is some microseconds before the stream is
+  // done with it. Figures may come later.
+  bool looked_for(int n_looks) const;
+  // What was drawn from row i of the launch before. REQUIRES: the stream is done with it, or its tokens are there and
+  // no figures were asked for.
   Result<Sampled> drawn(int i) const;
 
  private:
@@ -54,6 +58,7 @@ class Drawing {
   // Written by the kernels: few bytes, which no copy has to bring.
   PinnedBuffer<SampledRow> sampled_;
   PinnedBuffer<TokenLogprob> top_;
+  uint32_t tag_ = 0;  // of what was staged last
   std::vector<uint64_t> positions_;
   std::vector<PackedSampleRow> packed_;
 };

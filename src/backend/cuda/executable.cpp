@@ -73,8 +73,10 @@ class CudaExecutable final : public Executable {
   // The same for what is drawn from logit rows [first, first + n) of the pass.
   Result<DrawShape> stage_draws(const Pass& pass, int first, int n, const Outputs& outputs);
   Status run_step(const Pass& pass, const PassShape& shape, const Outputs& outputs);
-  Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs);
+  Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs,
+                 bool tokens_alone = false);
   Status wait();
+  Status wait_for_tokens();
   Status fail(Error error);
 
   Program program_;
@@ -238,6 +240,17 @@ Status CudaExecutable::wait() {
   return finished_->synchronize();
 }
 
+// Tokens are there before the stream has ended: what is left of it is nothing that the host touches. It is asked now
+// and then, as one that failed writes no tokens.
+Status CudaExecutable::wait_for_tokens() {
+  constexpr int kLooks = 1 << 14;
+  for (;;) {
+    TRY_ASSIGN(const bool is_done, Event::none_waits(stream_));
+    if (drawing_->looked_for(is_done ? 0 : kLooks)) return Ok{};
+    CHECK(!is_done && "a stream that is done has drawn from all rows");
+  }
+}
+
 // An error of the device is for good: whatever is asked later gets the same answer. Want of memory may pass.
 Status CudaExecutable::fail(Error error) {
   if (error.code == Code::exhausted) return error;
@@ -309,7 +322,10 @@ Status CudaExecutable::run_step(const Pass& pass, const PassShape& shape, const 
     TRY(drawing_->parcel().offer(stream_));
   }
   const uint64_t n_moves = staging_->parcel().n_moves() + (drawing_ ? drawing_->parcel().n_moves() : 0);
-  if (n_moves != n_moves_) graphs_.clear();
+  if (n_moves != n_moves_) {
+    TRY(stream_.synchronize());
+    graphs_.clear();
+  }
   n_moves_ = n_moves;
   TRY(graphs_.launch(stream_, step, [&]() -> Status {
     Fetch fetches[kMaxFetches] = {staging_->parcel().fetch()};
@@ -320,11 +336,14 @@ Status CudaExecutable::run_step(const Pass& pass, const PassShape& shape, const 
     if (step.draws) TRY(drawing_->launch(stream_, lowering_->logits(), step.draws));
     return Ok{};
   }));
-  return deliver(pass, shape, 0, n_outputs, outputs);
+  const bool tokens_alone = step.draws && !step.draws.needs.figures() && !host_;
+  return deliver(pass, shape, 0, n_outputs, outputs, tokens_alone);
 }
 
-// Takes results [first, first + n) of the pass, which are on the device, to where the batch wants them.
-Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs) {
+// Takes results [first, first + n) of the pass, which are on the device, to where the batch wants them. tokens_alone:
+// its draws give nothing but tokens.
+Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs,
+                               bool tokens_alone) {
   const size_t v = program_.n_vocab, d = program_.d_model;
   const auto output = [&](int i) { return static_cast<size_t>(pass.outputs[first + i]); };
   const bool draws = shape.logits && !outputs.draws.empty();
@@ -332,10 +351,12 @@ Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int fir
     return shape.logits && outputs.logits && !(draws && outputs.draws[output(i)].params);
   };
   for (int i = 0; i < n; ++i) {
-    if (wants_logits(i)) TRY(stream_.copy(host_logits_.data() + i * v, lowering_->logits() + i * v, v * sizeof(float)));
+    if (!wants_logits(i)) continue;
+    tokens_alone = false;
+    TRY(stream_.copy(host_logits_.data() + i * v, lowering_->logits() + i * v, v * sizeof(float)));
   }
   if (shape.hidden) TRY(stream_.copy(host_hidden_.data(), lowering_->hidden(), n * d * sizeof(float)));
-  TRY(wait());
+  TRY(tokens_alone && !shape.hidden ? wait_for_tokens() : wait());
   for (int i = 0; i < n; ++i) {
     const size_t to = output(i);
     if (wants_logits(i)) std::copy_n(host_logits_.data() + i * v, v, outputs.logits + to * v);

@@ -46,7 +46,7 @@ struct SampleRow {
   int32_t dry_allowed_length;
   int32_t n_dry_penalties;
   int32_t n_dry_breakers;
-  int32_t reserved;
+  uint32_t tag;                 // comes back with the token
   const float* dry_penalties;   // [n_dry_penalties] by length - allowed length; the last one serves all longer ones
   const int32_t* dry_breakers;  // sorted
   int32_t* accept_into;         // where the drawn id is written as well: a place of a history, the next step's token
@@ -54,9 +54,15 @@ struct SampleRow {
 
 enum class SampleStatus : int32_t { ok = 0, no_logits = 1, nothing_allowed = 2 };
 
-struct SampledRow {
+// Written at once: whoever sees the tag sees the rest.
+struct alignas(16) SampledToken {
   int32_t id;
   SampleStatus status;
+  uint32_t tag;  // of the SampleRow
+  uint32_t reserved;
+};
+
+struct SampledRow : SampledToken {
   float logprob;
   float entropy;
   float max_prob;

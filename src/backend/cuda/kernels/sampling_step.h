@@ -231,7 +231,7 @@ __device__ __forceinline__ bool is_suppressed(const Step& step, int32_t id) {
 
 __device__ __forceinline__ SampledRow nothing_yet() {
   const float nan = __uint_as_float(0x7fc00000u);
-  return {-1, SampleStatus::ok, nan, nan, nan, 0};
+  return {{-1, SampleStatus::ok, 0, 0}, nan, nan, nan, 0};
 }
 
 // By one thread.
@@ -239,8 +239,7 @@ __device__ inline void finish(const Step& step, int row, int32_t id, SampleStatu
   SampledRow& out = step.sampled[row];
   const SampleRow& wish = step.rows[row];
   step.pool.work[row].done = 1;
-  out.id = id;
-  out.status = status;
+  static_cast<SampledToken&>(out) = {id, status, wish.tag, 0};
   if (id < 0) return;
   if (wish.accept_into) *wish.accept_into = id;
   if (wish.wants_stats) {

@@ -32,6 +32,11 @@ Status Event::hold(const Stream& stream) const {
   return Ok{};
 }
 
+Result<bool> Event::none_waits(const Stream& stream) {
+  TRY(stream.synchronize());
+  return true;
+}
+
 Result<float> Event::milliseconds_since(const Event&) const { return 0.0f; }
 
 #else
@@ -62,6 +67,13 @@ Status Event::synchronize() const { return checked(cudaEventSynchronize(handle_)
 
 Status Event::hold(const Stream& stream) const {
   return checked(cudaStreamWaitEvent(stream.handle(), handle_, 0), "cudaStreamWaitEvent");
+}
+
+Result<bool> Event::none_waits(const Stream& stream) {
+  const cudaError_t answer = cudaStreamQuery(stream.handle());
+  if (answer == cudaErrorNotReady) return false;
+  TRY(checked(answer, "cudaStreamQuery"));
+  return true;
 }
 
 Result<float> Event::milliseconds_since(const Event& earlier) const {

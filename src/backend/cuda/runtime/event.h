@@ -29,6 +29,8 @@ class Event {
   Status synchronize() const;
   // The stream goes on only after the mark.
   Status hold(const Stream& stream) const;
+  // Whether the stream has done all that it was given. The emulator then does it.
+  static Result<bool> none_waits(const Stream& stream);
   // REQUIRES: both timed, recorded and done. Zero in the emulator.
   Result<float> milliseconds_since(const Event& earlier) const;
 
