@@ -24,24 +24,26 @@ constexpr bool can_leave_heads(int width) {
 
 // What head_inverse() wants of a lane for 128 neighbouring columns, the `piece`th of a row with n sums of squares: the
 // sum of a quarter of their head's, quarter lane % 4; of heads narrower than them, one sum of the columns' own.
+// Four are asked for together: more at once would cost kernels that have few registers some of them.
 __device__ __forceinline__ float quarter_of_squares(const float* squares, int n, int piece, int head_width) {
   const int each = head_width >= kPieceColumns ? head_width / kPieceColumns : 1;
   const int at = 4 * (piece & ~(each - 1)) + (simt::lane_id() & 3) * each;
-  if (at >= n) return 0.0f;
-  const float first = squares[at];
-  if (each == 1) return first;
-  const auto four = [&](float a, int i) {
-    const float b = squares[i + 1], c = each > 2 ? squares[i + 2] : 0.0f, d = each > 2 ? squares[i + 3] : 0.0f;
-    return (a + b) + (c + d);
-  };
-  const float sum = four(first, at);
-  return each == 8 ? sum + four(squares[at + 4], at + 4) : sum;
+  float sum = 0.0f;
+#pragma unroll 1
+  for (int i = 0; i < each; i += 4) {
+    float v[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) v[j] = at < n && i + j < each ? squares[at + i + j] : 0.0f;
+    sum += (v[0] + v[1]) + (v[2] + v[3]);
+  }
+  return sum;
 }
 
 // A lane brings its quarter_of_squares, and is given 1 / rms of the head: lane % 4 says of which 32 columns of the 128.
 // All lanes call it.
 __device__ __forceinline__ float head_inverse(float squares, int head_width, float eps) {
-  const float share = 1.0f / static_cast<float>(head_width);  // a power of two: exact, and made while the sums travel
+  // One part of a power of two: its exponent, negated. A division would be a call.
+  const float share = __uint_as_float(0x7F000000u - __float_as_uint(static_cast<float>(head_width)));
   squares += __shfl_xor_sync(simt::kAllLanes, squares, 1);
   const float others = __shfl_xor_sync(simt::kAllLanes, squares, 2);
   if (head_width >= kPieceColumns) squares += others;
