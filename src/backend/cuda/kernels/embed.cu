@@ -51,7 +51,11 @@ __device__ __forceinline__ void decode_part(const Weight& w, const uint8_t* row,
 }
 static_assert(kShare == 4);
 
-template <DType kType>
+struct Floats {  // of any type
+  static constexpr DType kType = DType::F32;
+};
+
+template <class F>
 __global__ void __launch_bounds__(kThreads) embed_kernel(const __grid_constant__ EmbedArgs a) {
   if (!a.ahead) simt::wait_for_previous();
   simt::allow_next();
@@ -66,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) embed_kernel(const __grid_constant__
 #pragma unroll 1
     for (int part = threadIdx.x; part * kValues < width; part += kThreads) {
       float values[kValues];
-      decode_part<kType>(a.table, from, part, values);
+      decode_part<F::kType>(a.table, from, part, values);
 #pragma unroll
       for (float& value : values) value *= a.scale;
       if (is_aligned) {
@@ -88,8 +92,8 @@ __global__ void __launch_bounds__(kThreads) embed_kernel(const __grid_constant__
 }  // namespace
 
 Status embed_rows(const Stream& stream, const EmbedArgs& args) {
-  void (*kernel)(EmbedArgs) = embed_kernel<DType::F32>;
-  with_format(args.table.type, [&](auto format) { kernel = embed_kernel<decltype(format)::kType>; });
+  void (*kernel)(EmbedArgs) = embed_kernel<Floats>;
+  with_format(args.table.type, [&](auto format) { kernel = embed_kernel<decltype(format)>; });
   return simt::launch(kernel, {dim3(static_cast<unsigned>(args.n_rows)), dim3(kThreads), 0, stream, true}, args);
 }
 

@@ -60,7 +60,7 @@ struct Scores {
 };
 
 // What the threads of the second kernel have in common.
-struct Shortlist {
+struct alignas(16) Shortlist {  // parts are read by fours
   uint32_t parts[kThreads];
   uint32_t bound, top, n_blocks, n_keys;
   uint32_t blocks[kMaxBlocks];
