@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kChooseThreads)
     float best = -__int_as_float(0x7f800000);
     int best_id = n_experts;
     for (int e = lane; e < n_experts; e += 32) {
-      const float key = scores.key(e, logits[e]);
+      const float key = scores.key(logits[e], scores.selection_bias(e));
       const bool after = key < last || (key == last && e > last_id);
       if (after && (key > best || (key == best && e < best_id))) {
         best = key;

@@ -109,8 +109,13 @@ MoePlan make_plan(const MoeArgs& a) {
               (a.n_rows > kFusedRows || size_t{record_bytes(a.in.width)} * a.n_rows > kFusedBytes);
   p.hidden_width = hidden_width(a);
   p.shared_at = shared_offset(a);
-  p.choice_by_block = !a.choose_only && a.n_rows == 1 && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
+  // Keys that need the scores of all experts are no router block's to make.
+  const bool has_keys = a.style.gating != op::Gating::softmax || a.style.selection_bias == nullptr;
+  p.choice_by_block =
+      !a.choose_only && a.n_rows == 1 && has_keys && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
   p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
+  p.one_row = takes_one_row(p);
+  if (p.one_row) p.made_in = true;
   return p;
 }
 
@@ -129,6 +134,7 @@ MoeScratch moe_scratch(const MoeArgs& a, int max_rows, uint8_t* base) {
   // What has to be zero at first stands where it does whatever the number of rows.
   take(s.finished, kMoeRows / kRouterBatch);
   take(s.logits, rows * (a.router.rows + 1));
+  take(s.keys, a.router.rows);
   take(s.weights, rows * (used + 1));
   take(s.ids, rows * used);
   take(s.hidden, rows * hidden_width(a));
@@ -162,14 +168,14 @@ Status moe_route(const Stream& stream, const MoeArgs& args) { return launch_rout
 Status moe_up(const Stream& stream, const MoeArgs& args) {
   const MoePlan p = make_plan(args);
   const MoeKernels* k = up_kernels(args);
-  if (takes_one_row(p)) return k->one_up(stream, p);
+  if (p.one_row) return k->one_up(stream, p);
   return k ? k->up(stream, p) : launch_any_up(stream, p);
 }
 
 Status moe_down(const Stream& stream, const MoeArgs& args) {
   const MoePlan p = make_plan(args);
   const MoeKernels* k = down_kernels(args);
-  if (takes_one_row(p)) return k->one_down(stream, p);
+  if (p.one_row) return k->one_down(stream, p);
   if (p.made_hidden && !args.exact) {
     const dim3 grid(static_cast<unsigned>(simt::div_up(p.hidden_width / 4, kDotThreads)),
                     static_cast<unsigned>(args.n_rows));

@@ -1,4 +1,4 @@
-// moe_choice.h  Which experts the only row goes through, out of the router's logits: by every block for itself.
+// moe_choice.h  Which experts a row goes through: of the only row by every block for itself, else by the router.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -52,7 +52,7 @@ __device__ __forceinline__ Candidate* rank_experts(const MoePlan& p, const float
   if (!scores.is_by_logit()) {
 #pragma unroll 1
     for (int e = lane; e < n_experts; e += 32) {
-      candidates[e].key = order_key(scores.key(e, of_key(candidates[e].key)));
+      candidates[e].key = order_key(scores.key(of_key(candidates[e].key), scores.selection_bias(e)));
     }
   }
   uint32_t largest = 0, least = 0;
@@ -95,21 +95,74 @@ __device__ __forceinline__ Candidate* rank_experts(const MoePlan& p, const float
   return chosen;
 }
 
-// By one warp, in three steps: the ids, then `send` while nobody waits for the weights, then these, in the order of the
-// router's own choice().
-template <class Send>
-__device__ __forceinline__ void choose_and_send(const MoePlan& p, Choice& choice, const Send& send) {
-  SIMT_SHARED(Candidate, candidates, choice_room(kBlockExperts, kBlockUsed));
+// The experts of the only row out of the router's keys, the best first, of equals the one with the lower id: one at a
+// time, so that each can be sent for before the next is known. By one warp, with the keys of every 32nd expert a lane.
+struct ExpertTurns {
+  static constexpr int kHeld = kBlockExperts / 32;
+
+  uint32_t keys[kHeld];  // 0 when taken
+  uint32_t best;         // of the lane's keys
+  int at;                // where it is
+
+  __device__ __forceinline__ explicit ExpertTurns(const MoePlan& p) {
+    const int n_experts = p.args.router.rows;
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) keys[i] = expert(i) < n_experts ? __ldcg(p.scratch.keys + expert(i)) : 0u;
+    find_best();
+  }
+
+  __device__ __forceinline__ Candidate next() {
+    const uint32_t key = __reduce_max_sync(simt::kAllLanes, best);
+    const int id = __reduce_min_sync(simt::kAllLanes, best == key ? expert(at) : kBlockExperts);
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      if (expert(i) == id) keys[i] = 0;
+    }
+    find_best();
+    return {key, id};
+  }
+
+ private:
+  __device__ __forceinline__ static int expert(int i) { return 32 * i + simt::lane_id(); }
+  __device__ __forceinline__ void find_best() {
+    uint32_t key[kHeld];
+    int place[kHeld];
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) key[i] = keys[i], place[i] = i;
+#pragma unroll
+    for (int step = 1; step < kHeld; step *= 2) {
+#pragma unroll
+      for (int i = 0; i < kHeld; i += 2 * step) {
+        if (key[i + step] > key[i]) key[i] = key[i + step], place[i] = place[i + step];
+      }
+    }
+    best = key[0], at = place[0];
+  }
+};
+
+// The ids of all choices, by one warp: calls taken(k, id) for each as soon as it is known. Lane k is given the k-th.
+template <class Taken>
+__device__ __forceinline__ Candidate choose_ids(const MoePlan& p, Choice& choice, const Taken& taken) {
+  ExpertTurns turns(p);
+  Candidate mine{};
+#pragma unroll 1
+  for (int k = 0; k < p.args.n_used; ++k) {
+    const Candidate next = turns.next();
+    if (simt::lane_id() == k) mine = next;
+    if (simt::lane_id() == 0) choice.id[k] = next.id;
+    taken(k, next.id);
+  }
+  return mine;
+}
+
+// Their weights, in the order of the router's own choose(). By the same warp.
+__device__ __forceinline__ void weigh_choice(const MoePlan& p, const Candidate& mine, Choice& choice) {
+  ExpertScores scores{p.args.style};
   const float* logits = p.scratch.logits;
   const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
-  ExpertScores scores{p.args.style};
-  const Candidate* chosen = rank_experts(p, logits, scores, candidates);
-  if (lane < n_used) choice.id[lane] = chosen[lane].id;
-  __syncwarp();
-  send();
+  scores.look_at_all<true>(logits, n_experts);
   float logit = 0;
-  if (lane < n_used)
-    logit = scores.is_by_logit() ? of_key(chosen[lane].key) : load_logit<true>(logits + choice.id[lane]);
+  if (lane < n_used) logit = scores.is_by_logit() ? of_key(mine.key) : load_logit<true>(logits + mine.id);
   scores.see_best(__shfl_sync(simt::kAllLanes, logit, 0));
   const float score = scores.score(logit);
   float sum = 0;
@@ -125,7 +178,7 @@ __device__ __forceinline__ void choose_and_send(const MoePlan& p, Choice& choice
 
 // For a whole block; ends with a barrier.
 __device__ __forceinline__ void choose_by_block(const MoePlan& p, Choice& choice) {
-  if (simt::warp_id() == 0) choose_and_send(p, choice, [] {});
+  if (simt::warp_id() == 0) weigh_choice(p, choose_ids(p, choice, [](int, int) {}), choice);
   __syncthreads();
 }
 

@@ -64,12 +64,12 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   const auto output_of = [&](int unit, int choice) {
     return unit < own_units ? unit * per_own : (unit - own_units - choice * tiles) * per_unit;
   };
-  const auto send = [&](int of_warp, int s, int unit) {
-    const int k = choice_of(unit), first = output_of(unit, k);
+  const auto send = [&](int of_warp, int s, int unit, int k, int expert) {
+    const int first = output_of(unit, k);
     const bool is_own = k == n_used;
     const Weight& w = is_own ? a.shared_down : a.down;
     const int n = min(is_own ? per_own : per_unit, outputs.size() - first);
-    simt::bulk_stream(slots.slot(of_warp, s), w.row(is_own ? 0 : choice[0].id[k], outputs.first + first),
+    simt::bulk_stream(slots.slot(of_warp, s), w.row(expert, outputs.first + first),
                       static_cast<uint32_t>(n) * w.row_bytes, slots.counter(of_warp, s));
     simt::bulk_end(slots.counter(of_warp, s));
   };
@@ -80,11 +80,16 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   __syncthreads();
   // The logits are those of the kernel before the one before: they are there when this one may start.
   if (warp == 0) {
-    choose_and_send(p, choice[0], [&] {
-      for (int unit = simt::lane_id(); unit < min(n_units, one.n_slots * kOneWarps); unit += 32) {
-        send(unit % kOneWarps, unit / kOneWarps, unit);
+    const int ahead = min(n_units, one.n_slots * kOneWarps);
+    const auto send_for = [&](int first, int n, int k, int expert) {
+      for (int unit = first + simt::lane_id(); unit < min(first + n, ahead); unit += 32) {
+        send(unit % kOneWarps, unit / kOneWarps, unit, k, expert);
       }
-    });
+    };
+    send_for(0, own_units, n_used, 0);
+    const Candidate mine =
+        choose_ids(p, choice[0], [&](int k, int expert) { send_for(own_units + k * tiles, tiles, k, expert); });
+    weigh_choice(p, mine, choice[0]);
   }
   simt::wait_for_previous();
   simt::allow_next();
@@ -122,7 +127,8 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
     }
     const int next = unit + one.n_slots * kOneWarps;
     if (next < n_units) {
-      turn.refill(slots, [&](int s) { send(warp, s, next); });
+      const int of_next = choice_of(next);
+      turn.refill(slots, [&](int s) { send(warp, s, next, of_next, of_next == n_used ? 0 : choice[0].id[of_next]); });
     }
     turn.advance(slots);
   }

@@ -9,7 +9,7 @@ namespace chimere::cuda {
 
 inline constexpr size_t kOneUpBytes = 136 * 1024;        // of slots, at most
 inline constexpr int kOneElements = kGroup / kOneWarps;  // of a warp, in a group
-static_assert(kOneElements == 2 && kOneWarps > kDotWarps);
+static_assert(kOneElements == 2);
 
 // A block makes groups block, block + blocks, ...: the groups of the shared expert, whose weights are sent for before
 // anything is known, then those of the choices.
@@ -84,12 +84,14 @@ __device__ __forceinline__ void one_up_products(const MoePlan& p, SharedRow slot
 
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan one) {
-  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots);
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one of the record
+  SIMT_SHARED(uint64_t, chosen, kBlockUsed);
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
   const MoeArgs& a = p.args;
   auto* shared = simt::dynamic_shared<uint8_t>();
   const OneSlots slots{shared + one.slots, arrived, one.slot_bytes, one.n_slots};
+  uint64_t* of_record = arrived + kOneWarps * kOneSlots;
   const int warp = simt::warp_id(), block = static_cast<int>(blockIdx.x);
   const int rounds = one.rounds.each + (block < one.rounds.extra ? 1 : 0), ahead = min(rounds, one.n_slots);
   const int own_groups = one.own_groups;
@@ -103,14 +105,15 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
     const int first = group < own_groups ? 0 : own_groups + choice * one.groups_an_expert;
     return (group - first) * kGroup + of_warp * kOneElements;
   };
-  const auto send = [&](int of_warp, int s, int group) {
-    const int k = choice_of(group), f = element_of(group, k, of_warp);
+  const auto send = [&](int s, int group) {
+    const int k = choice_of(group), f = element_of(group, k, warp);
     const bool is_own = k == a.n_used;
+    if (!is_own) simt::bulk_wait(chosen + k);
     const int expert = is_own ? 0 : choice[0].id[k];
     const Weight &gate = is_own ? a.shared_gate : a.gate, &up = is_own ? a.shared_up : a.up;
     const uint32_t run = kOneElements * up.row_bytes;
-    uint8_t* to = slots.slot(of_warp, s);
-    uint64_t* counter = slots.counter(of_warp, s);
+    uint8_t* to = slots.slot(warp, s);
+    uint64_t* counter = slots.counter(warp, s);
     if (gated) {
       simt::bulk_stream(to, gate.row(expert, f), run, counter);
       to += run;
@@ -120,32 +123,35 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
   };
 
   slots.open();
-  if (simt::lane_id() == 0) {
-    for (int s = 0; s < ahead; ++s) {
-      if (group_of(s) < own_groups) send(warp, s, group_of(s));
-    }
+  int sent = 0;  // slots of the warp
+  while (sent < ahead && group_of(sent) < own_groups) {
+    if (simt::lane_id() == 0) send(sent, group_of(sent));
+    ++sent;
   }
+  if (simt::thread_id() < a.n_used) simt::bulk_begin(chosen + simt::thread_id());
+  if (simt::thread_id() == 0) simt::bulk_begin(of_record);
   const CodeBooks books = open_books<F>(a.up.grids, shared);
-  NormAhead norms{};
-  if (warp < kDotWarps) norms = load_norm(a.in);
   __syncthreads();
   simt::wait_for_previous();
   simt::allow_next();
 
-  uint8_t* record = shared + one.record;
-  if (warp < kDotWarps) {
-    make_record(a.in, 0, true, norms, load_row<3>(a.in, 0), record);
-  } else if (warp == kDotWarps) {
-    choose_and_send(p, choice[0], [&] {
-      for (int i = simt::lane_id(); i < ahead * kOneWarps; i += 32) {
-        const int s = i / kOneWarps;
-        if (group_of(s) >= own_groups) send(i % kOneWarps, s, group_of(s));
-      }
+  const uint8_t* record = shared + one.record;
+  if (simt::thread_id() == 0) {
+    simt::bulk_copy(shared + one.record, p.scratch.in_records, record_bytes(a.in.width), of_record);
+    simt::bulk_end(of_record);
+  }
+  if (warp == kOneWarps - 1) {
+    const Candidate mine = choose_ids(p, choice[0], [&](int k, int) {
+      if (simt::lane_id() == 0) simt::bulk_end(chosen + k);
     });
     // Biases of the way down look there.
-    if (block == 0 && simt::lane_id() < a.n_used) p.scratch.ids[simt::lane_id()] = choice[0].id[simt::lane_id()];
+    if (block == 0 && simt::lane_id() < a.n_used) p.scratch.ids[simt::lane_id()] = mine.id;
   }
-  __syncthreads();
+  if (simt::lane_id() == 0) {
+    for (; sent < ahead; ++sent) send(sent, group_of(sent));
+  }
+  __syncwarp();
+  simt::bulk_wait(of_record);
 
   auto* values = reinterpret_cast<float*>(shared + one.values);  // [round][gate, up][element of the group]
   OneTurn turn;
@@ -159,7 +165,7 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
       one_up_products<F>(p, slot, a.up.row_bytes, gated, books, record, of_gate, of_up);
     }
     if (round + one.n_slots < rounds) {
-      turn.refill(slots, [&](int s) { send(warp, s, group_of(round + one.n_slots)); });
+      turn.refill(slots, [&](int s) { send(s, group_of(round + one.n_slots)); });
     }
     turn.advance(slots);
   }

@@ -79,15 +79,29 @@ __device__ __forceinline__ void choose_when_last(const RouterPlan& router, int f
 }
 static_assert(kRouterBatch <= kDotWarps, "a warp for the choice of each row");
 
-__device__ __forceinline__ void store_logit(const MoePlan& p, int row, int expert, float sum, float squares) {
+// What is added to an expert's logit, and to the score that chooses it.
+struct ExpertBiases {
+  float logit = 0, selection = 0;
+
+  __device__ __forceinline__ ExpertBiases(const MoePlan& p, int expert) {
+    if (expert >= p.args.router.rows) return;
+    if (p.args.router_bias) logit = p.args.router_bias[expert];
+    if (p.args.style.selection_bias) selection = p.args.style.selection_bias[expert];
+  }
+};
+
+__device__ __forceinline__ void store_logit(const MoePlan& p, int row, int expert, const ExpertBiases& biases,
+                                            float sum, float squares) {
   const int n_experts = p.args.router.rows;
   float logit = sum * (1.0f / sqrtf(squares / static_cast<float>(p.args.in.width) + p.args.in.eps));
-  if (p.args.router_bias && expert < n_experts) logit += p.args.router_bias[expert];
+  if (p.args.router_bias) logit += biases.logit;
   __stcg(p.scratch.logits + static_cast<int64_t>(row) * (n_experts + 1) + expert, logit);
+  if (!p.choice_by_block || expert >= n_experts) return;
+  __stcg(p.scratch.keys + expert, order_key(ExpertScores{p.args.style}.key(logit, biases.selection)));
 }
 
-// What the experts read, made by a block a row.
-__device__ __forceinline__ void make_row_record(const MoePlan& p, int row) {
+// What the experts read, made by a block a row; without the bytes where the other blocks make them.
+__device__ __forceinline__ void make_row_record(const MoePlan& p, int row, bool quantise) {
   InputRows in;  // with a norm and nothing else, which leaves out the code of all else
   in.x = p.args.in.x;
   in.norm = p.args.in.norm;
@@ -98,7 +112,7 @@ __device__ __forceinline__ void make_row_record(const MoePlan& p, int row) {
   simt::wait_for_previous();
   if (row >= p.args.n_rows) return;
   uint8_t* record = p.scratch.in_records + static_cast<int64_t>(row) * record_bytes(in.width);
-  make_record(in, row, !p.args.exact, norms, load_row<2>(in, row), record);
+  make_record(in, row, quantise && !p.args.exact, norms, load_row<2>(in, row), record);
   __syncthreads();
   if (simt::thread_id() == 0) stored_inverse(record, in.width) = row_inverse(in, record);
 }
@@ -118,8 +132,9 @@ __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
   const int first_row = static_cast<int>(blockIdx.y) * kT, n_rows = min(kT, p.args.n_rows - first_row);
   const int first_expert = static_cast<int>(blockIdx.x) * kE;
   if (kT > 1 && static_cast<int>(blockIdx.x) >= router.expert_blocks) {
-    return make_row_record(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks);
+    return make_row_record(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks, true);
   }
+  if (kT == 1 && static_cast<int>(blockIdx.x) == router.expert_blocks) return make_row_record(p, 0, false);
   float4 weights[kE][kRouterAhead];
   const auto load_weights = [&](int first) {
     float4 norm[kRouterAhead];
@@ -147,9 +162,24 @@ __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
     }
   };
   load_weights(0);
+  // Of the only row every block also quantises some groups for the experts.
+  const bool quantises = kT == 1 && p.made_in && simt::warp_id() == kDotWarps - 1;
+  const auto first_group = static_cast<int>(blockIdx.x);
+  float of_norm = 0;
+  if (quantises && first_group < w.width / kGroup) of_norm = p.args.in.norm[first_group * kGroup + lane];
+  const ExpertBiases biases(p, first_expert + tid % kE);
   // Earlier than elsewhere: this kernel is so short that the next one would come late, and takes little room.
   simt::allow_next();
   simt::wait_for_previous();
+  if (quantises) {
+#pragma unroll 1
+    for (int g = first_group; g < w.width / kGroup; g += router.expert_blocks) {
+      const int i = g * kGroup + lane;
+      const float by = g == first_group ? of_norm : p.args.in.norm[i];
+      quantise_element(__ldcg(p.args.in.x + i) * by, static_cast<uint32_t>(g), row_groups(w.width),
+                       p.scratch.in_records);
+    }
+  }
 
 #pragma unroll 1
   for (int first = 0; first < quads; first += kRouterAhead * kDotThreads) {
@@ -197,7 +227,7 @@ __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
   __syncthreads();
 #pragma unroll 1
   for (int i = tid; i < n_rows * kE; i += kDotThreads) {
-    const int t = i / kE, e = i % kE;
+    const int t = i / kE, e = i % kE;  // kE divides the threads: the biases are those of e
     float sum = 0, squares = 0;
 #pragma unroll
     for (int j = 0; j < kDotWarps; ++j) {
@@ -205,7 +235,7 @@ __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
       sum += of_warp[e];
       squares += of_warp[kE];
     }
-    if (first_expert + e < router.n_logits) store_logit(p, first_row + t, first_expert + e, sum, squares);
+    if (first_expert + e < router.n_logits) store_logit(p, first_row + t, first_expert + e, biases, sum, squares);
   }
   if (p.choice_by_block) return;
   choose_when_last(router, first_row, n_rows, simt::dynamic_shared<Candidate>());
@@ -218,7 +248,7 @@ __global__ void __launch_bounds__(kDotThreads, 2) any_router_kernel(const __grid
   const int first_row = static_cast<int>(blockIdx.y) * kRouterBatch;
   const int n_rows = min(kRouterBatch, p.args.n_rows - first_row);
   if (static_cast<int>(blockIdx.x) >= router.expert_blocks) {
-    return make_row_record(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks);
+    return make_row_record(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks, true);
   }
   const int expert = static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id();
   simt::allow_next();
@@ -235,7 +265,7 @@ __global__ void __launch_bounds__(kDotThreads, 2) any_router_kernel(const __grid
     float squares = 0;
     for (int i = simt::lane_id(); i < w.width; i += 32) squares = fmaf(rows.x[0][i], rows.x[0][i], squares);
     const float whole = simt::warp_sum(sum), all_squares = simt::warp_sum(squares);
-    if (simt::lane_id() == 0) store_logit(p, first_row + t, expert, whole, all_squares);
+    if (simt::lane_id() == 0) store_logit(p, first_row + t, expert, {p, expert}, whole, all_squares);
   }
   if (p.choice_by_block) return;
   choose_when_last(router, first_row, n_rows, simt::dynamic_shared<Candidate>());
@@ -252,8 +282,8 @@ Status launch_router(const Stream& stream, const MoePlan& p) {
   const size_t choices = p.choice_by_block ? 0 : sizeof(Candidate) * choice_room(a.router.rows, a.n_used) * batch;
   const auto launch = [&](auto kernel, int experts, size_t staged) {
     router.expert_blocks = simt::div_up(router.n_logits, experts);
-    const dim3 grid(static_cast<unsigned>(router.expert_blocks + (p.made_in ? kRouterBatch : 0)),
-                    static_cast<unsigned>(batches));
+    const int record_blocks = !p.made_in ? 0 : a.n_rows == 1 ? 1 : kRouterBatch;
+    const dim3 grid(static_cast<unsigned>(router.expert_blocks + record_blocks), static_cast<unsigned>(batches));
     return simt::launch(kernel, {grid, kDotThreads, max(staged, choices), stream, a.dependent}, router);
   };
   if (a.router.type != DType::F32 || a.router.width % 4 != 0) return launch(any_router_kernel, kDotWarps, 0);

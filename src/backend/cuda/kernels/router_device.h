@@ -44,8 +44,11 @@ struct ExpertScores {
     const float e = expf(is_softmax ? logit - most : -logit);
     return is_softmax ? e : 1.0f / (1.0f + e);
   }
-  __device__ __forceinline__ float key(int expert, float logit) const {
-    return is_by_logit() ? logit : score(logit) * inverse_total + style.selection_bias[expert];
+  __device__ __forceinline__ float key(float logit, float selection_bias) const {
+    return is_by_logit() ? logit : score(logit) * inverse_total + selection_bias;
+  }
+  __device__ __forceinline__ float selection_bias(int expert) const {
+    return is_by_logit() ? 0.0f : style.selection_bias[expert];
   }
   // By what scores are multiplied, given the sum of the chosen ones.
   __device__ __forceinline__ float weight_factor(float sum) const {

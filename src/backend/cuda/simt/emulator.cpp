@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kSharedBytes = 256 << 10;  // more than any device has
 constexpr size_t kStaticSharedBytes = 48 << 10;
 
-enum class State : uint8_t { ready, at_barrier, in_collective, done };
+enum class State : uint8_t { ready, at_barrier, in_collective, at_counter, done };
 
 struct PendingCopy {
   void* to;
@@ -48,6 +48,7 @@ struct Thread {
   uint32_t mask = 0;
   Complete complete = nullptr;
   void* arg = nullptr;
+  const uint64_t* counter = nullptr;  // that it waits for
   // Copies issued and not yet made: a null `to` closes a group.
   std::deque<PendingCopy> copies;
 };
@@ -109,6 +110,7 @@ const char* name(State state) {
     case State::ready: return "running";
     case State::at_barrier: return "waiting at __syncthreads";
     case State::in_collective: return "waiting in a warp collective";
+    case State::at_counter: return "waiting for bulk copies that nobody ends";
     case State::done: return "exited";
   }
   return "";
@@ -398,6 +400,11 @@ void bulk_reopen(uint64_t* arrived) {
 void bulk_close(uint64_t* arrived) {
   if ((*arrived & kBulkState) != kBulkOpen) misuse("bulk copy: ended before it began");
   *arrived = (*arrived & ~kBulkState) + kBulkClosed;
+  Emulator& e = emulator();
+  for (int i = 0; i < e.n_threads; i++) {
+    Thread& thread = *e.threads[i];
+    if (thread.state == State::at_counter && thread.counter == arrived) thread.state = State::ready;
+  }
 }
 
 void bulk_copy_emulated(void* to, const void* from, uint32_t bytes, uint64_t* arrived) {
@@ -415,7 +422,13 @@ void bulk_copy_emulated(void* to, const void* from, uint32_t bytes, uint64_t* ar
 }
 
 void bulk_check(const uint64_t* arrived, uint32_t parity) {
-  if ((*arrived & kBulkState) != kBulkClosed) misuse("bulk copy: a thread waits for what was not sent for");
+  if ((*arrived & kBulkState) == kBulkOpen) {
+    Thread& thread = *emulator().current;
+    thread.counter = arrived;
+    thread.state = State::at_counter;
+    thread.fiber.leave();
+  }
+  if ((*arrived & kBulkState) != kBulkClosed) misuse("bulk copy: a thread waits for what was not begun");
   if ((*arrived / kBulkTurn) % 2 != parity) misuse("bulk copy: a thread waits for another turn");
   for (auto& [counter, copy] : emulator().bulk_copies) {
     if (counter != arrived || !copy.to) continue;

@@ -241,7 +241,8 @@ __device__ __forceinline__ void cp_async_wait() {
 // Copies of whole runs of memory to shared memory, which travel without anybody's help (sm_90 on; in code for older
 // cards the calling thread makes them, which is right and slow: the launcher asks has_bulk_copy()). One thread calls
 // bulk_begin, then any of its warp bulk_copy for each run, then one bulk_end, and a barrier of the block stands between
-// that and the bulk_wait of the others. `arrived` counts in shared memory. It serves once, or again and again: when
+// bulk_begin and the bulk_wait of the others. What the thread that calls bulk_end wrote before is then seen by those
+// that waited, copies or not. `arrived` counts in shared memory. It serves once, or again and again: when
 // everybody has waited for a run and a barrier says so, bulk_again takes the place of bulk_begin, and the parity that
 // bulk_wait is given changes from one time to the next.
 // REQUIRES: addresses and sizes are multiples of 16.
