@@ -1,11 +1,13 @@
 // moe_router.cu   logits[r, e] = router[e] . RMSNorm(x_r) * norm + bias[e], and the experts that each row goes through
 // Shapes    as in moe.cu
 // Bytes     a block has kE experts and up to 8 rows: 32 rows of 256 experts are 132 blocks of (8 + 8) rows, 17 MB
-//           of the second-level cache. Weights of the first 2048 elements are in registers before the input is there
-// Launch    one row: two experts a block. Its registers fit beside the blocks of the kernel before, so that the weights
-//           are there when the row is. More rows: two, four or eight experts a block, about a block a multiprocessor,
-//           rows through shared memory; further blocks quantise the rows for the experts. The last block of each 8
-//           rows chooses, a warp a row. Types other than F32: a warp an expert
+//           of the second-level cache. Weights of the first 2048 elements (of one row: 4096) are in registers before
+//           the input is there
+// Launch    one row: an expert a block where every block has a multiprocessor of its own, else two. Its registers fit
+//           beside the blocks of the kernel before, so that the weights are there when the row is. More rows: two, four
+//           or eight experts a block, about a block a multiprocessor, rows through shared memory; further blocks
+//           quantise the rows for the experts. The last block of each 8 rows chooses, a warp a row. Types other than
+//           F32: a warp an expert
 // Numerics  float32 whatever the mode. Every 2048 elements of a row are summed over a warp's lanes, then over the
 //           passes, then over the warps: the same for any number of rows. Ties go to the lower index
 // Rejected  grouping of rows by expert by the last block of all (a second fence, atomic and reading of what others
@@ -100,7 +102,9 @@ __device__ __forceinline__ void store_logit(const MoePlan& p, int row, int exper
   __stcg(p.scratch.keys + expert, order_key(ExpertScores{p.args.style}.key(logit, biases.selection)));
 }
 
-// What the experts read, made by a block a row; without the bytes where the other blocks make them.
+// What the experts read, made by a block a row; without the bytes where the other blocks make them. Rows of up to
+// 1024 kKept elements are asked for at once.
+template <int kKept>
 __device__ __forceinline__ void make_row_record(const MoePlan& p, int row, bool quantise) {
   InputRows in;  // with a norm and nothing else, which leaves out the code of all else
   in.x = p.args.in.x;
@@ -112,110 +116,164 @@ __device__ __forceinline__ void make_row_record(const MoePlan& p, int row, bool 
   simt::wait_for_previous();
   if (row >= p.args.n_rows) return;
   uint8_t* record = p.scratch.in_records + static_cast<int64_t>(row) * record_bytes(in.width);
-  make_record(in, row, quantise && !p.args.exact, norms, load_row<2>(in, row), record);
+  make_record(in, row, quantise && !p.args.exact, norms, load_row<kKept>(in, row), record);
   __syncthreads();
   if (simt::thread_id() == 0) stored_inverse(record, in.width) = row_inverse(in, record);
 }
 
-// kE experts and up to kT rows of activations, every thread with some elements of each.
-template <int kE, int kT>
+// Weights times norm of kE experts, every thread with kPieces float4 of each from `first` on; zeros past the end.
+template <int kE, int kPieces>
+__device__ __forceinline__ void load_weights(const RouterPlan& router, int first_expert, int first,
+                                             float4 (&weights)[kE][kPieces]) {
+  const MoeArgs& a = router.plan.args;
+  const int quads = a.router.width / 4, tid = simt::thread_id();
+  float4 norm[kPieces];
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    const int at = first + i * kDotThreads + tid;
+    norm[i] = at < quads ? __ldg(reinterpret_cast<const float4*>(a.in.norm) + at) : make_float4(0, 0, 0, 0);
+  }
+#pragma unroll
+  for (int e = 0; e < kE; ++e) {
+    // Experts past the end are the last one, once more: they are computed and not stored.
+    const int expert = min(first_expert + e, router.n_logits - 1);
+    const auto* row = expert < a.router.rows ? reinterpret_cast<const float4*>(a.router.row(0, expert))
+                                             : reinterpret_cast<const float4*>(a.shared_router);
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int at = first + i * kDotThreads + tid;
+      weights[e][i] = at < quads ? __ldg(row + at) : make_float4(0, 0, 0, 0);
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kE; ++e) {
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) weights[e][i] = times_each(weights[e][i], norm[i]);
+  }
+}
+
+// The only row and kE experts: kPasses passes at a time, asked for at once. Every block also quantises some groups of
+// the row for the experts.
+template <int kE, int kPasses>
+__global__ void __launch_bounds__(kDotThreads, 4) one_row_kernel(const __grid_constant__ RouterPlan router) {
+  static_assert(kPasses <= 2, "the halves of a warp end with the sums of a pass each");
+  constexpr int kPieces = kPasses * kRouterAhead, kSums = kE + 1;  // the last of squares
+  constexpr int kLanes = 32 / (kPasses * kE);                      // that end with the same sum
+  SIMT_SHARED(float, sums, kDotWarps* kSums);
+  const MoePlan& p = router.plan;
+  const int width = p.args.router.width, quads = width / 4, tid = simt::thread_id(), lane = simt::lane_id();
+  const int block = static_cast<int>(blockIdx.x), first_expert = block * kE;
+  if (block == router.expert_blocks) return make_row_record<kPieces>(p, 0, false);
+  float4 weights[kE][kPieces];
+  load_weights(router, first_expert, 0, weights);
+  const bool quantises = p.made_in && simt::warp_id() == kDotWarps - 1 && block < width / kGroup;
+  float group_norm = 0, group_x = 0;  // of the block's first group
+  if (quantises) group_norm = p.args.in.norm[block * kGroup + lane];
+  const ExpertBiases biases(p, first_expert + tid % kE);
+  // Earlier than elsewhere: this kernel is so short that the next one would come late, and takes little room.
+  simt::allow_next();
+  simt::wait_for_previous();
+  if (quantises) group_x = __ldcg(p.args.in.x + block * kGroup + lane);
+
+#pragma unroll 1
+  for (int first = 0; first < quads; first += kPieces * kDotThreads) {
+    if (first > 0) load_weights(router, first_expert, first, weights);
+    float4 v[kPieces];
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int at = first + i * kDotThreads + tid;
+      v[i] = at < quads ? __ldcg(reinterpret_cast<const float4*>(p.args.in.x) + at) : make_float4(0, 0, 0, 0);
+    }
+    float sum[kPasses * kE] = {}, squares[kPasses] = {};
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int pass = i / kRouterAhead;
+#pragma unroll
+      for (int e = 0; e < kE; ++e) sum[pass * kE + e] = dot(weights[e][i], v[i], sum[pass * kE + e]);
+      squares[pass] = square_sum(v[i], squares[pass]);
+    }
+    scatter_sums<32>(sum);
+    scatter_sums<32>(squares);
+    // To the sum of the passes before: what the lower half of the warp has, then what the upper half has.
+    float* to = sums + simt::warp_id() * kSums;
+    const auto add = [&](float mine, int i, bool is_here) {
+      const float upper = kPasses == 2 ? __shfl_xor_sync(simt::kAllLanes, mine, 16) : 0.0f;
+      if (is_here) to[i] = (first > 0 ? to[i] + mine : mine) + upper;
+    };
+    add(sum[0], lane / kLanes, lane % kLanes == 0 && lane / kLanes < kE);
+    add(squares[0], kE, lane == 0);
+  }
+  __syncthreads();
+  if (tid < kE && first_expert + tid < router.n_logits) {
+    float sum = 0, squares = 0;
+#pragma unroll
+    for (int j = 0; j < kDotWarps; ++j) {
+      sum += sums[j * kSums + tid];
+      squares += sums[j * kSums + kE];
+    }
+    store_logit(p, 0, first_expert + tid, biases, sum, squares);
+  }
+  // Under the end of the first warp's work, not before the sums that it waits for.
+  if (quantises) {
+#pragma unroll 1
+    for (int g = block; g < width / kGroup; g += router.expert_blocks) {
+      const int i = g * kGroup + lane;
+      const float v = g == block ? group_x * group_norm : __ldcg(p.args.in.x + i) * p.args.in.norm[i];
+      quantise_element(v, static_cast<uint32_t>(g), row_groups(width), p.scratch.in_records);
+    }
+  }
+  if (p.choice_by_block) return;
+  choose_when_last(router, 0, 1, simt::dynamic_shared<Candidate>());
+}
+
+// kE experts and up to kRouterBatch rows of activations, every thread with some elements of each.
+template <int kE>
 __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
                                                : kE > 2 ? 3
                                                         : 4) router_kernel(const __grid_constant__ RouterPlan router) {
   constexpr int kSums = kE + 1, kLanes = 32 / kE;  // the last of squares; lanes that end with the same sum
-  constexpr int kAllSums = kT * kDotWarps * kSums;
+  constexpr int kAllSums = kRouterBatch * kDotWarps * kSums;
   SIMT_SHARED(float, sums, kAllSums);
   const MoePlan& p = router.plan;
   auto* staged = simt::dynamic_shared<float4>();  // [row][piece][thread] of a pass
   const Weight& w = p.args.router;
   const int quads = w.width / 4, tid = simt::thread_id(), lane = simt::lane_id();
-  const int first_row = static_cast<int>(blockIdx.y) * kT, n_rows = min(kT, p.args.n_rows - first_row);
+  const int first_row = static_cast<int>(blockIdx.y) * kRouterBatch;
+  const int n_rows = min(kRouterBatch, p.args.n_rows - first_row);
   const int first_expert = static_cast<int>(blockIdx.x) * kE;
-  if (kT > 1 && static_cast<int>(blockIdx.x) >= router.expert_blocks) {
-    return make_row_record(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks, true);
+  if (static_cast<int>(blockIdx.x) >= router.expert_blocks) {
+    return make_row_record<2>(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks, true);
   }
-  if (kT == 1 && static_cast<int>(blockIdx.x) == router.expert_blocks) return make_row_record(p, 0, false);
   float4 weights[kE][kRouterAhead];
-  const auto load_weights = [&](int first) {
-    float4 norm[kRouterAhead];
-#pragma unroll
-    for (int i = 0; i < kRouterAhead; ++i) {
-      const int at = first + i * kDotThreads + tid;
-      norm[i] = at < quads ? __ldg(reinterpret_cast<const float4*>(p.args.in.norm) + at) : make_float4(0, 0, 0, 0);
-    }
-#pragma unroll
-    for (int e = 0; e < kE; ++e) {
-      // Experts past the end are the last one, once more: they are computed and not stored.
-      const int expert = min(first_expert + e, router.n_logits - 1);
-      const auto* row = expert < w.rows ? reinterpret_cast<const float4*>(w.row(0, expert))
-                                        : reinterpret_cast<const float4*>(p.args.shared_router);
-#pragma unroll
-      for (int i = 0; i < kRouterAhead; ++i) {
-        const int at = first + i * kDotThreads + tid;
-        weights[e][i] = at < quads ? __ldg(row + at) : make_float4(0, 0, 0, 0);
-      }
-    }
-#pragma unroll
-    for (int e = 0; e < kE; ++e) {
-#pragma unroll
-      for (int i = 0; i < kRouterAhead; ++i) weights[e][i] = times_each(weights[e][i], norm[i]);
-    }
-  };
-  load_weights(0);
-  // Of the only row every block also quantises some groups for the experts.
-  const bool quantises = kT == 1 && p.made_in && simt::warp_id() == kDotWarps - 1;
-  const auto first_group = static_cast<int>(blockIdx.x);
-  float of_norm = 0;
-  if (quantises && first_group < w.width / kGroup) of_norm = p.args.in.norm[first_group * kGroup + lane];
+  load_weights(router, first_expert, 0, weights);
   const ExpertBiases biases(p, first_expert + tid % kE);
-  // Earlier than elsewhere: this kernel is so short that the next one would come late, and takes little room.
-  simt::allow_next();
+  simt::allow_next();  // early, as above
   simt::wait_for_previous();
-  if (quantises) {
-#pragma unroll 1
-    for (int g = first_group; g < w.width / kGroup; g += router.expert_blocks) {
-      const int i = g * kGroup + lane;
-      const float by = g == first_group ? of_norm : p.args.in.norm[i];
-      quantise_element(__ldcg(p.args.in.x + i) * by, static_cast<uint32_t>(g), row_groups(w.width),
-                       p.scratch.in_records);
-    }
-  }
 
 #pragma unroll 1
   for (int first = 0; first < quads; first += kRouterAhead * kDotThreads) {
-    if (first > 0) load_weights(first);
+    if (first > 0) load_weights(router, first_expert, first, weights);
     const auto* x = reinterpret_cast<const float4*>(p.args.in.x + static_cast<int64_t>(first_row) * w.width) + first;
-    if constexpr (kT > 1) {
 #pragma unroll 2
-      for (int t = 0; t < n_rows; ++t) {
-#pragma unroll
-        for (int i = 0; i < kRouterAhead; ++i) {
-          const int at = i * kDotThreads + tid;
-          simt::cp_async16(staged + t * kRouterAhead * kDotThreads + at, x + static_cast<int64_t>(t) * quads + at,
-                           first + at < quads);
-        }
-      }
-      simt::cp_async_commit();
-      simt::cp_async_wait<0>();  // of the thread's own, which nobody else reads
-    }
-#pragma unroll 1
     for (int t = 0; t < n_rows; ++t) {
-      float4 v[kRouterAhead];
 #pragma unroll
       for (int i = 0; i < kRouterAhead; ++i) {
         const int at = i * kDotThreads + tid;
-        if constexpr (kT > 1) {
-          v[i] = staged[t * kRouterAhead * kDotThreads + at];
-        } else {
-          v[i] = first + at < quads ? __ldcg(x + at) : make_float4(0, 0, 0, 0);
-        }
+        simt::cp_async16(staged + t * kRouterAhead * kDotThreads + at, x + static_cast<int64_t>(t) * quads + at,
+                         first + at < quads);
       }
+    }
+    simt::cp_async_commit();
+    simt::cp_async_wait<0>();  // of the thread's own, which nobody else reads
+#pragma unroll 1
+    for (int t = 0; t < n_rows; ++t) {
       float sum[kE] = {}, squares = 0;
 #pragma unroll
       for (int i = 0; i < kRouterAhead; ++i) {
+        const float4 v = staged[(t * kRouterAhead + i) * kDotThreads + tid];
 #pragma unroll
-        for (int e = 0; e < kE; ++e) sum[e] = dot(weights[e][i], v[i], sum[e]);
-        squares = square_sum(v[i], squares);
+        for (int e = 0; e < kE; ++e) sum[e] = dot(weights[e][i], v, sum[e]);
+        squares = square_sum(v, squares);
       }
       scatter_sums<32>(sum);
       squares = simt::warp_sum(squares);
@@ -248,7 +306,7 @@ __global__ void __launch_bounds__(kDotThreads, 2) any_router_kernel(const __grid
   const int first_row = static_cast<int>(blockIdx.y) * kRouterBatch;
   const int n_rows = min(kRouterBatch, p.args.n_rows - first_row);
   if (static_cast<int>(blockIdx.x) >= router.expert_blocks) {
-    return make_row_record(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks, true);
+    return make_row_record<2>(p, first_row + static_cast<int>(blockIdx.x) - router.expert_blocks, true);
   }
   const int expert = static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id();
   simt::allow_next();
@@ -287,11 +345,15 @@ Status launch_router(const Stream& stream, const MoePlan& p) {
     return simt::launch(kernel, {grid, kDotThreads, max(staged, choices), stream, a.dependent}, router);
   };
   if (a.router.type != DType::F32 || a.router.width % 4 != 0) return launch(any_router_kernel, kDotWarps, 0);
-  if (a.n_rows == 1) return launch(router_kernel<2, 1>, 2, 0);
+  if (a.n_rows == 1) {
+    const bool is_wide = a.router.width > 4 * kRouterAhead * kDotThreads;
+    if (router.n_logits + 1 <= a.n_sms) return launch(is_wide ? one_row_kernel<1, 2> : one_row_kernel<1, 1>, 1, 0);
+    return launch(is_wide ? one_row_kernel<2, 2> : one_row_kernel<2, 1>, 2, 0);
+  }
   const size_t staged = sizeof(float4) * kRouterAhead * kDotThreads * static_cast<size_t>(batch);
-  if (batches == 1) return launch(router_kernel<2, kRouterBatch>, 2, staged);
-  if (batches == 2) return launch(router_kernel<4, kRouterBatch>, 4, staged);
-  return launch(router_kernel<8, kRouterBatch>, 8, staged);
+  if (batches == 1) return launch(router_kernel<2>, 2, staged);
+  if (batches == 2) return launch(router_kernel<4>, 4, staged);
+  return launch(router_kernel<8>, 8, staged);
 }
 
 }  // namespace chimere::cuda

@@ -27,6 +27,7 @@ struct Experts {
   op::Activation activation = op::Activation::swiglu;
   RouterStyle style;
   float scale = 1;
+  int n_sms = 12;  // for one row: so many that the weights of a block fit into its shared memory
   std::vector<float> selection_bias, router_bias, gate_bias, up_bias, down_bias;
 
   Experts(DType type, DType down_type, DType shared, int width, int d_ff, int n_experts, int n_used, int d_shared,
@@ -87,7 +88,7 @@ struct Experts {
       if (!shared_router.empty()) a.shared_router = shared_router.data();
     }
     a.exact = exact;
-    a.n_sms = a.n_rows == 1 ? 12 : 2;  // of one row, so many that the weights of a block fit into its shared memory
+    a.n_sms = a.n_rows == 1 ? n_sms : 2;
     return a;
   }
 
@@ -248,10 +249,11 @@ TEST(Moe, SchedulesAgree) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-// One row, and numbers that have blocks of two, four and eight experts; rows of more than one pass; a router that is
-// not of floats.
+// One row, and numbers that have blocks of two, four and eight experts; rows of two and of four passes; a router that
+// is not of floats.
 TEST(Moe, ARowsChoiceIsItsOwn) {
   for (Experts experts : {Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 2176, 32, 40, 6, 32),
+                          Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 8192, 32, 9, 6, 32),
                           Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 32, 290, 6, 32),
                           Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 32, 21, 6, 32, true, DType::Q8_0)}) {
     const int width = experts.width;
@@ -259,12 +261,29 @@ TEST(Moe, ARowsChoiceIsItsOwn) {
     for (const bool biased : {false, true}) {
       if (biased) experts.be_nemotron();
       const auto all = experts.route(x);
-      for (const int n_rows : {1, 3, 12}) {
+      // The only row also with a multiprocessor for every expert.
+      for (const auto& [n_rows, n_sms] : {std::pair{1, 12}, std::pair{1, 300}, std::pair{3, 12}, std::pair{12, 12}}) {
         const int first = 4;
+        experts.n_sms = n_sms;
         const auto some = experts.route({x.begin() + first * width, x.begin() + (first + n_rows) * width});
         EXPECT_TRUE(std::equal(some.first.begin(), some.first.end(), all.first.begin() + first * 6)) << n_rows;
         EXPECT_TRUE(std::equal(some.second.begin(), some.second.end(), all.second.begin() + first * 7)) << n_rows;
       }
+    }
+  }
+}
+
+// The bits of rows that the router quantises for the experts.
+TEST(Moe, AWideRowsBitsAreItsOwn) {
+  for (Experts experts : {Experts(DType::Q4_0, DType::Q4_0, DType::Q4_0, 2176, 64, 11, 3, 64, false),
+                          Experts(DType::Q4_0, DType::Q4_0, DType::Q4_0, 8192, 64, 11, 3, 64)}) {
+    if (experts.shared_router.empty()) experts.be_nemotron();
+    const std::vector<float> x = random_floats(experts.width * 6, 5);
+    const std::vector<float> all = experts.run(x);
+    for (const int n_sms : {5, 13}) {  // two experts a block, and one
+      experts.n_sms = n_sms;
+      const std::vector<float> one = experts.run({x.begin() + experts.width, x.begin() + 2 * experts.width});
+      EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + experts.width)) << experts.width << ", " << n_sms;
     }
   }
 }
