@@ -19,8 +19,8 @@ struct InputRows {
   const int32_t* gather = nullptr;
   const float* gate = nullptr;  // shaped like x; not together with norm, nor is relu2
   op::Activation activation = op::Activation::swiglu;
-  // Rows that still want 1 / rms of each head, with eps: head_squares.h, which says of heads how wide. Not together with
-  // norm, gate or gather, and for quantised weights alone.
+  // Rows that still want 1 / rms of each head, with eps: head_squares.h, which says of heads how wide. Not together
+  // with norm, gate or gather, and for quantised weights alone.
   const float* head_squares = nullptr;  // [.., width / 32]
   int head_width = 0;
 

@@ -52,8 +52,8 @@ struct AttentionArgs {
   int max_decode_rows = 0;   // that the scratch was made for
   // attention_arrivals() counters, zero before the first call and again after each.
   int32_t* arrivals = nullptr;
-  bool exact = false;        // float32 throughout
-  bool has_decode = true;    // whether the batch has slices of the class: what is not there is not launched
+  bool exact = false;      // float32 throughout
+  bool has_decode = true;  // whether the batch has slices of the class: what is not there is not launched
   bool has_prefill = true;
   // Bounds over the batch that size the grid.
   int max_decode_tokens = 16;   // of a decode-class slice

@@ -195,7 +195,7 @@ __device__ __forceinline__ float row_inverse(const InputRows& in, const uint8_t*
   const auto* squares = reinterpret_cast<const float4*>(record + record_squares_offset(in.width));
   const float4 a = squares[0], b = squares[1];
   const float sum = ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
-  return 1.0f / sqrtf(sum / static_cast<float>(in.width) + in.eps);
+  return rsqrtf(__fdividef(sum, static_cast<float>(in.width)) + in.eps);
 }
 static_assert(kDotWarps == 8, "eight sums of squares");
 

@@ -35,6 +35,7 @@ struct StagedMatvecPlan {
   UnitSplit split;
   SideRoom side;
   uint32_t side_offset;  // of its slots behind the weights
+  bool by_all = false;   // WholeRow makes the record
 };
 
 // Where a lane stores a sum, and what it adds to it: asked for before the products.
@@ -121,6 +122,58 @@ __device__ __forceinline__ void multiply_held_units(const MatvecPlan& p, const B
   }
 }
 
+// The record of a row by all warps of a block, of four elements a thread at most twice: the bytes by everybody; of a
+// norm the sums of squares, which have an order to keep, by the upper half.
+struct WholeRow {
+  static constexpr int kPieces = 2;
+  float4 norm[kPieces];
+
+  CHIMERE_BOTH static bool fits(const InputRows& in) {
+    return !in.activates() && in.width % kGroup == 0 && in.width <= 4 * kPieces * kOneThreads;
+  }
+
+  __device__ __forceinline__ static int place(int piece) { return simt::thread_id() + piece * kOneThreads; }
+
+  __device__ __forceinline__ void load_norm(const InputRows& in) {
+#pragma unroll
+    for (int j = 0; j < kPieces; ++j) {
+      const bool has = in.norm && 4 * place(j) < in.width;
+      norm[j] = has ? __ldg(reinterpret_cast<const float4*>(in.norm) + place(j)) : make_float4(0, 0, 0, 0);
+    }
+  }
+
+  __device__ __forceinline__ void make(const InputRows& in, int64_t row, uint8_t* record) const {
+    const auto* x4 = reinterpret_cast<const float4*>(in.x + row * in.width);
+    const int n = in.width / 4;
+    const bool sums = in.norm && simt::warp_id() >= kDotWarps;
+    float4 own[kPieces], others[kPieces];
+#pragma unroll
+    for (int j = 0; j < kPieces; ++j) {
+      const int i = place(j), other = i - kDotThreads;
+      own[j] = i < n ? x4[i] : make_float4(0, 0, 0, 0);
+      others[j] = sums && other < n ? x4[other] : make_float4(0, 0, 0, 0);
+    }
+    float inverses = 1.0f;
+    if (in.head_squares) inverses = head_inverse(load_squares(in, row, 0, kOneThreads), in.head_width, in.eps);
+#pragma unroll
+    for (int j = 0; j < kPieces; ++j) {
+      if (simt::warp_id() * 32 + j * kOneThreads >= n) break;
+      float4 v = own[j];
+      if (in.norm) v = times_each(v, norm[j]);
+      if (in.head_squares) v = times_all(v, __shfl_sync(simt::kAllLanes, inverses, 4 * j + simt::lane_id() / 8));
+      quantise_quad(v, static_cast<uint32_t>(place(j)), place(j) < n, row_groups(in.width), record);
+    }
+    if (!sums) return;
+    float sum = 0;
+#pragma unroll
+    for (int j = 0; j < kPieces; ++j) sum = square_sum(own[j], square_sum(others[j], sum));
+    sum = simt::warp_sum(sum);
+    if (simt::lane_id() != 0) return;
+    reinterpret_cast<float*>(record + record_squares_offset(in.width))[simt::warp_id() - kDotWarps] = sum;
+  }
+};
+static_assert(kOneThreads == 2 * kDotThreads);
+
 template <class F>
 __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ StagedMatvecPlan staged) {
   const MatvecPlan& p = staged.plan;
@@ -142,10 +195,18 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   const int makers = p.args.in.norm ? kDotThreads : kOneThreads;
   const bool makes_record = simt::thread_id() < makers;
   NormAhead norms{};
-  if (makes_record) norms = load_norm(p.args.in);
+  WholeRow whole;
+  const bool by_all = staged.by_all;
+  if (by_all) {
+    whole.load_norm(p.args.in);
+  } else if (makes_record) {
+    norms = load_norm(p.args.in);
+  }
   simt::wait_for_previous();
   simt::allow_next();
-  if (makes_record) {
+  if (by_all) {
+    whole.make(p.args.in, p.args.in.gather ? p.args.in.gather[0] : 0, record);
+  } else if (makes_record) {
     const int64_t in_row = p.args.in.gather ? p.args.in.gather[0] : 0;
     make_record(p.args.in, in_row, p.quantise, norms, load_row<3>(p.args.in, in_row, makers), record, makers);
   }
@@ -185,7 +246,7 @@ bool plan_staged(StagedMatvecPlan& staged, int& blocks, size_t& shared) {
 
 template <class F>
 Status launch_staged_or_not(const Stream& stream, MatvecPlan& plan) {
-  StagedMatvecPlan staged{plan, {}, {}, 0};
+  StagedMatvecPlan staged{plan, {}, {}, 0, plan.quantise && WholeRow::fits(plan.args.in)};
   int blocks = 0;
   size_t shared = 0;
   if (!plan_staged<F>(staged, blocks, shared)) return launch_ring_or_not<F>(stream, plan);

@@ -152,6 +152,7 @@ __device__ __forceinline__ Candidate choose_ids(const MoePlan& p, Choice& choice
     if (simt::lane_id() == 0) choice.id[k] = next.id;
     taken(k, next.id);
   }
+  __syncwarp();  // all lanes may look at the ids
   return mine;
 }
 

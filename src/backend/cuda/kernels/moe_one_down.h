@@ -64,13 +64,20 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   const auto output_of = [&](int unit, int choice) {
     return unit < own_units ? unit * per_own : (unit - own_units - choice * tiles) * per_unit;
   };
-  const auto send = [&](int of_warp, int s, int unit, int k, int expert) {
+  struct Rows {
+    const uint8_t* from;
+    uint32_t bytes;
+  };
+  const auto rows_of = [&](int unit, int k, int expert) {
     const int first = output_of(unit, k);
     const bool is_own = k == n_used;
     const Weight& w = is_own ? a.shared_down : a.down;
     const int n = min(is_own ? per_own : per_unit, outputs.size() - first);
-    simt::bulk_stream(slots.slot(of_warp, s), w.row(expert, outputs.first + first),
-                      static_cast<uint32_t>(n) * w.row_bytes, slots.counter(of_warp, s));
+    return Rows{w.row(expert, outputs.first + first), static_cast<uint32_t>(n) * w.row_bytes};
+  };
+  const auto send = [&](int of_warp, int s, int unit, int k, int expert) {
+    const Rows rows = rows_of(unit, k, expert);
+    simt::bulk_stream(slots.slot(of_warp, s), rows.from, rows.bytes, slots.counter(of_warp, s));
     simt::bulk_end(slots.counter(of_warp, s));
   };
 
@@ -79,7 +86,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   const CodeBooks books = open_books<F>(a.down.grids, shared);
   __syncthreads();
   // The logits are those of the kernel before the one before: they are there when this one may start.
-  if (warp == 0) {
+  if (warp == kOneWarps - 1) {
     const int ahead = min(n_units, one.n_slots * kOneWarps);
     const auto send_for = [&](int first, int n, int k, int expert) {
       for (int unit = first + simt::lane_id(); unit < min(first + n, ahead); unit += 32) {
@@ -89,6 +96,16 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
     send_for(0, own_units, n_used, 0);
     const Candidate mine =
         choose_ids(p, choice[0], [&](int k, int expert) { send_for(own_units + k * tiles, tiles, k, expert); });
+    // What finds no slot yet comes to the second-level cache, as soon as the slots are filled: until the hidden row is
+    // there, the memory would idle.
+    if (ahead < n_units) {
+      simt::bulk_wait(slots.counter((ahead - 1) % kOneWarps, (ahead - 1) / kOneWarps));
+      for (int unit = ahead + simt::lane_id(); unit < n_units; unit += 32) {
+        const int k = choice_of(unit);
+        const Rows rows = rows_of(unit, k, k == n_used ? 0 : choice[0].id[k]);
+        simt::bulk_prefetch(rows.from, rows.bytes);
+      }
+    }
     weigh_choice(p, mine, choice[0]);
   }
   simt::wait_for_previous();
