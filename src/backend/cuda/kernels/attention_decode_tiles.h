@@ -152,6 +152,7 @@ __device__ __forceinline__ void make_weights(const AttentionArgs& p, int pos, in
     const float w0 = s0 > kLowest ? exp2f(s0 - new_max) : 0.0f, w1 = s1 > kLowest ? exp2f(s1 - new_max) : 0.0f;
     const float sum = simt::warp_sum(w0 + w1);
     reinterpret_cast<__half2*>(weights + r * kStride)[lane] = __floats2half2_rn(w0, w1);
+    __syncwarp();  // everybody has read the maximum
     if (lane == 0) {
       const float keep = exp2f(old_max - new_max);
       rows.keep[r] = keep;
