@@ -4,7 +4,7 @@
 // Launch    grid (8, fetches), block 256, 16 bytes a thread: 32 KiB cross the bus in one go
 // Method    The number and the first 4 KiB are asked for together: one journey over the bus, where a copy of the
 //           runtime, outside of the graph, would be a submission and a wait of its own.
-// Measured  H200: 5.5 us
+// Measured  H200: 0.8 us beside the embedding
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/fetch.h"

@@ -13,10 +13,12 @@
 //           multiplied in at the end.
 // Numerics  activations as signed bytes with one scale for 32, exact integer sums of 32 products, float accumulation in
 //           an order that depends on the width alone; float matrices, and every matrix in exact mode, in float32
-// Measured  H200, one row: Q5_K [12352, 2048] 9.8 us in a chain, where two of them find no room side by side; in a
-//           model, between smaller kernels, 3.2 us of products behind 2 us of quantising. Q5_K [2048, 4096] 4.5 us,
-//           Q6_K [248320, 2048] 124 us with its norm (3.4 TB/s), F16 [131072, 2688] 175 us (4.0 TB/s)
-// Rejected  quantising the input in a launch of its own for one row: 0.6 us a node for 8 KB of input
+// Measured  H200, one row: Q5_K [12352, 2048] 7.3 us in a chain, where two of them find no room side by side; Q5_K
+//           [2048, 4096] 4.0 us, Q6_K [248320, 2048] 114 us with its norm (3.7 TB/s), F16 [131072, 2688] 175 us (4.0
+//           TB/s)
+// Rejected  quantising the input in a launch of its own for one row: 0.6 us a node for 8 KB of input. Copies that wait
+//           for one another so that the kernel before has the memory for itself (3 % of a step slower); weights of the
+//           next layer brought to the second-level cache two kernels ahead (2 %)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_float.h"

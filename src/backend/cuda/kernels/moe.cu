@@ -13,10 +13,12 @@
 // Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits;
 //           experts as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
 // Measured  H200, 256 experts of [512, 2048] IQ3_S in nibbles, 8 used and a Q5_K shared one, in chains: one row router
-//           1.9, up 8.2, down 4.6 us; 32 rows, all that belongs to them included, 9.2, 89 and 44 us. 128 experts of
-//           [1856, 2688] Q4_0 without gates, 6 used: router 2.6, up 12.2, down 9.7 us
+//           1.9, up 6.4, down 4.4 us; 32 rows, all that belongs to them included, 9.1, 86 and 44 us. 128 experts of
+//           [1856, 2688] Q4_0 without gates, 6 used: router 1.8, up 8.4, down 9.4 us
 // Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows); comparing all
-//           pairs with one another to group them (4 us more)
+//           pairs with one another to group them (4 us more); one row: the way up's later experts sent to the
+//           second-level cache at once (4 % of a step slower: they come before the first), the next kernel let in
+//           only behind the last copy
 #include "backend/cuda/simt/simt.h"
 
 #include <string>
