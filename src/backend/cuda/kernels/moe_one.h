@@ -1,8 +1,10 @@
 // moe_one.h  The expert kernels for one row of activations: what the way up and the way down share.
 //
-// One block a multiprocessor (staged.h). A warp has slots in shared memory that bulk copies fill; one warp chooses the
-// experts while others quantise the row, and sends for the first slots of all warps. The way up leaves the hidden
-// elements quantised: a block makes whole groups of 32 of them, so that the way down has nothing to do but products.
+// One block a multiprocessor (staged.h). A warp has slots in shared memory that bulk copies fill. The router leaves the
+// row quantised and keys by which one warp finds the experts (moe_choice.h). On the way up every warp sends for its own
+// rows when the expert it needs is known; the way down chooses before its input is there, and one warp sends for all.
+// The way up leaves the hidden elements quantised: a block makes whole groups of 32 of them, so that the way down has
+// nothing to do but products.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
