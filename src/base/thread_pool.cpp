@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "base/relax.h"
 
 namespace chimere {
 namespace {
-
-void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 // A pause is some tens of cycles. Inside a region a worker spins ten to twenty microseconds, longer than most phases
 // are uneven, then yields its core: on a shared machine the partner it waits for may need it. After a region it spins a

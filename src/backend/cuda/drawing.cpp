@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <thread>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "base/check.h"
+#include "base/relax.h"
 
 namespace chimere::cuda {
 namespace {
@@ -23,14 +20,6 @@ int choose_scratch_rows(const Ledger& ledger, int n_vocab) {
 }
 
 constexpr size_t kFirstBytes = size_t{1} << 20;
-
-void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 constexpr size_t padded(size_t bytes) { return (bytes + 15) / 16 * 16; }
 

@@ -351,13 +351,14 @@ void warp_collective(uint32_t mask, Complete complete, void* arg) {
   }
 }
 
-void* static_shared(const void* tag, size_t bytes) {
+void* static_shared(const void* tag, size_t bytes, size_t alignment) {
   Emulator& e = emulator();
   for (const StaticArray& array : e.arrays) {
     if (array.tag == tag) return array.memory;
   }
-  void* memory = e.shared + e.shared_used;
-  e.shared_used += (bytes + 127) / 128 * 128;
+  const size_t apart = alignment % 128;
+  void* memory = e.shared + e.shared_used + apart;
+  e.shared_used += (apart + bytes + 127) / 128 * 128;
   const size_t dynamic = (e.dynamic_bytes + 1023) / 1024 * 1024;
   if (e.shared_used - dynamic > kStaticSharedBytes) misuse("more than 48 KiB of SIMT_SHARED arrays");
   if (e.shared_used - dynamic + e.dynamic_bytes > e.shared_limit) {

@@ -83,8 +83,8 @@ int block_barrier(bool vote);
 using Complete = void (*)(uint32_t mask, void* const* args);
 void warp_collective(uint32_t mask, Complete complete, void* arg);
 
-// The block's storage of the SIMT_SHARED array known by tag.
-void* static_shared(const void* tag, size_t bytes);
+// The block's storage of the SIMT_SHARED array known by tag, aligned as asked and no better: a card may do so too.
+void* static_shared(const void* tag, size_t bytes, size_t alignment);
 void* dynamic_shared_bytes();
 
 void cp_async_issue(void* to, const void* from, int bytes, bool valid);

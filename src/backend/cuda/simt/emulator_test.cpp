@@ -87,6 +87,24 @@ __global__ void uninitialised_kernel(float* out) {
   out[0] = scratch[3];
 }
 
+__global__ void alignment_kernel(uintptr_t* rests) {
+  SIMT_SHARED(uint16_t, small, 3);
+  SIMT_SHARED(float, middle, 3);
+  SIMT_SHARED(uint4, large, 3);
+  rests[0] = reinterpret_cast<uintptr_t>(small) % 32;
+  rests[1] = reinterpret_cast<uintptr_t>(middle) % 32;
+  rests[2] = reinterpret_cast<uintptr_t>(large) % 32;
+}
+
+// What reads more at once than the type of an array is aligned to then fails, as on a card.
+TEST(Emulator, SharedMemoryIsAlignedNoBetterThanItsType) {
+  uintptr_t rests[3];
+  ASSERT_TRUE(launch(alignment_kernel, {1, 1, 0, Stream()}, rests));
+  EXPECT_EQ(rests[0], 2u);
+  EXPECT_EQ(rests[1], 4u);
+  EXPECT_EQ(rests[2], 16u);
+}
+
 TEST(Emulator, SharedMemoryBeginsAsNan) {
   float out = 0;
   ASSERT_TRUE(launch(uninitialised_kernel, {1, 32, 0, Stream()}, &out));
@@ -190,8 +208,9 @@ __global__ void mma_kernel(const uint16_t* a, const uint16_t* b, float* d) {
 
 // The same through shared memory, cp.async and ldmatrix: a as it is, b transposed on the way.
 __global__ void ldmatrix_mma_kernel(const uint16_t* a, const uint16_t* b, float* d) {
-  SIMT_SHARED(uint16_t, sa, 16 * 16);
-  SIMT_SHARED(uint16_t, sb, 16 * 8);
+  SIMT_SHARED(uint4, a_rows, 16 * 16 / 8);
+  SIMT_SHARED(uint4, b_rows, 16 * 8 / 8);
+  auto *sa = reinterpret_cast<uint16_t*>(a_rows), *sb = reinterpret_cast<uint16_t*>(b_rows);
   const int lane = simt::lane_id(), g = lane / 4, t = lane % 4;
   simt::cp_async16(sa + 8 * lane, a + 8 * lane);
   simt::cp_async_commit();

@@ -64,10 +64,10 @@ __host__ __device__ constexpr int64_t div_up(int64_t a, int64_t b) { return (a +
 #ifdef CHIMERE_SIMT_EMULATOR
 
 // simt shared arrays: SIMT_SHARED(float, tile, 32 * 33);  makes tile a float[32 * 33] of the block.
-#define SIMT_SHARED(type, name, count)     \
-  static constexpr char name##_simt_tag{}; \
-  type(&name)[count] =                     \
-      *static_cast<type(*)[count]>(::chimere::cuda::simt::static_shared(&name##_simt_tag, sizeof(type) * (count)))
+#define SIMT_SHARED(type, name, count)               \
+  static constexpr char name##_simt_tag{};           \
+  type(&name)[count] = *static_cast<type(*)[count]>( \
+      ::chimere::cuda::simt::static_shared(&name##_simt_tag, sizeof(type) * (count), alignof(type)))
 
 template <class T>
 T* dynamic_shared() {
