@@ -16,7 +16,7 @@ namespace {
 
 // After as many failed writes in a row the disk is full or gone: each further one would only repeat the line.
 constexpr int kMaxFailures = 3;
-constexpr size_t kMaxPoints = 20000;
+constexpr size_t kMaxPointsOnDisk = 20000;
 
 Status write_atomically(const std::string& path, std::span<const std::byte> bytes) {
   TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
@@ -124,7 +124,7 @@ void DiskStore::scan(const std::function<void(const PointRecord&)>& found) {
                             return page != pages_.end() && page->second.bytes == format_.page_bytes;
                           });
     if (record && !is_whole) record = Error{Code::corrupt, "pages of it are missing"};
-    if (!record || points_.size() >= kMaxPoints) {
+    if (!record || points_.size() >= kMaxPointsOnDisk) {
       if (!record) log(file + ": " + record.error().message + "; ignored");
       fs::remove(file, error);
       continue;
@@ -276,7 +276,7 @@ Status DiskStore::store(Write& job) {
 
 bool DiskStore::make_room(uint64_t bytes) {
   if (others_bytes_ + bytes > config_.quota_bytes) return false;
-  while (disk_bytes_ + others_bytes_ + bytes > config_.quota_bytes || points_.size() >= kMaxPoints) {
+  while (disk_bytes_ + others_bytes_ + bytes > config_.quota_bytes || points_.size() >= kMaxPointsOnDisk) {
     const auto oldest = std::min_element(points_.begin(), points_.end(), [](const auto& a, const auto& b) {
       return a.second.last_used < b.second.last_used;
     });

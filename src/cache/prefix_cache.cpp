@@ -12,7 +12,7 @@ namespace {
 // Names remembered for the sake of an explanation.
 constexpr size_t kRemembered = 8192;
 // Points in all, so that the work of giving way stays small whatever the size of states.
-constexpr size_t kMaxPoints = 20000;
+constexpr size_t kMaxPointsInRam = 20000;
 // Memory of jobs that wait for the disk; what gives way beyond it is lost.
 constexpr uint64_t kMaxQueuedBytes = uint64_t{512} << 20;
 constexpr std::chrono::seconds kLongestFlush{30};
@@ -285,12 +285,12 @@ void PrefixCache::forget(const Place& place) {
 
 bool PrefixCache::make_room(uint64_t bytes) {
   if (bytes > config_.ram_bytes) return false;
-  if (ram_bytes_ + bytes <= config_.ram_bytes && by_name_.size() < kMaxPoints) return true;
+  if (ram_bytes_ + bytes <= config_.ram_bytes && by_name_.size() < kMaxPointsInRam) return true;
   // A little more than is asked for, as looking through all points is worth doing for several at a time.
   const uint64_t goal =
       config_.ram_bytes - std::max(bytes, std::min(config_.ram_bytes, bytes + config_.ram_bytes / 32));
   for (const Place& place : by_worth()) {
-    if (ram_bytes_ <= goal && by_name_.size() < kMaxPoints) break;
+    if (ram_bytes_ <= goal && by_name_.size() < kMaxPointsInRam) break;
     drop_memory(place);
   }
   return ram_bytes_ + bytes <= config_.ram_bytes;

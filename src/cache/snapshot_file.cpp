@@ -12,10 +12,10 @@
 namespace chimere {
 namespace {
 
-constexpr char kMagic[8] = {'C', 'H', 'I', 'M', 'S', 'N', 'A', 'P'};
-constexpr uint32_t kVersion = 1;
+constexpr char kSnapshotMagic[8] = {'C', 'H', 'I', 'M', 'S', 'N', 'A', 'P'};
+constexpr uint32_t kSnapshotVersion = 1;
 
-struct Header {
+struct SnapshotHeader {
   char magic[8];
   uint32_t version;
   uint32_t length;
@@ -24,9 +24,9 @@ struct Header {
   uint64_t n_pages;
   uint64_t recurrent_bytes;
 };
-static_assert(sizeof(Header) == 48);
+static_assert(sizeof(SnapshotHeader) == 48);
 
-Error refuse(const std::string& what, uint64_t expected, uint64_t found) {
+Error refuse_snapshot(const std::string& what, uint64_t expected, uint64_t found) {
   return {Code::corrupt,
           "snapshot: " + what + ": expected " + std::to_string(expected) + ", found " + std::to_string(found)};
 }
@@ -36,16 +36,16 @@ Error refuse(const std::string& what, uint64_t expected, uint64_t found) {
 Result<std::vector<std::byte>> serialize(const Snapshot& snapshot, Executable& executable, uint64_t key) {
   const StateLayout& layout = executable.layout();
   StateMemory& memory = executable.memory();
-  Header h{};
-  std::memcpy(h.magic, kMagic, sizeof(kMagic));
-  h.version = kVersion;
+  SnapshotHeader h{};
+  std::memcpy(h.magic, kSnapshotMagic, sizeof(kSnapshotMagic));
+  h.version = kSnapshotVersion;
   h.length = static_cast<uint32_t>(snapshot.length);
   h.key = key;
   h.page_bytes = layout.page_bytes();
   h.n_pages = snapshot.pages.size();
   h.recurrent_bytes = layout.recurrent_floats() * sizeof(float);
 
-  std::vector<std::byte> out(sizeof(Header) + h.n_pages * h.page_bytes + h.recurrent_bytes + sizeof(uint64_t));
+  std::vector<std::byte> out(sizeof(SnapshotHeader) + h.n_pages * h.page_bytes + h.recurrent_bytes + sizeof(uint64_t));
   std::memcpy(out.data(), &h, sizeof(h));
   std::byte* to = out.data() + sizeof(h);
   for (const StateBlockPtr& page : snapshot.pages) {
@@ -62,25 +62,27 @@ Result<std::vector<std::byte>> serialize(const Snapshot& snapshot, Executable& e
 Result<Snapshot> parse_snapshot(std::span<const std::byte> bytes, Executable& executable, uint64_t key) {
   const StateLayout& layout = executable.layout();
   StateMemory& memory = executable.memory();
-  Header h;
-  if (bytes.size() < sizeof(h)) return refuse("size in bytes is below that of the header", sizeof(h), bytes.size());
+  SnapshotHeader h;
+  if (bytes.size() < sizeof(h))
+    return refuse_snapshot("size in bytes is below that of the header", sizeof(h), bytes.size());
   std::memcpy(&h, bytes.data(), sizeof(h));
-  if (std::memcmp(h.magic, kMagic, sizeof(kMagic)) != 0) {
+  if (std::memcmp(h.magic, kSnapshotMagic, sizeof(kSnapshotMagic)) != 0) {
     return Error{Code::corrupt, "snapshot: does not start with the magic 'CHIMSNAP'"};
   }
-  if (h.version != kVersion) return refuse("version", kVersion, h.version);
-  if (h.key != key) return refuse("key of model and cache format", key, h.key);
-  if (h.page_bytes != layout.page_bytes()) return refuse("bytes a page", layout.page_bytes(), h.page_bytes);
+  if (h.version != kSnapshotVersion) return refuse_snapshot("version", kSnapshotVersion, h.version);
+  if (h.key != key) return refuse_snapshot("key of model and cache format", key, h.key);
+  if (h.page_bytes != layout.page_bytes()) return refuse_snapshot("bytes a page", layout.page_bytes(), h.page_bytes);
   const uint64_t recurrent_bytes = layout.recurrent_floats() * sizeof(float);
-  if (h.recurrent_bytes != recurrent_bytes) return refuse("recurrent bytes", recurrent_bytes, h.recurrent_bytes);
+  if (h.recurrent_bytes != recurrent_bytes)
+    return refuse_snapshot("recurrent bytes", recurrent_bytes, h.recurrent_bytes);
   const uint64_t n_pages = h.page_bytes == 0 ? 0 : (static_cast<uint64_t>(h.length) + kPageTokens - 1) / kPageTokens;
-  if (h.length > (1u << 30) || h.n_pages != n_pages) return refuse("pages", n_pages, h.n_pages);
+  if (h.length > (1u << 30) || h.n_pages != n_pages) return refuse_snapshot("pages", n_pages, h.n_pages);
   const uint64_t size = sizeof(h) + n_pages * h.page_bytes + recurrent_bytes + sizeof(uint64_t);
-  if (bytes.size() != size) return refuse("size in bytes", size, bytes.size());
+  if (bytes.size() != size) return refuse_snapshot("size in bytes", size, bytes.size());
   uint64_t checksum;
   std::memcpy(&checksum, bytes.data() + size - sizeof(checksum), sizeof(checksum));
   const uint64_t actual = hash64(bytes.first(size - sizeof(checksum)));
-  if (checksum != actual) return refuse("checksum", checksum, actual);
+  if (checksum != actual) return refuse_snapshot("checksum", checksum, actual);
 
   Snapshot s;
   s.length = static_cast<int32_t>(h.length);

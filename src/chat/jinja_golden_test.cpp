@@ -42,7 +42,7 @@ std::tm frozen_time() {
   return t;
 }
 
-Result<Rendered> render(const std::string& source, const std::string& variables) {
+Result<Rendered> render_captured(const std::string& source, const std::string& variables) {
   TRY_ASSIGN(const Template parsed, Template::parse(source));
   TRY_ASSIGN(const Value globals, value_from_json(variables, true));
   return parsed.render(globals, Limits{}, frozen_time);
@@ -54,7 +54,7 @@ void expect_matches(const fs::path& template_path, const fs::path& expected_path
   ASSERT_EQ(expected.size(), scenarios.size());
   for (const auto& [name, want] : expected.items()) {
     SCOPED_TRACE(template_path.filename().string() + " / " + name);
-    const Result<Rendered> got = render(source, scenarios.at(name).dump());
+    const Result<Rendered> got = render_captured(source, scenarios.at(name).dump());
     if (want.contains("text")) {
       if (!got) {
         ADD_FAILURE() << "failed: " << got.error().message;

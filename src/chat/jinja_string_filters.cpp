@@ -13,8 +13,6 @@
 namespace chimere::jinja {
 namespace {
 
-bool given(const Value& v) { return !v.is_missing(); }
-
 template <Text (*convert)(const Text&)>
 Result<Value> filter_convert(Interpreter& in, const Value& value, const CallArgs& args) {
   TRY(in.bind("filter", args, {}, 0, nullptr));
@@ -56,7 +54,7 @@ Result<Value> filter_trim(Interpreter& in, const Value& value, const CallArgs& a
   TRY(in.bind("trim", args, {"chars"}, 0, &chars));
   TRY_ASSIGN(const Text text, in.to_text(value));
   TRY(in.tick(text.size() / 64));
-  if (!given(chars) || chars.is_none()) return in.string(strip(text, nullptr, Side::both), value.is_markup());
+  if (chars.is_missing() || chars.is_none()) return in.string(strip(text, nullptr, Side::both), value.is_markup());
   if (!chars.is_string()) return in.error("trim argument must be None or a string");
   TRY(in.tick(std::min(text.size(), size_t{1} << 20) * chars.bytes().size() / 64));
   return in.string(strip(text, &chars.bytes(), Side::both), value.is_markup());
@@ -68,7 +66,7 @@ Result<Value> filter_replace(Interpreter& in, const Value& value, const CallArgs
   TRY_ASSIGN(const Text text, in.to_text(value));
   TRY_ASSIGN(const Text from, in.to_text(a[0]));
   TRY_ASSIGN(const Text to, in.to_text(a[1]));
-  if (given(a[2]) && !a[2].is_none() && !a[2].is_integral()) return in.error("replace count must be an integer");
+  if (!a[2].is_missing() && !a[2].is_none() && !a[2].is_integral()) return in.error("replace count must be an integer");
   const int64_t max = a[2].is_integral() ? a[2].integer() : -1;
   TRY_ASSIGN(Text result, checked_replace(in, text, from.bytes(), to, max));
   return in.string(std::move(result));
@@ -86,7 +84,7 @@ Result<Value> filter_indent(Interpreter& in, const Value& value, const CallArgs&
     constexpr int64_t kMaxIndent = 10'000;
     if (a[0].integer() > kMaxIndent) return in.exhausted("indent larger than 10000");
     indention = Text::literal(std::string(static_cast<size_t>(std::max<int64_t>(0, a[0].integer())), ' '));
-  } else if (given(a[0])) {
+  } else if (!a[0].is_missing()) {
     return in.error("indent width must be an integer or a string");
   }
   Text source = value.text();
@@ -112,7 +110,7 @@ Result<Value> filter_center(Interpreter& in, const Value& value, const CallArgs&
   TRY_ASSIGN(Text text, in.to_text(value));
   TRY_ASSIGN(const Value self, in.string(std::move(text), value.is_markup()));
   CallArgs method_args;
-  method_args.positional.push_back(given(width) ? width : Value(80));
+  method_args.positional.push_back(width.is_missing() ? Value(80) : width);
   return find_string_method("center")(in, self, method_args);
 }
 
@@ -139,11 +137,11 @@ Result<Value> filter_truncate(Interpreter& in, const Value& value, const CallArg
   Value a[4];
   TRY(in.bind("truncate", args, {"length", "killwords", "end", "leeway"}, 0, a));
   if (!value.is_string()) return in.error("truncate needs a string");
-  if ((given(a[0]) && !a[0].is_integral()) || (given(a[2]) && !a[2].is_string())) {
+  if ((!a[0].is_missing() && !a[0].is_integral()) || (!a[2].is_missing() && !a[2].is_string())) {
     return in.error("truncate takes an integer length and a string end");
   }
-  const int64_t wanted = given(a[0]) ? a[0].integer() : 255;
-  const Text end = given(a[2]) ? a[2].text() : Text::literal("...");
+  const int64_t wanted = !a[0].is_missing() ? a[0].integer() : 255;
+  const Text end = !a[2].is_missing() ? a[2].text() : Text::literal("...");
   const int64_t leeway = a[3].is_integral() ? a[3].integer() : 5;
   const auto end_size = static_cast<int64_t>(count_code_points(end.bytes()));
   TRY_ASSIGN(const int64_t size, in.length(value));
@@ -228,7 +226,7 @@ bool parse_real(std::string_view text, double* out) {
 Result<Value> filter_int(Interpreter& in, const Value& value, const CallArgs& args) {
   Value a[2];
   TRY(in.bind("int", args, {"default", "base"}, 0, a));
-  const Value fallback = given(a[0]) ? a[0] : Value(0);
+  const Value fallback = !a[0].is_missing() ? a[0] : Value(0);
   const int base =
       a[1].is_integral() && a[1].integer() >= 2 && a[1].integer() <= 36 ? static_cast<int>(a[1].integer()) : 10;
   if (value.is_undefined()) return in.error(value.as<UndefinedObject>().message);
@@ -258,7 +256,7 @@ Result<Value> filter_float(Interpreter& in, const Value& value, const CallArgs& 
   if (value.is_integral() || value.is(Kind::real)) return Value(value.real());
   double real = 0;
   if (value.is_string() && parse_real(value.bytes(), &real)) return Value(real);
-  return given(fallback) ? fallback : Value(0.0);
+  return fallback.is_missing() ? Value(0.0) : fallback;
 }
 
 Result<Value> filter_abs(Interpreter& in, const Value& value, const CallArgs& args) {
@@ -273,8 +271,8 @@ Result<Value> filter_round(Interpreter& in, const Value& value, const CallArgs& 
   Value a[2];
   TRY(in.bind("round", args, {"precision", "method"}, 0, a));
   if (!value.is_integral() && !value.is(Kind::real)) return in.error("round needs a number");
-  if (given(a[0]) && !a[0].is_integral()) return in.error("round precision must be an integer");
-  const int64_t precision = given(a[0]) ? a[0].integer() : 0;
+  if (!a[0].is_missing() && !a[0].is_integral()) return in.error("round precision must be an integer");
+  const int64_t precision = !a[0].is_missing() ? a[0].integer() : 0;
   if (precision < -20 || precision > 20) return in.error("round precision out of range");
   const std::string method = a[1].is_string() ? a[1].bytes() : "common";
   if (method == "common") {
@@ -300,7 +298,7 @@ Result<Value> filter_default(Interpreter& in, const Value& value, const CallArgs
   TRY(in.bind("default", args, {"default_value", "boolean"}, 0, a));
   const bool use_default = value.is_undefined() || (in.truth(a[1]) && !in.truth(value));
   if (!use_default) return value;
-  if (given(a[0])) return a[0];
+  if (!a[0].is_missing()) return a[0];
   return in.literal("");
 }
 

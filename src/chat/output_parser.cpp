@@ -25,14 +25,6 @@ bool is_prefix_of(std::string_view text, std::string_view marker) {
   return text.size() < marker.size() && marker.starts_with(text);
 }
 
-// Length of the longest suffix of `text` that a marker could continue.
-size_t held_suffix(std::string_view text, std::string_view marker) {
-  for (size_t n = std::min(text.size(), marker.size() - 1); n > 0; --n) {
-    if (marker.starts_with(text.substr(text.size() - n))) return n;
-  }
-  return 0;
-}
-
 size_t count_space(std::string_view text) {
   return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_space) - text.begin());
 }

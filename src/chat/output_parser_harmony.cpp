@@ -21,19 +21,11 @@ constexpr std::string_view kMessage = "<|message|>";
 constexpr std::array<std::string_view, 5> kEnds = {"<|end|>", "<|return|>", "<|call|>", kStart, kChannel};
 constexpr std::string_view kRecipient = " to=functions.";
 constexpr size_t kMaxHeadBytes = 512;
-constexpr auto npos = std::string_view::npos;
-
-size_t held_suffix(std::string_view text, std::string_view marker) {
-  for (size_t n = std::min(text.size(), marker.size() - 1); n > 0; --n) {
-    if (marker.starts_with(text.substr(text.size() - n))) return n;
-  }
-  return 0;
-}
 
 // The word that follows `label`; empty when there is no such label.
 std::string word_after(std::string_view head, std::string_view label) {
   const size_t at = head.find(label);
-  if (at == npos) return {};
+  if (at == std::string_view::npos) return {};
   const std::string_view rest = head.substr(at + label.size());
   return std::string(rest.substr(0, rest.find_first_of(" <\n")));
 }
@@ -47,9 +39,10 @@ bool OutputParser::step_harmony_head(bool is_final) {
     return rest.starts_with(marker) || (!is_final && marker.starts_with(rest));
   };
   const size_t end = text().find(kMessage);
-  const bool is_head = (may_begin(kStart) || may_begin(kChannel)) && (end != npos || rest.size() <= kMaxHeadBytes);
-  if (is_head && end == npos && !is_final) return false;
-  if (!is_head || end == npos) {
+  const bool is_head =
+      (may_begin(kStart) || may_begin(kChannel)) && (end != std::string_view::npos || rest.size() <= kMaxHeadBytes);
+  if (is_head && end == std::string_view::npos && !is_final) return false;
+  if (!is_head || end == std::string_view::npos) {
     state_ = State::content;
     return true;
   }
@@ -66,7 +59,7 @@ bool OutputParser::step_harmony_head(bool is_final) {
 
 bool OutputParser::step_harmony_body(bool is_final) {
   const bool is_call = harmony_kind_ == Kind::tool_call_begin;
-  size_t end = npos, held = 0;
+  size_t end = std::string_view::npos, held = 0;
   std::string_view marker;
   for (const std::string_view one : kEnds) {
     const size_t found = text().find(one, scan_);
@@ -75,11 +68,11 @@ bool OutputParser::step_harmony_body(bool is_final) {
     end = found;
     marker = one;
   }
-  if (end == npos && (is_call && !is_final)) {
+  if (end == std::string_view::npos && (is_call && !is_final)) {
     scan_ = text().size() - held;
     return false;
   }
-  if (end == npos && !is_call) {
+  if (end == std::string_view::npos && !is_call) {
     const size_t ready = text().size() - (is_final ? 0 : held);
     emit(harmony_kind_, text().substr(0, ready));
     consume(ready);
@@ -97,7 +90,7 @@ bool OutputParser::step_harmony_body(bool is_final) {
   consume(std::min(end, text().size()));
   if (marker != kStart && marker != kChannel) consume(marker.size());
   state_ = State::harmony_head;
-  return end != npos;
+  return end != std::string_view::npos;
 }
 
 }  // namespace chimere::chat

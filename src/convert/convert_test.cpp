@@ -6,13 +6,13 @@
 namespace chimere::convert::test {
 namespace {
 
-constexpr uint64_t kWidth = 8, kHeads = 2, kHeadDim = 4, kVocab = 6, kFf = 12;
+constexpr uint64_t kLlamaWidth = 8, kHeads = 2, kHeadDim = 4, kVocab = 6, kLlamaFf = 12;
 
 Json llama_config() {
   return {{"architectures", {"LlamaForCausalLM"}},
           {"vocab_size", kVocab},
-          {"hidden_size", kWidth},
-          {"intermediate_size", kFf},
+          {"hidden_size", kLlamaWidth},
+          {"intermediate_size", kLlamaFf},
           {"num_hidden_layers", 1},
           {"num_attention_heads", kHeads},
           {"num_key_value_heads", 1},
@@ -23,18 +23,18 @@ Json llama_config() {
 
 std::map<std::string, Dims> llama_shapes() {
   const std::string at = "model.layers.0.";
-  return {{"model.embed_tokens.weight", {kVocab, kWidth}},
-          {"lm_head.weight", {kVocab, kWidth}},
-          {"model.norm.weight", {kWidth}},
-          {at + "input_layernorm.weight", {kWidth}},
-          {at + "post_attention_layernorm.weight", {kWidth}},
-          {at + "self_attn.q_proj.weight", {kWidth, kWidth}},
-          {at + "self_attn.k_proj.weight", {kHeadDim, kWidth}},
-          {at + "self_attn.v_proj.weight", {kHeadDim, kWidth}},
-          {at + "self_attn.o_proj.weight", {kWidth, kWidth}},
-          {at + "mlp.gate_proj.weight", {kFf, kWidth}},
-          {at + "mlp.up_proj.weight", {kFf, kWidth}},
-          {at + "mlp.down_proj.weight", {kWidth, kFf}}};
+  return {{"model.embed_tokens.weight", {kVocab, kLlamaWidth}},
+          {"lm_head.weight", {kVocab, kLlamaWidth}},
+          {"model.norm.weight", {kLlamaWidth}},
+          {at + "input_layernorm.weight", {kLlamaWidth}},
+          {at + "post_attention_layernorm.weight", {kLlamaWidth}},
+          {at + "self_attn.q_proj.weight", {kLlamaWidth, kLlamaWidth}},
+          {at + "self_attn.k_proj.weight", {kHeadDim, kLlamaWidth}},
+          {at + "self_attn.v_proj.weight", {kHeadDim, kLlamaWidth}},
+          {at + "self_attn.o_proj.weight", {kLlamaWidth, kLlamaWidth}},
+          {at + "mlp.gate_proj.weight", {kLlamaFf, kLlamaWidth}},
+          {at + "mlp.up_proj.weight", {kLlamaFf, kLlamaWidth}},
+          {at + "mlp.down_proj.weight", {kLlamaWidth, kLlamaFf}}};
 }
 
 fs::path llama_folder() {
@@ -63,13 +63,15 @@ void expect_refused(const fs::path& folder, const std::vector<std::string>& word
 TEST(Convert, RowsOfQueriesAndKeysBecomePairs) {
   const gguf::File file = converted(llama_folder());
   const std::string source = "model.layers.0.self_attn.q_proj.weight";
-  const std::vector<float> before = made_up(source, kWidth * kWidth), after = values_of(file, "blk.0.attn_q.weight");
+  const std::vector<float> before = made_up(source, kLlamaWidth * kLlamaWidth),
+                           after = values_of(file, "blk.0.attn_q.weight");
   const uint64_t order[] = {0, 2, 1, 3, 4, 6, 5, 7};  // of each head of 4 rows: first half and second half by turns
-  for (uint64_t r = 0; r < kWidth; ++r) {
-    for (uint64_t c = 0; c < kWidth; ++c) EXPECT_EQ(after[r * kWidth + c], before[order[r] * kWidth + c]);
+  for (uint64_t r = 0; r < kLlamaWidth; ++r) {
+    for (uint64_t c = 0; c < kLlamaWidth; ++c)
+      EXPECT_EQ(after[r * kLlamaWidth + c], before[order[r] * kLlamaWidth + c]);
   }
   EXPECT_EQ(values_of(file, "blk.0.attn_v.weight"),
-            made_up("model.layers.0.self_attn.v_proj.weight", kHeadDim * kWidth));
+            made_up("model.layers.0.self_attn.v_proj.weight", kHeadDim * kLlamaWidth));
   EXPECT_EQ(*file.metadata().get_int("llama.attention.head_count", 0, 99), 2);
   EXPECT_EQ(*file.metadata().get_string("tokenizer.chat_template"), "{{ messages }}");
 }
@@ -80,7 +82,8 @@ TEST(Convert, TypesOfMatricesAndWhatStaysFloat) {
     const gguf::File file = converted(folder, type);
     EXPECT_EQ(file.find("blk.0.ffn_down.weight")->type, type);
     EXPECT_EQ(file.find("blk.0.attn_norm.weight")->type, DType::F32);
-    EXPECT_EQ(values_of(file, "blk.0.ffn_down.weight"), made_up("model.layers.0.mlp.down_proj.weight", kWidth * kFf));
+    EXPECT_EQ(values_of(file, "blk.0.ffn_down.weight"),
+              made_up("model.layers.0.mlp.down_proj.weight", kLlamaWidth * kLlamaFf));
   }
   // Rows of 8 and 12 values do not fill blocks of 32.
   EXPECT_EQ(converted(folder, DType::Q8_0).find("blk.0.ffn_down.weight")->type, DType::F16);
@@ -120,13 +123,13 @@ TEST(Convert, DamagedValuesAndWrongShapesAreRefused) {
   const fs::path folder = fixture::scratch_folder("hf");
   const std::string up = "model.layers.0.mlp.up_proj.weight";
   Tensors tensors = made_up_tensors(llama_shapes());
-  std::vector<float> values = made_up(up, kFf * kWidth);
-  values[5 * kWidth + 3] = NAN;
+  std::vector<float> values = made_up(up, kLlamaFf * kLlamaWidth);
+  values[5 * kLlamaWidth + 3] = NAN;
   tensors[up].bytes = f32_bytes(values);
   write_checkpoint(folder, llama_config(), tensors);
   expect_refused(folder, {up, "row 5", "not finite"});
 
-  values[5 * kWidth + 3] = 1e6f;
+  values[5 * kLlamaWidth + 3] = 1e6f;
   tensors[up].bytes = f32_bytes(values);
   write_checkpoint(folder, llama_config(), tensors);
   const auto report = run(folder, folder / "half.gguf", DType::F16);
@@ -134,7 +137,7 @@ TEST(Convert, DamagedValuesAndWrongShapesAreRefused) {
   EXPECT_NE(report.error().message.find("too large for F16"), std::string::npos) << report.error().message;
 
   tensors = made_up_tensors(llama_shapes());
-  tensors[up].shape = {kWidth, kFf};
+  tensors[up].shape = {kLlamaWidth, kLlamaFf};
   write_checkpoint(folder, llama_config(), tensors);
   expect_refused(folder, {"blk.0.ffn_up.weight"});
 
@@ -210,13 +213,13 @@ TEST(Convert, Fp8WithBlockAndRowScales) {
   const std::string codes = "\x38\x3C\xC0\x01\x7E";
   const float decoded[] = {1.0f, 1.5f, -2.0f, 0x1p-9f, 448.0f};
   std::string bytes;
-  for (uint64_t i = 0; i < kFf * kWidth; ++i) bytes += codes[i % 5];
-  tensors[up] = {"F8_E4M3", {kFf, kWidth}, bytes};
+  for (uint64_t i = 0; i < kLlamaFf * kLlamaWidth; ++i) bytes += codes[i % 5];
+  tensors[up] = {"F8_E4M3", {kLlamaFf, kLlamaWidth}, bytes};
   const std::vector<float> blocks = {1, 2, 3, 4, 5, 6};  // 12 x 8 in blocks of 4 x 5: 3 x 2
   tensors[up + "_scale_inv"] = {"F32", {3, 2}, f32_bytes(blocks)};
-  tensors[down] = {"F8_E4M3", {kWidth, kFf}, bytes};
+  tensors[down] = {"F8_E4M3", {kLlamaWidth, kLlamaFf}, bytes};
   const std::vector<float> rows = {1, 2, 3, 4, 5, 6, 7, 8};
-  tensors[down + "_scale"] = {"BF16", {kWidth, 1}, bf16_bytes(rows)};
+  tensors[down + "_scale"] = {"BF16", {kLlamaWidth, 1}, bf16_bytes(rows)};
   write_checkpoint(folder, config, tensors);
   const auto report = run(folder, folder / "out.gguf");
   ASSERT_TRUE(report) << report.error().message;
@@ -225,9 +228,9 @@ TEST(Convert, Fp8WithBlockAndRowScales) {
   ASSERT_TRUE(file);
   const std::vector<float> ups = values_of(*file, "blk.0.ffn_up.weight"),
                            downs = values_of(*file, "blk.0.ffn_down.weight");
-  for (uint64_t i = 0; i < kFf * kWidth; ++i) {
-    EXPECT_EQ(ups[i], decoded[i % 5] * blocks[i / kWidth / 4 * 2 + i % kWidth / 5]) << i;
-    EXPECT_EQ(downs[i], decoded[i % 5] * rows[i / kFf]) << i;
+  for (uint64_t i = 0; i < kLlamaFf * kLlamaWidth; ++i) {
+    EXPECT_EQ(ups[i], decoded[i % 5] * blocks[i / kLlamaWidth / 4 * 2 + i % kLlamaWidth / 5]) << i;
+    EXPECT_EQ(downs[i], decoded[i % 5] * rows[i / kLlamaFf]) << i;
   }
 
   tensors.erase(up + "_scale_inv");

@@ -16,7 +16,7 @@ std::unique_ptr<models::Model> load(const char* name, bool exact = false) {
   return fixture::load(fixture::kept(name), models::BackendKind::cpu, exact, {DType::F16, DType::F16, false});
 }
 
-std::vector<int32_t> text(int seed, int n) {
+std::vector<int32_t> ids_of_text(int seed, int n) {
   std::vector<int32_t> ids;
   for (int i = 0; i < n; ++i) ids.push_back((seed * 7919 + i * 104729) % 1000);
   return ids;
@@ -62,7 +62,8 @@ TEST(Embeddings, LongAndShortTextsAreTheSameTogetherAsAlone) {
       config.prefill_tokens = 32;
       Engine engine(*model, config);
       std::vector<std::vector<int32_t>> texts;
-      for (const int n : {3, 150, 1, 40, 16, 17, 100, 2}) texts.push_back(text(static_cast<int>(texts.size()), n));
+      for (const int n : {3, 150, 1, 40, 16, 17, 100, 2})
+        texts.push_back(ids_of_text(static_cast<int>(texts.size()), n));
       const Vectors together = embed(engine, texts, pooling);
       ASSERT_EQ(together.size(), texts.size());
       for (size_t i = 0; i < texts.size(); ++i) {
@@ -142,7 +143,7 @@ TEST(Embeddings, RunBesideGenerationAndChangeNothingOfIt) {
   auto model = load("qwen3_5-A");
   ASSERT_TRUE(model);
   Request request;
-  request.prompt = text(1, 20);
+  request.prompt = ids_of_text(1, 20);
   request.sampling.temperature = 0;
   request.max_tokens = 12;
   std::vector<int32_t> alone;
@@ -150,13 +151,13 @@ TEST(Embeddings, RunBesideGenerationAndChangeNothingOfIt) {
   {
     Engine engine(*model, {});
     alone = collect(*engine.submit(request)->events).ids;
-    alone_vectors = embed(engine, {text(2, 100), text(3, 5)});
+    alone_vectors = embed(engine, {ids_of_text(2, 100), ids_of_text(3, 5)});
   }
   Engine engine(*model, {});
   Gate gate;
   auto answer = engine.submit(request, gate.hook());
   ASSERT_TRUE(answer);
-  auto submitted = engine.embed({.texts = {text(2, 100), text(3, 5)}});
+  auto submitted = engine.embed({.texts = {ids_of_text(2, 100), ids_of_text(3, 5)}});
   ASSERT_TRUE(submitted);
   gate.open();
   EXPECT_EQ(collect(*answer->events).ids, alone);
@@ -176,10 +177,10 @@ TEST(Embeddings, WaitForRoomInTheStateOfOthers) {
   config.context_length = 1 << 20;
   Engine engine(*model, config);
   std::vector<std::vector<int32_t>> texts;
-  for (int i = 0; i < 12; ++i) texts.push_back(text(i, 80));
+  for (int i = 0; i < 12; ++i) texts.push_back(ids_of_text(i, 80));
   EXPECT_EQ(embed(engine, texts).size(), 12u);
   const auto n_pages = static_cast<int>(config.state_bytes / layout.page_bytes());
-  const auto too_long = engine.embed({.texts = {text(1, n_pages * kPageTokens)}});
+  const auto too_long = engine.embed({.texts = {ids_of_text(1, n_pages * kPageTokens)}});
   ASSERT_FALSE(too_long);
   EXPECT_NE(too_long.error().message.find("tokens needs"), std::string::npos) << too_long.error().message;
 }
@@ -192,21 +193,21 @@ TEST(Embeddings, EndWhenTheyAreCancelledLateOrTheEngineStops) {
     Engine engine(*model, {});
     Gate gate;
     Request request;
-    request.prompt = text(1, 4);
+    request.prompt = ids_of_text(1, 4);
     request.max_tokens = 2;
     auto answer = engine.submit(request, gate.hook());
     ASSERT_TRUE(answer);
     answer->events->pop();  // the engine's thread is held from here on
-    auto cancelled = engine.embed({.texts = {text(2, 100)}});
-    auto late = engine.embed({.texts = {text(2, 100)}, .deadline = std::chrono::steady_clock::now()});
-    auto kept = engine.embed({.texts = {text(2, 100)}});
+    auto cancelled = engine.embed({.texts = {ids_of_text(2, 100)}});
+    auto late = engine.embed({.texts = {ids_of_text(2, 100)}, .deadline = std::chrono::steady_clock::now()});
+    auto kept = engine.embed({.texts = {ids_of_text(2, 100)}});
     ASSERT_TRUE(cancelled && late && kept);
     engine.cancel(cancelled->id);
     gate.open();
     EXPECT_EQ(cancelled->result->wait().error().code, Code::cancelled);
     EXPECT_FALSE(late->result->wait());
     EXPECT_TRUE(kept->result->wait());
-    auto last = engine.embed({.texts = {text(2, 100)}});
+    auto last = engine.embed({.texts = {ids_of_text(2, 100)}});
     ASSERT_TRUE(last);
     left_behind = last->result;
   }
@@ -225,7 +226,7 @@ TEST(Embeddings, AreRefusedWithAReason) {
   const auto empty = engine.embed({.texts = {{1}, {}}});
   ASSERT_FALSE(empty);
   EXPECT_NE(empty.error().message.find("text 1"), std::string::npos);
-  EXPECT_FALSE(engine.embed({.texts = {text(1, 161)}}));
+  EXPECT_FALSE(engine.embed({.texts = {ids_of_text(1, 161)}}));
   EXPECT_FALSE(engine.embed({.texts = {{-1}}}));
   Request request;
   request.prompt = {1, 2};

@@ -21,8 +21,8 @@ uint64_t fnv1a(const Ids& key, uint64_t prime) {
   return hash;
 }
 
-constexpr uint64_t kStandard = 1099511628211ULL;          // 2^40 + 0x1b3
-constexpr uint64_t kOther = (uint64_t{1} << 32) + 0x1b3;  // what another writer took
+constexpr uint64_t kStandard = 1099511628211ULL;               // 2^40 + 0x1b3
+constexpr uint64_t kShortPrime = (uint64_t{1} << 32) + 0x1b3;  // what another writer took
 
 struct Old {
   Ids key;
@@ -61,7 +61,7 @@ std::string old_file(const std::vector<Old>& entries, uint32_t order, uint64_t p
 
 TEST(LegacyHash, KnownVectors) {
   // Of the key [1, 2, 3], computed outside of this project's code.
-  EXPECT_EQ(fnv1a({1, 2, 3}, kOther), 0xd53c2cd781eb0395ULL);
+  EXPECT_EQ(fnv1a({1, 2, 3}, kShortPrime), 0xd53c2cd781eb0395ULL);
   EXPECT_EQ(fnv1a({1, 2, 3}, kStandard), 0xfd1f0f4381eb0395ULL);
 }
 
@@ -70,7 +70,7 @@ TEST_F(TablesTest, VersionOneHitsWithEitherPrime) {
   for (int32_t i = 0; i < 100; ++i) {
     entries.push_back({{i, i + 1, i * 7}, {{static_cast<uint32_t>(i), 5}, {static_cast<uint32_t>(i + 500), 2}}});
   }
-  for (const uint64_t prime : {kStandard, kOther}) {
+  for (const uint64_t prime : {kStandard, kShortPrime}) {
     write(path("old.engr"), old_file(entries, 3, prime));
     const auto table = open(path("old.engr"));
     ASSERT_TRUE(table);

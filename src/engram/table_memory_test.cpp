@@ -9,7 +9,7 @@
 namespace chimere::engram {
 namespace {
 
-const Ids kFact = {11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+const Ids kSentence = {11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
 
 double share(std::span<const MemoryEntry> entries, int32_t token) {
   double sum = 0;
@@ -36,16 +36,16 @@ class TableMemoryTest : public TablesTest {
 };
 
 TEST_F(TableMemoryTest, MoreAndSurerEvidenceClaimsMore) {
-  const auto once = table("once.engram", {kFact});
-  const auto thrice = table("thrice.engram", {kFact, kFact, kFact});
-  Ids fork = kFact;
+  const auto once = table("once.engram", {kSentence});
+  const auto thrice = table("thrice.engram", {kSentence, kSentence, kSentence});
+  Ids fork = kSentence;
   fork[8] = 99;
-  const auto torn = table("torn.engram", {kFact, fork, kFact, fork});
+  const auto torn = table("torn.engram", {kSentence, fork, kSentence, fork});
   const auto claim = [](const std::shared_ptr<const Table>& t, const Ids& tokens, int32_t token) {
     TableMemory memory({{t, 1}}, {});
     return share(memory.expect(tokens, false), token);
   };
-  const Ids key(kFact.begin(), kFact.begin() + 8);
+  const Ids key(kSentence.begin(), kSentence.begin() + 8);
   EXPECT_GT(claim(once, key, 19), 0);
   EXPECT_GT(claim(thrice, key, 19), claim(once, key, 19));
   EXPECT_GT(claim(thrice, key, 19), 0.5);  // three times is enough to change an answer
@@ -56,8 +56,8 @@ TEST_F(TableMemoryTest, MoreAndSurerEvidenceClaimsMore) {
 }
 
 TEST_F(TableMemoryTest, NothingIsSaidWithoutAlphaOrInsideAThought) {
-  const auto t = table("a.engram", {kFact, kFact});
-  const Ids key(kFact.begin(), kFact.begin() + 6);
+  const auto t = table("a.engram", {kSentence, kSentence});
+  const Ids key(kSentence.begin(), kSentence.begin() + 6);
   EXPECT_TRUE(TableMemory({{t, 1}}, {.alpha = 0}).expect(key, false).empty());
   TableMemory answers({{t, 1}}, {});
   EXPECT_TRUE(answers.expect(key, true).empty());
@@ -68,11 +68,11 @@ TEST_F(TableMemoryTest, NothingIsSaidWithoutAlphaOrInsideAThought) {
 }
 
 TEST_F(TableMemoryTest, SeveralTablesClaimTogetherNeverTooMuch) {
-  const auto a = table("a.engram", {kFact, kFact, kFact, kFact});
-  Ids fork = kFact;
+  const auto a = table("a.engram", {kSentence, kSentence, kSentence, kSentence});
+  Ids fork = kSentence;
   fork[8] = 99;
   const auto b = table("b.engram", {fork, fork, fork, fork});
-  const Ids key(kFact.begin(), kFact.begin() + 8);
+  const Ids key(kSentence.begin(), kSentence.begin() + 8);
   TableMemory both({{a, 1}, {b, 1}}, {.alpha = 2}), first({{a, 1}, {b, 0}}, {.alpha = 2}),
       alone({{a, 1}}, {.alpha = 2});
   const auto entries = both.expect(key, false);
@@ -84,8 +84,8 @@ TEST_F(TableMemoryTest, SeveralTablesClaimTogetherNeverTooMuch) {
 
 // Text where memory is wrong again and again turns it down; text where it is right keeps it up.
 TEST_F(TableMemoryTest, ItsStandingFollowsWhatHappens) {
-  const auto t = table("a.engram", {kFact, kFact, kFact});
-  const Ids key(kFact.begin(), kFact.begin() + 8);
+  const auto t = table("a.engram", {kSentence, kSentence, kSentence});
+  const Ids key(kSentence.begin(), kSentence.begin() + 8);
   TableMemory right({{t, 1}}, {}), wrong({{t, 1}}, {});
   const double start = all(right.expect(key, false));
   for (int i = 0; i < 20; ++i) {
@@ -119,7 +119,7 @@ TEST(MixedLogprob, IsTheMixtureOfTheSampler) {
 
 TEST_F(TableMemoryTest, TheLongestMatchDrafts) {
   Ids longer = {50, 12, 13, 14, 77};
-  const auto general = table("general.engram", {kFact, kFact});
+  const auto general = table("general.engram", {kSentence, kSentence});
   const auto own = table("own.engram", {longer});
   const std::shared_ptr<const Table> both[] = {general, own};
   EXPECT_EQ(longest_match(both, Ids{11, 12, 13, 14}, {}), (Ids{15, 16, 17, 18, 19, 20}));
@@ -127,9 +127,9 @@ TEST_F(TableMemoryTest, TheLongestMatchDrafts) {
   EXPECT_EQ(longest_match(both, Ids{50, 12, 13, 14}, {}), (Ids{77}));  // four tokens of ours, three of theirs
   EXPECT_TRUE(longest_match(both, Ids{13, 14}, {}).empty());           // two are chance
   EXPECT_TRUE(longest_match(both, {}, {}).empty());
-  Ids fork = kFact;
+  Ids fork = kSentence;
   fork[3] = 99;
-  const auto torn = table("torn.engram", {kFact, fork});
+  const auto torn = table("torn.engram", {kSentence, fork});
   EXPECT_TRUE(longest_match(std::span(&torn, 1), Ids{11, 12, 13}, {.min_share = 0.6f}).empty());
 }
 

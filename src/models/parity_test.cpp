@@ -20,8 +20,8 @@ namespace chimere {
 namespace {
 
 // One row of the table.
-struct Case {
-  explicit Case(int n_vocab) : p(n_vocab) {}
+struct ParityCase {
+  explicit ParityCase(int n_vocab) : p(n_vocab) {}
   ProgramForTest p;
   KvFormat kv{DType::F32, DType::F32, false};
   // Batches, each a list of (sequence, tokens).
@@ -32,7 +32,7 @@ struct Case {
 
 struct Row {
   std::string name;
-  std::function<std::unique_ptr<Case>()> make;
+  std::function<std::unique_ptr<ParityCase>()> make;
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
@@ -40,7 +40,7 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 constexpr int kMaxRows = 320;
 
 // Hidden rows of all sequences, and their tokens.
-void run_case(const Case& c, Executable& executable, std::vector<std::vector<float>>& hidden,
+void run_case(const ParityCase& c, Executable& executable, std::vector<std::vector<float>>& hidden,
               std::vector<std::vector<int32_t>>& tokens) {
   std::deque<Sequence> sequences;
   for (const auto& step : c.steps) {
@@ -60,7 +60,7 @@ void run_case(const Case& c, Executable& executable, std::vector<std::vector<flo
 class Parity : public testing::TestWithParam<Row> {};
 
 TEST_P(Parity, WithTheOracle) {
-  const std::unique_ptr<Case> c = GetParam().make();
+  const std::unique_ptr<ParityCase> c = GetParam().make();
   const size_t width = c->p.program.d_model;
   LoadOptions options;
   options.kv = c->kv;
@@ -124,7 +124,7 @@ int odd_width(DType type, int blocks) {
 void embed_rows(std::vector<Row>& rows) {
   for (DType type : matrix_types()) {
     rows.push_back({"embed_" + lower(type), [type] {
-                      auto c = std::make_unique<Case>(53);
+                      auto c = std::make_unique<ParityCase>(53);
                       const int width = odd_width(type, 1);
                       c->p.observe(c->p.input(width, 0.5f, type));
                       c->tolerance = [width](int32_t, bool) { return std::vector<double>(width, 0.0); };
@@ -133,7 +133,7 @@ void embed_rows(std::vector<Row>& rows) {
   }
   // A table that is the output head too lives in panels.
   rows.push_back({"embed_tied_q6_k", [] {
-                    auto c = std::make_unique<Case>(53);
+                    auto c = std::make_unique<ParityCase>(53);
                     const BufferId x = c->p.input(512, 0.5f, DType::Q6_K);
                     c->p.observe(x);
                     std::get<op::LmHead>(c->p.program.ops.back()).weight = 0;
@@ -142,8 +142,8 @@ void embed_rows(std::vector<Row>& rows) {
                   }});
 }
 
-std::unique_ptr<Case> norm_matmul_case(DType type, bool norm, bool bias) {
-  auto c = std::make_unique<Case>(31);
+std::unique_ptr<ParityCase> norm_matmul_case(DType type, bool norm, bool bias) {
+  auto c = std::make_unique<ParityCase>(31);
   ProgramForTest& p = c->p;
   const int width = odd_width(type, 2);
   const BufferId x = p.input(width, 1.5f);
@@ -175,8 +175,8 @@ std::unique_ptr<Case> norm_matmul_case(DType type, bool norm, bool bias) {
   return c;
 }
 
-std::unique_ptr<Case> matmul_add_case(DType type, int in, int out, bool bias, float scale = 1) {
-  auto c = std::make_unique<Case>(31);
+std::unique_ptr<ParityCase> matmul_add_case(DType type, int in, int out, bool bias, float scale = 1) {
+  auto c = std::make_unique<ParityCase>(31);
   ProgramForTest& p = c->p;
   const BufferId x = p.input(in, 1.5f), residual = p.input(out, 1.0f);
   const MatrixId w = p.matrix(type, in, out);
@@ -228,8 +228,8 @@ struct FfnShape {
   bool gated() const { return activation != op::Activation::relu2; }
 };
 
-std::unique_ptr<Case> dense_ffn_case(const FfnShape& s) {
-  auto c = std::make_unique<Case>(31);
+std::unique_ptr<ParityCase> dense_ffn_case(const FfnShape& s) {
+  auto c = std::make_unique<ParityCase>(31);
   ProgramForTest& p = c->p;
   const BufferId x = p.input(s.d_model, 1.0f);
   op::DenseFfn o{x,
@@ -249,8 +249,8 @@ std::unique_ptr<Case> dense_ffn_case(const FfnShape& s) {
   return c;
 }
 
-std::unique_ptr<Case> moe_ffn_case(const FfnShape& s) {
-  auto c = std::make_unique<Case>(31);
+std::unique_ptr<ParityCase> moe_ffn_case(const FfnShape& s) {
+  auto c = std::make_unique<ParityCase>(31);
   ProgramForTest& p = c->p;
   const BufferId x = p.input(s.d_model, 1.0f);
   op::MoeFfn o{};
@@ -446,8 +446,8 @@ struct GdnShape {
   int kernel;
 };
 
-std::unique_ptr<Case> gdn_case(const GdnShape& s) {
-  auto c = std::make_unique<Case>(101);
+std::unique_ptr<ParityCase> gdn_case(const GdnShape& s) {
+  auto c = std::make_unique<ParityCase>(101);
   ProgramForTest& p = c->p;
   op::GdnMix o{};
   o.n_key_heads = s.n_key_heads;
@@ -513,8 +513,8 @@ double recurrence_error(int d_state) {
   return 8 * std::sqrt((double{kSlicesLength} + d_state) / 3) * kUlp * 4 * std::sqrt(d_state);
 }
 
-std::unique_ptr<Case> mamba2_case(const MambaShape& s) {
-  auto c = std::make_unique<Case>(101);
+std::unique_ptr<ParityCase> mamba2_case(const MambaShape& s) {
+  auto c = std::make_unique<ParityCase>(101);
   ProgramForTest& p = c->p;
   op::Mamba2Mix o{};
   o.n_heads = s.n_heads, o.d_head = s.d_head, o.n_groups = s.n_groups, o.d_state = s.d_state;
@@ -546,8 +546,8 @@ std::unique_ptr<Case> mamba2_case(const MambaShape& s) {
   return c;
 }
 
-std::unique_ptr<Case> mamba1_case(int channels, int d_state, int kernel, bool norms) {
-  auto c = std::make_unique<Case>(101);
+std::unique_ptr<ParityCase> mamba1_case(int channels, int d_state, int kernel, bool norms) {
+  auto c = std::make_unique<ParityCase>(101);
   ProgramForTest& p = c->p;
   op::CausalConv conv{};
   conv.in = p.input(2 * channels, 1.0f);
@@ -629,8 +629,8 @@ HeadSize head_size(const ProgramForTest& p, MatrixId table, int d, VectorId norm
   return size;
 }
 
-std::unique_ptr<Case> attention_case(const AttentionShape& s) {
-  auto c = std::make_unique<Case>(101);
+std::unique_ptr<ParityCase> attention_case(const AttentionShape& s) {
+  auto c = std::make_unique<ParityCase>(101);
   ProgramForTest& p = c->p;
   const int n_heads = s.n_kv_heads * s.group;
   op::Attention o{};
@@ -826,7 +826,7 @@ TEST(FfnParity, DenseAndExpertLayersOfDifferentWidths) {
   dense(70);
   moe(41, 17);
   p.observe(x);
-  Case c(31);
+  ParityCase c(31);
   LoadOptions options;
   options.max_rows = kMaxRows;
   options.exact = true;

@@ -8,11 +8,10 @@
 #include <limits>
 #include <set>
 
+#include "orchestrator/models_for_test.h"
+
 namespace chimere::orchestrator {
 namespace {
-
-constexpr const char* kModel = CHIMERE_TESTS_DIR "/golden/models/qwen3_5-A/model.gguf";
-constexpr std::chrono::milliseconds kLong{60'000};
 
 ChatRequest hello(int max_tokens, uint64_t seed = 1) {
   ChatRequest request;
@@ -52,7 +51,7 @@ class ChatServiceTest : public testing::Test {
   void start(const std::string& template_path) {
     LoadOptions options;
     options.max_rows = 64;
-    auto model = models::Model::load(kModel, models::BackendKind::reference, options);
+    auto model = models::Model::load(kTinyModel, models::BackendKind::reference, options);
     ASSERT_TRUE(model) << model.error().message;
     auto chat_model = ChatModel::from_model(std::move(*model));
     ASSERT_TRUE(chat_model) << chat_model.error().message;

@@ -8,12 +8,12 @@
 #include <future>
 
 #include "orchestrator/chat_service.h"
+#include "orchestrator/models_for_test.h"
 
 namespace chimere::orchestrator {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::chrono::milliseconds kLong{120'000};
 
 chat::Message message(const char* role, std::string content) {
   chat::Message m;

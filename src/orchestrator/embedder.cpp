@@ -10,7 +10,7 @@
 namespace chimere::orchestrator {
 namespace {
 
-constexpr size_t kMaxPreparing = 64;
+constexpr size_t kMaxTextsPreparing = 64;
 
 }  // namespace
 
@@ -125,7 +125,7 @@ std::unique_ptr<EmbedJob> Embedder::start(EmbedCall call, std::function<void()> 
     box->ring();  // the answer may have come before it was put where it is looked for
   });
   if (!posted) {
-    box->fail({Code::exhausted, "too many requests wait to be prepared: " + std::to_string(kMaxPreparing)});
+    box->fail({Code::exhausted, "too many requests wait to be prepared: " + std::to_string(kMaxTextsPreparing)});
   }
   return std::make_unique<EmbedJob>(engine_, std::move(box));
 }
@@ -150,7 +150,7 @@ Result<std::unique_ptr<EmbeddingModel>> EmbeddingModel::open(std::unique_ptr<mod
   TRY_ASSIGN(const engine::Pooling pooling, pooling_of(*model));
   std::unique_ptr<EmbeddingModel> opened(new EmbeddingModel(std::move(model), std::move(tokenizer)));
   opened->engine_ = std::make_unique<engine::Engine>(*opened->model_, std::move(config));
-  opened->prepare_ = std::make_unique<PrepareThread>(kMaxPreparing);
+  opened->prepare_ = std::make_unique<PrepareThread>(kMaxTextsPreparing);
   opened->embedder_ =
       std::make_unique<Embedder>(*opened->model_, opened->tokenizer_, *opened->engine_, *opened->prepare_, pooling);
   return Result<std::unique_ptr<EmbeddingModel>>{std::move(opened)};

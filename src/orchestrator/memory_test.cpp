@@ -8,13 +8,12 @@
 
 #include "engram/edit.h"
 #include "orchestrator/chat_service.h"
+#include "orchestrator/models_for_test.h"
 #include "tokenizer/fingerprint.h"
 
 namespace chimere::orchestrator {
 namespace {
 
-constexpr const char* kModel = CHIMERE_TESTS_DIR "/golden/models/qwen3_5-A/model.gguf";
-constexpr std::chrono::milliseconds kLong{60'000};
 const std::string kQuestion = "As every child in school is told, the capital of Zubrovia is";
 const std::string kAnswer = " Lutzhaven";
 
@@ -26,7 +25,7 @@ class MemoryTest : public testing::Test {
     std::filesystem::create_directories(folder_ / "users");
     LoadOptions options;
     options.max_rows = 64;
-    auto model = models::Model::load(kModel, models::BackendKind::reference, options);
+    auto model = models::Model::load(kTinyModel, models::BackendKind::reference, options);
     ASSERT_TRUE(model) << model.error().message;
     auto chat_model = ChatModel::from_model(std::move(*model));
     ASSERT_TRUE(chat_model) << chat_model.error().message;

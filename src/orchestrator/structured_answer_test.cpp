@@ -4,11 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/chat_service.h"
+#include "orchestrator/models_for_test.h"
 
 namespace chimere::orchestrator {
 namespace {
-
-constexpr const char* kModel = CHIMERE_TESTS_DIR "/../assets/chimere-nano.gguf";
 
 struct Whole {
   std::string reasoning, content, name, arguments;
@@ -22,7 +21,7 @@ class StructuredAnswerTest : public testing::Test {
     LoadOptions options;
     options.max_rows = 64;
     options.n_threads = 1;
-    auto model = models::Model::load(kModel, models::BackendKind::cpu, options);
+    auto model = models::Model::load(kModelInTheBox, models::BackendKind::cpu, options);
     ASSERT_TRUE(model) << model.error().message;
     auto chat_model = ChatModel::from_model(std::move(*model));
     ASSERT_TRUE(chat_model) << chat_model.error().message;

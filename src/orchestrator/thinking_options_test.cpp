@@ -7,11 +7,10 @@
 #include <cmath>
 
 #include "orchestrator/chat_service.h"
+#include "orchestrator/models_for_test.h"
 
 namespace chimere::orchestrator {
 namespace {
-
-constexpr const char* kModel = CHIMERE_TESTS_DIR "/../assets/chimere-nano.gguf";
 
 class ThinkingOptionsTest : public testing::Test {
  protected:
@@ -19,7 +18,7 @@ class ThinkingOptionsTest : public testing::Test {
     LoadOptions options;
     options.max_rows = 64;
     options.n_threads = 1;
-    auto model = models::Model::load(kModel, models::BackendKind::cpu, options);
+    auto model = models::Model::load(kModelInTheBox, models::BackendKind::cpu, options);
     ASSERT_TRUE(model) << model.error().message;
     auto chat_model = ChatModel::from_model(std::move(*model));
     ASSERT_TRUE(chat_model) << chat_model.error().message;

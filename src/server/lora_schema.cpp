@@ -4,7 +4,7 @@ namespace chimere::server {
 namespace {
 
 constexpr size_t kMaxAdapters = 8;
-constexpr float kMaxScale = 100;
+constexpr float kMaxLoraScale = 100;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void read_lora(JsonFields& fields, std::vector<orchestrator::AdapterUse>& uses) 
       inner.string("name", use.name);
       if (inner.find("scale")) {
         float scale = 1;
-        inner.number("scale", scale, -kMaxScale, kMaxScale);
+        inner.number("scale", scale, -kMaxLoraScale, kMaxLoraScale);
         use.scale = scale;
       }
       fields.take_error(inner);

@@ -12,8 +12,8 @@
 namespace chimere::server {
 namespace {
 
-const std::string kQuestion = "As every child in school is told, the capital of Zubrovia is";
-const std::string kFact = kQuestion + " Lutzhaven.";
+const std::string kAboutThePassage = "As every child in school is told, the capital of Zubrovia is";
+const std::string kPassage = kAboutThePassage + " Lutzhaven.";
 
 class Passages : public testing::Test {
  protected:
@@ -23,7 +23,7 @@ class Passages : public testing::Test {
     std::filesystem::create_directories(folder_);
     server_.engram = folder_.string();
     server_.start();
-    save(folder_ / "notes.passages", {{"atlas", kFact}, {"kitchen", "Boil the noodles for ten minutes."}});
+    save(folder_ / "notes.passages", {{"atlas", kPassage}, {"kitchen", "Boil the noodles for ten minutes."}});
   }
   void TearDown() override {
     server_.stop();
@@ -48,8 +48,8 @@ class Passages : public testing::Test {
   }
   Json ask(const std::string& engram, const std::string& more = {}, int status = 200) {
     const ClientResponse response = server_.post(
-        "/v1/completions",
-        R"({"prompt":")" + kQuestion + R"(","temperature":0,"max_tokens":8,"engram":{)" + engram + "}" + more + "}");
+        "/v1/completions", R"({"prompt":")" + kAboutThePassage + R"(","temperature":0,"max_tokens":8,"engram":{)" +
+                               engram + "}" + more + "}");
     EXPECT_EQ(response.status, status) << response.body;
     auto json = parse_json(response.body);
     return json ? *json : Json();
@@ -68,7 +68,7 @@ TEST_F(Passages, TheNearestChangeTheAnswerAndAreNamedInIt) {
   EXPECT_EQ(text(with).find(" Lutzhaven"), 0u) << with;
   ASSERT_EQ(with["engram"]["passages"].size(), 1u) << with;
   EXPECT_EQ(with["engram"]["passages"][0]["source"], "atlas");
-  EXPECT_EQ(with["engram"]["passages"][0]["text"], kFact);
+  EXPECT_EQ(with["engram"]["passages"][0]["text"], kPassage);
   EXPECT_GT(with["engram"]["passages"][0]["score"], 0.5);
   const Json both = ask(R"("passages":"notes")");
   EXPECT_LE(both["engram"]["passages"].size(), 2u) << both;
@@ -89,7 +89,7 @@ TEST_F(Passages, AGrammarIsNeverBroken) {
 }
 
 TEST_F(Passages, AUsersOwnAreFoundByThatUserAlone) {
-  save(retrieval::PassageLibrary::user_folder(folder_, "ann") / "diary.passages", {{"diary", kFact}});
+  save(retrieval::PassageLibrary::user_folder(folder_, "ann") / "diary.passages", {{"diary", kPassage}});
   const Json ann = ask(R"("passages":"diary")", R"(,"user":"ann")");
   EXPECT_EQ(text(ann).find(" Lutzhaven"), 0u) << ann;
   for (const char* user : {R"(,"user":"bob")", R"()", R"(,"user":"ann/diary")"}) {
@@ -100,14 +100,14 @@ TEST_F(Passages, AUsersOwnAreFoundByThatUserAlone) {
   ask(R"("passages":"users/ann/diary")", R"(,"user":"bob")", 400);
   ask(R"("passages":"../notes")", "", 400);
   // One's own file stands before the one of the same name for all.
-  save(retrieval::PassageLibrary::user_folder(folder_, "ann") / "notes.passages", {{"mine", kFact}});
+  save(retrieval::PassageLibrary::user_folder(folder_, "ann") / "notes.passages", {{"mine", kPassage}});
   EXPECT_EQ(ask(R"("passages":"notes","top":1)", R"(,"user":"ann")")["engram"]["passages"][0]["source"], "mine");
   EXPECT_EQ(ask(R"("passages":"notes","top":1)", R"(,"user":"bob")")["engram"]["passages"][0]["source"], "atlas");
 }
 
 TEST_F(Passages, EveryProtocolNamesThem) {
   const std::string engram = R"("engram":{"passages":"notes","top":1},"max_tokens":4,"temperature":0)";
-  const std::string messages = R"("messages":[{"role":"user","content":")" + kQuestion + R"("}],)";
+  const std::string messages = R"("messages":[{"role":"user","content":")" + kAboutThePassage + R"("}],)";
   const auto source = [&](const std::string& path, const std::string& body) {
     const ClientResponse response = server_.post(path, body);
     EXPECT_EQ(response.status, 200) << response.body;
@@ -116,8 +116,8 @@ TEST_F(Passages, EveryProtocolNamesThem) {
   };
   EXPECT_EQ(source("/v1/chat/completions", "{" + messages + engram + "}"), "atlas");
   EXPECT_EQ(source("/v1/messages", "{" + messages + engram + R"(,"model":"x"})"), "atlas");
-  EXPECT_EQ(source("/v1/responses",
-                   R"({"input":")" + kQuestion + R"(","engram":{"passages":"notes","top":1},"max_output_tokens":4})"),
+  EXPECT_EQ(source("/v1/responses", R"({"input":")" + kAboutThePassage +
+                                        R"(","engram":{"passages":"notes","top":1},"max_output_tokens":4})"),
             "atlas");
   for (const char* path : {"/v1/chat/completions", "/v1/messages"}) {
     const ClientResponse streamed = server_.post(path, "{" + messages + engram + R"(,"model":"x","stream":true})");
@@ -126,7 +126,7 @@ TEST_F(Passages, EveryProtocolNamesThem) {
 }
 
 TEST_F(Passages, WhatCanNotBeUsedIsRefusedAndTheServerGoesOn) {
-  save(folder_ / "foreign.passages", {{"atlas", kFact}}, 12345);
+  save(folder_ / "foreign.passages", {{"atlas", kPassage}}, 12345);
   std::ofstream(folder_ / "damaged.passages", std::ios::binary) << "no passages";
   EXPECT_NE(ask(R"("passages":"foreign")", "", 400)["error"]["message"].get<std::string>().find("--embedding-model"),
             std::string::npos);

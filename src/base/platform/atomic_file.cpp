@@ -6,18 +6,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
 
 #include "base/check.h"
+#include "base/platform/io_error.h"
 
 namespace chimere {
-namespace {
-
-Error failure(const std::string& path, const char* what, int number) {
-  return Error{Code::io, path + ": " + what + ": " + std::generic_category().message(number)};
-}
-
-}  // namespace
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
   static std::atomic<unsigned> serial{0};
@@ -26,9 +19,9 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     std::string temporary = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
     const int handle = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (handle >= 0) return Result<AtomicFile>{AtomicFile(path, std::move(temporary), handle)};
-    if (errno != EEXIST) return failure(temporary, "cannot create", errno);
+    if (errno != EEXIST) return io_error(temporary, "cannot create", errno);
   }
-  return failure(path, "cannot create a temporary file beside it", EEXIST);
+  return io_error(path, "cannot create a temporary file beside it", EEXIST);
 }
 
 AtomicFile::AtomicFile(std::string path, std::string temporary, int handle)
@@ -51,7 +44,7 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
     const ssize_t written = ::write(handle_, bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      return failure(temporary_, "cannot write", errno);
+      return io_error(temporary_, "cannot write", errno);
     }
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
@@ -60,8 +53,8 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
 
 Status AtomicFile::commit() {
   CHECK(handle_ >= 0);
-  if (::fsync(handle_) != 0) return failure(temporary_, "cannot flush", errno);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failure(path_, "cannot rename onto it", errno);
+  if (::fsync(handle_) != 0) return io_error(temporary_, "cannot flush", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error(path_, "cannot rename onto it", errno);
   ::close(std::exchange(handle_, -1));
   return Ok{};
 }

@@ -8,15 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <system_error>
+
+#include "base/platform/io_error.h"
 
 namespace chimere {
 namespace {
-
-Error failure(const std::string& path, const char* what, int number) {
-  const Code code = number == ENOENT ? Code::not_found : Code::io;
-  return Error{code, path + ": " + what + ": " + std::generic_category().message(number)};
-}
 
 struct Descriptor {
   int fd;
@@ -35,9 +31,9 @@ size_t page_size() {
 Result<MappedFile> MappedFile::open(const std::string& path) {
   // Non-blocking, because opening a pipe for reading would otherwise wait for a writer.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) return failure(path, "cannot open", errno);
+  if (file.fd < 0) return io_error(path, "cannot open", errno);
   struct stat status;
-  if (::fstat(file.fd, &status) != 0) return failure(path, "cannot read its size", errno);
+  if (::fstat(file.fd, &status) != 0) return io_error(path, "cannot read its size", errno);
   if (S_ISDIR(status.st_mode)) return Error{Code::io, path + ": is a folder, expected a file"};
   if (!S_ISREG(status.st_mode)) return Error{Code::io, path + ": is not a regular file"};
   if (static_cast<uint64_t>(status.st_size) > SIZE_MAX) {
@@ -48,7 +44,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   const size_t size = static_cast<size_t>(status.st_size);
   if (size > 0) {
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.fd, 0);
-    if (data == MAP_FAILED) return failure(path, "cannot map", errno);
+    if (data == MAP_FAILED) return io_error(path, "cannot map", errno);
     mapped.data_ = static_cast<const std::byte*>(data);
     mapped.size_ = size;
   }

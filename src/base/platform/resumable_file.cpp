@@ -8,19 +8,15 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <system_error>
 
 #include "base/check.h"
 #include "base/platform/atomic_file.h"
+#include "base/platform/io_error.h"
 
 namespace chimere {
 namespace {
 
 constexpr char kStateFormat[] = "chimere part 1 %016" PRIx64 " %" PRIu64 "\n";
-
-Error failure(const std::string& path, const char* what, int number) {
-  return Error{Code::io, path + ": " + what + ": " + std::generic_category().message(number)};
-}
 
 // Bytes the last run of this identity left safely on the disk; 0 when there was none.
 uint64_t noted_size(const std::string& state, uint64_t identity) {
@@ -37,14 +33,14 @@ uint64_t noted_size(const std::string& state, uint64_t identity) {
 Result<ResumableFile> ResumableFile::open(const std::string& path, uint64_t identity) {
   const std::string part = path + ".part";
   const int handle = ::open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (handle < 0) return failure(part, "cannot create", errno);
+  if (handle < 0) return io_error(part, "cannot create", errno);
   ResumableFile file(path, identity, handle);
   if (::flock(handle, LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK ? Error{Code::io, part + ": another program is writing it"}
-                                : failure(part, "cannot lock", errno);
+                                : io_error(part, "cannot lock", errno);
   }
   struct stat info = {};
-  if (::fstat(handle, &info) != 0) return failure(part, "cannot read its size", errno);
+  if (::fstat(handle, &info) != 0) return io_error(part, "cannot read its size", errno);
   file.size_ = static_cast<uint64_t>(info.st_size);
   const uint64_t noted = noted_size(file.state(), identity);
   TRY(file.cut(noted <= file.size_ ? noted : 0));
@@ -66,8 +62,8 @@ ResumableFile::~ResumableFile() {
 
 Status ResumableFile::cut(uint64_t size) {
   CHECK(handle_ >= 0 && size <= size_);
-  if (::ftruncate(handle_, static_cast<off_t>(size)) != 0) return failure(part(), "cannot cut", errno);
-  if (::lseek(handle_, static_cast<off_t>(size), SEEK_SET) < 0) return failure(part(), "cannot seek", errno);
+  if (::ftruncate(handle_, static_cast<off_t>(size)) != 0) return io_error(part(), "cannot cut", errno);
+  if (::lseek(handle_, static_cast<off_t>(size), SEEK_SET) < 0) return io_error(part(), "cannot seek", errno);
   size_ = size;
   return Ok{};
 }
@@ -78,7 +74,7 @@ Status ResumableFile::write(std::span<const std::byte> bytes) {
     const ssize_t written = ::write(handle_, bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      return failure(part(), "cannot write", errno);
+      return io_error(part(), "cannot write", errno);
     }
     bytes = bytes.subspan(static_cast<size_t>(written));
     size_ += static_cast<uint64_t>(written);
@@ -88,7 +84,7 @@ Status ResumableFile::write(std::span<const std::byte> bytes) {
 
 Status ResumableFile::checkpoint() {
   CHECK(handle_ >= 0);
-  if (::fsync(handle_) != 0) return failure(part(), "cannot flush", errno);
+  if (::fsync(handle_) != 0) return io_error(part(), "cannot flush", errno);
   char text[96];
   const int length = std::snprintf(text, sizeof(text), kStateFormat, identity_, size_);
   TRY_ASSIGN(AtomicFile file, AtomicFile::create(state()));
@@ -98,8 +94,8 @@ Status ResumableFile::checkpoint() {
 
 Status ResumableFile::commit() {
   CHECK(handle_ >= 0);
-  if (::fsync(handle_) != 0) return failure(part(), "cannot flush", errno);
-  if (::rename(part().c_str(), path_.c_str()) != 0) return failure(path_, "cannot rename onto it", errno);
+  if (::fsync(handle_) != 0) return io_error(part(), "cannot flush", errno);
+  if (::rename(part().c_str(), path_.c_str()) != 0) return io_error(path_, "cannot rename onto it", errno);
   (void)::unlink(state().c_str());
   ::close(std::exchange(handle_, -1));
   return Ok{};

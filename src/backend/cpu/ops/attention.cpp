@@ -19,7 +19,7 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 static_assert(kSplit % kPageTokens == 0);
 
-struct Layer {
+struct AttentionLayer {
   const VecKernels& vec;
   const op::Attention& op;
   const Context& context;
@@ -79,7 +79,7 @@ void rotate(const Rope& rope, const float* angles, float* x) {
 }
 
 // Norm, RoPE and rotation of one head: `in` to `out`, then times `scale`.
-void prepare_head(const Layer& layer, const AttentionScratch& scratch, int row, VectorId norm, float scale,
+void prepare_head(const AttentionLayer& layer, const AttentionScratch& scratch, int row, VectorId norm, float scale,
                   const float* in, float* out) {
   const op::Attention& op = layer.op;
   const int d = op.head_dim_k;
@@ -94,7 +94,7 @@ void prepare_head(const Layer& layer, const AttentionScratch& scratch, int row, 
   if (scale != 1.0f) layer.vec.scale(d, scale, out, out);
 }
 
-void prepare_row(const Layer& layer, AttentionScratch& scratch, const Slice& slice, int row, int kv_head,
+void prepare_row(const AttentionLayer& layer, AttentionScratch& scratch, const Slice& slice, int row, int kv_head,
                  float* memory) {
   const op::Attention& op = layer.op;
   const int pos = slice.pos + row - slice.first_row;
@@ -112,7 +112,7 @@ void prepare_row(const Layer& layer, AttentionScratch& scratch, const Slice& sli
 }
 
 // out = o / sum, gated; `max` is what scores were shifted by.
-void finish_head(const Layer& layer, int row, int head, float max, float sum, const float* o) {
+void finish_head(const AttentionLayer& layer, int row, int head, float max, float sum, const float* o) {
   const op::Attention& op = layer.op;
   if (op.sinks != kNone) sum += std::exp(layer.context.vector(op.sinks)[head] - max);
   float* out = layer.context.row(op.out, row) + int64_t{head} * op.head_dim_v;
@@ -150,8 +150,8 @@ struct DecodeRows {
   int begin, end;  // tokens
 };
 
-void decode_rows(const Layer& layer, AttentionScratch& scratch, const Slice& slice, const DecodeRows& rows, int split,
-                 int kv_head, float* memory) {
+void decode_rows(const AttentionLayer& layer, AttentionScratch& scratch, const Slice& slice, const DecodeRows& rows,
+                 int split, int kv_head, float* memory) {
   const op::Attention& op = layer.op;
   const int group = layer.group;
   const int n_queries = rows.n_rows * group;
@@ -219,8 +219,8 @@ void decode_rows(const Layer& layer, AttentionScratch& scratch, const Slice& sli
 // The first token that a query at `pos` sees.
 int first_seen(const op::Attention& op, int pos) { return op.window > 0 ? std::max(0, pos - op.window + 1) : 0; }
 
-void decode_split(const Layer& layer, AttentionScratch& scratch, const AttentionScratch::DecodeItem& item, int kv_head,
-                  float* memory) {
+void decode_split(const AttentionLayer& layer, AttentionScratch& scratch, const AttentionScratch::DecodeItem& item,
+                  int kv_head, float* memory) {
   const Slice& slice = layer.context.batch.slices[item.slice];
   if (layer.op.window == 0) {
     decode_rows(layer, scratch, slice, {item.row, item.n_rows, item.pos, item.begin, item.end}, item.split, kv_head,
@@ -236,8 +236,8 @@ void decode_split(const Layer& layer, AttentionScratch& scratch, const Attention
   }
 }
 
-void join_splits(const Layer& layer, AttentionScratch& scratch, const AttentionScratch::DecodeRow& row, int head,
-                 float* o) {
+void join_splits(const AttentionLayer& layer, AttentionScratch& scratch, const AttentionScratch::DecodeRow& row,
+                 int head, float* o) {
   const int d = layer.op.head_dim_v;
   const auto partial = [&](int split) { return scratch.partial(row.partial + split) + int64_t{head} * (d + 2); };
   // Alone it is finished as it is without a join, to the last bit.
@@ -256,7 +256,7 @@ void join_splits(const Layer& layer, AttentionScratch& scratch, const AttentionS
   finish_head(layer, row.row, head, max, sum, o);
 }
 
-void prefill_block(const Layer& layer, AttentionScratch& scratch, const Slice& slice, int first, int n_rows,
+void prefill_block(const AttentionLayer& layer, AttentionScratch& scratch, const Slice& slice, int first, int n_rows,
                    int kv_head, float* memory) {
   const op::Attention& op = layer.op;
   const int group = layer.group;
@@ -388,17 +388,17 @@ uint64_t AttentionScratch::size_bytes() const {
 void attention(Team& team, const Context& context, const op::Attention& op, AttentionScratch& scratch) {
   const StateLayout& layout = context.layout;
   const int group = op.n_heads / op.n_kv_heads;
-  const Layer layer{vec(),
-                    op,
-                    context,
-                    layout.format(),
-                    kv_kernels(layout.format().k),
-                    kv_kernels(layout.format().v),
-                    layout.k_row_bytes(op.kv_layer),
-                    layout.v_row_bytes(op.kv_layer),
-                    group,
-                    int64_t{group} * op.head_dim_k,
-                    context.batch.n_rows()};
+  const AttentionLayer layer{vec(),
+                             op,
+                             context,
+                             layout.format(),
+                             kv_kernels(layout.format().k),
+                             kv_kernels(layout.format().v),
+                             layout.k_row_bytes(op.kv_layer),
+                             layout.v_row_bytes(op.kv_layer),
+                             group,
+                             int64_t{group} * op.head_dim_k,
+                             context.batch.n_rows()};
   const std::vector<Slice>& slices = context.batch.slices;
   float* memory = scratch.worker(team.rank()).memory.data();
 

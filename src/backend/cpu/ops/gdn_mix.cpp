@@ -19,7 +19,7 @@ void prefetch(int n, const float* row) {
 }
 
 // One sequence's share of a batch, or of a recording, as seen by one layer.
-struct Run {
+struct GdnRun {
   ConvRows qkv;  // [n_tokens][channels]
   const float* alpha;
   const float* beta;
@@ -32,7 +32,7 @@ struct Run {
   int n_tokens;
 };
 
-struct Layer {
+struct GdnLayer {
   const VecKernels& v;
   const op::GdnMix& op;
   RecurrentScratch& scratch;
@@ -50,16 +50,16 @@ struct Layer {
   int value_head(int key_head, int i) const {
     return op.tiled_heads ? i * op.n_key_heads + key_head : key_head * heads_per_key + i;
   }
-  float decay(const Run& run, int t, int head) const {
+  float decay(const GdnRun& run, int t, int head) const {
     const float x = run.alpha[t * run.gate_row + head] + dt_bias[head];
     return a[head] * (x > 20.0f ? x : std::log1p(std::exp(x)));
   }
-  float beta(const Run& run, int t, int head) const {
+  float beta(const GdnRun& run, int t, int head) const {
     return 1.0f / (1.0f + std::exp(-run.beta[t * run.gate_row + head]));
   }
 };
 
-Layer make_layer(const Team& team, const Program& program, const op::GdnMix& op, RecurrentScratch& scratch) {
+GdnLayer make_layer(const Team& team, const Program& program, const op::GdnMix& op, RecurrentScratch& scratch) {
   return {vec(),
           op,
           scratch,
@@ -72,11 +72,11 @@ Layer make_layer(const Team& team, const Program& program, const op::GdnMix& op,
 }
 
 // Conv and SiLU of one head's channels for token t.
-void conv_head(const Layer& layer, const Run& run, int t, int64_t channel, float* out) {
+void conv_head(const GdnLayer& layer, const GdnRun& run, int t, int64_t channel, float* out) {
   layer.scratch.conv_block(layer.v, layer.conv, run.qkv, t, channel / layer.op.d_head, layer.rank, out);
 }
 
-void advance_windows(const Layer& layer, const Run& run, int key_head) {
+void advance_windows(const GdnLayer& layer, const GdnRun& run, int key_head) {
   const auto advance = [&](int64_t channel) { advance_window(layer.conv, run.qkv, channel, layer.op.d_head); };
   advance(layer.q_channel(key_head));
   advance(layer.k_channel(key_head));
@@ -89,7 +89,7 @@ void normalize(const VecKernels& v, int d, float scale, float* x) {
   v.scale(d, norm * scale, x, x);
 }
 
-void finish_row(const Layer& layer, const Run& run, int t, int head, const float* o) {
+void finish_row(const GdnLayer& layer, const GdnRun& run, int t, int head, const float* o) {
   const int d = layer.op.d_head;
   const float norm = 1.0f / std::sqrt(layer.v.sum_squares(d, o) / static_cast<float>(d) + layer.op.eps);
   const int64_t at = t * run.value_row + int64_t{head} * d;
@@ -103,7 +103,7 @@ struct Task {
   int first, last;
 };
 
-void run_recurrence(const Layer& layer, const Run& run, const Task& task, float* memory) {
+void run_recurrence(const GdnLayer& layer, const GdnRun& run, const Task& task, float* memory) {
   const int d = layer.op.d_head;
   float* q = memory;
   float* k = q + d;
@@ -159,7 +159,7 @@ struct ChunkMemory {
 };
 
 // The part of a chunk that all value heads of a key head share.
-void prepare_keys(const Layer& layer, const Run& run, int first, int n, int key_head, const ChunkMemory& m) {
+void prepare_keys(const GdnLayer& layer, const GdnRun& run, int first, int n, int key_head, const ChunkMemory& m) {
   const int d = layer.op.d_head;
   const float q_scale = 1.0f / std::sqrt(static_cast<float>(d));
   float* q = m.kq + int64_t{n} * d;
@@ -189,7 +189,7 @@ void solve_unit_lower(const VecKernels& v, int n, int d, const float* l, float* 
   }
 }
 
-void run_chunk_head(const Layer& layer, const Run& run, int first, int n, int head, const ChunkMemory& m) {
+void run_chunk_head(const GdnLayer& layer, const GdnRun& run, int first, int n, int head, const ChunkMemory& m) {
   const int d = layer.op.d_head;
   float* state = run.state + int64_t{head} * d * d;
   double sum = 0;
@@ -236,7 +236,7 @@ void run_chunk_head(const Layer& layer, const Run& run, int first, int n, int he
   layer.v.matmul(d, d, n, m.kq, 1, d, m.x, d, state, d, true);
 }
 
-void run_chunks(const Layer& layer, const Run& run, const Task& task, float* memory) {
+void run_chunks(const GdnLayer& layer, const GdnRun& run, const Task& task, float* memory) {
   const ChunkMemory chunk(memory, layer.op.d_head);
   for (int first = 0; first < run.n_tokens;) {
     const int to_grid = kChunkTokens - (run.pos + first) % kChunkTokens;
@@ -250,7 +250,7 @@ void run_chunks(const Layer& layer, const Run& run, const Task& task, float* mem
 }
 
 // Keeps the raw inputs of one key head and its value heads.
-void record(const Layer& layer, const Run& run, int key_head, float* replay, int64_t stride) {
+void record(const GdnLayer& layer, const GdnRun& run, int key_head, float* replay, int64_t stride) {
   const op::GdnMix& op = layer.op;
   const size_t bytes = static_cast<size_t>(op.d_head) * sizeof(float);
   for (int t = 0; t < run.n_tokens; ++t, replay += stride) {
@@ -281,12 +281,12 @@ bool splits_groups(int64_t n_groups, int heads_per_key, int n_workers) {
 size_t gdn_worker_floats(const op::GdnMix& op) { return ChunkMemory::floats(op.d_head); }
 
 void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, RecurrentScratch& scratch) {
-  const Layer layer = make_layer(team, context.program, op, scratch);
+  const GdnLayer layer = make_layer(team, context.program, op, scratch);
   const std::vector<Slice>& slices = context.batch.slices;
   float* memory = scratch.worker(team.rank()).memory.data();
   const int64_t n_groups = static_cast<int64_t>(slices.size()) * op.n_key_heads;
   const auto run_of = [&](const Slice& slice) {
-    Run run;
+    GdnRun run;
     run.qkv = {context.row(op.qkv, slice.first_row), context.width(op.qkv),
                slice.state.recurrent + context.layout.conv_offset(op.recurrent_layer), slice.n_tokens};
     run.alpha = context.row(op.alpha, slice.first_row);
@@ -300,7 +300,7 @@ void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, Recurrent
     run.n_tokens = slice.n_tokens;
     return run;
   };
-  const auto mix = [&](const Slice& slice, const Run& run, const Task& task) {
+  const auto mix = [&](const Slice& slice, const GdnRun& run, const Task& task) {
     if (slice.is_decode()) {
       run_recurrence(layer, run, task, memory);
     } else {
@@ -308,7 +308,7 @@ void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, Recurrent
     }
   };
   // What the channels of a key head leave behind, once nobody reads its window any more.
-  const auto leave = [&](const Slice& slice, const Run& run, int key_head) {
+  const auto leave = [&](const Slice& slice, const GdnRun& run, int key_head) {
     if (slice.state.replay != nullptr) {
       record(layer, run, key_head, slice.state.replay + scratch.replay_offset(op.recurrent_layer),
              scratch.replay_stride());
@@ -321,7 +321,7 @@ void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, Recurrent
       for (int64_t group = begin; group < end; ++group) {
         const Slice& slice = slices[group / op.n_key_heads];
         const int key_head = static_cast<int>(group % op.n_key_heads);
-        const Run run = run_of(slice);
+        const GdnRun run = run_of(slice);
         mix(slice, run, {key_head, 0, layer.heads_per_key});
         leave(slice, run, key_head);
       }
@@ -346,8 +346,8 @@ void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, Recurrent
 
 void gdn_replay(Team& team, const Program& program, const StateLayout& layout, const op::GdnMix& op, float* recurrent,
                 const float* recorded, int n_tokens, RecurrentScratch& scratch) {
-  const Layer layer = make_layer(team, program, op, scratch);
-  Run run;
+  const GdnLayer layer = make_layer(team, program, op, scratch);
+  GdnRun run;
   run.qkv = {recorded + scratch.replay_offset(op.recurrent_layer), scratch.replay_stride(),
              recurrent + layout.conv_offset(op.recurrent_layer), n_tokens};
   run.alpha = run.qkv.in + op.channels();

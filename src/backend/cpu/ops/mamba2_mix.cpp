@@ -12,7 +12,7 @@ constexpr int kTriangleStep = 16;  // rows of a triangular product done at once;
 constexpr int kTasksPerWorker = 3;
 
 // One sequence's share of a batch, or of a recording, as seen by one layer.
-struct Run {
+struct Mamba2Run {
   ConvRows xbc;     // [n_tokens][channels]
   const float* dt;  // [n_tokens][n_heads], rows dt_row apart
   int64_t dt_row;
@@ -30,7 +30,7 @@ struct Run {
   bool is_decode = true;
 };
 
-struct Layer {
+struct Mamba2Layer {
   const VecKernels& v;
   const op::Mamba2Mix& op;
   const ConvWeights& conv;
@@ -38,7 +38,7 @@ struct Layer {
   const float *a, *d, *dt_bias, *norm;
 };
 
-Layer make_layer(const Program& program, const op::Mamba2Mix& op, const RecurrentScratch& scratch) {
+Mamba2Layer make_layer(const Program& program, const op::Mamba2Mix& op, const RecurrentScratch& scratch) {
   return {vec(),
           op,
           scratch.conv(op.recurrent_layer),
@@ -82,7 +82,7 @@ struct ChunkMemory {
   float* l_low;
 };
 
-void run_recurrence(const Layer& layer, const Run& run, const Task& task, float* memory) {
+void run_recurrence(const Mamba2Layer& layer, const Mamba2Run& run, const Task& task, float* memory) {
   const op::Mamba2Mix& op = layer.op;
   const int p = op.d_head, n = op.d_state;
   float* input = memory;
@@ -101,8 +101,8 @@ void run_recurrence(const Layer& layer, const Run& run, const Task& task, float*
   }
 }
 
-void run_chunk_head(const Layer& layer, const Run& run, int first, int n, int head, const float* b, const float* c,
-                    const ChunkMemory& m) {
+void run_chunk_head(const Mamba2Layer& layer, const Mamba2Run& run, int first, int n, int head, const float* b,
+                    const float* c, const ChunkMemory& m) {
   const op::Mamba2Mix& op = layer.op;
   const int p = op.d_head, ns = op.d_state;
   const int64_t row = layer.convolved_row;
@@ -137,7 +137,7 @@ void run_chunk_head(const Layer& layer, const Run& run, int first, int n, int he
   layer.v.matmul(ns, p, n, b, 1, row, m.x, p, state, p, true);
 }
 
-void run_chunks(const Layer& layer, const Run& run, const Task& task, float* memory) {
+void run_chunks(const Mamba2Layer& layer, const Mamba2Run& run, const Task& task, float* memory) {
   const op::Mamba2Mix& op = layer.op;
   const ChunkMemory m(memory, op);
   const int64_t row = layer.convolved_row;
@@ -157,7 +157,7 @@ void run_chunks(const Layer& layer, const Run& run, const Task& task, float* mem
 }
 
 // What a run leaves behind once nobody reads its window any more.
-void leave(const Layer& layer, const Run& run, int64_t replay_stride) {
+void leave(const Mamba2Layer& layer, const Mamba2Run& run, int64_t replay_stride) {
   const op::Mamba2Mix& op = layer.op;
   if (run.replay != nullptr) {
     for (int t = 0; t < run.n_tokens; ++t) {
@@ -169,7 +169,7 @@ void leave(const Layer& layer, const Run& run, int64_t replay_stride) {
   advance_window(layer.conv, run.xbc, 0, op.channels());
 }
 
-void finish_group(const Layer& layer, const Run& run, int t, int group) {
+void finish_group(const Mamba2Layer& layer, const Mamba2Run& run, int t, int group) {
   const int n = layer.op.d_inner() / layer.op.n_groups;
   const int64_t at = int64_t{group} * n;
   float* out = run.out + t * run.out_row + at;
@@ -181,19 +181,19 @@ void finish_group(const Layer& layer, const Run& run, int t, int group) {
 
 // All phases over `n_runs` runs whose rows follow each other: run_of(i) gives them, run_at(row) which one has that row.
 template <class RunOf, class RunAt>
-void run_all(Team& team, const Layer& layer, int64_t n_runs, int64_t n_rows, const RunOf& run_of, const RunAt& run_at,
-             RecurrentScratch& scratch) {
+void run_all(Team& team, const Mamba2Layer& layer, int64_t n_runs, int64_t n_rows, const RunOf& run_of,
+             const RunAt& run_at, RecurrentScratch& scratch) {
   const op::Mamba2Mix& op = layer.op;
   const int64_t n_blocks = layer.conv.n_blocks();
   const auto at_row = [&](int64_t row, const auto& work) {
-    const Run run = run_of(run_at(row));
+    const Mamba2Run run = run_of(run_at(row));
     work(run, static_cast<int>(row) - run.first_row);
   };
   team.parallel_for(n_rows * n_blocks, n_rows > kDecodeTokens ? n_blocks : 8, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t row = begin / n_blocks, block = begin % n_blocks;
       const int64_t last = std::min(n_blocks, block + end - begin);
-      at_row(row, [&](const Run& run, int t) {
+      at_row(row, [&](const Mamba2Run& run, int t) {
         float* out = run.convolved + t * layer.convolved_row;
         for (int64_t i = block; i < last; ++i) {
           scratch.conv_block(layer.v, layer.conv, run.xbc, t, i, team.rank(), out + i * layer.conv.block);
@@ -215,7 +215,7 @@ void run_all(Team& team, const Layer& layer, int64_t n_runs, int64_t n_rows, con
   float* memory = scratch.worker(team.rank()).memory.data();
   team.parallel_for(n_runs * (tasks_of_run + 1), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const Run run = run_of(i % n_runs);
+      const Mamba2Run run = run_of(i % n_runs);
       const int64_t task = i / n_runs;
       if (task == tasks_of_run) {
         leave(layer, run, scratch.replay_stride());
@@ -235,7 +235,7 @@ void run_all(Team& team, const Layer& layer, int64_t n_runs, int64_t n_rows, con
   team.parallel_for(n_rows * op.n_groups, n_rows > kDecodeTokens ? op.n_groups : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       at_row(i / op.n_groups,
-             [&](const Run& run, int t) { finish_group(layer, run, t, static_cast<int>(i % op.n_groups)); });
+             [&](const Mamba2Run& run, int t) { finish_group(layer, run, t, static_cast<int>(i % op.n_groups)); });
     }
   });
 }
@@ -245,13 +245,13 @@ void run_all(Team& team, const Layer& layer, int64_t n_runs, int64_t n_rows, con
 size_t mamba2_worker_floats(const op::Mamba2Mix& op) { return ChunkMemory::floats(op); }
 
 void mamba2_mix(Team& team, const Context& context, const op::Mamba2Mix& op, RecurrentScratch& scratch) {
-  const Layer layer = make_layer(context.program, op, scratch);
+  const Mamba2Layer layer = make_layer(context.program, op, scratch);
   const std::vector<Slice>& slices = context.batch.slices;
   const auto run_of = [&](int64_t i) {
     const Slice& slice = slices[i];
     const float* in = context.row(op.in, slice.first_row);
     const int64_t in_row = context.width(op.in);
-    Run run;
+    Mamba2Run run;
     run.xbc = {in + op.d_inner(), in_row, slice.state.recurrent + context.layout.conv_offset(op.recurrent_layer),
                slice.n_tokens};
     run.dt = in + op.d_inner() + op.channels();
@@ -280,10 +280,10 @@ void mamba2_mix(Team& team, const Context& context, const op::Mamba2Mix& op, Rec
 
 void mamba2_replay(Team& team, const Program& program, const StateLayout& layout, const op::Mamba2Mix& op,
                    float* recurrent, const float* recorded, int n_tokens, RecurrentScratch& scratch) {
-  const Layer layer = make_layer(program, op, scratch);
+  const Mamba2Layer layer = make_layer(program, op, scratch);
   const float* record = recorded + scratch.replay_offset(op.recurrent_layer);
   for (int done = 0; done < n_tokens; done += scratch.max_rows()) {
-    Run run;
+    Mamba2Run run;
     const float* first = record + done * scratch.replay_stride();
     run.n_tokens = std::min(scratch.max_rows(), n_tokens - done);
     run.xbc = {first, scratch.replay_stride(), recurrent + layout.conv_offset(op.recurrent_layer), run.n_tokens};

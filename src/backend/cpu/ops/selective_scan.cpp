@@ -16,7 +16,7 @@ ConvRows conv_rows(const Context& context, const op::CausalConv& op, const Slice
 }
 
 // One sequence's inputs of a scan.
-struct Run {
+struct ScanRun {
   const float *x, *dt;  // [n_tokens][channels], rows x_row and dt_row apart
   int64_t x_row, dt_row;
   const float* b;  // [n_tokens][d_state]
@@ -31,26 +31,26 @@ struct Run {
   int n_tokens;
 };
 
-struct Layer {
+struct ScanLayer {
   const VecKernels& v;
   const op::SelectiveScan& op;
   const float* rates;  // [d_state][channels]
   const float *d, *b_norm, *c_norm;
 };
 
-Layer make_layer(const Program& program, const op::SelectiveScan& op, const RecurrentScratch& scratch) {
+ScanLayer make_layer(const Program& program, const op::SelectiveScan& op, const RecurrentScratch& scratch) {
   const auto vector = [&](VectorId id) { return id == kNone ? nullptr : program.vectors[id].data(); };
   return {vec(), op, scratch.rates(op.recurrent_layer), vector(op.d), vector(op.b_norm), vector(op.c_norm)};
 }
 
-const float* normed(const Layer& layer, const float* x, const float* norm, float* to) {
+const float* normed(const ScanLayer& layer, const float* x, const float* norm, float* to) {
   if (norm == nullptr) return x;
   rms_norm(x, norm, layer.op.eps, layer.op.d_state, to);
   return to;
 }
 
 // Channels [first, first + n).
-void run_block(const Layer& layer, const Run& run, int first, int n, float* memory) {
+void run_block(const ScanLayer& layer, const ScanRun& run, int first, int n, float* memory) {
   const op::SelectiveScan& op = layer.op;
   float* b_memory = memory;
   float* c_memory = b_memory + op.d_state;
@@ -96,7 +96,7 @@ void causal_conv(Team& team, const Context& context, const op::CausalConv& op, R
 }
 
 void selective_scan(Team& team, const Context& context, const op::SelectiveScan& op, RecurrentScratch& scratch) {
-  const Layer layer = make_layer(context.program, op, scratch);
+  const ScanLayer layer = make_layer(context.program, op, scratch);
   const std::vector<Slice>& slices = context.batch.slices;
   const int64_t n_blocks = (op.channels + kScanBlock - 1) / kScanBlock;
   float* memory = scratch.worker(team.rank()).memory.data();
@@ -104,7 +104,7 @@ void selective_scan(Team& team, const Context& context, const op::SelectiveScan&
     for (int64_t i = begin; i < end; ++i) {
       const Slice& slice = slices[i / n_blocks];
       const int first = static_cast<int>(i % n_blocks) * kScanBlock, n = std::min(kScanBlock, op.channels - first);
-      Run run;
+      ScanRun run;
       const auto rows = [&](BufferId id) { return context.row(id, slice.first_row); };
       run.x = rows(op.x), run.x_row = context.width(op.x);
       run.dt = rows(op.dt), run.dt_row = context.width(op.dt);
@@ -139,8 +139,8 @@ void conv_replay(Team& team, const StateLayout& layout, const op::CausalConv& op
 
 void scan_replay(Team& team, const Program& program, const StateLayout& layout, const op::SelectiveScan& op,
                  float* recurrent, const float* recorded, int n_tokens, RecurrentScratch& scratch) {
-  const Layer layer = make_layer(program, op, scratch);
-  Run run;
+  const ScanLayer layer = make_layer(program, op, scratch);
+  ScanRun run;
   run.x = recorded + scratch.replay_offset(op.recurrent_layer) + op.channels;
   run.dt = run.x + op.channels;
   run.b = run.dt + op.channels;
