@@ -1,11 +1,11 @@
 # The CUDA backend, twice from the same sources:
-#   chimere_backend_cuda           with nvcc, for cards; where there is no nvcc the rest is built without it
+#   chimere_backend_cuda           with nvcc, for cards; where there is no card or no nvcc the rest is built without it
 #   chimere_backend_cuda_emulator  with the C++ compiler alone: kernels run in the emulator of simt/, which is what
 #                                  backend_cuda_test tests on every machine
-set(CHIMERE_CUDA AUTO CACHE STRING "The CUDA backend: AUTO (when nvcc is there), ON or OFF")
+set(CHIMERE_CUDA AUTO CACHE STRING "The CUDA backend: AUTO (when a card and nvcc are there), ON or OFF")
 set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CHIMERE_CUDA_ARCHITECTURES "" CACHE STRING
-    "What to build for. Empty: every card we know (ON), or this machine's, or one to check the code (AUTO)")
+    "What to build for. Empty: this machine's card (AUTO), or every card we know (ON)")
 
 set(cuda_folder ${CMAKE_SOURCE_DIR}/src/backend/cuda)
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${cuda_folder}/*.cu)
@@ -58,11 +58,13 @@ if(NOT CHIMERE_CUDA)
   return()
 endif()
 set(architectures ${CHIMERE_CUDA_ARCHITECTURES})
-if(NOT architectures AND CHIMERE_CUDA STREQUAL "AUTO")
+if(CHIMERE_CUDA STREQUAL "AUTO")
   execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_card OUTPUT_QUIET ERROR_QUIET)
   if(no_card)
-    set(architectures 90)
-  else()
+    message(STATUS "There is no NVIDIA card: kernels are not compiled (-DCHIMERE_CUDA=ON compiles them for every card)")
+    return()
+  endif()
+  if(NOT architectures)
     set(architectures native)
   endif()
 elseif(NOT architectures)
@@ -74,7 +76,7 @@ if(CHIMERE_CUDA STREQUAL "AUTO")
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
-    message(STATUS "nvcc is not there: the CUDA backend is tested in the emulator and not built")
+    message(STATUS "There is a card but no nvcc: kernels are not compiled")
     return()
   endif()
 endif()

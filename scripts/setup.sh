@@ -35,9 +35,16 @@ ensure_node() {
   install_packages nodejs npm
 }
 
+find_nvcc() { command -v nvcc || { [ -x /usr/local/cuda/bin/nvcc ] && echo /usr/local/cuda/bin/nvcc; }; }
+
+# Says whether this build will compute on a card, and what to do when it could and does not.
 tell_about_cuda() {
-  [ -e /proc/driver/nvidia/version ] || return 0
-  if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+  if [ ! -e /proc/driver/nvidia/version ]; then
+    if find_nvcc >/dev/null; then
+      echo "There is no NVIDIA card here: kernels are not compiled, and the program computes on the CPU. To build it for"
+      echo "cards of other machines: cmake --preset cuda && cmake --build build/cuda --target chimere"
+    fi
+  elif find_nvcc >/dev/null; then
     echo "An NVIDIA card and nvcc are present; the CUDA backend is built for this card."
   else
     echo "An NVIDIA card is present but nvcc is not: install NVIDIA's CUDA toolkit (12.8 or later), then remove"

@@ -31,7 +31,12 @@ size_t page_size() {
 Result<MappedFile> MappedFile::open(const std::string& path) {
   // Non-blocking, because opening a pipe for reading would otherwise wait for a writer.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) return io_error(path, "cannot open", errno);
+  if (file.fd < 0) {
+    const int number = errno;
+    Error error = io_error(path, "cannot open", number);
+    if (number == ENOENT) error.code = Code::not_found;
+    return error;
+  }
   struct stat status;
   if (::fstat(file.fd, &status) != 0) return io_error(path, "cannot read its size", errno);
   if (S_ISDIR(status.st_mode)) return Error{Code::io, path + ": is a folder, expected a file"};
