@@ -30,6 +30,9 @@ set_source_files_properties(${emulated_kernels} ${kernel_tests} PROPERTIES SKIP_
 add_library(chimere_backend_cuda_emulator STATIC EXCLUDE_FROM_ALL ${cuda_sources} ${emulated_kernels})
 target_include_directories(chimere_backend_cuda_emulator PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(chimere_backend_cuda_emulator PUBLIC CHIMERE_SIMT_EMULATOR)
+if(CHIMERE_SANITIZE)
+  target_compile_definitions(chimere_backend_cuda_emulator PUBLIC CHIMERE_FEW_FORMATS)  # kernels/compiled_formats.h
+endif()
 # #pragma unroll is advice to nvcc: g++ does not know it, clang tells where it did not follow it.
 target_compile_options(chimere_backend_cuda_emulator
                        PUBLIC -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
@@ -49,6 +52,7 @@ if(CHIMERE_TESTS)
   target_link_libraries(cuda_models_test PRIVATE chimere_backend_cuda_emulator chimere_models chimere_cache
                                                  GTest::gtest_main)
   target_compile_definitions(cuda_models_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
+  set_target_properties(cuda_models_test PROPERTIES UNITY_BUILD OFF)
   add_dependencies(checks cuda_models_test)
   add_test(NAME cuda_models COMMAND cuda_models_test)
   set_tests_properties(cuda_models PROPERTIES LABELS "unit" TIMEOUT 1800)

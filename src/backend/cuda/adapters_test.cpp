@@ -1,11 +1,11 @@
 #include "backend/cuda/adapters.h"
 
 #include <gtest/gtest.h>
+#include "backend/cuda/units_for_test.h"
 
 namespace chimere::cuda {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr PassLimits kLimits{16, 4};
 
 Program two_matrices() {

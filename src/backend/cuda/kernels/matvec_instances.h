@@ -22,6 +22,7 @@ Status matvec_mxfp4(const Stream& stream, MatvecPlan& plan);
 
 // Null where any_dot has to serve.
 inline MatvecLaunch matvec_instance(DType type) {
+  if (!has_own_kernels(type)) return nullptr;
   if (type == kIq3Wide) return matvec_iq3_s_wide;
   switch (type) {
     case DType::Q8_0: return matvec_q8_0;

@@ -67,6 +67,7 @@ Instance instance_of(Status (*launch)(const Stream&, const RowsLaunch&)) {
 }
 
 Instance find_instance(DType type) {
+  if (!has_own_kernels(type)) return {};
   if (type == kIq3Wide) return instance_of<format::IQ3_S_wide>(matvec_rows_iq3_s_wide);
   switch (type) {
     case DType::Q8_0: return instance_of<format::Q8_0>(matvec_rows_q8_0);

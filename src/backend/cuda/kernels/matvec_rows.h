@@ -19,9 +19,11 @@
 
 #include "backend/cuda/simt/simt.h"
 
+#include "backend/cuda/kernels/compiled_formats.h"
 #include "backend/cuda/kernels/matvec_device.h"
 #include "backend/cuda/kernels/staged.h"
 #include "backend/cuda/weights/quarters.h"
+#include "base/check.h"
 
 namespace chimere::cuda {
 
@@ -307,10 +309,14 @@ struct RowsLaunch {
 
 template <class F>
 Status launch_rows(const Stream& stream, const RowsLaunch& launch) {
-  return simt::launch(matvec_rows_kernel<F>,
-                      {static_cast<unsigned>(launch.blocks), kTeams * kTeamThreads, launch.shared, stream,
-                       launch.plan.plan.args.dependent},
-                      launch.plan);
+  if constexpr (has_own_kernels(F::kType)) {
+    return simt::launch(matvec_rows_kernel<F>,
+                        {static_cast<unsigned>(launch.blocks), kTeams * kTeamThreads, launch.shared, stream,
+                         launch.plan.plan.args.dependent},
+                        launch.plan);
+  } else {
+    CHECK(false);
+  }
 }
 
 // False where another kernel has to serve.

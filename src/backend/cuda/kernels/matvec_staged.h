@@ -3,9 +3,11 @@
 
 #include "backend/cuda/simt/simt.h"
 
+#include "backend/cuda/kernels/compiled_formats.h"
 #include "backend/cuda/kernels/matvec_ring.h"
 #include "backend/cuda/kernels/matvec_side.h"
 #include "backend/cuda/kernels/staged.h"
+#include "base/check.h"
 
 namespace chimere::cuda {
 
@@ -246,12 +248,16 @@ bool plan_staged(StagedMatvecPlan& staged, int& blocks, size_t& shared) {
 
 template <class F>
 Status launch_staged_or_not(const Stream& stream, MatvecPlan& plan) {
-  StagedMatvecPlan staged{plan, {}, {}, 0, plan.quantise && WholeRow::fits(plan.args.in)};
-  int blocks = 0;
-  size_t shared = 0;
-  if (!plan_staged<F>(staged, blocks, shared)) return launch_ring_or_not<F>(stream, plan);
-  return simt::launch(staged_matvec_kernel<F>,
-                      {static_cast<unsigned>(blocks), kOneThreads, shared, stream, plan.args.dependent}, staged);
+  if constexpr (has_own_kernels(F::kType)) {
+    StagedMatvecPlan staged{plan, {}, {}, 0, plan.quantise && WholeRow::fits(plan.args.in)};
+    int blocks = 0;
+    size_t shared = 0;
+    if (!plan_staged<F>(staged, blocks, shared)) return launch_ring_or_not<F>(stream, plan);
+    return simt::launch(staged_matvec_kernel<F>,
+                        {static_cast<unsigned>(blocks), kOneThreads, shared, stream, plan.args.dependent}, staged);
+  } else {
+    CHECK(false);
+  }
 }
 
 }  // namespace chimere::cuda

@@ -10,11 +10,10 @@
 
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/device.h"
+#include "backend/cuda/units_for_test.h"
 
 namespace chimere::cuda {
 namespace {
-
-constexpr uint64_t kMiB = 1 << 20;
 
 TEST(Ledger, CountsWhatTheCardTakes) {
   EXPECT_EQ(Ledger::taken_bytes(1), 512u);

@@ -7,12 +7,11 @@
 #include <random>
 #include <vector>
 
+#include "backend/cuda/units_for_test.h"
 #include "base/check.h"
 
 namespace chimere::cuda {
 namespace {
-
-constexpr uint64_t kMebibyte = 1 << 20;
 
 struct StateMemoryTest : testing::Test {
   Stream stream = [] {
@@ -20,8 +19,8 @@ struct StateMemoryTest : testing::Test {
     CHECK(s);
     return std::move(*s);
   }();
-  Ledger ledger{64 * kMebibyte};
-  DeviceStateMemory memory{ledger, stream, kMebibyte};
+  Ledger ledger{64 * kMiB};
+  DeviceStateMemory memory{ledger, stream, kMiB};
 };
 
 TEST_F(StateMemoryTest, BlocksAreZeroAndKeepWhatIsWritten) {
@@ -32,7 +31,7 @@ TEST_F(StateMemoryTest, BlocksAreZeroAndKeepWhatIsWritten) {
     std::byte mark;
   };
   std::vector<Held> held;
-  std::vector<std::byte> host(kMebibyte);
+  std::vector<std::byte> host(kMiB);
   for (int i = 0; i < 400; i++) {
     if (rng() % 2 && !held.empty()) {
       const size_t victim = rng() % held.size();
@@ -43,7 +42,7 @@ TEST_F(StateMemoryTest, BlocksAreZeroAndKeepWhatIsWritten) {
       held.erase(held.begin() + static_cast<long>(victim));
       continue;
     }
-    const uint64_t bytes = std::vector<uint64_t>{kMebibyte, 1000, 70000}[rng() % 3];
+    const uint64_t bytes = std::vector<uint64_t>{kMiB, 1000, 70000}[rng() % 3];
     auto block = memory.allocate(bytes);
     if (!block) continue;
     EXPECT_EQ(reinterpret_cast<uintptr_t>(*block) % 64, 0u);
@@ -77,33 +76,33 @@ TEST_F(StateMemoryTest, CopiesInsideTheDevice) {
 TEST_F(StateMemoryTest, UsesTheBudgetToTheLastBlock) {
   // Pages of 1 MiB: a slab of 32, then 32 more in one or several pieces; nothing is left then.
   std::vector<std::byte*> pages;
-  while (auto page = memory.allocate(kMebibyte)) pages.push_back(*page);
+  while (auto page = memory.allocate(kMiB)) pages.push_back(*page);
   EXPECT_EQ(pages.size(), 64u);
-  EXPECT_EQ(ledger.used_bytes(Purpose::kv), 64 * kMebibyte);
+  EXPECT_EQ(ledger.used_bytes(Purpose::kv), 64 * kMiB);
   EXPECT_EQ(ledger.used_bytes(Purpose::recurrent), 0u);
-  auto refused = memory.allocate(kMebibyte);
+  auto refused = memory.allocate(kMiB);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::exhausted);
   EXPECT_NE(refused.error().message.find("sequence state: device memory: "), std::string::npos);
   EXPECT_NE(refused.error().message.find("kv 64.00 MiB"), std::string::npos);
 
   // A state of another size fits once the pages are gone, though nobody trimmed.
-  for (std::byte* page : pages) memory.release(page, kMebibyte);
-  auto blob = memory.allocate(40 * kMebibyte);
+  for (std::byte* page : pages) memory.release(page, kMiB);
+  auto blob = memory.allocate(40 * kMiB);
   ASSERT_TRUE(blob);
-  EXPECT_EQ(ledger.used_bytes(Purpose::recurrent), 40 * kMebibyte);
-  memory.release(*blob, 40 * kMebibyte);
+  EXPECT_EQ(ledger.used_bytes(Purpose::recurrent), 40 * kMiB);
+  memory.release(*blob, 40 * kMiB);
 }
 
 TEST_F(StateMemoryTest, APageCostsNoNewAllocation) {
-  auto first = memory.allocate(kMebibyte);
+  auto first = memory.allocate(kMiB);
   ASSERT_TRUE(first);
   const uint64_t used = ledger.used_bytes();
-  auto second = memory.allocate(kMebibyte);
+  auto second = memory.allocate(kMiB);
   ASSERT_TRUE(second);
   EXPECT_EQ(ledger.used_bytes(), used);
-  memory.release(*first, kMebibyte);
-  memory.release(*second, kMebibyte);
+  memory.release(*first, kMiB);
+  memory.release(*second, kMiB);
   EXPECT_EQ(ledger.used_bytes(), used);
 }
 
