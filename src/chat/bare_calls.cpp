@@ -1,22 +1,18 @@
 // bare_calls.cpp  Where the JSON of a bare call begins and ends.
 #include "chat/bare_calls.h"
 
-#include <algorithm>
+#include "chat/text_scan.h"
 
 namespace chimere::chat {
 namespace {
 
 constexpr std::string_view kArgs = "[ARGS]";
 constexpr std::string_view kCallId = "[CALL_ID]";
-constexpr size_t kMaxHeadBytes = 512;
+constexpr size_t kMaxBareHeadBytes = 512;
 constexpr auto npos = std::string_view::npos;
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-}
-
-bool is_prefix_of(std::string_view text, std::string_view marker) {
-  return text.size() < marker.size() && marker.starts_with(text);
 }
 
 size_t skip_space(std::string_view text, size_t at) {
@@ -36,7 +32,7 @@ BareHead read_named_head(std::string_view text, size_t at) {
   if (is_prefix_of(rest, kArgs) || is_prefix_of(rest, kCallId)) return {Kind::incomplete, {}, 0};
   if (rest.starts_with(kCallId)) {
     const size_t args = text.find(kArgs, next);
-    if (args == npos) return {text.size() < kMaxHeadBytes ? Kind::incomplete : Kind::none, {}, 0};
+    if (args == npos) return {text.size() < kMaxBareHeadBytes ? Kind::incomplete : Kind::none, {}, 0};
     next = args;
     rest = text.substr(next);
   }

@@ -8,19 +8,18 @@
 #include <array>
 
 #include "chat/output_parser.h"
+#include "chat/text_scan.h"
 #include "chat/tool_schema.h"
 
 namespace chimere::chat {
 namespace {
-
-using Kind = OutputEvent::Kind;
 
 constexpr std::string_view kStart = "<|start|>";
 constexpr std::string_view kChannel = "<|channel|>";
 constexpr std::string_view kMessage = "<|message|>";
 constexpr std::array<std::string_view, 5> kEnds = {"<|end|>", "<|return|>", "<|call|>", kStart, kChannel};
 constexpr std::string_view kRecipient = " to=functions.";
-constexpr size_t kMaxHeadBytes = 512;
+constexpr size_t kMaxHarmonyHeadBytes = 512;
 
 // The word that follows `label`; empty when there is no such label.
 std::string word_after(std::string_view head, std::string_view label) {
@@ -39,8 +38,8 @@ bool OutputParser::step_harmony_head(bool is_final) {
     return rest.starts_with(marker) || (!is_final && marker.starts_with(rest));
   };
   const size_t end = text().find(kMessage);
-  const bool is_head =
-      (may_begin(kStart) || may_begin(kChannel)) && (end != std::string_view::npos || rest.size() <= kMaxHeadBytes);
+  const bool is_head = (may_begin(kStart) || may_begin(kChannel)) &&
+                       (end != std::string_view::npos || rest.size() <= kMaxHarmonyHeadBytes);
   if (is_head && end == std::string_view::npos && !is_final) return false;
   if (!is_head || end == std::string_view::npos) {
     state_ = State::content;
@@ -52,13 +51,11 @@ bool OutputParser::step_harmony_head(bool is_final) {
                   : word_after(head, kChannel) == "analysis" ? Kind::reasoning
                                                              : Kind::content;
   consume(end + kMessage.size());
-  state_ = State::harmony_body;
-  scan_ = 0;
+  open_json(State::harmony_body, {}, function_, false);
   return true;
 }
 
 bool OutputParser::step_harmony_body(bool is_final) {
-  const bool is_call = harmony_kind_ == Kind::tool_call_begin;
   size_t end = std::string_view::npos, held = 0;
   std::string_view marker;
   for (const std::string_view one : kEnds) {
@@ -68,29 +65,30 @@ bool OutputParser::step_harmony_body(bool is_final) {
     end = found;
     marker = one;
   }
-  if (end == std::string_view::npos && (is_call && !is_final)) {
-    scan_ = text().size() - held;
-    return false;
-  }
-  if (end == std::string_view::npos && !is_call) {
-    const size_t ready = text().size() - (is_final ? 0 : held);
+  const bool is_closed = end != std::string_view::npos;
+  if (harmony_kind_ == Kind::tool_call_begin) {
+    scan_ = is_closed ? end : text().size() - held;
+    const JsonProgress progress = read_json_call(scan_, is_closed);
+    if (progress == JsonProgress::none) {
+      harmony_kind_ = Kind::content;
+      scan_ = 0;
+      return true;
+    }
+    if (!is_closed) return false;
+    if (progress == JsonProgress::open) emit_call_end();
+    end = text().find(marker);
+  } else {
+    const size_t ready = is_closed ? end : text().size() - (is_final ? 0 : held);
     emit(harmony_kind_, text().substr(0, ready));
     consume(ready);
-    return false;
+    if (!is_closed) return false;
+    close_channel(harmony_kind_);
+    end = 0;
   }
-  const std::string_view body = text().substr(0, end);
-  std::vector<JsonCall> calls;
-  if (is_call && parse_json_calls(body, function_, calls)) {
-    emit_call(calls.front());
-  } else {
-    const Kind kind = is_call ? Kind::content : harmony_kind_;
-    emit(kind, body);
-    close_channel(kind);
-  }
-  consume(std::min(end, text().size()));
+  consume(end);
   if (marker != kStart && marker != kChannel) consume(marker.size());
   state_ = State::harmony_head;
-  return end != std::string_view::npos;
+  return true;
 }
 
 }  // namespace chimere::chat

@@ -39,7 +39,6 @@ ParsedOutput parse_pieces(const std::vector<std::string>& pieces, const OutputOp
   for (const OutputEvent& event : events) EXPECT_TRUE(is_whole_utf8(event.text)) << event.text;
   ParsedOutput output;
   accumulate(events, output);
-  if (output.has_incomplete_call) output.tool_calls.pop_back();
   return output;
 }
 
@@ -153,11 +152,34 @@ TEST(OutputParser, WhatIsNoCallIsContent) {
   for (const char* text : kTexts) EXPECT_EQ(parse(text), (ParsedOutput{"", text, {}, false}));
 }
 
-TEST(OutputParser, UnfinishedCallIsNotReported) {
-  const ParsedOutput output = parse("<tool_call>\n<function=weather>\n<parameter=city>\nRo");
-  EXPECT_TRUE(output.tool_calls.empty());
-  EXPECT_TRUE(output.has_incomplete_call);
-  EXPECT_EQ(output.content, "");
+TEST(OutputParser, ACallThatIsCutOffKeepsWhatThereWas) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"<tool_call>\n<function=weather>\n", ""},
+      {"<tool_call>\n<function=weather>\n<parameter=ci", ""},
+      {"<tool_call>\n<function=weather>\n<parameter=city>\nSão \"Pa", R"({"city": "São \"Pa)"},
+      {"<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</para", R"({"city": "Rome)"},
+      {"<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>", R"({"city": "Rome")"},
+      {"<tool_call>\n<function=weather>\n<parameter=days>\n1", ""},
+      {"<tool_call>\n<function=weather>\n<parameter=tags>\n[\"a\", \"b", R"({"tags": ["a", "b)"},
+      {R"(<tool_call>{"name": "weather", )", ""},
+      {R"(<tool_call>{"name": "weather", "arguments": {"city": "Ro)", R"({"city":"Ro)"},
+      {R"(<tool_call>{"name": "weather", "arguments": {"city": "Ro\)", R"({"city":"Ro)"},
+  };
+  for (const auto& [text, arguments] : cases) {
+    EXPECT_EQ(parse(text), (ParsedOutput{"", "", {{"", "weather", arguments}}, true})) << text;
+  }
+}
+
+TEST(OutputParser, MendsWhatModelsGetWrongInsideStrings) {
+  const auto arguments = [](const std::string& json) {
+    const ParsedOutput output =
+        parse("<tool_call>\n{\"name\": \"weather\", \"arguments\": " + json + "}\n</tool_call>");
+    return output.tool_calls.size() == 1 && !output.has_incomplete_call ? output.tool_calls[0].arguments_json : "none";
+  };
+  EXPECT_EQ(arguments("{\"city\": \"a\nb\tc\"}"), R"({"city":"a\nb\tc"})");
+  EXPECT_EQ(arguments(R"({"city": "\d+ \u00e9 \u12 \/"})"), R"({"city":"\\d+ \u00e9 \\u12 \/"})");
+  // What is no JSON at all is the client's to judge; the closing tag ends it.
+  EXPECT_EQ(arguments(R"({"city": "say "hi" now")"), R"({"city":"say "hi" now"})");
 }
 
 TEST(OutputParser, StreamsWhatIsCertain) {
@@ -175,6 +197,36 @@ TEST(OutputParser, StreamsWhatIsCertain) {
   parser.feed("_call>\n<function=weather>\n<parameter=days>\n5\n</parameter>\n", events);
   EXPECT_EQ(events, (std::vector<OutputEvent>{{OutputEvent::Kind::tool_call_begin, "weather", 0},
                                               {OutputEvent::Kind::tool_call_arguments, "{\"days\": 5", 0}}));
+}
+
+TEST(OutputParser, GoesOnWithAnAnswerThatHasBegun) {
+  OutputOptions options = with_tools();
+  options.starts_in_content = true;
+  EXPECT_EQ(parse(" and <think> is text", options), (ParsedOutput{"", " and <think> is text", {}, false}));
+  options.format = ToolFormat::llama3;
+  const std::string json = R"({"name": "now", "parameters": {}})";
+  EXPECT_EQ(parse(json, options), (ParsedOutput{"", json, {}, false}));
+  options.is_harmony = true;
+  EXPECT_EQ(parse("there.<|end|><|start|>assistant<|channel|>analysis<|message|>hm", options),
+            (ParsedOutput{"hm", "there.", {}, false}));
+}
+
+TEST(ToolSchema, KnowsWhenAValueCanOnlyBeText) {
+  const JsonTypes text{"string"}, maybe{"string", "null"}, either{"string", "integer"}, number{"integer"}, any;
+  EXPECT_TRUE(is_surely_text("", text));
+  EXPECT_FALSE(is_surely_text("", maybe));
+  EXPECT_FALSE(is_surely_text("nul", maybe));
+  EXPECT_FALSE(is_surely_text(" None \n", maybe));
+  EXPECT_TRUE(is_surely_text("nul and void", maybe));
+  EXPECT_TRUE(is_surely_text("[1", maybe));
+  EXPECT_TRUE(is_surely_text("42", maybe));
+  EXPECT_FALSE(is_surely_text("42", either));
+  EXPECT_TRUE(is_surely_text("42 days", either));
+  EXPECT_FALSE(is_surely_text("4", number));
+  EXPECT_FALSE(is_surely_text("{", any));
+  EXPECT_FALSE(is_surely_text("\"", any));
+  EXPECT_TRUE(is_surely_text("plain", any));
+  EXPECT_FALSE(is_surely_text("fal", any));
 }
 
 TEST(ToolSchema, TypesDecide) {
@@ -283,8 +335,12 @@ TEST(OutputParser, EndsACallWhereTheModelStopped) {
     EXPECT_TRUE(finish_after(head + tail, true).has_incomplete_call) << tail;
   }
   const std::string json = R"(<tool_call>{"name": "now", "arguments": {}})";
-  EXPECT_EQ(finish_after(json, false), (ParsedOutput{"", "", {{"", "now", "{}"}}, false}));
-  EXPECT_EQ(finish_after(json, true), (ParsedOutput{"", json, {}, false}));
+  for (const bool is_cut : {false, true}) {
+    EXPECT_EQ(finish_after(json, is_cut), (ParsedOutput{"", "", {{"", "now", "{}"}}, false}));
+  }
+  const std::string open = R"(<tool_call>{"name": "weather", "arguments": {"city": "Rome"})";
+  EXPECT_EQ(finish_after(open, false), (ParsedOutput{"", "", {{"", "weather", R"({"city":"Rome"})"}}, false}));
+  EXPECT_TRUE(finish_after(open, true).has_incomplete_call);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // tool_schema.cpp  Reading JSON schemas for parameter types.
 #include "chat/tool_schema.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 namespace chimere::chat {
@@ -151,6 +153,27 @@ std::string json_of_argument(std::string_view raw, const JsonTypes& types) {
   // Among several types that include string, JSON of a type that was not declared is just text.
   if (types.count("string") && (type == "string" || !accepts(types, type))) return json_quoted(raw);
   return std::string(text);
+}
+
+bool is_surely_text(std::string_view begin, const JsonTypes& types) {
+  constexpr size_t kEnough = 64;  // of a text that is none of JSON's literals
+  const bool takes_text = types.count("string") > 0;
+  if (takes_text && types.size() == 1) return true;
+  const auto may_be = [&](const char* type) { return !takes_text || accepts(types, type); };
+  const std::string_view text = trimmed(begin.substr(0, kEnough));
+  if (text.empty()) return false;
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // JSON may begin with one
+  if (kByteOrderMark.starts_with(text) || text.starts_with(kByteOrderMark)) return false;
+  const char first = text[0];
+  if (first == '{') return !may_be("object");
+  if (first == '[') return !may_be("array");
+  if (first == '"') return takes_text;
+  const auto may_become = [&](const char* type, std::initializer_list<std::string_view> words) {
+    return may_be(type) && std::any_of(words.begin(), words.end(), [&](auto word) { return word.starts_with(text); });
+  };
+  if (may_become("boolean", {"true", "false", "True", "False"}) || may_become("null", {"null", "None"})) return false;
+  const bool may_be_number = may_be("number") || may_be("integer");
+  return !may_be_number || text.find_first_not_of("+-.0123456789eE") != std::string_view::npos;
 }
 
 namespace {

@@ -20,6 +20,9 @@ std::string json_quoted(std::string_view text);
 // JSON, and anything else is a string.
 std::string json_of_argument(std::string_view raw, const JsonTypes& types);
 
+// Whether json_of_argument() makes a string of this text, whatever follows it.
+bool is_surely_text(std::string_view begin, const JsonTypes& types);
+
 struct JsonCall {
   std::string name;
   std::string arguments_json;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "chat/json_stream.h"
 #include "server/anthropic_schema.h"
 #include "server/json.h"
 #include "server/openai_json.h"
@@ -38,11 +39,9 @@ Json anthropic_usage(const engine::Usage& usage) {
 
 // The arguments of a call that was cut off lack their end.
 Json input_of(const std::string& arguments) {
-  for (const char* end : {"", "}"}) {
-    auto json = parse_json(arguments + end);
-    if (json && json->is_object()) return std::move(*json);
-  }
-  return Json::object();
+  auto json = parse_json(arguments);
+  if (!json) json = parse_json(chat::closed_json(arguments));
+  return json && json->is_object() ? std::move(*json) : Json::object();
 }
 
 class AnthropicWriter : public ResponseWriter {

@@ -47,8 +47,8 @@ class ResponsesWriter : public ResponseWriter {
     if (!chunk.content.empty()) add_text(out, Item::message, chunk.content);
     for (const ToolCallDelta& call : chunk.tool_calls) add_call(out, call);
     if (chunk.kind == ChatChunk::Kind::finished) {
-      close(out);
       finish_ = chunk.finish;
+      close(out, is_cut() ? "incomplete" : "completed");
       passages_ = chunk.passages;
     }
     return out;
@@ -64,7 +64,7 @@ class ResponsesWriter : public ResponseWriter {
 
   std::string error_event(const ApiError& error) override {
     std::string out;
-    close(out);
+    close(out, "incomplete");
     Json failed = response("failed", nullptr);
     failed["error"] = Json{{"code", error.code.empty() ? "server_error" : error.code}, {"message", error.message}};
     emit(out, "response.failed", Json{{"response", std::move(failed)}});
@@ -199,7 +199,7 @@ class ResponsesWriter : public ResponseWriter {
     emit(out, "response.function_call_arguments.delta", place("delta", call.arguments));
   }
 
-  void close(std::string& out) {
+  void close(std::string& out, const char* status = "completed") {
     if (open_ == Item::none) return;
     if (open_ == Item::call) {
       emit(out, "response.function_call_arguments.done", place("arguments", text_));
@@ -209,7 +209,7 @@ class ResponsesWriter : public ResponseWriter {
       emit(out, open_ == Item::message ? "response.output_text.done" : "response.reasoning_text.done", std::move(done));
       emit(out, "response.content_part.done", place("part", part_json()));
     }
-    Json item = item_json("completed");
+    Json item = item_json(status);
     emit(out, "response.output_item.done", Json{{"output_index", output_.size()}, {"item", item}});
     output_.push_back(std::move(item));
     open_ = Item::none;
