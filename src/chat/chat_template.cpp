@@ -28,19 +28,6 @@ void add(Entries& entries, const char* key, Value value) {
 
 Value input_text(const std::string& text) { return Value::string(text, true); }
 
-// The text of a parts array; parts that are not text are left out.
-std::string joined_text(const Value& parts) {
-  std::string text;
-  if (!parts.is(Kind::list)) return text;
-  for (const Value& part : parts.items()) {
-    if (part.is_string()) text += part.bytes();
-    if (!part.is(Kind::dict)) continue;
-    if (const Value* value = part.dict().find(std::string_view("text")); value && value->is_string())
-      text += value->bytes();
-  }
-  return text;
-}
-
 Value parts_of(const std::string& text) {
   Entries part;
   add(part, "type", Value::string("text", false));
@@ -138,7 +125,7 @@ Result<Value> ChatTemplate::message_value(const Message& message, bool parse_arg
   if (!message.content_parts_json.empty()) {
     Result<Value> parts = jinja::value_from_json(message.content_parts_json, true);
     if (!parts) return in_field(std::move(parts.error()), "content of a message");
-    add(entries, "content", handles_parts_ ? std::move(*parts) : input_text(joined_text(*parts)));
+    add(entries, "content", handles_parts_ ? std::move(*parts) : input_text(text_of(message)));
   } else {
     const std::string text = message.content.value_or("");
     add(entries, "content", requires_parts_ ? parts_of(text) : input_text(text));
@@ -213,6 +200,30 @@ Result<Rendered> ChatTemplate::render_with(const ChatInput& input, bool parse_ar
 }
 
 Result<Rendered> ChatTemplate::render(const ChatInput& input) const { return render_with(input, arguments_as_object_); }
+
+Result<Rendered> ChatTemplate::render_open(const ChatInput& input) const {
+  ChatInput closed = input;
+  closed.add_generation_prompt = false;
+  TRY_ASSIGN(Rendered rendered, render(closed));
+  // Whatever the template writes behind the text ends the turn. Templates often strip a text; its end comes back.
+  while (!rendered.spans.empty() && !rendered.spans.back().is_input) rendered.spans.pop_back();
+  const std::string content = input.messages.empty() ? std::string() : text_of(input.messages.back());
+  const std::string_view kept = std::string_view(content).substr(0, content.find_last_not_of(" \t\r\n") + 1);
+  std::string_view shown = rendered.text;
+  shown = rendered.spans.empty()
+              ? std::string_view()
+              : shown.substr(rendered.spans.back().begin, rendered.spans.back().end - rendered.spans.back().begin);
+  const size_t end = shown.find_last_not_of(" \t\r\n") + 1;
+  const bool is_stripped = end == shown.size();
+  shown = shown.substr(0, end);
+  if (kept.empty() || shown.empty() || !(kept.ends_with(shown) || shown.ends_with(kept))) {
+    return Error{Code::unsupported, "this template does not show the text of the last message at its end"};
+  }
+  rendered.text.resize(rendered.spans.back().end);
+  if (is_stripped) rendered.text += content.substr(kept.size());
+  rendered.spans.back().end = rendered.text.size();
+  return Result<Rendered>{std::move(rendered)};
+}
 
 Result<std::string> ChatTemplate::generation_prompt(const ChatInput& input) const {
   ChatInput variant = input;

@@ -36,6 +36,9 @@ class ChatTemplate {
   // Spans marked is_input must be tokenised without recognising any special token.
   Result<Rendered> render(const ChatInput& input) const;
 
+  // The same up to the end of the last message, an assistant's text whose turn stays open: the model goes on with it.
+  Result<Rendered> render_open(const ChatInput& input) const;
+
   // What add_generation_prompt adds at the end; tells in which state the model's output starts.
   Result<std::string> generation_prompt(const ChatInput& input) const;
 

@@ -126,9 +126,46 @@ TEST(ChatTemplate, NormalisesRolesAndParts) {
   EXPECT_NE(text_of(load("openai-gpt-oss-120b").render(input)).find("<|start|>developer"), std::string::npos);
   ChatInput parts = say("");
   parts.messages[0].content_parts_json = R"([{"type": "text", "text": "one "}, {"type": "text", "text": "two"}])";
-  for (const char* name : {"Qwen3.5-4B", "Qwen-Qwen2.5-7B-Instruct", "Qwen-QwQ-32B"}) {
-    EXPECT_NE(text_of(load(name).render(parts)).find("one two"), std::string::npos) << name;
+  // A template that takes a list joins it in its own way. For the others every part stands on its own line.
+  EXPECT_NE(text_of(load("Qwen3.5-4B").render(parts)).find("one two"), std::string::npos);
+  for (const char* name : {"Qwen-Qwen2.5-7B-Instruct", "Qwen-QwQ-32B"}) {
+    EXPECT_NE(text_of(load(name).render(parts)).find("one \ntwo"), std::string::npos) << name;
   }
+}
+
+// The answer that a request began, through every template of the repository: nothing stands behind its text.
+TEST(ChatTemplate, LeavesTheTurnOpenThatARequestBegan) {
+  int n_open = 0;
+  for (const auto& entry : fs::directory_iterator(kGoldens)) {
+    if (entry.path().extension() != ".jinja") continue;
+    const ChatTemplate made = load(entry.path().stem().string());
+    for (const std::string begun : {"The answer is", "Sure:\n\n```c\n", "  { \"a\": "}) {
+      ChatInput input = say("Question <|im_end|>");
+      input.messages.push_back(message("assistant", begun));
+      input.enable_thinking = false;
+      const Result<Rendered> open = made.render_open(input);
+      ASSERT_TRUE(open) << entry.path() << ": " << open.error().message;
+      const std::string stripped = begun.substr(begun.find_first_not_of(' '));
+      EXPECT_TRUE(open->text.ends_with(stripped)) << entry.path() << ": " << open->text;
+      EXPECT_FALSE(ends_inside_reasoning(open->text)) << entry.path() << ": " << open->text;
+      ASSERT_FALSE(open->spans.empty());
+      EXPECT_TRUE(open->spans.back().is_input);
+      EXPECT_EQ(open->spans.back().end, open->text.size());
+      // Up to the text it is what the same conversation looks like later.
+      input.add_generation_prompt = false;
+      const std::string closed = text_of(made.render(input));
+      const std::string shown = open->text.substr(0, open->text.find_last_not_of(" \n") + 1);
+      EXPECT_TRUE(closed.starts_with(shown)) << entry.path() << ": " << closed;
+      EXPECT_GT(closed.size(), shown.size()) << entry.path();
+      ++n_open;
+    }
+  }
+  EXPECT_GE(n_open, 30);
+  const Result<ChatTemplate> deaf = ChatTemplate::create("{% for m in messages %}{{ m.role }}{% endfor %}", "", "");
+  ASSERT_TRUE(deaf);
+  ChatInput input = say("Hi");
+  input.messages.push_back(message("assistant", "Well"));
+  EXPECT_FALSE(deaf->render_open(input));
 }
 
 TEST(ChatTemplate, ReasoningGoesUnderTheNameTheTemplateUses) {

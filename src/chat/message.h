@@ -24,6 +24,9 @@ struct Message {
   std::string name;
 };
 
+// Its text; of several parts, one on each line.
+std::string text_of(const Message& message);
+
 struct Tool {
   std::string json;  // {"type": "function", "function": {"name", "description", "parameters"}}
 };

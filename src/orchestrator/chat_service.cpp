@@ -45,8 +45,13 @@ std::string_view last_words(const chat::Rendered& rendered) {
   return std::string_view(rendered.text).substr(rendered.spans.back().begin);
 }
 
-// What was said last from outside: the question that passages are looked up for.
-std::string last_input(const chat::Rendered& rendered) {
+// What was said last from outside, behind which the answer begins: the question that passages are looked up for.
+std::string last_input(const ChatRequest& request, const chat::Rendered& rendered) {
+  if (request.goes_on) {
+    for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message) {
+      if (message->role == "user") return chat::text_of(*message);
+    }
+  }
   for (auto span = rendered.spans.rbegin(); span != rendered.spans.rend(); ++span) {
     if (span->is_input) return rendered.text.substr(span->begin, span->end - span->begin);
   }
@@ -138,11 +143,14 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
     input.tools.clear();
     output.format = chat::ToolFormat::hermes;
   }
-  input.enable_thinking = request.enable_thinking;
+  // An answer that has begun has no thought before it.
+  input.enable_thinking = request.goes_on ? false : request.enable_thinking;
+  input.add_generation_prompt = request.add_generation_prompt;
   input.extra_kwargs_json = request.template_kwargs;
-  auto rendered = chat_template->render(input);
+  auto rendered = request.goes_on ? chat_template->render_open(input) : chat_template->render(input);
   // Whatever stopped the template, it was this conversation that it could not render.
   if (!rendered) return Error{Code::invalid_argument, "chat template: " + rendered.error().message};
+  output.starts_in_content = request.goes_on;
   output.starts_in_reasoning = chat::ends_inside_reasoning(last_words(*rendered), output.thought);
   engine::Request generate = generation_request(request, model.tokenizer);
   generate.prompt = encode(model.tokenizer, *rendered);
@@ -154,7 +162,7 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
   TRY_ASSIGN(const Constraints::Made form, constraints.of_chat(request, output.format, lead));
   generate.constraint = form.constraint;
   generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(*chat_template), generate.prompt);
-  const bool is_silent = request.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
+  const bool is_silent = input.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
   if (is_silent && !output.starts_in_reasoning) {
     ban_thoughts(model.tokenizer, output.thought, generate.sampling);
   } else {
@@ -166,7 +174,7 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
   }
   PassageMemory::Found found;
   if (passages) {
-    TRY_ASSIGN(found, passages->find(request.memory, last_input(*rendered), request.deadline));
+    TRY_ASSIGN(found, passages->find(request.memory, last_input(request, *rendered), request.deadline));
   }
   return finished(model, thinking, request, std::move(generate), chat::OutputParser(output), std::move(found));
 }

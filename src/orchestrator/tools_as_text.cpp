@@ -23,14 +23,14 @@ std::string call_text(const chat::ToolCall& call) {
          "}\n</tool_call>";
 }
 
-// Puts text behind what a message says, whichever of its two forms that has.
+// Puts text behind what a message says, whichever of its two forms that has. Parts stand on lines of their own.
 void append_text(chat::Message& message, const std::string& text) {
   if (message.content_parts_json.empty()) {
     std::string& content = message.content ? *message.content : message.content.emplace();
     content += (content.empty() ? "" : "\n\n") + text;
   } else {
     message.content_parts_json.pop_back();
-    message.content_parts_json += R"(,{"type":"text","text":)" + chat::json_quoted("\n\n" + text) + "}]";
+    message.content_parts_json += R"(,{"type":"text","text":)" + chat::json_quoted("\n" + text) + "}]";
   }
 }
 
@@ -50,8 +50,7 @@ std::vector<chat::Message> tools_as_text(std::vector<chat::Message> messages, co
     message.tool_calls.clear();
     const bool is_tool = message.role == "tool";
     if (is_tool) {
-      const std::string said = message.content.value_or(message.content_parts_json);
-      const std::string text = "<tool_response>\n" + said + "\n</tool_response>";
+      const std::string text = "<tool_response>\n" + chat::text_of(message) + "\n</tool_response>";
       message = {};
       message.role = "user";
       if (after_tool) {

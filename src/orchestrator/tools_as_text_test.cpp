@@ -41,8 +41,8 @@ TEST(ToolsAsText, KeepsPartsOfAMessage) {
   system.role = "system";
   system.content_parts_json = R"([{"type":"text","text":"a"}])";
   const auto messages = tools_as_text({system, said("user", "Hi")}, {});
-  EXPECT_EQ(
-      messages[0].content_parts_json.rfind(R"([{"type":"text","text":"a"},{"type":"text","text":"\n\nYou can)", 0), 0u)
+  EXPECT_EQ(messages[0].content_parts_json.rfind(R"([{"type":"text","text":"a"},{"type":"text","text":"\nYou can)", 0),
+            0u)
       << messages[0].content_parts_json;
   EXPECT_EQ(messages[0].content_parts_json.back(), ']');
 }

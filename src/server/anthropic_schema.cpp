@@ -17,19 +17,6 @@ constexpr size_t kMaxTools = 512;
 
 std::string at(const std::string& name, size_t index) { return name + "[" + std::to_string(index) + "]"; }
 
-// Text as a message carries it: one piece as a string, several as parts for the template to join in its way.
-void set_text(chat::Message& message, const std::vector<std::string>& texts) {
-  if (texts.size() == 1) {
-    message.content = texts[0];
-  } else if (texts.size() > 1) {
-    Json parts = Json::array();
-    for (const std::string& text : texts) parts.push_back(Json{{"type", "text"}, {"text", text}});
-    message.content_parts_json = to_text(parts);
-  } else {
-    message.content = "";
-  }
-}
-
 // A string or an array of text blocks.
 bool read_texts(JsonFields& fields, const std::string& name, const Json& json, std::vector<std::string>& texts) {
   if (json.is_string()) {
@@ -47,6 +34,7 @@ bool read_texts(JsonFields& fields, const std::string& name, const Json& json, s
       fields.fail(at(name, i), "expected a block of type text: this server reads text only");
       return false;
     }
+    fields.check_keys(at(name, i), json[i], {"type", "text", "cache_control"});
     texts.push_back(text.get<std::string>());
   }
   return true;
@@ -87,10 +75,14 @@ class BlockReader {
   void read_block(const std::string& name, const Json& block) {
     const Json type = block.value("type", Json());
     if (type == "text") {
-      read_texts(fields_, name, Json::array({block}), texts_);
+      const Json text = block.value("text", Json());
+      if (!text.is_string()) return fields_.fail(name + ".text", "expected a string");
+      fields_.check_keys(name, block, {"type", "text", "cache_control"});
+      texts_.push_back(text.get<std::string>());
     } else if (is_assistant_ && type == "thinking") {
       const Json thinking = block.value("thinking", Json());
       if (!thinking.is_string()) return fields_.fail(name + ".thinking", "expected a string");
+      fields_.check_keys(name, block, {"type", "thinking", "signature"});
       message_.reasoning_content = message_.reasoning_content.value_or("") + thinking.get<std::string>();
     } else if (is_assistant_ && type == "redacted_thinking") {
       return;  // made by another server; there is nothing in it that this model could read
@@ -111,6 +103,7 @@ class BlockReader {
     const Json id = block.value("id", Json());
     if (!called.is_string()) return fields_.fail(name + ".name", "expected a string");
     if (!input.is_object()) return fields_.fail_type(name + ".input", "an object", input);
+    fields_.check_keys(name, block, {"type", "id", "name", "input", "cache_control"});
     message_.tool_calls.push_back(
         {id.is_string() ? id.get<std::string>() : std::string(), called.get<std::string>(), to_text(input)});
   }
@@ -120,6 +113,7 @@ class BlockReader {
     result.role = "tool";
     const Json id = block.value("tool_use_id", Json());
     if (!id.is_string()) return fields_.fail(name + ".tool_use_id", "expected a string");
+    fields_.check_keys(name, block, {"type", "tool_use_id", "content", "is_error", "cache_control"});
     result.tool_call_id = id.get<std::string>();
     std::vector<std::string> texts;
     if (const auto content = block.find("content"); content != block.end() && !content->is_null()) {
@@ -173,9 +167,6 @@ void read_conversation(JsonFields& fields, ChatRequest& request, std::vector<std
     for (std::string& name : inner.unknown()) ignored.push_back(std::move(name));
     reader.add_to(request.messages);
   }
-  if (fields.ok() && request.messages.back().role == "assistant") {
-    fields.fail("messages", "expected a message of the user at the end: this server can not go on with an answer");
-  }
 }
 
 void read_anthropic_tools(JsonFields& fields, AnthropicCall& call) {
@@ -196,6 +187,10 @@ void read_anthropic_tools(JsonFields& fields, AnthropicCall& call) {
     }
     const Json called = tool.value("name", Json());
     if (!called.is_string()) return fields.fail(name + ".name", "expected a string");
+    // Prompts are cached and arguments streamed without being asked to.
+    fields.check_keys(
+        name, tool,
+        {"type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming"});
     Json function;
     function["name"] = called;
     if (tool.value("description", Json()).is_string()) function["description"] = tool["description"];
@@ -277,6 +272,7 @@ std::variant<AnthropicCall, ApiError> parse_anthropic_call(std::string_view body
   if (!is_count && request.max_tokens < 0) fields.fail("max_tokens", "expected an integer of at least 1, found none");
   read_stop(fields, "stop_sequences", request);
   read_generation(fields, request);
+  read_open_turn(fields, std::nullopt, request);
   if (const Json* metadata = fields.object("metadata")) {
     JsonFields inner(*metadata, "metadata.");
     inner.string("user_id", call.user);

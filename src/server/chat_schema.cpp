@@ -31,6 +31,19 @@ void read_stream_options(JsonFields& fields, ChatCall& call) {
   for (std::string& name : inner.unknown()) call.ignored.push_back(std::move(name));
 }
 
+// vLLM's two words for a conversation that does not end with a question.
+void read_turn(JsonFields& fields, ChatRequest& request) {
+  std::optional<bool> wanted;
+  bool value = false;
+  fields.boolean("continue_final_message", value);
+  if (fields.find("continue_final_message")) wanted = value;
+  fields.boolean("add_generation_prompt", request.add_generation_prompt);
+  if (wanted == true && fields.find("add_generation_prompt") && request.add_generation_prompt) {
+    fields.fail("add_generation_prompt", "expected false beside continue_final_message: the answer has begun");
+  }
+  read_open_turn(fields, wanted, request);
+}
+
 }  // namespace
 
 std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const SamplingParams& defaults) {
@@ -53,6 +66,7 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const Sa
   if (const Json* format = fields.object("response_format")) {
     read_format(fields, "response_format", *format, call.request.form);
   }
+  read_turn(fields, call.request);
   fields.integer("n", call.n, 1, kMaxChoices);
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));

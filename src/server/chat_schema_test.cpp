@@ -129,7 +129,7 @@ TEST(ChatSchema, ReadsEveryField) {
   EXPECT_EQ(s.dry_allowed_length, 3);
   EXPECT_EQ(s.dry_penalty_last_n, 64);
   EXPECT_EQ(call.request.dry_sequence_breakers, std::vector<std::string>{"\n"});
-  EXPECT_TRUE(call.ignored.empty()) << ignored_header(call.ignored);
+  EXPECT_EQ(call.ignored, (std::vector<std::string>{"tools[0].function.z", "tools[0].function.a"}));
 }
 
 TEST(ChatSchema, ReadsTheFormOfTheAnswer) {
@@ -139,6 +139,20 @@ TEST(ChatSchema, ReadsTheFormOfTheAnswer) {
       accepted(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}})")
           .request.form.json_schema,
       R"({"type":"object"})");
+  // As llama.cpp's clients say it.
+  for (const char* fields : {R"("response_format":{"type":"json_object","schema":{"type":"object"}})",
+                             R"("json_schema":{"type":"object"})", R"("json_schema":{"schema":{"type":"object"}})",
+                             R"("json_schema":{"type":"object"},"response_format":{"type":"json_object"})",
+                             R"("response_format":{"type":"json_schema","schema":{"type":"object"}})"}) {
+    const ChatCall call = accepted(fields);
+    EXPECT_EQ(call.request.form.json_schema, R"({"type":"object"})") << fields;
+    EXPECT_FALSE(call.request.form.json_object) << fields;
+    EXPECT_TRUE(call.ignored.empty()) << fields;
+  }
+  EXPECT_TRUE(accepted(R"("response_format":{"type":"json_object","schema":null})").request.form.json_object);
+  expect_refused(R"("response_format":{"type":"json_object","schema":3})", "response_format.schema");
+  expect_refused(R"("json_schema":"x")", "json_schema");
+  expect_refused(R"("json_schema":{},"response_format":{"type":"json_object","schema":{}})", "response_format.schema");
   EXPECT_EQ(accepted(R"("regex":"a+")").request.form.regex, "a+");
   EXPECT_EQ(accepted(R"("grammar":"root ::= \"a\"")").request.form.grammar, "root ::= \"a\"");
 }
@@ -268,6 +282,68 @@ TEST(ChatSchema, ReadsMessagesOfEveryRole) {
   EXPECT_EQ(messages[3].tool_call_id, "c1");
 }
 
+ChatCall accepted_messages(const std::string& messages, const std::string& fields = {}) {
+  auto call = parse_chat_call("{\"messages\":[" + messages + "]" + fields + "}", {});
+  if (const ApiError* error = std::get_if<ApiError>(&call)) {
+    ADD_FAILURE() << messages << fields << ": " << error->message;
+    return {};
+  }
+  return std::move(std::get<ChatCall>(call));
+}
+
+constexpr const char* kAsked = R"({"role":"user","content":"Hi"})";
+
+TEST(ChatSchema, ALastMessageOfTheAssistantIsGoneOnWith) {
+  const std::string begun = std::string(kAsked) + R"(,{"role":"assistant","content":"Well, ")" + "}";
+  EXPECT_TRUE(accepted_messages(begun).request.goes_on);
+  EXPECT_EQ(accepted_messages(begun).request.messages.size(), 2u);
+  const std::string vllm = R"(,"continue_final_message":true,"add_generation_prompt":false)";
+  EXPECT_TRUE(accepted_messages(begun, vllm).request.goes_on);
+  EXPECT_TRUE(accepted_messages(begun, vllm).ignored.empty());
+  EXPECT_FALSE(accepted_messages(begun, R"(,"continue_final_message":false)").request.goes_on);
+  EXPECT_FALSE(accepted_messages(kAsked).request.goes_on);
+  EXPECT_TRUE(accepted_messages(kAsked).request.add_generation_prompt);
+  EXPECT_FALSE(accepted_messages(kAsked, R"(,"add_generation_prompt":false)").request.add_generation_prompt);
+  // One without text is no beginning.
+  const ChatCall empty = accepted_messages(std::string(kAsked) + R"(,{"role":"assistant","content":" "})");
+  EXPECT_FALSE(empty.request.goes_on);
+  EXPECT_EQ(empty.request.messages.size(), 1u);
+
+  const std::pair<std::string, std::string> cases[] = {
+      {"[" + begun + R"(],"continue_final_message":true,"add_generation_prompt":true)", "add_generation_prompt"},
+      {"[" + begun + R"(],"continue_final_message":1)", "continue_final_message"},
+      {"[" + begun + R"(],"response_format":{"type":"json_object"})", "response_format"},
+      {"[" + std::string(kAsked) + R"(],"continue_final_message":true)", "continue_final_message"},
+      {"[" + std::string(kAsked) + R"(,{"role":"assistant","content":""}],"continue_final_message":true)", "messages"},
+      {"[" + std::string(kAsked) +
+           R"(,{"role":"assistant","content":"x","tool_calls":[{"id":"1","function":{"name":"f"}}]}])",
+       "messages"},
+  };
+  for (const auto& [rest, param] : cases) {
+    EXPECT_EQ(refused(parse_chat_call("{\"messages\":" + rest + "}", {}), rest).param, param) << rest;
+  }
+}
+
+TEST(ChatSchema, NamesUnknownKeysByTheirPath) {
+  const ChatCall call = accepted_messages(
+      std::string(kAsked) + R"(,{"role":"user","odd":1,"content":[{"type":"text","text":"a"},
+        {"type":"text","text":"b","bar":1,"none":null}]},
+        {"role":"assistant","tool_calls":[{"id":"c","type":"function","kind":1,"function":{"name":"f","how":2}}]},
+        {"role":"tool","tool_call_id":"c","content":"x"})",
+      R"(,"top":1,"tools":[{"type":"function","more":1,"function":{"name":"f","strict":true,"foo":1}}],
+        "response_format":{"type":"json_schema","baz":1,"json_schema":{"name":"n","schema":{},"qux":1}})");
+  EXPECT_EQ(call.ignored, (std::vector<std::string>{
+                              "messages[1].odd", "messages[1].content[1].bar", "messages[2].tool_calls[0].kind",
+                              "messages[2].tool_calls[0].function.how", "top", "tools[0].more", "tools[0].function.foo",
+                              "response_format.baz", "response_format.json_schema.qux"}));
+  // Those of the request itself come first, and the header ends somewhere.
+  EXPECT_EQ(ignored_header(call.ignored).rfind("top, messages[1].odd, messages[1].content[1].bar, ", 0), 0u);
+  std::vector<std::string> many(1000, "messages[3].content[17].some_key_or_other");
+  many.push_back("top");
+  EXPECT_LT(ignored_header(many).size(), 1200u);
+  EXPECT_EQ(ignored_header(many).rfind("top, ", 0), 0u);
+}
+
 TEST(ChatSchema, RefusesBadMessagesWithTheirPlace) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({})", "messages"},
@@ -316,7 +392,7 @@ TEST(ChatSchema, ReadsWhichTablesTakePart) {
 
 TEST(ChatSchema, ReportsWhatItIgnores) {
   const ChatCall call = accepted(R"("service_tier":"u","store":true,"stream_options":{"odd":1},"a\r\nX: y":1)");
-  EXPECT_EQ(ignored_header(call.ignored), "stream_options.odd, service_tier, store, a??X:?y");
+  EXPECT_EQ(ignored_header(call.ignored), "service_tier, store, a??X:?y, stream_options.odd");
   const auto parsed = parse_chat_call(R"({"messages":[{"role":"user","content":"x","mood":"good"}]})", {});
   EXPECT_EQ(std::get<ChatCall>(parsed).ignored, std::vector<std::string>{"messages[0].mood"});
   EXPECT_LT(ignored_header(std::vector<std::string>(10'000, std::string(1000, 'x'))).size(), 2000u);

@@ -55,6 +55,12 @@ void read_logit_bias(JsonFields& fields, std::vector<TokenBias>& biases) {
   }
 }
 
+void read_schema(JsonFields& fields, const std::string& name, const Json& schema, AnswerForm& form) {
+  if (!schema.is_object() && !schema.is_boolean()) return fields.fail_type(name, "a JSON schema", schema);
+  if (!form.json_schema.empty()) return fields.fail(name, "expected one schema of the answer, found two");
+  form.json_schema = to_text(schema);
+}
+
 }  // namespace
 
 std::variant<Json, ApiError> parse_body(std::string_view body) {
@@ -120,6 +126,12 @@ void read_generation(JsonFields& fields, GenerateOptions& options) {
   }
   fields.string("grammar", options.form.grammar);
   fields.string("regex", options.form.regex);
+  if (const Json* schema = fields.find("json_schema")) {
+    // As llama.cpp takes it. Some put OpenAI's frame around it.
+    const bool is_framed = schema->is_object() && schema->contains("schema") && !schema->contains("type");
+    read_schema(fields, is_framed ? "json_schema.schema" : "json_schema", is_framed ? (*schema)["schema"] : *schema,
+                options.form);
+  }
   if (fields.find("timeout")) {
     float seconds = 0;
     fields.number("timeout", seconds, 0.001, kMaxTimeoutSeconds);
@@ -180,22 +192,30 @@ void read_effort(JsonFields& fields, const std::string& field, const Json& effor
 
 void read_format(JsonFields& fields, const std::string& field, const Json& format, AnswerForm& form) {
   const Json type = format.value("type", Json());
-  if (type == "text") return;
+  const auto schema_beside = format.find("schema");
+  const bool has_schema = schema_beside != format.end() && !schema_beside->is_null();
+  if (type == "text") return fields.check_keys(field, format, {"type"});
   if (type == "json_object") {
-    form.json_object = true;
+    fields.check_keys(field, format, {"type", "schema"});
+    if (has_schema) return read_schema(fields, field + ".schema", *schema_beside, form);
+    form.json_object = form.json_schema.empty();  // a schema beside it says more
     return;
   }
   if (type != "json_schema") {
     return fields.fail(field + ".type", "expected text, json_object or json_schema, found " + to_text(type));
   }
-  // Chat completions wrap the schema, responses do not.
   const auto wrapped = format.find("json_schema");
   const Json& holder = wrapped != format.end() && wrapped->is_object() ? *wrapped : format;
   const auto schema = holder.find("schema");
   const std::string name = field + (&holder == &format ? ".schema" : ".json_schema.schema");
   if (schema == holder.end()) return fields.fail(name, "expected a JSON schema, found none");
-  if (!schema->is_object() && !schema->is_boolean()) return fields.fail_type(name, "a JSON schema", *schema);
-  form.json_schema = to_text(*schema);
+  if (&holder == &format) {
+    fields.check_keys(field, format, {"type", "name", "schema", "strict", "description"});
+  } else {
+    fields.check_keys(field, format, {"type", "json_schema"});
+    fields.check_keys(field + ".json_schema", holder, {"name", "schema", "strict", "description"});
+  }
+  read_schema(fields, name, *schema, form);
 }
 
 void read_call_options(JsonFields& fields, CallOptions& options) {
@@ -207,12 +227,14 @@ void read_call_options(JsonFields& fields, CallOptions& options) {
 std::string ignored_header(const std::vector<std::string>& names) {
   constexpr size_t kLongestName = 64;
   constexpr size_t kLongest = 1024;
+  std::vector<std::string_view> ordered(names.begin(), names.end());
+  std::stable_partition(ordered.begin(), ordered.end(),
+                        [](std::string_view name) { return name.find_first_of(".[") == std::string_view::npos; });
   std::string value;
-  for (const std::string& name : names) {
+  for (const std::string_view name : ordered) {
     if (value.size() > kLongest) return value + ", ...";
     if (!value.empty()) value += ", ";
-    for (const char c : std::string_view(name).substr(0, kLongestName))
-      value += c > ' ' && c <= '~' && c != ',' ? c : '?';
+    for (const char c : name.substr(0, kLongestName)) value += c > ' ' && c <= '~' && c != ',' ? c : '?';
   }
   return value;
 }

@@ -1,8 +1,12 @@
 // json_fields.cpp  Typed reading of fields, with messages that name them.
 #include "server/json_fields.h"
 
+#include <algorithm>
+
 namespace chimere::server {
 namespace {
+
+constexpr size_t kMaxUnknownInside = 32;
 
 std::string shown(double value) {
   std::string text = Json(value).dump();
@@ -92,11 +96,21 @@ void JsonFields::take_error(const JsonFields& other) {
   if (!error_ && other.error_) error_ = other.error_;
 }
 
+void JsonFields::check_keys(const std::string& name, const Json& object, std::initializer_list<std::string_view> keys) {
+  if (!object.is_object()) return;
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_null() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    if (unknown_inside_.size() == kMaxUnknownInside) return;
+    unknown_inside_.push_back(prefix_ + name + "." + key);
+  }
+}
+
 std::vector<std::string> JsonFields::unknown() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : object_.items()) {
-    if (known_.count(name) == 0) names.push_back(prefix_ + name);
+    if (known_.count(name) == 0 && !value.is_null()) names.push_back(prefix_ + name);
   }
+  names.insert(names.end(), unknown_inside_.begin(), unknown_inside_.end());
   return names;
 }
 

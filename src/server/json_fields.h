@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/api_error.h"
@@ -37,13 +39,17 @@ class JsonFields {
   bool ok() const { return !error_; }
   const ApiError& error() const { return *error_; }
   void take_error(const JsonFields& other);
-  // Names with their prefix, in the order of the object.
+  // An object further in, whose path from here is `name`: what is none of `keys` counts as unknown. The first ones do;
+  // nobody reads a list of hundreds.
+  void check_keys(const std::string& name, const Json& object, std::initializer_list<std::string_view> keys);
+  // Names with their prefix: of the object in its order, then of those further in. What is null is not there.
   std::vector<std::string> unknown() const;
 
  private:
   const Json& object_;
   const std::string prefix_;
   std::set<std::string> known_;
+  std::vector<std::string> unknown_inside_;
   std::optional<ApiError> error_;
 };
 

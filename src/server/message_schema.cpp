@@ -31,7 +31,7 @@ void read_content(JsonFields& fields, chat::Message& message) {
     return;
   }
   if (!content->is_array()) return fields.fail_type("content", "a string or an array of text parts", *content);
-  Json parts = Json::array();
+  std::vector<std::string> texts;
   for (size_t i = 0; i < content->size(); ++i) {
     const Json& part = (*content)[i];
     const std::string name = at("content", i);
@@ -44,9 +44,10 @@ void read_content(JsonFields& fields, chat::Message& message) {
     }
     const auto text = part.find("text");
     if (text == part.end() || !text->is_string()) return fields.fail(name + ".text", "expected a string");
-    parts.push_back(Json{{"type", "text"}, {"text", *text}});
+    fields.check_keys(name, part, {"type", "text"});
+    texts.push_back(text->get<std::string>());
   }
-  message.content_parts_json = to_text(parts);
+  set_text(message, texts);
 }
 
 void read_tool_calls(JsonFields& fields, chat::Message& message) {
@@ -58,6 +59,8 @@ void read_tool_calls(JsonFields& fields, chat::Message& message) {
     if (!json.is_object()) return fields.fail_type(name, "an object", json);
     const auto function = json.find("function");
     if (function == json.end() || !function->is_object()) return fields.fail(name + ".function", "expected an object");
+    fields.check_keys(name, json, {"type", "id", "index", "function"});
+    fields.check_keys(name + ".function", *function, {"name", "arguments"});
     chat::ToolCall call;
     if (const auto id = json.find("id"); id != json.end() && id->is_string()) call.id = id->get<std::string>();
     const auto called = function->find("name");
@@ -104,6 +107,46 @@ chat::Message read_message(JsonFields& fields) {
 
 }  // namespace
 
+void set_text(chat::Message& message, const std::vector<std::string>& texts) {
+  if (texts.size() < 2) {
+    message.content = texts.empty() ? std::string() : texts[0];
+    return;
+  }
+  Json parts = Json::array();
+  for (const std::string& text : texts) parts.push_back(Json{{"type", "text"}, {"text", text}});
+  message.content_parts_json = to_text(parts);
+}
+
+void read_open_turn(JsonFields& fields, std::optional<bool> wanted, ChatRequest& request) {
+  if (!fields.ok()) return;
+  const chat::Message& last = request.messages.back();
+  if (last.role != "assistant") {
+    if (wanted == true) {
+      fields.fail("continue_final_message",
+                  "expected the last message to be the assistant's, found the " + last.role + "'s");
+    }
+    return;
+  }
+  if (wanted == false) return;
+  if (!last.tool_calls.empty()) {
+    return fields.fail("messages",
+                       "expected a text to go on with in the last message, found calls of tools: their "
+                       "results come behind them");
+  }
+  if (chat::text_of(last).find_first_not_of(" \t\r\n") == std::string::npos) {
+    const bool is_empty = wanted != true && !last.reasoning_content && request.messages.size() > 1;
+    if (!is_empty) return fields.fail("messages", "expected a text to go on with in the last message, found none");
+    request.messages.pop_back();
+    return;
+  }
+  if (request.form.json_object || !request.form.json_schema.empty()) {
+    return fields.fail("response_format",
+                       "expected none beside an answer that the request begins: JSON that has begun "
+                       "is not checked");
+  }
+  request.goes_on = true;
+}
+
 std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::string>& ignored) {
   std::vector<chat::Message> messages;
   const Json* list = request.array("messages");
@@ -148,6 +191,8 @@ std::vector<chat::Tool> read_declarations(JsonFields& request) {
         request.fail(name + ".function.name", "expected a string");
         break;
       }
+      request.check_keys(name, tool, {"type", "function"});
+      request.check_keys(name + ".function", *function, {"name", "description", "parameters", "strict"});
       tools.push_back({to_text(tool)});
     }
   }

@@ -1,6 +1,7 @@
 // message_schema.h  The `messages` and `tools` of a chat request.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,13 @@ namespace chimere::server {
 
 // Reads request["messages"]; errors go to `request`, names of unknown fields to `ignored`.
 std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::string>& ignored);
+
+// One text as a string, several as parts for the template to join in its way.
+void set_text(chat::Message& message, const std::vector<std::string>& texts);
+
+// A conversation that ends with a text of the assistant is gone on with. `wanted`: what the request says about it;
+// without a word it is so, and a last message that is empty counts as none.
+void read_open_turn(JsonFields& fields, std::optional<bool> wanted, orchestrator::ChatRequest& request);
 
 // `tools`, `tool_choice` and `parallel_tool_calls`.
 void read_tools(JsonFields& fields, orchestrator::ChatRequest& request);

@@ -103,6 +103,26 @@ TEST(AnthropicSchema, TurnsBlocksIntoMessages) {
   EXPECT_EQ(anthropic(R"("messages":[{"role":"user","content":"Hi"}])").request.enable_thinking, false);
 }
 
+TEST(AnthropicSchema, GoesOnWithAnAnswerThatTheRequestBegan) {
+  const AnthropicCall call = anthropic(R"("messages":[{"role":"user","content":"Hi"},
+    {"role":"assistant","content":[{"type":"text","text":"{"}]}])");
+  EXPECT_TRUE(call.request.goes_on);
+  EXPECT_EQ(call.request.messages.back().content, "{");
+  EXPECT_FALSE(anthropic(R"("messages":[{"role":"user","content":"Hi"}])").request.goes_on);
+}
+
+TEST(AnthropicSchema, NamesUnknownKeysByTheirPath) {
+  const AnthropicCall call = anthropic(R"("system":[{"type":"text","text":"S","cache_control":{"type":"ephemeral"}}],
+    "messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},
+      {"type":"text","text":"b","citations":[1]}]},
+    {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{},"caller":1}]},
+    {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"42","odd":1}]}],
+    "tools":[{"name":"f","input_schema":{"type":"object"},"foo":1,"eager_input_streaming":true}])");
+  EXPECT_EQ(call.ignored, (std::vector<std::string>{"messages[0].content[1].citations", "messages[1].content[0].caller",
+                                                    "messages[2].content[0].odd", "tools[0].foo"}));
+  EXPECT_EQ(chat::text_of(call.request.messages[1]), "a\nb");
+}
+
 TEST(AnthropicSchema, RefusesByName) {
   const std::string hi = R"("messages":[{"role":"user","content":"Hi"}])";
   const std::pair<std::string, std::string> cases[] = {
@@ -111,7 +131,11 @@ TEST(AnthropicSchema, RefusesByName) {
       {R"({"max_tokens":1,"messages":[{"role":"system","content":"x"}]})", "messages[0].role"},
       {R"({"max_tokens":1,"messages":[{"role":"user"}]})", "messages[0].content"},
       {R"({"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image"}]}]})", "messages[0].content[0].type"},
-      {R"({"max_tokens":1,"messages":[{"role":"assistant","content":"x"}]})", "messages"},
+      {R"({"max_tokens":1,"messages":[{"role":"assistant","content":""}]})", "messages"},
+      {R"({"max_tokens":1,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[
+         {"type":"tool_use","id":"t","name":"f","input":{}}]}]})",
+       "messages"},
+      {R"({"max_tokens":1,"messages":[{"role":"user","content":[{"type":"text"}]}]})", "messages[0].content[0].text"},
       {R"({"max_tokens":1,"tool_choice":{"type":"any"},)" + hi + "}", "tool_choice"},
       {R"({"max_tokens":1,"thinking":{"type":"deep"},)" + hi + "}", "thinking.type"},
       {R"({"max_tokens":1,"system":3,)" + hi + "}", "system"},
@@ -138,7 +162,7 @@ TEST(ResponsesSchema, TurnsItemsIntoMessages) {
   const auto& messages = call.request.messages;
   ASSERT_EQ(messages.size(), 4u);
   EXPECT_EQ(messages[0].content, "I\n\nD");
-  EXPECT_EQ(messages[1].content, "ab");
+  EXPECT_EQ(chat::text_of(messages[1]), "a\nb");
   EXPECT_EQ(messages[2].reasoning_content, "hm");
   EXPECT_EQ(messages[2].content, "A");
   EXPECT_EQ(messages[2].tool_calls[0].name, "f");
@@ -148,6 +172,17 @@ TEST(ResponsesSchema, TurnsItemsIntoMessages) {
   EXPECT_TRUE(call.request.logprobs);
   EXPECT_EQ(call.ignored, (std::vector<std::string>{"tools[1]", "store"}));
   EXPECT_EQ(responses(R"("input":"Hi")").request.messages[0].content, "Hi");
+}
+
+TEST(ResponsesSchema, NamesUnknownKeysByTheirPath) {
+  const ResponsesCall call = responses(R"("input":[
+    {"role":"user","odd":1,"content":[{"type":"input_text","text":"a","bar":1}]},
+    {"type":"function_call","id":"fc","call_id":"c1","name":"f","arguments":"{}","status":"completed","more":1},
+    {"type":"function_call_output","call_id":"c1","output":"42"}],
+    "tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true,"foo":1}],
+    "text":{"format":{"type":"json_schema","name":"n","schema":{},"baz":1}})");
+  EXPECT_EQ(call.ignored, (std::vector<std::string>{"text.format.baz", "input[0].content[0].bar", "input[0].odd",
+                                                    "input[1].more", "tools[0].foo"}));
 }
 
 TEST(ResponsesSchema, RefusesByName) {
@@ -233,6 +268,25 @@ TEST(AnthropicResponse, GivesTheArgumentsOfACallThatWasCutOff) {
   ASSERT_TRUE(json);
   EXPECT_EQ((*json)["content"][0]["input"]["x"], 1);
   EXPECT_EQ((*json)["stop_reason"], "max_tokens");
+  cut.tool_calls = {{0, "call_a", "f", "{\"x\": 1, \"text\": \"half a li"}};
+  const auto text = parse_json(anthropic_writer("m")->body({cut}, {}));
+  ASSERT_TRUE(text);
+  EXPECT_EQ((*text)["content"][0]["input"], (Json{{"x", 1}, {"text", "half a li"}}));
+}
+
+TEST(ResponsesResponse, AnItemThatIsCutOffSaysSo) {
+  const auto writer = responses_writer("m", 1, "{}", false);
+  ChatChunk chunk;
+  chunk.tool_calls = {{0, "call_a", "f", "{\"x\": \"ha"}};
+  std::string text = writer->events(0, chunk);
+  ChatChunk end;
+  end.kind = ChatChunk::Kind::finished;
+  end.finish = Finish::length;
+  text += writer->events(0, end);
+  EXPECT_NE(text.find("\"type\":\"response.function_call_arguments.done\""), std::string::npos) << text;
+  const size_t done = text.find("\"type\":\"response.output_item.done\"");
+  ASSERT_NE(done, std::string::npos) << text;
+  EXPECT_NE(text.find("\"status\":\"incomplete\"", done), std::string::npos) << text;
 }
 
 TEST(ResponsesResponse, NumbersItsEventsAndEndsWithTheWhole) {

@@ -17,10 +17,10 @@ constexpr size_t kMaxTools = 512;
 
 std::string at(const std::string& name, size_t index) { return name + "[" + std::to_string(index) + "]"; }
 
-// A string, or an array of parts whose text is joined.
-bool read_text(JsonFields& fields, const std::string& name, const Json& json, std::string& text) {
+// A string, or an array of parts with text.
+bool read_texts(JsonFields& fields, const std::string& name, const Json& json, std::vector<std::string>& texts) {
   if (json.is_string()) {
-    text += json.get<std::string>();
+    texts.push_back(json.get<std::string>());
     return true;
   }
   if (!json.is_array()) {
@@ -33,7 +33,8 @@ bool read_text(JsonFields& fields, const std::string& name, const Json& json, st
       fields.fail(at(name, i), "expected a part with text: this server reads text only");
       return false;
     }
-    text += part.get<std::string>();
+    fields.check_keys(at(name, i), json[i], {"type", "text", "annotations", "logprobs"});
+    texts.push_back(part.get<std::string>());
   }
   return true;
 }
@@ -82,15 +83,17 @@ class ItemReader {
   void read_message(const std::string& name, const Json& item) {
     const std::string role = string_of(name, item, "role");
     const auto content = item.find("content");
-    std::string text;
+    std::vector<std::string> texts;
     if (content == item.end()) return fields_.fail(name + ".content", "expected a string or an array, found none");
-    if (!read_text(fields_, name + ".content", *content, text)) return;
+    if (!read_texts(fields_, name + ".content", *content, texts)) return;
+    fields_.check_keys(name, item, {"type", "role", "content", "id", "status"});
     if (role == "assistant") {
       chat::Message& turn = assistant();
-      if (turn.content || !turn.tool_calls.empty()) add("assistant");
-      messages_.back().content = std::move(text);
+      const bool has_text = turn.content || !turn.content_parts_json.empty();
+      if (has_text || !turn.tool_calls.empty()) add("assistant");
+      set_text(messages_.back(), texts);
     } else if (role == "user" || role == "system" || role == "developer") {
-      add(role.c_str()).content = std::move(text);
+      set_text(add(role.c_str()), texts);
     } else {
       fields_.fail(name + ".role", "expected user, system, developer or assistant, found '" + role + "'");
     }
@@ -99,6 +102,7 @@ class ItemReader {
   void read_call(const std::string& name, const Json& item) {
     chat::ToolCall call{string_of(name, item, "call_id"), string_of(name, item, "name"),
                         string_of(name, item, "arguments")};
+    fields_.check_keys(name, item, {"type", "id", "call_id", "name", "namespace", "arguments", "status"});
     assistant().tool_calls.push_back(std::move(call));
   }
 
@@ -106,20 +110,25 @@ class ItemReader {
     chat::Message result;
     result.role = "tool";
     result.tool_call_id = string_of(name, item, "call_id");
-    std::string text;
-    if (!read_text(fields_, name + ".output", item.value("output", Json()), text)) return;
-    result.content = std::move(text);
+    std::vector<std::string> texts;
+    if (!read_texts(fields_, name + ".output", item.value("output", Json()), texts)) return;
+    fields_.check_keys(name, item, {"type", "call_id", "output", "id", "status"});
+    set_text(result, texts);
     messages_.push_back(std::move(result));
   }
 
   void read_reasoning(const std::string& name, const Json& item) {
-    std::string text;
+    std::vector<std::string> texts;
     for (const char* field : {"content", "summary"}) {
       const Json parts = item.value(field, Json());
-      if (parts.is_null() || !text.empty()) continue;
-      if (!read_text(fields_, name + "." + field, parts, text)) return;
+      if (parts.is_null() || !texts.empty()) continue;
+      if (!read_texts(fields_, name + "." + field, parts, texts)) return;
     }
-    if (!text.empty()) add("assistant").reasoning_content = std::move(text);
+    fields_.check_keys(name, item, {"type", "id", "content", "summary", "status", "encrypted_content"});
+    chat::Message thought;
+    set_text(thought, texts);
+    const std::string text = chat::text_of(thought);
+    if (!text.empty()) add("assistant").reasoning_content = text;
   }
 
   JsonFields& fields_;
@@ -130,7 +139,8 @@ class ItemReader {
 void join_system(std::vector<chat::Message>& messages) {
   const auto is_system = [](const chat::Message& m) { return m.role == "system" || m.role == "developer"; };
   while (messages.size() > 1 && is_system(messages[0]) && is_system(messages[1])) {
-    messages[0].content = messages[0].content.value_or("") + "\n\n" + messages[1].content.value_or("");
+    messages[0].content = chat::text_of(messages[0]) + "\n\n" + chat::text_of(messages[1]);
+    messages[0].content_parts_json.clear();
     messages.erase(messages.begin() + 1);
   }
 }
@@ -176,6 +186,7 @@ void read_response_tools(JsonFields& fields, ResponsesCall& call) {
       continue;
     }
     if (!tool.value("name", Json()).is_string()) return fields.fail(name + ".name", "expected a string");
+    fields.check_keys(name, tool, {"type", "name", "description", "parameters", "strict"});
     Json function;
     function["name"] = tool["name"];
     if (tool.value("description", Json()).is_string()) function["description"] = tool["description"];
