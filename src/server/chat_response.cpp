@@ -107,6 +107,7 @@ class ChatWriter : public ResponseWriter {
     json["object"] = object;
     json["created"] = head_.created;
     json["model"] = head_.model;
+    if (!head_.system_fingerprint.empty()) json["system_fingerprint"] = head_.system_fingerprint;
     return json;
   }
 

@@ -17,6 +17,7 @@ struct ResponseHead {
   bool logprobs = false;
   bool include_usage = false;  // at the end of a stream
   bool token_stats = false;
+  std::string system_fingerprint = {};  // "fp_...": of the model and the program; empty: not said
 };
 
 std::unique_ptr<ResponseWriter> chat_writer(ResponseHead head);

@@ -85,6 +85,7 @@ class CompletionWriter : public ResponseWriter {
     json["object"] = "text_completion";
     json["created"] = head_.created;
     json["model"] = head_.model;
+    if (!head_.system_fingerprint.empty()) json["system_fingerprint"] = head_.system_fingerprint;
     return json;
   }
 

@@ -14,4 +14,12 @@ void Services::limit(orchestrator::GenerateOptions& options, const Call& call) c
   if (!call.request.client.empty()) options.cache_scope = hash64(call.request.client);
 }
 
+std::string Services::system_fingerprint() const {
+  constexpr char kHex[] = "0123456789abcdef";
+  uint64_t hash = hash64(std::to_string(chat.embedder().model_fingerprint()) + " " + version);
+  std::string text = "fp_";
+  for (int i = 0; i < 10; ++i, hash >>= 4) text += kHex[hash & 15];
+  return text;
+}
+
 }  // namespace chimere::server

@@ -24,6 +24,8 @@ struct Services {
   // What holds for every request that generates: its latest end, and that clients with different keys share no cached
   // state.
   void limit(orchestrator::GenerateOptions& options, const Call& call) const;
+  // "fp_..." of the model's file and this program: as long as it stays, equal requests with a seed have equal answers.
+  std::string system_fingerprint() const;
 };
 
 void add_status_endpoints(Router& router, const Services& services);      // status_endpoints.cpp

@@ -48,6 +48,7 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call) {
   head.logprobs = asked.request.logprobs;
   head.token_stats = asked.request.token_stats;
   head.include_usage = asked.include_usage;
+  head.system_fingerprint = services.system_fingerprint();
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = chat_writer(std::move(head));
@@ -66,6 +67,7 @@ std::unique_ptr<Answer> completion(const Services& services, Call call) {
   head.logprobs = asked.prompts.front().logprobs;
   head.token_stats = asked.prompts.front().token_stats;
   head.include_usage = asked.include_usage;
+  head.system_fingerprint = services.system_fingerprint();
   std::vector<std::string> echoes;
   Generation generation;
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
