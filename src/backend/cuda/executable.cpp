@@ -36,7 +36,10 @@ class CudaExecutable final : public Executable {
         memory_(ledger_, stream_, layout_.page_bytes()),
         graphs_(ledger_) {}
   // The card may still be at work on what we own.
-  ~CudaExecutable() override { static_cast<void>(static_cast<bool>(stream_.synchronize())); }
+  ~CudaExecutable() override {
+    const HostLane::Attention attention(host_ ? host_->lane() : nullptr);
+    static_cast<void>(static_cast<bool>(stream_.synchronize()));
+  }
 
   Status load(const LoadOptions& options);
 
@@ -264,6 +267,7 @@ Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
   CHECK(outputs.draws.empty() ||
         (drawing_ && outputs.draws.size() == batch.logit_rows.size() && outputs.drawn.size() == outputs.draws.size()));
   if (Status memory = memory_.failure(); !memory) return fail(std::move(memory.error()));
+  const HostLane::Attention attention(host_ ? host_->lane() : nullptr);
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
     if (Status done = run_pass(batch, pass, outputs); !done) return fail(std::move(done.error()));
   }
@@ -389,6 +393,7 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
   std::vector<float> logits(batch.logit_rows.size() * program_.n_vocab);
   const Outputs outputs{.logits = logits.data()};
   TRY(run(batch, outputs));
+  const HostLane::Attention attention(host_ ? host_->lane() : nullptr);
   const auto add = [&](const char* name, const std::function<Status()>& record) -> Status {
     TRY_ASSIGN(const GraphTime time, time_graph(stream_, repeats, record));
     if (time.n_nodes > 0) times.push_back({name, time.n_nodes, time.seconds});

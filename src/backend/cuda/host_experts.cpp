@@ -4,7 +4,6 @@
 #include <string>
 
 #include "backend/cpu/expert_bank.h"
-#include "backend/cuda/kernels/host_rows.h"
 
 namespace chimere::cuda {
 
@@ -27,8 +26,7 @@ Result<std::vector<const op::MoeFfn*>> hosted_mixtures(const Program& program, i
 Result<std::unique_ptr<HostExperts>> HostExperts::create(const Program& program,
                                                          const std::vector<const op::MoeFfn*>& mixtures, int max_rows,
                                                          const LoadOptions& options) {
-  TRY_ASSIGN(HostLane lane, HostLane::create());
-  std::unique_ptr<HostExperts> experts(new HostExperts(std::move(lane)));
+  std::unique_ptr<HostExperts> experts(new HostExperts());
   TRY_ASSIGN(experts->bank_, cpu::ExpertBank::create(program, mixtures, max_rows, options));
   size_t width = 0, n_used = 0;
   for (const op::MoeFfn* mixture : mixtures) {
@@ -41,41 +39,44 @@ Result<std::unique_ptr<HostExperts>> HostExperts::create(const Program& program,
   TRY_ASSIGN(experts->sums_, PinnedBuffer<float>::create(rows * width));
   TRY_ASSIGN(experts->weights_, PinnedBuffer<float>::create(rows * n_used));
   TRY_ASSIGN(experts->ids_, PinnedBuffer<int32_t>::create(rows * n_used));
+  TRY_ASSIGN(experts->lane_, HostLane::create(max_rows, [made = experts.get()](int mixture, int n_rows) {
+               made->compute(mixture, n_rows);
+             }));
   return Result<std::unique_ptr<HostExperts>>{std::move(experts)};
 }
 
-HostExperts::HostExperts(HostLane lane) : lane_(std::move(lane)) {}
+HostExperts::HostExperts() = default;
 HostExperts::~HostExperts() = default;
 
 uint64_t HostExperts::weight_bytes() const { return bank_->weight_bytes(); }
 
-void HostExperts::compute(void* data) {
-  const Call& call = *static_cast<const Call*>(data);
-  HostExperts& e = *call.experts;
-  e.bank_->run(call.mixture, call.n_rows, e.x_.data(), e.ids_.data(), e.weights_.data(), e.sums_.data());
+void HostExperts::compute(int mixture, int n_rows) {
+  bank_->run(mixture, n_rows, x_.data(), ids_.data(), weights_.data(), sums_.data());
 }
 
 Status HostExperts::begin(const Stream& stream, const Rows& rows) {
   const Shape& shape = shapes_[rows.mixture];
-  TRY(hand_over(stream, {.x = rows.x,
-                         .norm = rows.norm,
-                         .eps = rows.eps,
-                         .ids = rows.ids,
-                         .weights = rows.weights,
-                         .weights_stride = rows.weights_stride,
-                         .n_rows = rows.n_rows,
-                         .width = shape.width,
-                         .n_used = shape.n_used,
-                         .host_x = x_.data(),
-                         .host_ids = ids_.data(),
-                         .host_weights = weights_.data()}));
-  const auto call = calls_.try_emplace({rows.mixture, rows.n_rows}, Call{this, rows.mixture, rows.n_rows}).first;
-  return lane_.begin(stream, &HostExperts::compute, &call->second);
+  mixture_ = rows.mixture;
+  return hand_over(stream, {.x = rows.x,
+                            .norm = rows.norm,
+                            .eps = rows.eps,
+                            .ids = rows.ids,
+                            .weights = rows.weights,
+                            .weights_stride = rows.weights_stride,
+                            .n_rows = rows.n_rows,
+                            .width = shape.width,
+                            .n_used = shape.n_used,
+                            .host_x = x_.data(),
+                            .host_ids = ids_.data(),
+                            .host_weights = weights_.data(),
+                            .bell = lane_->bell(rows.mixture, rows.n_rows)});
 }
 
-Result<const float*> HostExperts::join(const Stream& stream) {
-  TRY(lane_.join(stream));
-  return static_cast<const float*>(sums_.data());
+Status HostExperts::join(const Stream& stream, TakeBackArgs into) {
+  lane_->join(stream);
+  into.host_sums = sums_.data();
+  into.bell = lane_->bell(mixture_, into.n_rows);
+  return take_back(stream, into);
 }
 
 }  // namespace chimere::cuda

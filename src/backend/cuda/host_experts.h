@@ -1,18 +1,18 @@
 // host_experts.h  The mixtures whose routed experts stay with the host: their weights in RAM, and the way there and
 // back.
 //
-// In the middle of a step the card writes rows, choices and weights to pinned memory; the host's threads compute the
-// experts there (backend/cpu) while the card is at the shared one; the card reads the sums. No copy is queued and the
-// engine's thread has no part in it, so a whole step is one graph with or without such layers.
+// In the middle of a step the card writes rows, choices and weights to pinned memory and rings; the host's threads
+// compute the experts there (backend/cpu) while the card is at the shared one; the card waits for the sums and reads
+// them. No copy is queued and the engine's thread has no part in it, so a whole step is one graph with or without such
+// layers.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cuda/kernels/host_rows.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/host_lane.h"
 #include "base/result.h"
@@ -46,9 +46,12 @@ class HostExperts {
     float eps = 0;
   };
   Status begin(const Stream& stream, const Rows& rows);
-  // Their weighted sums [n_rows, width], in pinned memory, for what the stream is given from now on to the next
-  // begin().
-  Result<const float*> join(const Stream& stream);
+  // Adds their weighted sums [n_rows, width], when they are there, and whatever else `into` names to its `out`. It
+  // fills in where they come from.
+  Status join(const Stream& stream, TakeBackArgs into);
+
+  // To be held while the card has work with begin() and join() in it.
+  HostLane* lane() const { return lane_.get(); }
 
   int n_mixtures() const { return static_cast<int>(shapes_.size()); }
   uint64_t weight_bytes() const;
@@ -57,20 +60,16 @@ class HostExperts {
   struct Shape {
     int width, n_used;
   };
-  struct Call {
-    HostExperts* experts;
-    int mixture, n_rows;
-  };
 
-  explicit HostExperts(HostLane lane);
-  static void compute(void* call);
+  HostExperts();
+  void compute(int mixture, int n_rows);
 
-  HostLane lane_;
   std::vector<Shape> shapes_;
   std::unique_ptr<cpu::ExpertBank> bank_;
   PinnedBuffer<float> x_, weights_, sums_;
   PinnedBuffer<int32_t> ids_;
-  std::map<std::pair<int, int>, Call> calls_;  // by mixture and rows; graphs point into it
+  int mixture_ = 0;                 // of the last begin()
+  std::unique_ptr<HostLane> lane_;  // last: its thread uses the rest
 };
 
 }  // namespace chimere::cuda

@@ -6,7 +6,6 @@
 
 #include "backend/cuda/kernels/embed.h"
 #include "backend/cuda/kernels/encoder.h"
-#include "backend/cuda/kernels/host_rows.h"
 #include "backend/cuda/kernels/rows.h"
 
 namespace chimere::cuda {
@@ -652,15 +651,13 @@ Status Lowering::hosted_moe(const Stream& stream, const PassShape& pass, const o
     out.outs[out.n_outs++] = {binding_.weight(o.shared_down), nullptr, shared, width, false};
     TRY(matvec(stream, out));
   }
-  TRY_ASSIGN(const float* sums, host_->join(stream));
   // The weights, the shared expert's too, have o.scale in them.
-  return take_back(stream, {.host_sums = sums,
-                            .shared = shared,
-                            .shared_gate = chosen.weights + o.n_used,
-                            .gate_stride = o.n_used + 1,
-                            .out = buffers_[o.x],
-                            .n_rows = n,
-                            .width = width});
+  return host_->join(stream, {.shared = shared,
+                              .shared_gate = chosen.weights + o.n_used,
+                              .gate_stride = o.n_used + 1,
+                              .out = buffers_[o.x],
+                              .n_rows = n,
+                              .width = width});
 }
 
 Status Lowering::body(const Stream& stream, const PassShape& pass) const {

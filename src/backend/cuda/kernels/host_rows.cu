@@ -1,7 +1,9 @@
 // host_rows.cu   Rows, normed or not, and choices to pinned memory; the sums of the host's experts from there, added
 // Shapes    x, sums [n_rows, width] f32, 16-byte aligned; ids, weights [n_rows, n_used]
 // Bytes     over the bus: n_rows * (width * 4 + n_used * 8) out, n_rows * width * 4 back; one row of 2048: 8 KiB each
-// Launch    grid n_rows, block 256; 16 bytes a thread where the width allows it, so that few requests cross the bus
+// Launch    grid n_rows, block 256; 16 bytes a thread where the width allows it, so that few requests cross the bus.
+//           Each block rings for its row and waits for its row. Of many rows they ask seldom: a thousand blocks that
+//           read over the bus without pause would take it from the host
 // Numerics  f32 sums of squares in an order that depends on the width alone; scale (sum + gate shared) is one fused
 //           operation each, in float32
 // Measured  not apart from the host's work, which takes tens of times as long
@@ -13,6 +15,8 @@ namespace chimere::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kFewRows = 16;  // of decoding: a microsecond matters
+constexpr uint32_t kPauseNanoseconds = 20'000;
 
 __device__ __forceinline__ float square_of(float x) { return x * x; }
 __device__ __forceinline__ float square_of(float4 x) { return x.x * x.x + x.y * x.y + (x.z * x.z + x.w * x.w); }
@@ -48,6 +52,9 @@ __global__ void __launch_bounds__(kThreads) hand_over_kernel(HandOverArgs a) {
     a.host_ids[row * a.n_used + k] = a.ids[row * a.n_used + k];
     a.host_weights[row * a.n_used + k] = a.weights[row * a.weights_stride + k];
   }
+  if (threadIdx.x == 0) a.bell.done[row] = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) simt::store_for_host(&a.bell.rung[row], a.bell.message);
 }
 
 __device__ __forceinline__ float sum_of(float sum, float gate, float shared) { return fmaf(gate, shared, sum); }
@@ -60,6 +67,10 @@ __global__ void __launch_bounds__(kThreads) take_back_kernel(TakeBackArgs a) {
   simt::wait_for_previous();
   const int64_t row = blockIdx.x;
   const float gate = a.shared_gate ? a.shared_gate[row * a.gate_stride] : 1.0f;
+  if (threadIdx.x == 0) {
+    while (simt::load_of_host(&a.bell.done[row]) == 0) simt::pause(a.n_rows > kFewRows ? kPauseNanoseconds : 0);
+  }
+  __syncthreads();
   const auto take = [&](auto zero, int n) {
     using T = decltype(zero);
     const T* sums = reinterpret_cast<const T*>(a.host_sums) + row * n;
@@ -85,7 +96,7 @@ Status hand_over(const Stream& stream, const HandOverArgs& args) {
 }
 
 Status take_back(const Stream& stream, const TakeBackArgs& args) {
-  return simt::launch(take_back_kernel, {dim3(static_cast<unsigned>(args.n_rows)), dim3(kThreads), 0, stream, false},
+  return simt::launch(take_back_kernel, {dim3(static_cast<unsigned>(args.n_rows)), dim3(kThreads), 0, stream, true},
                       args);
 }
 

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 
+#include "backend/cuda/runtime/host_lane.h"
 #include "backend/cuda/runtime/stream.h"
 #include "base/result.h"
 
 namespace chimere::cuda {
 
-// Rows, or RMSNorm(row) * norm, the experts they chose and their weights, to pinned memory.
+// Rows, or RMSNorm(row) * norm, the experts they chose and their weights, to pinned memory. Then it rings, a block a
+// row.
 struct HandOverArgs {
   const float* x;     // [n_rows, width]
   const float* norm;  // [width] or null
@@ -20,12 +22,13 @@ struct HandOverArgs {
   float* host_x;  // the same three, dense
   int32_t* host_ids;
   float* host_weights;
+  HostBell bell;
 };
 Status hand_over(const Stream& stream, const HandOverArgs& args);
 
-// out[t] (+)= scale (host_sums[t] + shared_gate[t gate_stride] shared[t])
+// out[t] (+)= scale (host_sums[t] + shared_gate[t gate_stride] shared[t]), when the host has done its work.
 struct TakeBackArgs {
-  const float* host_sums;              // [n_rows, width], pinned
+  const float* host_sums = nullptr;    // [n_rows, width], pinned
   const float* shared = nullptr;       // [n_rows, width] or null
   const float* shared_gate = nullptr;  // or null: 1
   int gate_stride = 1;
@@ -33,8 +36,8 @@ struct TakeBackArgs {
   int n_rows, width;
   bool add = true;
   float scale = 1;
+  HostBell bell = {};
 };
-// Never starts early: it follows work of the host.
 Status take_back(const Stream& stream, const TakeBackArgs& args);
 
 }  // namespace chimere::cuda

@@ -31,9 +31,23 @@ TEST(HostRows, HandOverNormsRowsAndPacksChoices) {
         const std::vector<int32_t> ids = {4, 1, 0, 3, 2, 9};
         std::vector<float> host_x(kRows * width), host_w(kRows * kUsed);
         std::vector<int32_t> host_ids(kRows * kUsed);
-        ASSERT_TRUE(hand_over(stream, {x.data(), normed ? norm.data() : nullptr, kEps, ids.data(), w.data(), 3, kRows,
-                                       width, kUsed, host_x.data(), host_ids.data(), host_w.data()}));
+        std::vector<uint32_t> rung(kRows, 0), done(kRows, 1);
+        ASSERT_TRUE(hand_over(stream, {x.data(),
+                                       normed ? norm.data() : nullptr,
+                                       kEps,
+                                       ids.data(),
+                                       w.data(),
+                                       3,
+                                       kRows,
+                                       width,
+                                       kUsed,
+                                       host_x.data(),
+                                       host_ids.data(),
+                                       host_w.data(),
+                                       {rung.data(), done.data(), 7}}));
         ASSERT_TRUE(stream.synchronize());
+        EXPECT_EQ(rung, std::vector<uint32_t>(kRows, 7)) << "every row rings";
+        EXPECT_EQ(done, std::vector<uint32_t>(kRows, 0)) << "what was done is not what is asked for now";
         EXPECT_EQ(host_ids, ids);
         for (int t = 0; t < kRows; ++t) {
           for (int k = 0; k < kUsed; ++k) EXPECT_EQ(host_w[t * kUsed + k], w[t * 3 + k]);
@@ -60,8 +74,17 @@ TEST(HostRows, TakeBackAddsTheSharedExpert) {
       for (const bool add : {true, false}) {
         for (const bool has_shared : {true, false}) {
           std::vector<float> out = before;
-          ASSERT_TRUE(take_back(stream, {sums.data(), has_shared ? shared.data() : nullptr, gate.data(), 3, out.data(),
-                                         kRows, width, add, 1.5f}));
+          std::vector<uint32_t> rung(kRows, 0), done(kRows, 1);
+          ASSERT_TRUE(take_back(stream, {sums.data(),
+                                         has_shared ? shared.data() : nullptr,
+                                         gate.data(),
+                                         3,
+                                         out.data(),
+                                         kRows,
+                                         width,
+                                         add,
+                                         1.5f,
+                                         {rung.data(), done.data(), 0}}));
           ASSERT_TRUE(stream.synchronize());
           for (int i = 0; i < kRows * width; ++i) {
             const double own = has_shared ? double{gate[i / width * 3]} * shared[i] : 0.0;

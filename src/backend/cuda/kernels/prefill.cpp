@@ -4,7 +4,6 @@
 #include <string>
 
 #include "backend/cuda/host_experts.h"
-#include "backend/cuda/kernels/host_rows.h"
 
 namespace chimere::cuda {
 namespace {
@@ -212,19 +211,20 @@ Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScra
   if (op.shared.up) {
     TRY(hidden_then_down(stream, x, op.shared, {at.shared_hidden_half, at.shared_hidden}, at.shared, false, 1.0f));
   }
-  const float* host_sums = nullptr;
-  if (hosted) {
-    TRY_ASSIGN(host_sums, op.host->join(stream));
-  }
   CombineArgs sum{at.routed, choice, at.shared, at.shared_weight, op.residual, width, true, op.scale};
   if (!op.latent_down && hosted) {
-    return take_back(stream, {host_sums, at.shared, at.shared_weight, 1, op.residual, n, width, true, op.scale});
+    return op.host->join(stream, {.shared = at.shared,
+                                  .shared_gate = at.shared_weight,
+                                  .out = op.residual,
+                                  .n_rows = n,
+                                  .width = width,
+                                  .scale = op.scale});
   }
   if (!op.latent_down) return combine_experts(stream, sum);
 
   const int latent = op.latent_down.rows;
   if (hosted) {
-    TRY(take_back(stream, {host_sums, nullptr, nullptr, 1, at.latent_sum, n, latent, false}));
+    TRY(op.host->join(stream, {.out = at.latent_sum, .n_rows = n, .width = latent, .add = false}));
   } else {
     TRY(combine_experts(stream, {at.routed, choice, nullptr, nullptr, at.latent_sum, latent, false}));
   }

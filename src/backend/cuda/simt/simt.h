@@ -89,6 +89,9 @@ Status launch(void (*kernel)(P...), const Launch& at, A&&... args) {
 inline void allow_next() {}
 inline void prefetch_l2(const void*) {}
 inline uint4 load_streaming(const uint4* p) { return *p; }
+inline void store_for_host(uint32_t* p, uint32_t v) { *p = v; }
+inline uint32_t load_of_host(const uint32_t* p) { return *p; }
+inline void pause(uint32_t) { misuse("a wait for the host that did not do its work"); }
 
 inline void cp_async4(void* to_shared, const void* from) { cp_async_issue(to_shared, from, 4, true); }
 inline void cp_async16(void* to_shared, const void* from, bool valid = true) {
@@ -207,6 +210,22 @@ __device__ __forceinline__ uint4 load_streaming(const uint4* p) {
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(p));
   return v;
+}
+
+// A word in pinned memory by which card and host tell each other that something is there: what the block wrote before
+// store_for_host() is seen by the host that sees the word, and what the host wrote before it is seen after
+// load_of_host().
+__device__ __forceinline__ void store_for_host(uint32_t* p, uint32_t v) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+__device__ __forceinline__ uint32_t load_of_host(const uint32_t* p) {
+  uint32_t v;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+// Between two looks at such a word.
+__device__ __forceinline__ void pause(uint32_t nanoseconds) {
+  if (nanoseconds > 0) __nanosleep(nanoseconds);
 }
 
 // 0xFF in the bytes whose highest bit is set.
