@@ -24,7 +24,7 @@ constexpr std::string_view kPagePolicy =
 constexpr std::string_view kFramePolicy =
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data: blob:; media-src data: blob:; font-src data:; connect-src 'none'; frame-src 'none'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; webrtc 'block'";
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 const PageFile* find_file(std::span<const PageFile> files, std::string_view name) {
   for (const PageFile& file : files) {
