@@ -93,6 +93,19 @@ test('the certainty of every token is a strip below the answer, when it is asked
   // Every token that was counted has its place in the strip.
   const speed = await studio.answers.last().locator('.speed').innerText()
   await expect(strip.locator('[data-heat]')).toHaveCount(Number(/(\d+) tokens/.exec(speed)![1]))
+  await expect(strip).not.toContainText('think>')
+})
+
+test('what steers the model has a name in the strip of certainty', async ({ studio }) => {
+  const tokens = ['<think>', 'So ', '</think>', '\n\n', '1 < 2', '<b>', '<|im_end|>']
+  await answerWith(studio.page, [{ reasoning: 'So ', content: '1 < 2<b>', certainty: tokens }])
+  await studio.send('Which is less?')
+  await studio.settled()
+  const strip = studio.answers.locator('.heat')
+  await strip.locator('summary').click()
+  await expect(strip.locator('[data-heat]')).toHaveCount(tokens.length)
+  await expect(strip.locator('.mark')).toHaveText(['thinking', 'end of thinking', 'im end'])
+  await expect(strip.locator('p')).toHaveText(/^\s*thinkingSo end of thinking\s*1 < 2<b>im end$/)
 })
 
 test('a thought can be stopped while it grows', async ({ page, slow }) => {

@@ -161,10 +161,11 @@ export interface Reply {
   reasoning?: string
   content?: string
   toolCalls?: { id: string; name: string; arguments: string }[]
+  certainty?: string[] // tokens with half a certainty each
 }
 
-function chunk(delta: object, finish: string | null = null): string {
-  return `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+function chunk(delta: object, finish: string | null = null, more: object = {}): string {
+  return `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish, ...more }] })}\n\n`
 }
 
 // Pieces of a few characters, as a model writes them.
@@ -182,8 +183,10 @@ function deltas(reply: Reply): string {
 
 export function events(reply: Reply): string {
   const usage = { prompt_tokens: 10, completion_tokens: 20, prompt_tokens_details: { cached_tokens: 4 } }
+  const stats = (reply.certainty ?? []).map((token) => ({ token, certainty: 0.5, entropy: 1 }))
   return [
     deltas(reply),
+    ...(stats.length ? [chunk({}, null, { token_stats: stats })] : []),
     chunk({}, reply.toolCalls?.length ? 'tool_calls' : 'stop'),
     `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
     'data: [DONE]\n\n',

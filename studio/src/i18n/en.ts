@@ -55,6 +55,8 @@ export const en = {
   heatOff: 'Not shown',
   heatOn: 'As a strip below the answer',
   heatSummary: 'Certainty {n} %',
+  heatThoughtBegins: 'thinking',
+  heatThoughtEnds: 'end of thinking',
   heatToken: 'certainty {certainty} %, entropy {entropy} nats',
   import: 'Import',
   importFailed: '{name}: {reason}',

@@ -57,6 +57,8 @@ export const fr: Words = {
   heatOff: 'Masquée',
   heatOn: 'Sous la réponse',
   heatSummary: 'Certitude {n} %',
+  heatThoughtBegins: 'réflexion',
+  heatThoughtEnds: 'fin de la réflexion',
   heatToken: 'certitude {certainty} %, entropie {entropy} nats',
   import: 'Importer',
   importFailed: '{name} : {reason}',
