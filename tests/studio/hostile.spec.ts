@@ -36,14 +36,19 @@ async function provoke(page: Page): Promise<string[]> {
         for (const name of ['mouseover', 'mouseenter', 'focus', 'toggle', 'load', 'error', 'animationstart']) {
           element.dispatchEvent(new Event(name, { bubbles: true }))
         }
-        if (!element.hasAttribute('href')) element.click()
-        if (/^(script|iframe|object|embed|link|style|form|meta|base|svg|math|template|video|audio)$/i.test(element.tagName)) {
+        if (!element.hasAttribute('href')) element.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }))
+        // Formulas are MathML and nothing else, and MathML is nowhere else.
+        const isMath = element.namespaceURI === 'http://www.w3.org/1998/Math/MathML'
+        if (isMath !== (element.parentElement!.closest('.formula') !== null)) wrong.push(`element ${element.tagName}`)
+        if (/^(script|iframe|object|embed|link|style|form|meta|base|svg|template|video|audio|annotation-xml)$/i.test(element.tagName)) {
           wrong.push(`element ${element.tagName}`)
         }
+        const { top, bottom } = element.getBoundingClientRect()
+        if (isMath && bottom - top > 5000) wrong.push('a formula of many screens')
         for (const { name, value } of element.attributes) {
           const isBad =
             name.startsWith('on') ||
-            (name === 'style' && !element.closest('.code')) ||
+            (name === 'style' && (/url|fixed/i.test(value) || (!element.closest('.code') && !isMath))) ||
             (name === 'href' && !/^(https?:|mailto:)/i.test(value)) ||
             (name === 'src' && !/^data:image\/(png|jpeg|gif|webp);base64,/i.test(value)) ||
             ['srcset', 'srcdoc', 'action', 'formaction', 'ping', 'poster', 'id', 'name'].includes(name)
@@ -82,6 +87,7 @@ test('200 hostile payloads as answers, thoughts, calls, titles and file names', 
   await page.evaluate(() => document.querySelectorAll<HTMLElement>('.thinking button').forEach((button) => button.click()))
   await expect(page.locator('.thinking .markdown')).toHaveCount(payloads.length)
   await expect(page.locator('.model-name')).toHaveText(payloads[6]!)
+  await expect(page.locator('.formula').first()).toBeAttached()
   expect(await provoke(page)).toEqual([])
   expect(found).toEqual([])
 })

@@ -148,8 +148,35 @@ const MARKDOWN = [
   `\${${RUN}}`,
 ]
 
+// Formulas are elements of their own, made of what the model writes.
+const FORMULAS = [
+  `\\href{javascript:${RUN}}{x}`,
+  `\\href{${ELSEWHERE}}{x}`,
+  `\\url{${ELSEWHERE}}`,
+  `\\includegraphics{${ELSEWHERE}/i.png}`,
+  `\\htmlId{x}{y}\\htmlClass{message}{y}\\htmlStyle{position:fixed}{y}\\htmlData{a=b}{y}`,
+  `\\class{message}{x}`,
+  `\\id{content}{x}`,
+  `\\style{background:url(${ELSEWHERE}/i.png)}{x}`,
+  `\\data{x=1}{y}`,
+  `\\label{content}x\\tag{<img src=x onerror=${RUN}>}`,
+  `\\text{<img src=x onerror=${RUN}></text></mtext></math><script>${RUN}</script>}`,
+  `x<img src=x onerror=${RUN}>y`,
+  `\\textcolor{url(${ELSEWHERE}/c)}{x}`,
+  `\\color{red;background:url(${ELSEWHERE}/c)}x`,
+  `\\fcolorbox{red}{url(${ELSEWHERE}/c)}{x}`,
+  `\\unicode{x3c}\\char"3C script\\char"3E ${RUN}`,
+  `\\def\\a{\\a\\a}\\a`,
+  `\\newcommand{\\a}{\\a x}\\a`,
+  `\\rule{1000000em}{1000000em}`,
+  `\\kern-100000em\\raisebox{100000em}{x}`,
+  `${'{'.repeat(2000)}x${'}'.repeat(2000)}`,
+  `${'\\sqrt{'.repeat(500)}x${'}'.repeat(500)}`,
+]
+
 export const payloads = [
   ...HTML,
+  ...FORMULAS.flatMap((tex) => [`$${tex}$`, `\\[${tex}\\]`]),
   ...HTML.map((html) => `Some text ${html} and more\nin a paragraph`),
   ...MARKDOWN,
 ]

@@ -5,11 +5,20 @@ import { openTable } from '../artefacts/open'
 import { t } from '../i18n'
 import { CodeView, copyButton } from './code_view'
 import { splitBlocks } from './blocks'
+import { extractFormulas } from './formulas'
+import { mathLibrary, placeFormulas } from './maths'
 import { renderMarkdown } from './render'
+
+// A formula counts as what was written for it.
+function cellText(cell: HTMLTableCellElement): string {
+  const copy = cell.cloneNode(true) as HTMLElement
+  for (const formula of copy.querySelectorAll<HTMLElement>('[data-source]')) formula.replaceWith(formula.dataset.source!)
+  return copy.textContent ?? ''
+}
 
 // The table as text, for the artefact with filters and sorting.
 function tableRows(table: HTMLTableElement): string[][] {
-  return [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent ?? ''))
+  return [...table.rows].map((row) => [...row.cells].map(cellText))
 }
 
 // Buttons are added to the finished HTML as elements: no text of the model takes part.
@@ -35,13 +44,16 @@ function addButtons(root: HTMLElement) {
   }
 }
 
-const TextView = memo(({ text }: { text: string }) => {
+const TextView = memo(({ text, isGrowing }: { text: string; isGrowing: boolean }) => {
   const root = useRef<HTMLDivElement>(null)
+  const extracted = useMemo(() => extractFormulas(text, isGrowing), [text, isGrowing])
+  const temml = extracted.formulas.some((formula) => formula.tex !== null) ? mathLibrary() : null
   useLayoutEffect(() => {
     if (!root.current) return
-    root.current.innerHTML = renderMarkdown(text)
+    root.current.innerHTML = renderMarkdown(extracted.text)
+    placeFormulas(root.current, extracted.formulas, temml)
     addButtons(root.current)
-  }, [text])
+  }, [extracted, temml])
   return <div class="block" ref={root} />
 })
 
@@ -82,7 +94,7 @@ export function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean
         block.kind === 'code' ? (
           <CodeView key={i} language={block.language} text={block.text} isOpen={block.isOpen && isGrowing} />
         ) : (
-          <TextView key={i} text={block.text} />
+          <TextView key={i} text={block.text} isGrowing={isGrowing && i === blocks.length - 1} />
         ),
       )}
     </div>
