@@ -1,6 +1,6 @@
 // documents.ts  An artefact as a document for the sandboxed frame. What is written here runs there, never on the page.
 import { t } from '../i18n'
-import { escapeHtml } from '../markdown/render'
+import { escapeHtml } from '../markdown/escape'
 import { drawFlowchart } from './flowchart'
 import type { Artefact } from './open'
 
@@ -10,6 +10,8 @@ body { margin: 0; padding: 12px; font: 15px/1.5 system-ui, sans-serif; backgroun
   color: ${dark ? '#ece8e2' : '#211f1c'}; }
 svg { max-width: 100%; height: auto; }
 input { font: inherit; width: 100%; box-sizing: border-box; margin-bottom: 10px; padding: 6px 8px; }
+aside { font-size: 13px; color: ${dark ? '#b0a89e' : '#5f5952'}; }
+aside p, aside ul { margin: 6px 0; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border: 1px solid ${dark ? '#4a4641' : '#cfc9c1'}; padding: 4px 8px; text-align: left; }
 th button { all: unset; cursor: pointer; font-weight: 600; width: 100%; }
@@ -64,6 +66,20 @@ function table(rows: string[][], dark: boolean): string {
   )
 }
 
+// What is not in the drawing is said below it.
+function diagram(source: string, dark: boolean): string {
+  const drawing = drawFlowchart(source, dark)
+  if (!drawing) return page(escapeHtml(t('artefactEmpty')), dark)
+  const { svg, unread, hasStyles, limit } = drawing
+  const lines = unread.slice(0, 20).map((line) => `<li><code>${escapeHtml(line)}</code></li>`)
+  const notes = [
+    ...(limit ? [`<p>${escapeHtml(t('diagramCut', { n: String(limit) }))}</p>`] : []),
+    ...(lines.length ? [`<p>${escapeHtml(t('diagramUnread'))}</p><ul>${lines.join('')}</ul>`] : []),
+    ...(hasStyles ? [`<p>${escapeHtml(t('diagramStyles'))}</p>`] : []),
+  ]
+  return page(svg + (notes.length ? `<aside>${notes.join('')}</aside>` : ''), dark)
+}
+
 export function artefactDocument(artefact: Artefact, dark: boolean): string {
   switch (artefact.kind) {
     case 'html':
@@ -71,7 +87,7 @@ export function artefactDocument(artefact: Artefact, dark: boolean): string {
     case 'svg':
       return page(artefact.source, dark)
     case 'diagram':
-      return page(drawFlowchart(artefact.source, dark) ?? escapeHtml(t('artefactEmpty')), dark)
+      return diagram(artefact.source, dark)
     case 'table':
       return table(artefact.rows ?? [], dark)
   }

@@ -1,206 +1,276 @@
-// flowchart.ts  Simple flow charts, in the notation that models write: "graph TD", "A[Text] -->|label| B{Question}".
-// Nodes are put on ranks by their longest path from a start, ordered on each rank by where their neighbours are, and
-// joined by curves. Enough for charts of a few dozen nodes; subgraphs and styles are skipped.
-import { escapeHtml } from '../markdown/render'
+// flowchart.ts  A flow chart as SVG: what flowchart_text.ts read, where flowchart_layout.ts put it.
+import { escapeHtml } from '../markdown/escape'
+import { FlowchartLayout, LOOP, type Box, type Measures, type Point, type Route, type Size } from './flowchart_layout'
+import { LIMIT, parseFlowchart, type Chart, type ChartEdge, type ChartNode, type Direction } from './flowchart_text'
 
-type Shape = 'box' | 'round' | 'diamond' | 'circle'
-
-interface Node {
-  id: string
-  label: string
-  shape: Shape
-  rank: number
-  x: number // along the rank
-  y: number // across ranks
-  width: number
+export interface Drawing {
+  svg: string
+  unread: string[] // what could not be drawn
+  hasStyles: boolean
+  limit: number | null // nodes and edges, when there were more
 }
 
-interface Edge {
-  from: string
-  to: string
-  label: string
-  isDotted: boolean
-  hasArrow: boolean
+const LINE = 18 // height of a line of text
+const WRAP = 26 // characters, where a label is broken
+
+// Widths are guessed: the fonts of the frame cannot be asked. Guesses are generous, so that text never leaves its box.
+function textWidth(text: string, perCharacter: number): number {
+  let width = 0
+  for (const c of text) width += /[\u1100-\u{1ffff}]/u.test(c) ? 1.9 : /[A-ZmwMW@%]/.test(c) ? 1.25 : 1
+  return width * perCharacter
 }
 
-export interface Chart {
-  direction: 'down' | 'right'
-  nodes: Map<string, Node>
-  edges: Edge[]
-}
-
-const NODE = /^\s*([\w-]*\w)\s*(?:\(\((.+?)\)\)|\(\[(.+?)\]\)|\[\[(.+?)\]\]|\[(.+?)\]|\((.+?)\)|\{(.+?)\})?/
-const LINK = /^\s*(?:(?:--|==)\s+([^-=>|]+?)\s+)?(-->|---|-\.->|-\.-|==>|===|--o|--x)\s*(?:\|([^|]*)\|)?/
-const LIMIT = 300 // nodes and edges
-
-function readNode(chart: Chart, text: string): { node: Node; rest: string } | null {
-  const match = NODE.exec(text)
-  if (!match) return null
-  const [all, id, circle, stadium, subroutine, box, round, diamond] = match
-  const label = circle ?? stadium ?? subroutine ?? box ?? round ?? diamond
-  const shape: Shape = circle ? 'circle' : stadium || round ? 'round' : diamond ? 'diamond' : 'box'
-  let node = chart.nodes.get(id!)
-  if (!node) {
-    node = { id: id!, label: id!, shape: 'box', rank: 0, x: 0, y: 0, width: 0 }
-    chart.nodes.set(id!, node)
-  }
-  if (label !== undefined) Object.assign(node, { label: label.replace(/^"|"$/g, '').replace(/<br\s*\/?>/gi, ' '), shape })
-  return { node, rest: text.slice(all.length) }
-}
-
-export function parseFlowchart(source: string): Chart | null {
-  const lines = source.split(/\n|;/)
-  const head = /^\s*(?:graph|flowchart)\s+(TD|TB|BT|LR|RL)?/i.exec(lines[0] ?? '')
-  if (!head) return null
-  const direction = /LR|RL/i.test(head[1] ?? '') ? 'right' : 'down'
-  const chart: Chart = { direction, nodes: new Map(), edges: [] }
-  for (const line of lines.slice(1)) {
-    if (chart.nodes.size >= LIMIT) break
-    if (/^\s*(%%|subgraph|end\b|style|classDef|class|click|linkStyle|direction)/.test(line)) continue
-    let read = readNode(chart, line)
-    while (read && chart.edges.length < LIMIT && chart.nodes.size < LIMIT) {
-      const link = LINK.exec(read.rest)
-      if (!link) break
-      const next = readNode(chart, read.rest.slice(link[0].length))
-      if (!next) break
-      chart.edges.push({
-        from: read.node.id,
-        to: next.node.id,
-        label: (link[1] ?? link[3] ?? '').trim().replace(/^"|"$/g, ''),
-        isDotted: link[2]!.includes('.'),
-        hasArrow: /[>ox]$/.test(link[2]!),
-      })
-      read = next
+function wrap(text: string): string[] {
+  return text.split('\n').flatMap((line) => {
+    const lines = ['']
+    for (const word of line.trim().split(/\s+/)) {
+      const last = lines.at(-1)!
+      if (last && last.length + word.length >= WRAP) lines.push(word)
+      else lines[lines.length - 1] = last ? `${last} ${word}` : word
     }
-  }
-  return chart.nodes.size ? chart : null
+    return lines
+  })
 }
 
-// Longest path from a start; an edge back to a node on the way does not count.
-function rankNodes(chart: Chart) {
-  const next = new Map<string, string[]>()
-  for (const { from, to } of chart.edges) next.set(from, [...(next.get(from) ?? []), to])
-  const state = new Map<string, 'open' | 'done'>()
-  const order: string[] = []
-  const isBack = new Set<string>()
-  const visit = (id: string) => {
-    state.set(id, 'open')
-    for (const to of next.get(id) ?? []) {
-      if (state.get(to) === 'open') isBack.add(`${id} ${to}`)
-      else if (!state.has(to)) visit(to)
+const widest = (lines: string[], perCharacter: number) => Math.max(...lines.map((line) => textWidth(line, perCharacter)))
+
+// Width and height on the screen.
+function nodeSize({ label, shape }: ChartNode): { width: number; height: number } {
+  const lines = wrap(label)
+  const width = widest(lines, 7.6)
+  const height = lines.length * LINE + 22
+  switch (shape) {
+    case 'diamond':
+      return { width: width + height + 34, height: height + 20 }
+    case 'circle': {
+      const side = Math.max(width + 26, height)
+      return { width: side, height: lines.length > 1 || side < 70 ? side : height + 8 }
     }
-    state.set(id, 'done')
-    order.unshift(id)
-  }
-  for (const id of chart.nodes.keys()) if (!state.has(id)) visit(id)
-  for (const id of order) {
-    for (const to of next.get(id) ?? []) {
-      if (isBack.has(`${id} ${to}`)) continue
-      const node = chart.nodes.get(to)!
-      node.rank = Math.max(node.rank, chart.nodes.get(id)!.rank + 1)
-    }
+    case 'hexagon':
+    case 'slanted':
+      return { width: width + 48, height }
+    case 'cylinder':
+      return { width: width + 28, height: height + 12 }
+    default:
+      return { width: width + (shape === 'box' ? 28 : 36), height }
   }
 }
 
-function orderRanks(chart: Chart): Node[][] {
-  const ranks: Node[][] = []
-  for (const node of chart.nodes.values()) (ranks[node.rank] ??= []).push(node)
-  const place = new Map<string, number>()
-  const remember = (rank: Node[]) => rank.forEach((node, i) => place.set(node.id, i - (rank.length - 1) / 2))
-  ranks.forEach(remember)
-  for (let sweep = 0; sweep < 4; sweep++) {
-    for (const rank of sweep % 2 ? [...ranks].reverse() : ranks) {
-      const centre = (node: Node) => {
-        const near = chart.edges.filter((e) => e.from === node.id || e.to === node.id)
-        const places = near.map((e) => place.get(e.from === node.id ? e.to : e.from)!)
-        return places.length ? places.reduce((a, b) => a + b, 0) / places.length : place.get(node.id)!
+const isAcross = (direction: Direction) => direction === 'right' || direction === 'left'
+
+function measuresFor(direction: Direction): Measures {
+  const turned = isAcross(direction)
+  const size = (width: number, height: number): Size =>
+    turned ? { along: height, across: width } : { along: width, across: height }
+  return {
+    node: (node) => {
+      const { width, height } = nodeSize(node)
+      return size(width, height)
+    },
+    label: (text) => {
+      const lines = wrap(text)
+      return size(widest(lines, 6.8) + 12, lines.length * 16 + 4)
+    },
+    frame: (title) => {
+      const [top, side] = [34, 16]
+      const least = size(textWidth(title, 7.6) + 28, top + side)
+      // The title is at the top, wherever the chart begins.
+      switch (direction) {
+        case 'down':
+          return { before: side, after: side, above: top, below: side, least }
+        case 'up':
+          return { before: side, after: side, above: side, below: top, least }
+        default:
+          return { before: top, after: side, above: side, below: side, least }
       }
-      rank.sort((a, b) => centre(a) - centre(b))
-      remember(rank)
+    },
+    border: (node, { along, across }, at) => {
+      const half = across / 2
+      const radius = Math.min(along, across) / 2
+      if (node.shape === 'diamond') return half * (1 - Math.abs(at) / (along / 2))
+      if (node.shape === 'round' || node.shape === 'circle') {
+        const beyond = Math.max(0, Math.abs(at) - (along / 2 - radius))
+        return half - radius + Math.sqrt(Math.max(0, radius * radius - beyond * beyond))
+      }
+      if (node.shape === 'hexagon' && turned) return half - (16 * Math.abs(at)) / (along / 2)
+      return half
+    },
+  }
+}
+
+const px = (n: number) => String(Math.round(n * 10) / 10)
+
+class Canvas {
+  private readonly turned: boolean
+
+  constructor(
+    private readonly direction: Direction,
+    private readonly across: number,
+  ) {
+    this.turned = isAcross(direction)
+  }
+
+  at({ along, across }: Point): { x: number; y: number } {
+    const forth = this.direction === 'up' || this.direction === 'left' ? this.across - across : across
+    return this.turned ? { x: forth, y: along } : { x: along, y: forth }
+  }
+
+  rect({ middle, along, across }: Box): { x: number; y: number; width: number; height: number } {
+    const { x, y } = this.at(middle)
+    const [width, height] = this.turned ? [across, along] : [along, across]
+    return { x: x - width / 2, y: y - height / 2, width, height }
+  }
+
+  // A smooth line through all points that runs on from rank to rank: it leaves and arrives in the direction of the chart,
+  // and between two points it never goes beyond them (a monotone cubic spline of "along" over "across").
+  curve(points: Point[]): string {
+    const slopes = points.slice(1).map((point, i) => {
+      const rise = point.across - points[i]!.across
+      return rise ? (point.along - points[i]!.along) / rise : 0
+    })
+    const tangents = points.map((_, i) => {
+      const [before, after] = [slopes[i - 1], slopes[i]]
+      return before !== undefined && after !== undefined && before * after > 0 ? (2 * before * after) / (before + after) : 0
+    })
+    const place = (along: number, across: number) => {
+      const { x, y } = this.at({ along, across })
+      return `${px(x)} ${px(y)}`
     }
+    return points.reduce((path, { along, across }, i) => {
+      if (i === 0) return `M${place(along, across)}`
+      const from = points[i - 1]!
+      // Lines that bend at both ends do so early, which keeps ends that lie side by side apart.
+      const reach = (across - from.across) * (tangents[i - 1] || tangents[i] ? 1 / 3 : 1 / 2)
+      const c1 = place(from.along + tangents[i - 1]! * reach, from.across + reach)
+      const c2 = place(along - tangents[i]! * reach, across - reach)
+      return `${path}C${c1} ${c2} ${place(along, across)}`
+    }, '')
   }
-  return ranks
 }
 
-const HEIGHT = 40
-const ACROSS = 90 // from rank to rank, downwards
-const GAP = 28
+function text(lines: string[], x: number, y: number, height: number, kind = ''): string {
+  const first = y - ((lines.length - 1) * height) / 2 + 5
+  const open = `<text${kind && ` class="${kind}"`} x="${px(x)}" y="${px(first)}">`
+  if (lines.length === 1) return `${open}${escapeHtml(lines[0]!)}</text>`
+  const spans = lines.map((line, i) => `<tspan x="${px(x)}" y="${px(first + i * height)}">${escapeHtml(line)}</tspan>`)
+  return `${open}${spans.join(' ')}</text>`
+}
 
-function layOut(chart: Chart): { width: number; height: number } {
-  rankNodes(chart)
-  for (const node of chart.nodes.values()) {
-    const text = node.label.length * 7.6 + 28
-    node.width = node.shape === 'diamond' ? text * 1.35 : node.shape === 'circle' ? Math.max(text, HEIGHT) : text
+function drawNode(canvas: Canvas, node: ChartNode, box: Box): string {
+  const { x, y, width: w, height: h } = canvas.rect(box)
+  const path = (d: string) => `<path class="n" d="${d}"/>`
+  const rect = (radius: number) =>
+    `<rect class="n" x="${px(x)}" y="${px(y)}" width="${px(w)}" height="${px(h)}" rx="${px(radius)}"/>`
+  const [r, b, cx, cy] = [px(x + w), px(y + h), px(x + w / 2), px(y + h / 2)]
+  const outlines: Record<ChartNode['shape'], () => string> = {
+    box: () => rect(5),
+    round: () => rect(Math.min(w, h) / 2),
+    circle: () => rect(Math.min(w, h) / 2),
+    double: () => rect(2) + path(`M${px(x + 7)} ${px(y)}V${b}M${px(x + w - 7)} ${px(y)}V${b}`),
+    diamond: () => path(`M${cx} ${px(y)}L${r} ${cy}L${cx} ${b}L${px(x)} ${cy}Z`),
+    hexagon: () => path(`M${px(x + 16)} ${px(y)}H${px(x + w - 16)}L${r} ${cy}L${px(x + w - 16)} ${b}H${px(x + 16)}L${px(x)} ${cy}Z`),
+    slanted: () => path(`M${px(x + 14)} ${px(y)}H${r}L${px(x + w - 14)} ${b}H${px(x)}Z`),
+    cylinder: () =>
+      path(
+        `M${px(x)} ${px(y + 6)}V${px(y + h - 6)}A${px(w / 2)} 6 0 0 0 ${r} ${px(y + h - 6)}V${px(y + 6)}` +
+          `A${px(w / 2)} 6 0 0 0 ${px(x)} ${px(y + 6)}A${px(w / 2)} 6 0 0 0 ${r} ${px(y + 6)}`,
+      ),
   }
-  const isRight = chart.direction === 'right'
-  const ranks = orderRanks(chart)
-  const extent = (node: Node) => (isRight ? HEIGHT + GAP / 2 : node.width) + GAP
-  const widest = Math.max(...ranks.map((rank) => rank.reduce((sum, node) => sum + extent(node), 0)))
-  let across = GAP
-  for (const rank of ranks) {
-    const depth = isRight ? Math.max(...rank.map((node) => node.width)) : HEIGHT
-    let along = (widest - rank.reduce((sum, node) => sum + extent(node), 0)) / 2
-    for (const node of rank) {
-      const middle = along + extent(node) / 2
-      along += extent(node)
-      if (isRight) Object.assign(node, { x: across + depth / 2, y: middle })
-      else Object.assign(node, { x: middle, y: across + depth / 2 })
-    }
-    across += depth + (isRight ? 80 : ACROSS - HEIGHT)
+  const down = node.shape === 'cylinder' ? 6 : 0
+  return `<g data-node="${escapeHtml(node.id)}">${outlines[node.shape]()}${text(wrap(node.label), x + w / 2, y + h / 2 + down, LINE)}</g>`
+}
+
+function strokeOf({ line, start, end }: ChartEdge): string {
+  return (
+    (line === 'dotted' ? ' stroke-dasharray="4 4"' : line === 'thick' ? ' stroke-width="3"' : '') +
+    (start === 'none' ? '' : ` marker-start="url(#${start})"`) +
+    (end === 'none' ? '' : ` marker-end="url(#${end})"`)
+  )
+}
+
+const edgeLabel = (edge: ChartEdge, { x, y }: { x: number; y: number }) =>
+  edge.label ? text(wrap(edge.label), x, y - 1, 16, 'l') : ''
+
+const named = (edge: ChartEdge, content: string) =>
+  `<g data-edge="${escapeHtml(`${edge.from} ${edge.to}`)}">${content}</g>`
+
+function drawRoute(canvas: Canvas, { edge, points, label }: Route): string {
+  const line = `<path class="e" d="${canvas.curve(points)}"${strokeOf(edge)}/>`
+  return named(edge, line + (label ? edgeLabel(edge, canvas.at(label)) : ''))
+}
+
+function drawLoop(canvas: Canvas, edge: ChartEdge, box: Box, label: Point): string {
+  const end = box.middle.along + box.along / 2
+  // Several of them may reach beyond the node: their ends do not.
+  const [first, last] = [box.middle.across - box.across / 2 + 8, box.middle.across + box.across / 2 - 8]
+  const onNode = (across: number) => Math.min(last, Math.max(first, across))
+  const place = (along: number, across: number) => {
+    const { x, y } = canvas.at({ along: end + along, across })
+    return `${px(x)} ${px(y)}`
   }
-  return isRight ? { width: across, height: widest } : { width: widest, height: across }
+  const [a, d] = [place(0, onNode(label.across - 7)), place(0, onNode(label.across + 7))]
+  const [b, c] = [place(LOOP, label.across - 14), place(LOOP, label.across + 14)]
+  return named(edge, `<path class="e" d="M${a}C${b} ${c} ${d}"${strokeOf(edge)}/>${edgeLabel(edge, canvas.at(label))}`)
 }
 
-function drawNode({ x, y, width, shape, label }: Node): string {
-  const w = width / 2
-  const h = HEIGHT / 2
-  const outline =
-    shape === 'diamond'
-      ? `<path class="n" d="M${x} ${y - h * 1.3}L${x + w} ${y}L${x} ${y + h * 1.3}L${x - w} ${y}Z"/>`
-      : `<rect class="n" x="${x - w}" y="${y - h}" width="${width}" height="${HEIGHT}" rx="${shape === 'box' ? 5 : h}"/>`
-  return `${outline}<text x="${x}" y="${y + 5}">${escapeHtml(label)}</text>`
+const STYLE = (dark: boolean, ink: string, paper: string) =>
+  `.n{fill:${dark ? '#33261f' : '#fbeee7'};stroke:${dark ? '#f0895b' : '#b0401b'};stroke-width:1.4}` +
+  `.g{fill:none;stroke:${dark ? '#8c8379' : '#8f877d'};stroke-dasharray:6 4}` +
+  `.e{fill:none;stroke:${ink};stroke-width:1.4}text{font:14px system-ui,sans-serif;text-anchor:middle;` +
+  `fill:${dark ? '#f4efe8' : '#211f1c'}}.l{font-size:12.5px;paint-order:stroke;stroke:${paper};stroke-width:6px;` +
+  `stroke-linejoin:round}.t{font-weight:600;text-anchor:start;paint-order:stroke;stroke:${paper};stroke-width:6px}`
+
+function markers(ink: string): string {
+  const marker = (id: string, refX: number, content: string) =>
+    `<marker id="${id}" viewBox="0 0 10 10" refX="${refX}" refY="5" markerWidth="10" markerHeight="10" ` +
+    `markerUnits="userSpaceOnUse" orient="auto-start-reverse">${content}</marker>`
+  return (
+    marker('arrow', 9, `<path d="M0 0.5L10 5L0 9.5Z" fill="${ink}"/>`) +
+    marker('circle', 9, `<circle cx="5" cy="5" r="4" fill="${ink}"/>`) +
+    marker('cross', 9, `<path d="M1 1L9 9M9 1L1 9" stroke="${ink}" stroke-width="1.6"/>`)
+  )
 }
 
-function drawEdge(chart: Chart, edge: Edge): string {
-  const a = chart.nodes.get(edge.from)!
-  const b = chart.nodes.get(edge.to)!
-  const isRight = chart.direction === 'right'
-  const reach = (node: Node) => (isRight ? node.width / 2 : (HEIGHT / 2) * (node.shape === 'diamond' ? 1.3 : 1))
-  const sign = (isRight ? b.x > a.x : b.y > a.y) ? 1 : -1
-  const isLoop = a.rank >= b.rank
-  // Back edges swing out to the side, so that they are not hidden behind the way forth.
-  const [x1, y1] = isRight ? [a.x + sign * reach(a), a.y] : [a.x, a.y + sign * reach(a)]
-  const [x2, y2] = isRight ? [b.x - sign * (reach(b) + 4), b.y] : [b.x, b.y - sign * (reach(b) + 4)]
-  const bow = isLoop ? 90 : 0
-  const [mx, my] = isRight ? [(x1 + x2) / 2, (y1 + y2) / 2 + bow] : [(x1 + x2) / 2 + bow, (y1 + y2) / 2]
-  const c1 = isRight ? `${mx} ${y1 + bow}` : `${x1 + bow} ${my}`
-  const c2 = isRight ? `${mx} ${y2 + bow}` : `${x2 + bow} ${my}`
-  const label = edge.label
-    ? `<text class="l" x="${isLoop && !isRight ? mx - 20 : mx}" y="${my + 4}">${escapeHtml(edge.label)}</text>`
-    : ''
-  const arrow = edge.hasArrow ? ' marker-end="url(#a)"' : ''
-  const dots = edge.isDotted ? ' stroke-dasharray="4 4"' : ''
-  return `<path class="e" d="M${x1} ${y1}C${c1} ${c2} ${x2} ${y2}"${arrow}${dots}/>${label}`
+const described = ({ from, to, label }: ChartEdge, chart: Chart) => {
+  const name = (id: string) => (chart.nodes.get(id) ?? chart.groups.get(id))!.label.replace(/\n/g, ' ')
+  return `${name(from)} → ${name(to)}${label ? ` (${label})` : ''}`
 }
 
-// The chart as SVG, or null when the text is none.
-export function drawFlowchart(source: string, dark: boolean): string | null {
+// The chart, or null when the text is none.
+export function drawFlowchart(source: string, dark: boolean): Drawing | null {
   const chart = parseFlowchart(source)
   if (!chart) return null
-  const size = layOut(chart)
+  const layout = new FlowchartLayout(chart, measuresFor(chart.direction)).run()
+  const canvas = new Canvas(chart.direction, layout.across)
+  const [width, height] = isAcross(chart.direction) ? [layout.across, layout.along] : [layout.along, layout.across]
   const ink = dark ? '#d8d2c9' : '#4a443d'
-  const paper = dark ? '#1b1a18' : '#ffffff'
-  const names = [...chart.nodes.values()].map((node) => node.label).join(', ')
-  return (
-    `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${escapeHtml(names)}" ` +
-    `viewBox="0 0 ${size.width + 60} ${size.height}" width="${size.width + 60}">` +
-    `<style>.n{fill:${dark ? '#33261f' : '#fbeee7'};stroke:${dark ? '#f0895b' : '#b0401b'};stroke-width:1.4}` +
-    `.e{fill:none;stroke:${ink};stroke-width:1.4}text{font:14px system-ui,sans-serif;text-anchor:middle;` +
-    `fill:${dark ? '#f4efe8' : '#211f1c'}}.l{font-size:12.5px;paint-order:stroke;stroke:${paper};stroke-width:5px}</style>` +
-    `<defs><marker id="a" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="8" markerHeight="8" orient="auto">` +
-    `<path d="M0 0L8 4L0 8Z" fill="${ink}"/></marker></defs>` +
-    chart.edges.map((edge) => drawEdge(chart, edge)).join('') +
-    [...chart.nodes.values()].map(drawNode).join('') +
+  const groups = [...layout.groups].map(([id, box]) => {
+    const { x, y, width: w, height: h } = canvas.rect(box)
+    const frame = `<rect class="g" x="${px(x)}" y="${px(y)}" width="${px(w)}" height="${px(h)}" rx="8"/>`
+    return `<g data-group="${escapeHtml(id)}">${frame}</g>`
+  })
+  const titles = [...layout.groups].map(([id, box]) => {
+    const { x, y } = canvas.rect(box)
+    return text([chart.groups.get(id)!.label.replace(/\n/g, ' ')], x + 12, y + 15, LINE, 't')
+  })
+  const loops = [...layout.loops].map(([edge, label]) => drawLoop(canvas, edge, layout.nodes.get(edge.from)!, label))
+  const shown = chart.edges.filter((edge) => edge.line !== 'hidden' && !layout.impossible.includes(edge))
+  const alone = [...chart.nodes.values()].filter(({ id }) => !shown.some(({ from, to }) => from === id || to === id))
+  const meaning = [...shown.map((edge) => described(edge, chart)), ...alone.map(({ label }) => label)].join(', ')
+  const svg =
+    `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${escapeHtml(meaning)}" ` +
+    `viewBox="0 0 ${px(width)} ${px(height)}" width="${px(width)}" style="min-width:${px(width * 0.6)}px">` +
+    `<style>${STYLE(dark, ink, dark ? '#1b1a18' : '#ffffff')}</style><defs>${markers(ink)}</defs>` +
+    groups.reverse().join('') +
+    layout.routes.map((route) => drawRoute(canvas, route)).join('') +
+    loops.join('') +
+    titles.join('') +
+    [...layout.nodes].map(([id, box]) => drawNode(canvas, chart.nodes.get(id)!, box)).join('') +
     `</svg>`
-  )
+  return {
+    svg,
+    unread: [...chart.unread, ...layout.impossible.map((edge) => described(edge, chart))],
+    hasStyles: chart.hasStyles,
+    limit: chart.isCut ? LIMIT : null,
+  }
 }

@@ -1,5 +1,6 @@
 // open.ts  Which texts can be looked at, and the one that is open.
 import { signal } from '@preact/signals'
+import { isFlowchart } from './flowchart_text'
 
 export type ArtefactKind = 'html' | 'svg' | 'diagram' | 'table'
 
@@ -31,7 +32,7 @@ export function artefactOf(language: string, text: string): Artefact | null {
   if (!text.trim()) return null
   const kind = KINDS[language] ?? (language === 'xml' && /^\s*(<\?xml[^>]*>\s*)?<svg[\s>]/i.test(text) ? 'svg' : null)
   if (!kind) return null
-  if (kind === 'diagram' && !/^\s*(graph|flowchart)\b/i.test(text)) return null
+  if (kind === 'diagram' && !isFlowchart(text)) return null
   return { kind, source: text, ...(kind === 'table' ? { rows: parseRows(text, language === 'tsv' ? '\t' : ',') } : {}) }
 }
 

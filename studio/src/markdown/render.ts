@@ -2,6 +2,7 @@
 // The page's Content-Security-Policy would stop what both missed.
 import DOMPurify from 'dompurify'
 import { Marked } from 'marked'
+import { escapeHtml, escapeText } from './escape'
 
 const TAGS = (
   'a abbr b blockquote br code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img input ins kbd li mark ol p pre ' +
@@ -9,16 +10,9 @@ const TAGS = (
 ).split(' ')
 const ATTRIBUTES = 'align alt checked class colspan disabled href open rel rowspan src start target title type'.split(' ')
 
-const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (c) => escapes[c]!)
-
 // Bare tags that Markdown has no sign for.
 const HARMLESS = /^<\/?(br|sub|sup|kbd|b|i|u|s|mark|details|summary)\s*\/?>$/i
 const PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,/i
-
-// As escapeHtml, but an entity stays what it is.
-const escapeText = (text: string) =>
-  text.replace(/[<>"']|&(?!(?:#\d{1,7}|#[Xx][a-fA-F0-9]{1,6}|\w+);)/g, (c) => escapes[c]!)
 
 const marked = new Marked({
   gfm: true,
