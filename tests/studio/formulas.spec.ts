@@ -99,6 +99,15 @@ test('formulas are drawn, money and code are not', async ({ studio }) => {
   await expect(cells).toHaveText(['$|x|$', '\\(\\infty\\)'])
 })
 
+test('subscripts hang below the line, whatever the font knows of mathematics', async ({ studio }) => {
+  await answerWith(studio.page, [{ content: 'The first is $x_y$.' }])
+  await studio.send('Which?')
+  const letters = studio.answers.locator('math mi')
+  await expect(letters).toHaveCount(2)
+  const [base, below] = await letters.evaluateAll((list) => list.map((letter) => letter.getBoundingClientRect().bottom))
+  expect(below).toBeGreaterThan(base! + 1)
+})
+
 test('a page without formulas does not load what draws them', async ({ page, server }) => {
   const loaded: string[] = []
   page.on('request', (request) => loaded.push(request.url()))

@@ -1,5 +1,10 @@
-// screens.ts  Pictures of every screen, run by hand: STUDIO_RUN=screens tests/studio/run
-import { answerWith, expect, test } from './server'
+// screens.ts  Pictures of every screen on a page that is ten minutes old, run by hand: STUDIO_RUN=screens tests/studio/run
+// They land in studio-tests/screens of the build tree. Those in docs/ are the model's own words, as they came, at
+// temperature 0: studio-chat.png is chat-light-desktop, studio-phone.png tool-light-phone, studio-status.png
+// status-dark-desktop. What the model in the box cannot write is an example, on a page that names no model:
+// studio-artefact.png is example-chart-light-desktop.
+import type { Page } from '@playwright/test'
+import { age, answerWith, expect, SlowChat, Studio, test } from './server'
 import { sampleAnswer } from './sample'
 
 const SIZES = [
@@ -7,48 +12,79 @@ const SIZES = [
   { name: 'phone', width: 390, height: 844 },
 ]
 
+const WEATHER = [
+  {
+    name: 'get_weather',
+    description: 'Get the current weather for a city',
+    parameters: { type: 'object', properties: { city: { type: 'string', description: 'Name of the city' } }, required: ['city'] },
+  },
+]
+
+const formulas = `The roots of $ax^2 + bx + c = 0$ are
+
+$$
+x = \\frac{-b \\pm \\sqrt{b^2 - 4ac}}{2a}
+$$
+
+and the sum of squares is
+
+\\[
+\\begin{aligned}
+f(n) &= \\sum_{i=1}^{n} x_i^2 = x_1^2 + \\dots + x_n^2 \\\\
+     &= \\frac{n(n+1)(2n+1)}{6} \\quad \\text{for } x_i = i
+\\end{aligned}
+\\]`
+
+const scrollTo = (page: Page, end: 'top' | 'bottom') =>
+  page.locator('.scroller').evaluate((box, to) => (box.scrollTop = to === 'top' ? 0 : box.scrollHeight), end)
+
 for (const theme of ['light', 'dark'] as const) {
   for (const { name, width, height } of SIZES) {
-    test(`${theme} ${name}`, async ({ studio, page }) => {
+    const prepare = async (page: Page, url: string) => {
+      await age(page)
       await page.emulateMedia({ colorScheme: theme })
       await page.setViewportSize({ width, height })
-      const shoot = (screen: string) => page.screenshot({ path: `screens/${screen}-${theme}-${name}.png` })
-      await shoot('empty')
-      const call = { id: 'c1', name: 'weather', arguments: '{"city": "Paris", "days": 3}' }
-      await answerWith(page, [
-        { reasoning: 'The question is about layers. I should be brief and show code.', content: sampleAnswer },
-        { reasoning: 'I need the forecast.', toolCalls: [call] },
-      ])
-      await studio.send('Explain recurrent layers in one page, with code.')
-      await studio.settled()
-      await expect(page.locator('.hljs-keyword').first()).toBeVisible()
-      await page.locator('.scroller').evaluate((box) => (box.scrollTop = 0))
-      await shoot('chat')
-      await page.locator('.scroller').evaluate((box) => (box.scrollTop = box.scrollHeight))
-      await shoot('chat-end')
-      await page.getByRole('button', { name: 'Preview' }).first().click()
-      await expect(page.frameLocator('.artefact iframe').locator('svg')).toBeVisible()
-      await page.locator('.scroller').evaluate((box) => (box.scrollTop = 0))
-      await shoot('artefact')
-      await page.keyboard.press('Escape')
-      await studio.send('How will the weather be?')
-      await expect(page.getByRole('region', { name: 'Tool call: weather' })).toBeVisible()
-      await page.getByRole('button', { name: /Thought for/ }).last().click()
-      await shoot('tool')
+      await page.goto(url)
+      return new Studio(page)
+    }
+    const shoot = (page: Page, screen: string) => page.screenshot({ path: `screens/${screen}-${theme}-${name}.png` })
+
+    test(`the model's own words, ${theme}, ${name}`, async ({ page, server }) => {
+      const studio = await prepare(page, server.url)
+      await shoot(page, 'empty')
       await studio.openSettings()
-      await shoot('settings')
+      await page.getByLabel('Temperature').fill('0')
+      await shoot(page, 'settings')
       await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+      for (const question of ['What is 36 plus 57?', 'Write a Python function that checks whether a number is even.']) {
+        await studio.send(question)
+        await studio.settled()
+      }
+      await expect(page.locator('.hljs-keyword').first()).toBeVisible()
+      await page.getByRole('button', { name: /Thought for/ }).first().click()
+      await scrollTo(page, 'top')
+      await shoot(page, 'chat')
+
+      await studio.openSettings()
+      await page.getByLabel('Tools (JSON)').fill(JSON.stringify(WEATHER))
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+      await page.keyboard.press('Alt+n')
+      await studio.send('What is the weather in Rome?')
+      await studio.settled()
+      await page.getByRole('button', { name: /Thought for/ }).last().click()
+      await scrollTo(page, 'bottom')
+      await shoot(page, 'tool')
       if (name === 'phone') {
         await page.getByRole('button', { name: 'Conversations' }).click()
-        await shoot('menu')
+        await shoot(page, 'menu')
         await page.getByRole('button', { name: 'Conversations' }).click()
       }
-      await page.unroute('**/v1/chat/completions')
+
       await page.getByRole('link', { name: 'Status' }).click()
       // Some work to look at: many short answers after each other, and some that share their beginning.
-      await page.evaluate(async () => {
+      await page.evaluate(() => {
         const one = async (i: number) => {
-          for (let turn = 0; turn < 4; turn++) {
+          for (let turn = 0; turn < 16; turn++) {
             const content = `Tell me a short story, number ${(i + turn) % 5}.`
             const body = JSON.stringify({ messages: [{ role: 'user', content }], max_tokens: 120 + 40 * i })
             await fetch('/v1/chat/completions', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
@@ -58,9 +94,48 @@ for (const theme of ['light', 'dark'] as const) {
       })
       const samples = page.locator('.plot .canvas').first()
       await expect.poll(async () => Number(await samples.getAttribute('data-samples'))).toBeGreaterThan(8)
-      await shoot('status')
+      await shoot(page, 'status')
       await page.locator('.status').evaluate((box) => (box.scrollTop = box.scrollHeight))
-      await shoot('status-end')
+      await shoot(page, 'status-end')
+    })
+
+    test(`examples, ${theme}, ${name}`, async ({ page, server }) => {
+      await page.route('**/v1/models', (route) => route.fulfill({ json: { data: [{ id: 'an example, no model' }] } }))
+      await page.route('**/health', (route) => route.fulfill({ json: { status: 'ok', model: 'an example, no model' } }))
+      const studio = await prepare(page, server.url)
+      await answerWith(page, [{ content: sampleAnswer }, { content: formulas }])
+      await studio.send('Explain recurrent layers in one page, with code.')
+      await studio.settled()
+      await expect(page.locator('.hljs-keyword').first()).toBeVisible()
+      await scrollTo(page, 'top')
+      await shoot(page, 'example')
+      await scrollTo(page, 'bottom')
+      await shoot(page, 'example-end')
+      await page.getByRole('button', { name: 'Preview' }).first().click()
+      await expect(page.frameLocator('.artefact iframe').locator('svg')).toBeVisible()
+      await scrollTo(page, 'top')
+      await shoot(page, 'example-chart')
+      await page.keyboard.press('Escape')
+      await studio.send('And the formulas?')
+      await expect(page.locator('math').last()).toBeVisible()
+      await scrollTo(page, 'bottom')
+      await shoot(page, 'example-formulas')
+    })
+
+    test(`while an answer is written, ${theme}, ${name}`, async ({ page, server }) => {
+      const slow = new SlowChat(server)
+      await slow.start()
+      const studio = await prepare(page, slow.url)
+      await studio.send('Explain recurrent layers in one page, with code.')
+      await expect.poll(() => slow.isAsked).toBe(true)
+      slow.write({ reasoning: 'The question is about layers. I should be brief' })
+      await page.getByRole('button', { name: /Thinking/ }).click()
+      await expect(page.locator('.thinking .markdown')).toContainText('be brief')
+      await shoot(page, 'thinking')
+      slow.write({ content: sampleAnswer.slice(0, 700) })
+      await expect(page.locator('.markdown').last()).toContainText('constant')
+      await shoot(page, 'streaming')
+      slow.stop()
     })
   }
 }

@@ -65,6 +65,14 @@ export const test = base.extend<{ studio: Studio; slow: SlowChat }, { server: Se
   },
 })
 
+// Makes the page, from its first script on, as old as one that has been open for ten minutes.
+export function age(page: Page) {
+  return page.addInitScript(() => {
+    const clock = performance.now.bind(performance)
+    performance.now = () => clock() + 600_000
+  })
+}
+
 // The page in the words of its user.
 export class Studio {
   readonly input: Locator

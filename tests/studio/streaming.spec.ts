@@ -1,9 +1,6 @@
 // An answer is on the screen while it is being written, also on a page that has been open for a while.
 import type { Page } from '@playwright/test'
-import { expect, Studio, test, type SlowChat } from './server'
-
-// The page's clock is ten minutes ahead from its first script on, as on a page that has been open that long.
-const AGE_MS = 600_000
+import { age, expect, Studio, test, type SlowChat } from './server'
 
 // Received text may wait this long for the screen. Time in which the browser gave the page no frame does not count: a busy
 // machine has such pauses, and no page can show anything in them.
@@ -25,9 +22,8 @@ interface Watched {
 }
 
 async function watch(page: Page) {
-  await page.addInitScript((age) => {
-    const clock = performance.now.bind(performance)
-    performance.now = () => clock() + age
+  await page.addInitScript(() => {
+    const clock = () => performance.now()
     const watched: Watched = ((window as any).watched = { arrivals: [], samples: [] })
     const lastWord = (text: string) => Number(text.match(/w\d{4}/g)?.at(-1)?.slice(1) ?? 0)
 
@@ -64,7 +60,7 @@ async function watch(page: Page) {
       requestAnimationFrame(frame)
     }
     requestAnimationFrame(frame)
-  }, AGE_MS)
+  })
 }
 
 // The longest that a word which had arrived was missing on the screen, pauses without frames left out.
@@ -97,6 +93,7 @@ async function write(slow: SlowChat, text: string, perSecond: number) {
 }
 
 async function stream(page: Page, slow: SlowChat, text: string, perSecond: number): Promise<Watched> {
+  await age(page)
   await watch(page)
   await page.goto(slow.url)
   const studio = new Studio(page)

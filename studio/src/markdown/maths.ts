@@ -70,9 +70,24 @@ function formulaElement(temml: Library, { source, tex, isBlock }: Formula): HTML
   return element ?? null
 }
 
+// Fonts that were not made for mathematics do not say how far a subscript goes down, and some browsers then leave it on the
+// line. One look at one tells, and styles see to it (`data-maths`).
+let isFontKnown = false
+
+function lookAtFont(temml: Library) {
+  if (isFontKnown) return
+  isFontKnown = true
+  const probe = make(temml, 'x_x', false)!
+  document.body.append(probe)
+  const [base, below] = [...probe.querySelectorAll('mi')].map((letter) => letter.getBoundingClientRect().bottom)
+  probe.remove()
+  if (below! <= base! + 1) document.documentElement.dataset.maths = 'plain-font'
+}
+
 // Puts the formulas where their marks are. In code, and until the library is there, that is their source.
 export function placeFormulas(root: HTMLElement, formulas: Formula[], temml: Library | null) {
   if (!formulas.length) return
+  if (temml) lookAtFont(temml)
   const sourceOf = (text: string) => text.replace(MARK, (_, i) => formulas[Number(i)]?.source ?? '')
   const texts: Text[] = []
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT)
