@@ -11,6 +11,7 @@ struct Outcome {
 };
 
 void add_bench(CLI::App& app, Outcome& outcome);
+void add_cache(CLI::App& app, Outcome& outcome);
 void add_chat(CLI::App& app, Outcome& outcome);
 void add_convert(CLI::App& app, Outcome& outcome);
 void add_engram(CLI::App& app, Outcome& outcome);

@@ -19,4 +19,9 @@ std::string data_folder() {
   return "";
 }
 
+std::string default_cache_folder() {
+  const std::string data = data_folder();
+  return data.empty() ? "" : data + "/prefix-cache";
+}
+
 }  // namespace chimere::apps

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   chimere::apps::add_inspect(app, outcome);
   chimere::apps::add_convert(app, outcome);
   chimere::apps::add_keys(app, outcome);
+  chimere::apps::add_cache(app, outcome);
   chimere::apps::add_bench(app, outcome);
   chimere::apps::add_tokenize(app, outcome);
   chimere::apps::add_logits(app, outcome);

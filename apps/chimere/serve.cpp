@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 #include "base/platform/process.h"
+#include "cache/cache_folder.h"
 #include "commands.h"
 #include "common.h"
 #include "data_folder.h"
@@ -33,7 +35,7 @@ struct ServeOptions {
   double state_gb = 4;
   double cache_gb = 2;
   std::string cache_folder;
-  double cache_disk_gb = 8;
+  std::optional<double> cache_disk_gb;
   bool no_disk_cache = false;
   bool open = false;
   std::string engram;
@@ -42,15 +44,18 @@ struct ServeOptions {
   orchestrator::ThinkingOptions thinking;
 };
 
-CacheConfig cache_config(const ServeOptions& o) {
+CacheConfig cache_config(const ServeOptions& o, uint64_t model_bytes) {
   CacheConfig cache;
   cache.ram_bytes = static_cast<uint64_t>(o.cache_gb * 1e9);
   cache.disk.log = [](const std::string& line) { spdlog::warn("{}", line); };
-  cache.disk.quota_bytes = static_cast<uint64_t>(o.cache_disk_gb * 1e9);
   if (o.no_disk_cache) return cache;
-  cache.disk.folder = o.cache_folder;
-  if (const std::string data = data_folder(); cache.disk.folder.empty() && !data.empty()) {
-    cache.disk.folder = data + "/prefix-cache";
+  cache.disk.folder = o.cache_folder.empty() ? default_cache_folder() : o.cache_folder;
+  if (o.cache_disk_gb) {
+    cache.disk.quota_bytes = static_cast<uint64_t>(*o.cache_disk_gb * 1e9);
+  } else if (!cache.disk.folder.empty()) {
+    const DiskQuota quota = default_quota(model_bytes, free_bytes_for(cache.disk.folder));
+    cache.disk.quota_bytes = quota.all_models;
+    cache.disk.model_quota_bytes = quota.one_model;
   }
   return cache;
 }
@@ -131,11 +136,11 @@ Status serve(ServeOptions& o) {
   config.max_running = o.parallel;
   config.max_queued = o.queue;
   config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
-  config.cache = cache_config(o);
   ModelOptions model_options = o.model;
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
   model_options.vram_bytes -= embedding_vram(o);
   TRY_ASSIGN(auto model, load_model(model_options));
+  config.cache = cache_config(o, model->file_bytes());
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   chat_model.thinking = o.thinking;
   chat_model.open_memories(o.engram, shipped_tables());
@@ -217,10 +222,14 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--cache-dir", o->cache_folder,
-                      "folder of the prefix cache; else prefix-cache/ in $CHIMERE_HOME or the XDG data folder");
-  command->add_option("--cache-disk-gb", o->cache_disk_gb, "of the disk, what the prefix cache may take, in GB")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+                      "folder of the prefix cache, or of a folder for it where it holds other things; else "
+                      "prefix-cache/ in $CHIMERE_HOME or the XDG data folder");
+  command
+      ->add_option(
+          "--cache-disk-gb", o->cache_disk_gb,
+          "of the disk, what the prefix cache may take, in GB; else at most 8, 5 % of what is free, and 4 times "
+          "the model's file")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--no-disk-cache", o->no_disk_cache, "keep computed prompts in memory only");
   command->add_flag("--open", o->open, "show the web page in the desktop's browser once the model is ready");
   command->add_option("--engram", o->engram,

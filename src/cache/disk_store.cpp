@@ -35,19 +35,6 @@ Result<std::vector<std::byte>> read_bytes(const std::string& path, uint64_t begi
   return Result<std::vector<std::byte>>{std::move(bytes)};
 }
 
-uint64_t bytes_of_folder(const fs::path& folder) {
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    bytes += entry.is_regular_file(error) ? entry.file_size(error) : 0;
-  return bytes;
-}
-
-// Where files of this model go: another key is another folder, so nobody has to look into foreign files.
-std::string folder_of(const std::string& folder, uint64_t key) {
-  return folder + "/" + point_file_name(key).substr(0, 16);
-}
-
 }  // namespace
 
 uint64_t DiskStore::Write::size_bytes() const {
@@ -58,12 +45,12 @@ uint64_t DiskStore::Write::size_bytes() const {
 
 DiskStore::DiskStore(DiskConfig config, PointFormat format, std::function<void()> wake,
                      const std::function<void(const PointRecord&)>& found)
-    : config_(std::move(config)),
-      format_(format),
-      wake_(std::move(wake)),
-      folder_(folder_of(config_.folder, format.key)) {
+    : config_(std::move(config)), format_(format), wake_(std::move(wake)) {
   try {
-    scan(found);
+    const Status opened = open_folder();
+    if (opened) scan(found);
+    if (!opened) log(opened.error().message + "; nothing is kept on the disk");
+    if (!opened) failures_ = kMaxFailures;
   } catch (const std::exception& e) {
     log(std::string("not all of it can be read: ") + e.what());
   }
@@ -91,12 +78,33 @@ Result<PointRecord> DiskStore::read_head(const std::string& path) const {
   return parse_point_head(format_, head);
 }
 
+// Another key is another folder, so nobody has to look into foreign files.
+Status DiskStore::open_folder() {
+  TRY_ASSIGN(std::string root, claim_cache_folder(config_.folder));
+  TRY_ASSIGN(folder_, claim_model_folder(root, format_.key));
+  root_ = std::move(root);
+  if (root_ != config_.folder) log(config_.folder + ": holds other things; " + root_ + " is used");
+  clear_mark_ = clear_mark(folder_);
+  return Ok{};
+}
+
+// After somebody removed it while we run.
+Status DiskStore::make_folder_again() {
+  TRY_ASSIGN(const std::string root, claim_cache_folder(root_));
+  if (root != root_) return Error{Code::invalid_argument, root_ + ": holds other things now"};
+  TRY(claim_model_folder(root_, format_.key));
+  clear_mark_ = clear_mark(folder_);
+  return Ok{};
+}
+
+uint64_t DiskStore::limit_bytes() const {
+  if (root_.empty()) return 0;
+  const uint64_t others = others_bytes_;
+  return std::min(config_.quota_bytes, others + std::min(config_.model_quota_bytes, UINT64_MAX - others));
+}
+
 void DiskStore::scan(const std::function<void(const PointRecord&)>& found) {
   std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) return log(folder_ + ": cannot create the folder: " + error.message());
-  fs::permissions(config_.folder, fs::perms::owner_all, error);
-  fs::permissions(folder_, fs::perms::owner_all, error);
   std::vector<std::pair<fs::file_time_type, uint64_t>> names;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     const std::string file = entry.path().filename().string();
@@ -130,7 +138,7 @@ void DiskStore::scan(const std::function<void(const PointRecord&)>& found) {
       continue;
     }
     for (const PageName& p : record->pages) ++pages_[p].holders;
-    points_[name] = {fs::file_size(file, error), ++tick_, record->pages};
+    points_[name] = {fs::file_size(file, error), record->owner, ++tick_, record->pages};
     add_bytes(static_cast<int64_t>(points_[name].bytes));
     found(*record);
   }
@@ -149,22 +157,21 @@ void DiskStore::scan(const std::function<void(const PointRecord&)>& found) {
 // The quota is for all models together; the ones not used for the longest time go first, whole.
 void DiskStore::make_room_among_others(uint64_t own_bytes) {
   std::error_code error;
-  std::vector<std::pair<fs::file_time_type, fs::path>> others;
-  for (const auto& entry : fs::directory_iterator(config_.folder, error)) {
-    uint64_t key = 0;
-    const std::string name = entry.path().filename().string();
-    if (!entry.is_directory(error) || entry.path() == fs::path(folder_)) continue;
-    if (!parse_point_file_name(name + ".point", key)) continue;
-    others.push_back({entry.last_write_time(error), entry.path()});
-    others_bytes_ += bytes_of_folder(entry.path());
+  std::vector<std::pair<fs::file_time_type, std::string>> others;
+  for (const std::string& other : model_folders(root_)) {
+    if (other == folder_) continue;
+    others.push_back({fs::last_write_time(other, error), other});
+    others_bytes_ += use_of_folder(other).bytes;
   }
   std::sort(others.begin(), others.end());
+  // Half of the quota is for the model that runs, if it can use it.
+  const uint64_t reserved = std::min(config_.model_quota_bytes, config_.quota_bytes / 2);
   for (const auto& other : others) {
-    // Half of the quota is for the model that runs.
-    if (others_bytes_ + std::max(own_bytes, config_.quota_bytes / 2) <= config_.quota_bytes) return;
-    others_bytes_ -= std::min(others_bytes_, bytes_of_folder(other.second));
-    fs::remove_all(other.second, error);
-    log(other.second.string() + ": removed, the quota of " + std::to_string(config_.quota_bytes) + " bytes is reached");
+    if (others_bytes_ + std::max(own_bytes, reserved) <= config_.quota_bytes) return;
+    const CacheUse cleared = clear_folder(other.second);
+    if (cleared.bytes == 0) continue;
+    others_bytes_ -= std::min<uint64_t>(others_bytes_, cleared.bytes);
+    log(other.second + ": cleared, the quota of " + std::to_string(config_.quota_bytes) + " bytes is reached");
   }
 }
 
@@ -180,6 +187,9 @@ void DiskStore::post(Job job) {
 void DiskStore::write(Write job) { post({.write = std::move(job)}); }
 void DiskStore::read(Read job) { post({.read = std::move(job)}); }
 void DiskStore::touch(uint64_t name) { post({.touch = name}); }
+void DiskStore::clear(std::optional<uint64_t> owner, std::function<void(CacheUse)> done) {
+  post({.clear = Clear{owner, std::move(done)}});
+}
 
 DiskStore::Results DiskStore::take_results() {
   std::lock_guard lock(mutex_);
@@ -194,6 +204,11 @@ void DiskStore::thread_main() {
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
+    try {
+      look_again();
+    } catch (const std::exception& e) {
+      log(folder_ + ": cannot be looked through: " + e.what());
+    }
     if (job.write) do_write(*job.write);
     if (job.read) do_read(*job.read);
     if (job.touch) {
@@ -203,11 +218,66 @@ void DiskStore::thread_main() {
         fs::last_write_time(path(point_file_name(*job.touch)), fs::file_time_type::clock::now(), error);
       }
     }
+    if (job.clear) do_clear(*job.clear);
     const bool tells = job.write || job.read;
     job = {};
     if (tells && wake_) wake_();
     lock.lock();
   }
+}
+
+void DiskStore::look_again() {
+  if (root_.empty()) return;
+  std::string mark = clear_mark(folder_);
+  if (mark == clear_mark_) return;
+  // The folder itself may be gone: it is made anew, or refused if something else stands there.
+  if (mark.empty()) {
+    if (const Status made = make_folder_again(); !made && failures_ < kMaxFailures) {
+      log(made.error().message + "; no more is written until the next start");
+      failures_ = kMaxFailures;
+    }
+  } else {
+    clear_mark_ = std::move(mark);
+  }
+  std::error_code error;
+  std::vector<uint64_t> gone;
+  for (const auto& [name, point] : points_) {
+    const bool is_whole = fs::exists(path(point_file_name(name)), error) &&
+                          std::all_of(point.pages.begin(), point.pages.end(),
+                                      [&](const PageName& p) { return fs::exists(path(page_file_name(p)), error); });
+    if (!is_whole) gone.push_back(name);
+  }
+  for (const uint64_t name : gone) remove(name);
+  uint64_t others = 0;
+  for (const std::string& other : model_folders(root_)) others += other == folder_ ? 0 : use_of_folder(other).bytes;
+  others_bytes_ = others;
+  std::lock_guard lock(mutex_);
+  results_.lost.insert(results_.lost.end(), gone.begin(), gone.end());
+}
+
+void DiskStore::do_clear(const Clear& job) {
+  CacheUse cleared;
+  try {
+    std::vector<uint64_t> names;
+    for (const auto& [name, point] : points_) {
+      if (!job.owner || point.owner == *job.owner) names.push_back(name);
+    }
+    const uint64_t before = disk_bytes_;
+    for (const uint64_t name : names) remove(name);
+    cleared.bytes = before - disk_bytes_;
+    // Everything is also what another process wrote for the same model, and what there is of others.
+    const bool is_all = !job.owner && !root_.empty();
+    for (const std::string& folder : is_all ? model_folders(root_) : std::vector<std::string>()) {
+      const CacheUse more = clear_folder(folder);
+      cleared.bytes += more.bytes;
+      cleared.entries += more.entries;
+    }
+    if (is_all) others_bytes_ = 0;
+    if (is_all) clear_mark_ = clear_mark(folder_);
+  } catch (const std::exception& e) {
+    log(folder_ + ": not all of it can be cleared: " + e.what());
+  }
+  job.done(cleared);
 }
 
 void DiskStore::do_write(Write& job) {
@@ -260,7 +330,7 @@ Status DiskStore::store(Write& job) {
   const uint64_t size = bytes.size() + new_pages.size() * format_.page_bytes;
   if (!make_room(size)) {
     return give_up(Error{Code::exhausted, std::to_string(size) + " bytes are more than the quota of " +
-                                              std::to_string(config_.quota_bytes) + " allows"});
+                                              std::to_string(limit_bytes()) + " allows"});
   }
   const auto write_file = config_.write_file ? config_.write_file : write_atomically;
   for (const auto& page : new_pages) {
@@ -269,14 +339,17 @@ Status DiskStore::store(Write& job) {
     add_bytes(static_cast<int64_t>(page.second->size()));
   }
   if (Status s = write_file(path(point_file_name(name)), bytes); !s) return give_up(std::move(s));
-  points_[name] = {bytes.size(), ++tick_, record.pages};
+  points_[name] = {bytes.size(), record.owner, ++tick_, record.pages};
   add_bytes(static_cast<int64_t>(bytes.size()));
   return Ok{};
 }
 
 bool DiskStore::make_room(uint64_t bytes) {
-  if (others_bytes_ + bytes > config_.quota_bytes) return false;
-  while (disk_bytes_ + others_bytes_ + bytes > config_.quota_bytes || points_.size() >= kMaxPointsOnDisk) {
+  const uint64_t others = others_bytes_;
+  const uint64_t limit =
+      std::min(config_.model_quota_bytes, config_.quota_bytes - std::min(others, config_.quota_bytes));
+  if (bytes > limit) return false;
+  while (disk_bytes_ + bytes > limit || points_.size() >= kMaxPointsOnDisk) {
     const auto oldest = std::min_element(points_.begin(), points_.end(), [](const auto& a, const auto& b) {
       return a.second.last_used < b.second.last_used;
     });

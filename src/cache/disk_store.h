@@ -5,7 +5,8 @@
 // store's thread. The store keeps within its quota by removing what was not used for the longest time, and reports what
 // it removed. A file that is not what it should be is removed with a line in the log; nothing of it is used.
 //
-// Everything on the disk is for its owner alone (the folder's mode is 0700): the files hold what people wrote.
+// Everything on the disk is for its owner alone (a model's folder has mode 0700): the files hold what people wrote.
+// Which folders and files are ours is said in cache_folder.h; others are not touched.
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "cache/cache_folder.h"
 #include "cache/point_file.h"
 
 namespace chimere {
@@ -28,6 +30,7 @@ namespace chimere {
 struct DiskConfig {
   std::string folder;                                // of all models; empty: nothing is kept on the disk
   uint64_t quota_bytes = 0;                          // of all models together
+  uint64_t model_quota_bytes = UINT64_MAX;           // of the model that runs
   std::function<void(const std::string&)> log = {};  // lines for a person; called from any thread
   // Writes a file so that it is there as a whole or not at all; tests make it fail.
   std::function<Status(const std::string& path, std::span<const std::byte>)> write_file = {};
@@ -67,14 +70,22 @@ class DiskStore {
   void write(Write job);
   void read(Read job);
   void touch(uint64_t name);  // it was used
+  // Removes what an owner has here, or all of it and of other models. `done` is called on the store's thread with the
+  // bytes that were freed, and with the number of entries that were none of this store's.
+  void clear(std::optional<uint64_t> owner, std::function<void(CacheUse)> done);
   Results take_results();
 
   uint64_t queued_bytes() const { return queued_bytes_; }  // memory of jobs and results
   uint64_t disk_bytes() const { return disk_bytes_; }
+  uint64_t others_bytes() const { return others_bytes_; }  // of other models
+  // What these two together come to at most.
+  uint64_t limit_bytes() const;
+  const std::string& folder() const { return root_; }  // of all models; empty when there is none to be had
 
  private:
   struct Point {
     uint64_t bytes = 0;
+    uint64_t owner = 0;
     uint64_t last_used = 0;
     std::vector<PageName> pages;
   };
@@ -82,12 +93,19 @@ class DiskStore {
     uint64_t bytes = 0;
     int holders = 0;
   };
+  struct Clear {
+    std::optional<uint64_t> owner;
+    std::function<void(CacheUse)> done;
+  };
   struct Job {
     std::optional<Write> write = {};
     std::optional<Read> read = {};
     std::optional<uint64_t> touch = {};
+    std::optional<Clear> clear = {};
   };
 
+  Status open_folder();
+  Status make_folder_again();
   void scan(const std::function<void(const PointRecord&)>& found);
   Result<PointRecord> read_head(const std::string& path) const;
   void make_room_among_others(uint64_t own_bytes);
@@ -97,6 +115,9 @@ class DiskStore {
   Status store(Write& job);
   void do_read(Read& job);
   Result<Results::Loaded> load(const Read& job);
+  void do_clear(const Clear& job);
+  // Forgets what somebody else has removed.
+  void look_again();
   bool make_room(uint64_t bytes);
   void remove(uint64_t name);
   void remove_holders(const PageName& page);
@@ -108,18 +129,20 @@ class DiskStore {
   const DiskConfig config_;
   const PointFormat format_;
   const std::function<void()> wake_;
-  const std::string folder_;
+  std::string root_;    // of all models
+  std::string folder_;  // of this one; neither changes once the thread runs
 
   // Of the store's thread, once it runs.
   std::map<uint64_t, Point> points_;
   std::map<PageName, Page> pages_;
-  uint64_t others_bytes_ = 0;  // of other models
   uint64_t tick_ = 0;
   int failures_ = 0;                  // in a row
+  std::string clear_mark_;            // of the folder, when it was last looked through
   std::optional<PageName> bad_page_;  // that load() found
 
   std::atomic<uint64_t> queued_bytes_{0};
   std::atomic<uint64_t> disk_bytes_{0};
+  std::atomic<uint64_t> others_bytes_{0};
   std::mutex mutex_;  // guards the three below
   std::condition_variable ready_;
   std::deque<Job> jobs_;

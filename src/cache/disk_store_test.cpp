@@ -170,20 +170,21 @@ TEST_F(DiskStoreTest, ADamagedPageCostsEveryPositionThatHoldsIt) {
 
 TEST_F(DiskStoreTest, LeftoversOfAKilledProcessAreRemoved) {
   { open()->write(point(1, 1, 1)); }
-  const fs::path folder = fs::directory_iterator(folder_)->path();
+  const fs::path folder = model_folders(folder_.string()).at(0);
   std::ofstream(folder / (page_file_name({1, 2}) + ".tmp-99-1")) << "half";
   std::ofstream(folder / page_file_name({3, 4})) << "a page that nobody holds";
   std::ofstream(folder / "notes.txt") << "somebody's own file";
   open();
   EXPECT_EQ(found_.size(), 1u);
   EXPECT_EQ(n_files(".page"), 1u);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 3) << "a point, its page, and what is not ours";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 4) << "marker, point, page, and what is not ours";
 }
 
 TEST(PointFile, RefusesEveryChangedByte) {
   const PointFormat format{7, 64, 40};
   PointRecord record;
   record.scope = 3;
+  record.owner = 4;
   for (int i = 0; i < 70; ++i) record.tokens.push_back(i * i);
   record.prefilled = 50;
   record.pages = {{5, 6}};
@@ -194,6 +195,7 @@ TEST(PointFile, RefusesEveryChangedByte) {
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->tokens, record.tokens);
   EXPECT_EQ(parsed->prefilled, 50);
+  EXPECT_EQ(parsed->owner, 4u);
   EXPECT_EQ(out.tail, state.tail);
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::vector<std::byte> bad = bytes;

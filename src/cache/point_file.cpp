@@ -10,7 +10,7 @@ namespace chimere {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'H', 'I', 'M', 'P', 'O', 'I', 'N'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kFillerFlag = 1;
 
 struct Header {
@@ -19,6 +19,7 @@ struct Header {
   uint32_t flags;
   uint64_t key;
   uint64_t scope;
+  uint64_t owner;
   uint32_t length;
   uint32_t prefilled;
   uint32_t n_pages;
@@ -106,6 +107,7 @@ std::vector<std::byte> encode_point(const PointFormat& format, const PointRecord
   h.flags = record.is_filler ? kFillerFlag : 0;
   h.key = format.key;
   h.scope = record.scope;
+  h.owner = record.owner;
   h.length = static_cast<uint32_t>(record.tokens.size());
   h.prefilled = static_cast<uint32_t>(record.prefilled);
   h.n_pages = static_cast<uint32_t>(record.pages.size());
@@ -161,6 +163,7 @@ Result<PointRecord> parse_point_head(const PointFormat& format, std::span<const 
 
   PointRecord record;
   record.scope = h.scope;
+  record.owner = h.owner;
   record.prefilled = static_cast<int32_t>(h.prefilled);
   record.is_filler = (h.flags & kFillerFlag) != 0;
   const std::byte* from = bytes.data() + sizeof(h);

@@ -6,8 +6,8 @@
 //   NAME.page    one whole KV page as the backend holds it. NAME: 32 digits, the hash of these bytes. Positions of one
 //                conversation share their pages, and so do conversations with the same beginning.
 //
-//   .point:  magic "CHIMPOIN" | version u32 | flags u32 | key u64 | scope u64 | length u32 | prefilled u32
-//            | n_pages u32 | has_tail u32 | page_bytes u64 | recurrent_bytes u64
+//   .point:  magic "CHIMPOIN" | version u32 | flags u32 | key u64 | scope u64 | owner u64
+//            | length u32 | prefilled u32 | n_pages u32 | has_tail u32 | page_bytes u64 | recurrent_bytes u64
 //            tokens i32[length] | page names u64[2][n_pages] | checksum u64 of all before it
 //            tail page | recurrent state | checksum u64 of tail and state
 // Little-endian. The first checksum lets an index be built without reading states. Every size is implied by the layout
@@ -47,6 +47,7 @@ bool parse_page_file_name(std::string_view text, PageName& name);
 // What is kept of a position beside its state.
 struct PointRecord {
   uint64_t scope = 0;
+  uint64_t owner = 0;  // whose prompt it was; one owner may have several scopes
   std::vector<int32_t> tokens;
   int32_t prefilled = 0;        // tokens before this were computed as a prompt, those behind it were decoded
   bool is_filler = false;       // kept for its distance from others, not for where it lies in a conversation
@@ -74,7 +75,7 @@ struct PointFormat {
 std::vector<std::byte> encode_point(const PointFormat& format, const PointRecord& record, const PointBytes& state);
 // How many bytes at the start of a file, at most, parse_point_head() reads.
 uint64_t point_head_bytes(std::span<const std::byte> first);
-inline constexpr uint64_t kPointHeaderBytes = 64;
+inline constexpr uint64_t kPointHeaderBytes = 72;
 // The record alone, from the start of a file.
 Result<PointRecord> parse_point_head(const PointFormat& format, std::span<const std::byte> bytes);
 // All of it. Refuses, with the reason, what is of another version, key, layout or checksum.

@@ -64,6 +64,7 @@ PrefixCache::PrefixCache(Executable& executable, uint64_t key, CacheConfig confi
   auto found = [this](const PointRecord& record) {
     PrefixPoint& point = trees_[record.scope].put(record.tokens);
     point.name = record.name(format_.key);
+    point.owner = record.owner;
     point.on_disk = true;
     point.prefilled = record.prefilled;
     point.is_filler = record.is_filler;
@@ -230,6 +231,7 @@ void PrefixCache::keep(const Text& text, Snapshot snapshot, int32_t prefilled, b
     return;
   }
   by_name_[point.name] = {text.scope, &point};
+  point.owner = text.owner;
   point.prefilled = prefilled;
   point.is_filler = is_filler;
   point.last_used = ++tick_;
@@ -281,6 +283,25 @@ void PrefixCache::forget(const Place& place) {
   const auto tree = trees_.find(place.scope);
   tree->second.erase(*place.point);
   if (tree->second.is_empty()) trees_.erase(tree);
+}
+
+void PrefixCache::clear(std::optional<uint64_t> owner, std::function<void(CacheUse)> done) {
+  std::vector<Place> places;
+  for (const auto& entry : by_name_) {
+    if (!owner || entry.second.point->owner == *owner) places.push_back(entry.second);
+  }
+  CacheUse cleared;
+  cleared.entries = places.size();
+  const uint64_t before = ram_bytes_;
+  for (const Place& place : places) {
+    if (place.point->in_memory) let_go(place.point->snapshot);
+    forget(place);
+  }
+  cleared.bytes = before - ram_bytes_;
+  if (!disk_) return done(cleared);
+  disk_->clear(owner, [cleared, done = std::move(done)](const CacheUse& on_disk) {
+    done({cleared.bytes + on_disk.bytes, cleared.entries + on_disk.entries});
+  });
 }
 
 bool PrefixCache::make_room(uint64_t bytes) {
@@ -399,6 +420,7 @@ bool PrefixCache::write(const Place& place) {
   if (disk_->queued_bytes() > 0 && disk_->queued_bytes() + s.size_bytes() > kMaxQueuedBytes) return false;
   DiskStore::Write job;
   job.record.scope = place.scope;
+  job.record.owner = point.owner;
   job.record.tokens = trees_.at(place.scope).tokens(point);
   job.record.prefilled = point.prefilled;
   job.record.is_filler = point.is_filler;

@@ -48,6 +48,7 @@ class PrefixCache {
   struct Text {
     uint64_t scope = 0;
     std::span<const int32_t> tokens;
+    uint64_t owner = 0;  // who may clear() what is kept of it
   };
   struct Found {
     int32_t length = 0;  // tokens that need not be computed
@@ -74,6 +75,10 @@ class PrefixCache {
   uint64_t releasable_bytes() const;  // held by the cache alone
   bool holds(const StateBlock& block) const { return blocks_.count(&block) > 0; }
 
+  // Forgets what is kept for an owner, or everything, on the disk also what other models kept. `done` is called once
+  // with what was given back, here or on the disk's thread. What runs now is kept when it ends.
+  void clear(std::optional<uint64_t> owner, std::function<void(CacheUse)> done);
+
   // Takes over what the disk has done; false when it was nothing.
   bool poll();
   // One step towards having on the disk what matters; false when there is nothing to do. Call when nothing else is.
@@ -83,6 +88,10 @@ class PrefixCache {
 
   uint64_t ram_bytes() const { return ram_bytes_; }
   uint64_t disk_bytes() const { return disk_ ? disk_->disk_bytes() : 0; }
+  uint64_t others_disk_bytes() const { return disk_ ? disk_->others_bytes() : 0; }  // of other models
+  uint64_t disk_limit_bytes() const { return disk_ ? disk_->limit_bytes() : 0; }    // of these two together
+  // Where it is; empty when there is none. Any thread.
+  std::string disk_folder() const { return disk_ ? disk_->folder() : std::string(); }
   uint64_t queued_bytes() const { return disk_ ? disk_->queued_bytes() : 0; }
   uint64_t n_points() const { return by_name_.size(); }
   uint64_t n_lookups() const { return n_lookups_; }

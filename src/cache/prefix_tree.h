@@ -21,6 +21,7 @@ struct PrefixNode;
 struct PrefixPoint {
   int32_t length = 0;  // tokens before it
   uint64_t name = 0;   // prefix_hash() of them
+  uint64_t owner = 0;  // whose prompt it was
   Snapshot snapshot;   // while in_memory
   bool in_memory = false;
   bool on_disk = false;    // written, or on its way: the disk's queue keeps order

@@ -135,7 +135,7 @@ bool Loop::waits_for_another(Active& a, int32_t n_cached) {
 void Loop::start_waiting() {
   for (size_t i = 0; i < waiting_.size() && static_cast<int>(running_.size()) < config_.max_running;) {
     Active& a = *waiting_[i];
-    const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens()};
+    const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens(), a.request.owner};
     PrefixCache::Found found = cache_.find(text, a.cuts.cuts, a.n_loads < kMaxLoads);
     if (found.is_loading && !a.is_loading) ++a.n_loads;
     a.is_loading = found.is_loading;
@@ -175,7 +175,7 @@ void Loop::keep_state(Active& a) {
   const bool is_wanted = is_prompt ? among(a.cuts.keep) : at - a.kept_at >= kAnswerSnapshotTokens;
   if (!is_wanted) return;
   a.kept_at = at;
-  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at)};
+  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at), a.request.owner};
   if (!cache_.wants(text)) return;
   const StateLayout& layout = model_.executable().layout();
   const uint64_t bytes = layout.recurrent_floats() * sizeof(float);
@@ -190,7 +190,7 @@ void Loop::keep_state(Active& a) {
 void Loop::keep_last_state(Active& a) {
   if (!a.sequence) return;
   const int32_t at = a.sequence->length();
-  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at)};
+  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at), a.request.owner};
   if (at - a.kept_at >= kMinKeptTokens && cache_.wants(text)) {
     cache_.keep(text, a.sequence->take(), std::min(at, a.usage.prompt_tokens), false);
   }

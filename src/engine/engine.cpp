@@ -146,6 +146,12 @@ Result<SubmittedEmbed> Engine::embed(EmbedRequest request, std::function<void()>
   return submitted;
 }
 
+void Engine::clear_cache(std::optional<uint64_t> owner, std::function<void(CacheUse)> done) {
+  loop_->post([owner, done = std::move(done)](Loop& loop) { loop.clear_cache(owner, done); });
+}
+
+std::string Engine::cache_folder() const { return loop_->cache_folder(); }
+
 EngineStats Engine::stats() const { return loop_->stats(); }
 
 std::vector<RequestInfo> Engine::list() const { return loop_->list(); }

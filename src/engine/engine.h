@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,6 +77,12 @@ class Engine {
   Result<SubmittedEmbed> embed(EmbedRequest request, std::function<void()> notify = {});
   // Blocks until the engine has done the work, between two of its steps.
   Result<Scored> score(std::vector<int32_t> tokens);
+
+  // Forgets what is kept of prompts: an owner's, or everything, in memory and on the disk. What runs is kept when it
+  // ends. `done` is called once on the engine thread with what was given back, unless the engine stops before.
+  void clear_cache(std::optional<uint64_t> owner, std::function<void(CacheUse)> done);
+  // Where prompts are kept on the disk; empty when they are not.
+  std::string cache_folder() const;
 
   // These two never wait for a step.
   EngineStats stats() const;

@@ -177,6 +177,8 @@ void Loop::publish_stats() {
   for (int i = 1; i < kCacheMisses; ++i) cache.misses.push_back({name(static_cast<CacheMiss>(i)), cache_.misses()[i]});
   cache.ram_bytes = cache_.ram_bytes();
   cache.disk_bytes = cache_.disk_bytes();
+  cache.others_disk_bytes = cache_.others_disk_bytes();
+  cache.disk_limit_bytes = cache_.disk_limit_bytes();
   cache.entries = cache_.n_points();
   cache.budget_bytes = config_.cache.ram_bytes;
   std::lock_guard lock(mutex_);
@@ -216,6 +218,17 @@ void Loop::cancel(RequestId id) {
 void Loop::embed(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result) {
   embeds_.add(id, std::move(request), std::move(result));
   ++n_embeds_;
+}
+
+void Loop::clear_cache(std::optional<uint64_t> owner, const std::function<void(CacheUse)>& done) {
+  // Told here again, so that whoever asks for the statistics next sees what was cleared.
+  cache_.clear(owner, [this, done](const CacheUse& cleared) {
+    post([cleared, done](Loop& loop) {
+      loop.counts_.cache.cleared_bytes += cleared.bytes;
+      loop.publish_stats();
+      done(cleared);
+    });
+  });
 }
 
 // Beside every step of those who generate: a batch of texts is no longer than a slice of somebody's prompt.

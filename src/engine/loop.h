@@ -92,7 +92,10 @@ class Loop {
   void update(RequestId id, const Update& update);
   void fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events);
   void embed(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result);
+  void clear_cache(std::optional<uint64_t> owner, const std::function<void(CacheUse)>& done);
   models::Model& model() { return model_; }
+  // Any thread.
+  std::string cache_folder() const { return cache_.disk_folder(); }
 
  private:
   void thread_main();

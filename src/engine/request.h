@@ -40,6 +40,7 @@ struct Request {
   // Cloned at admission; null: none. It is told whether a thought is open and decides itself whether to speak.
   std::shared_ptr<const MemorySource> memory;
   std::vector<int32_t> snapshot_points;  // prompt lengths at which state is worth keeping, ascending
+  uint64_t owner = 0;                    // whose it is: shares of the engine and of the cache are counted by it
   uint64_t cache_scope = 0;              // prompts share computed state inside one scope alone
   // Changes to the model for this request; null: none. What is computed with them is kept apart in the cache.
   std::shared_ptr<const AdapterSet> adapters;

@@ -20,6 +20,9 @@ struct CacheStats {
   std::vector<std::pair<std::string, uint64_t>> misses;  // by reason, every reason that exists
   uint64_t ram_bytes = 0;                                // pages and snapshots, shared ones once
   uint64_t disk_bytes = 0;
+  uint64_t others_disk_bytes = 0;  // of other models, in the same folder
+  uint64_t disk_limit_bytes = 0;   // of these two together; 0: nothing goes to the disk
+  uint64_t cleared_bytes = 0;      // because somebody asked for it, since the start
   uint64_t entries = 0;       // kept positions in memory and on the disk
   uint64_t budget_bytes = 0;  // of memory; 0: there is no cache
 };

@@ -115,6 +115,7 @@ engine::Request generation_request(const GenerateOptions& options, const Tokeniz
   request.max_tokens = options.max_tokens;
   request.deadline = options.deadline;
   request.stop_ids = tokenizer.eog_ids();
+  request.owner = options.owner;
   request.cache_scope = options.cache_scope;
   return request;
 }

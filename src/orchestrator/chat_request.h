@@ -59,6 +59,7 @@ struct GenerateOptions {
   int32_t max_tokens = -1;                         // -1: until the context is full
   std::vector<std::string> stop;                   // the answer ends before the first of these
   bool logprobs = false;                           // fill ChatChunk::tokens
+  uint64_t owner = 0;                              // whose request it is; 0: where all are one's
   uint64_t cache_scope = 0;                        // who may share what was computed for the prompt
   AnswerForm form;                                 // of the answer, behind its thought
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();

@@ -277,6 +277,13 @@ std::unique_ptr<TokenJob> ChatService::load_adapter(std::string name, std::strin
   return run_job<std::vector<int32_t>>(std::move(work), std::move(notify));
 }
 
+std::unique_ptr<ServiceJob<CacheUse>> ChatService::clear_cache(std::optional<uint64_t> owner,
+                                                               std::function<void()> notify) {
+  auto box = std::make_shared<ServiceJob<CacheUse>::Box>(std::move(notify));
+  engine_.clear_cache(owner, [box](const CacheUse& cleared) { box->put(cleared); });
+  return std::make_unique<ServiceJob<CacheUse>>(std::move(box));
+}
+
 template <class T>
 std::unique_ptr<ServiceJob<T>> ChatService::run_job(std::function<Result<T>()> work, std::function<void()> notify) {
   auto box = std::make_shared<typename ServiceJob<T>::Box>(std::move(notify));

@@ -85,6 +85,11 @@ class ChatService {
   // The tables and passages there are for this owner.
   std::unique_ptr<ServiceJob<MemoryList>> list_memories(std::string owner, std::function<void()> notify);
 
+  // Forgets what is kept of an owner's prompts, or of all prompts; the same rules for `notify`.
+  std::unique_ptr<ServiceJob<CacheUse>> clear_cache(std::optional<uint64_t> owner, std::function<void()> notify);
+  // Where prompts are kept on the disk; empty when they are not.
+  std::string cache_folder() const { return engine_.cache_folder(); }
+
   // Another model's vectors, that files of passages may hold too. Before the first request; it outlives the service's
   // requests.
   void add_embedder(Embedder& embedder);

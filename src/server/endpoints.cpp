@@ -11,7 +11,11 @@ void Services::limit(orchestrator::GenerateOptions& options, const Call& call) c
   if (request_timeout.count() > 0) {
     options.deadline = std::min(options.deadline, call.record->started() + request_timeout);
   }
-  if (!call.request.client.empty()) options.cache_scope = hash64(call.request.client);
+  options.owner = options.cache_scope = owner_of(call);
+}
+
+uint64_t Services::owner_of(const Call& call) {
+  return call.request.client.empty() ? 0 : hash64(call.request.client);
 }
 
 std::string Services::system_fingerprint() const {

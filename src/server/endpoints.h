@@ -24,6 +24,8 @@ struct Services {
   // What holds for every request that generates: its latest end, and that clients with different keys share no cached
   // state.
   void limit(orchestrator::GenerateOptions& options, const Call& call) const;
+  // Who a request counts for: its key; 0 where the server has none.
+  static uint64_t owner_of(const Call& call);
   // "fp_..." of the model's file and this program: as long as it stays, equal requests with a seed have equal answers.
   std::string system_fingerprint() const;
 };
@@ -36,6 +38,7 @@ void add_token_endpoints(Router& router, const Services& services);       // tok
 void add_embedding_endpoints(Router& router, const Services& services);   // embedding_endpoints.cpp
 void add_lora_endpoints(Router& router, const Services& services);        // lora_endpoints.cpp
 void add_engram_endpoints(Router& router, const Services& services);      // engram_endpoints.cpp
+void add_cache_endpoints(Router& router, const Services& services);       // cache_endpoints.cpp
 void add_page_endpoints(Router& router);                                  // page_endpoints.cpp
 
 }  // namespace chimere::server

@@ -80,6 +80,10 @@ void add_cache(std::string& out, const engine::CacheStats& cache) {
   family(out, "chimere_cache_bytes", "gauge", "Bytes of cached state, by tier.",
          {{label("tier", "ram"), static_cast<double>(cache.ram_bytes)},
           {label("tier", "disk"), static_cast<double>(cache.disk_bytes)}});
+  gauge(out, "chimere_cache_disk_limit_bytes", "What cached state may take of the disk.",
+        static_cast<double>(cache.disk_limit_bytes));
+  counter(out, "chimere_cache_cleared_bytes_total", "Cached state that was removed because somebody asked for it.",
+          cache.cleared_bytes);
   gauge(out, "chimere_cache_entries", "Positions at which state is kept.", static_cast<double>(cache.entries));
 }
 

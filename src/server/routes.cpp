@@ -28,6 +28,7 @@ Routes::Routes(const Services& services, Access access, WatchConfig watch)
   add_embedding_endpoints(router_, services_);
   add_lora_endpoints(router_, services_);
   add_engram_endpoints(router_, services_);
+  add_cache_endpoints(router_, services_);
   add_page_endpoints(router_);
 }
 
