@@ -155,6 +155,22 @@ expect '"error"' curl -s "$url/nowhere"
 expect "is taken" "$chimere" serve "$model" --port "${url##*:}"
 stop_server
 
+# What a server keeps of prompts is shown and cleared; what lay in the folder before stays.
+expect "there is no prefix cache" "$chimere" cache stat --cache-dir "$work/nowhere"
+mkdir -p "$work/mine/0123456789abcdef"
+echo mine >"$work/mine/0123456789abcdef/0000000000000001.point"
+chmod 755 "$work/mine"
+start_server "$chimere" serve "$model" --cache-dir "$work/mine" --cache-disk-gb 1
+expect '"directory":"'"$work/mine/chimere-prefix-cache"'"' curl -s "$url/v1/cache"
+expect '"completion_tokens":8' curl -s "$url/v1/chat/completions" -d "$body"
+stop_server
+if "$chimere" cache stat --cache-dir "$work/mine" | tail -n 1 | grep -qF ": 0 entries"; then fail "nothing was kept"; fi
+expect "cleared: " "$chimere" cache clear --cache-dir "$work/mine"
+expect ": 0 entries, 0.0 MB" "$chimere" cache stat --cache-dir "$work/mine"
+[ "$(cat "$work/mine/0123456789abcdef/0000000000000001.point")" = mine ] || fail "a file that is not ours was removed"
+[ "$(stat -c %a "$work/mine")" = 755 ] || fail "the mode of a folder that is not ours was changed"
+refuses "$chimere" cache
+
 # Keys of a file, the limits and the logs that options ask for.
 echo secret | "$chimere" keys ann --stdin >"$work/keys"
 grep -qxF "ann:$(printf secret | sha256sum | cut -d ' ' -f 1)" "$work/keys" || fail "keys wrote: $(cat "$work/keys")"
