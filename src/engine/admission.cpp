@@ -16,6 +16,8 @@ constexpr int32_t kWorthWaiting = 16;
 // As many others at most: nobody waits for ever.
 constexpr int kMaxLeaders = 4;
 constexpr int kMaxLoads = 2;
+// A prompt of more slices is long: behind several of them a short one would wait for minutes.
+constexpr int32_t kLongSlices = 4;
 
 int32_t common_length(std::span<const int32_t> a, std::span<const int32_t> b) {
   const size_t n = std::min(a.size(), b.size());
@@ -41,25 +43,6 @@ int32_t position_to_share(const Active& a, const Active& leader) {
 }
 
 }  // namespace
-
-Status Loop::reserve_place(int32_t n_prompt) {
-  TRY(check_state_bytes(n_prompt, "prompt"));
-  if (places_.fetch_add(1) >= config_.max_queued) {
-    places_.fetch_sub(1);
-    return Error{Code::exhausted, "the queue is full: " + std::to_string(config_.max_queued) + " requests wait"};
-  }
-  return Ok{};
-}
-
-Status Loop::reserve_embed_place(int32_t n_tokens) {
-  TRY(check_state_bytes(n_tokens, "text"));
-  if (embed_places_.fetch_add(1) >= config_.max_queued) {
-    embed_places_.fetch_sub(1);
-    return Error{Code::exhausted,
-                 "the queue is full: " + std::to_string(config_.max_queued) + " requests for embeddings wait"};
-  }
-  return Ok{};
-}
 
 // Nothing that ends makes room for what is beyond the limit alone.
 Status Loop::check_state_bytes(int32_t n_tokens, const char* what) const {
@@ -130,24 +113,66 @@ bool Loop::waits_for_another(Active& a, int32_t n_cached) {
   return false;
 }
 
-// Moves requests from the queue to the running ones, oldest first. Those that wait for the disk or for what another one
-// computes let others pass; one that waits for memory does not, or it would wait for ever.
+// The owner of whom least runs comes first, and of it the oldest request. Beyond max_running begin only
+//   those whose owner has less than its share: the others' answers take turns with theirs from then on;
+//   a few short prompts, where long ones would hold them up.
+Active* Loop::next_to_start(const std::set<RequestId>& passed) {
+  std::map<OwnerId, int> n_running;
+  int n_express = 0;
+  bool is_long = false;  // somebody's prompt is, that waits or is under way
+  const auto look = [&](const Active& a) {
+    const int32_t left = a.usage.prompt_tokens - (a.sequence ? a.sequence->length() : 0);
+    is_long |= left > kLongSlices * config_.prefill_tokens;
+  };
+  for (const auto& a : running_) {
+    ++n_running[a->request.owner];
+    n_express += a->is_express;
+    look(*a);
+  }
+  for (const auto& a : waiting_) look(*a);
+  const int share = std::max(1, config_.max_running / std::max(1, shares_.n_active()));
+  const bool is_full = static_cast<int>(running_.size()) - n_express >= config_.max_running;
+  const bool has_express = is_long && n_express < std::max(1, config_.max_running / 2);
+  Active* best = nullptr;
+  std::pair<int, uint64_t> least;
+  for (const auto& a : waiting_) {
+    if (!a->events || passed.count(a->id)) continue;
+    const OwnerId owner = a->request.owner;
+    const bool is_express = is_full && n_running[owner] >= share;
+    if (is_express && !(has_express && a->usage.prompt_tokens <= config_.prefill_tokens)) continue;
+    const std::pair<int, uint64_t> rank{n_running[owner], shares_.time(owner)};
+    if (best && rank >= least) continue;
+    best = a.get();
+    least = rank;
+    a->is_express = is_express;
+  }
+  return best;
+}
+
+// Moves requests from the queue to the running ones. Those that wait for the disk or for what another one computes let
+// others pass; one that waits for memory does not, or it would wait for ever.
 void Loop::start_waiting() {
-  for (size_t i = 0; i < waiting_.size() && static_cast<int>(running_.size()) < config_.max_running;) {
-    Active& a = *waiting_[i];
+  std::set<OwnerId> owners;
+  for (const auto& a : running_) owners.insert(a->request.owner);
+  for (const auto& a : waiting_) owners.insert(a->request.owner);
+  shares_.set_active(owners);
+  std::set<RequestId> passed;
+  while (Active* next = next_to_start(passed)) {
+    Active& a = *next;
     const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens(), a.request.owner};
     PrefixCache::Found found = cache_.find(text, a.cuts.cuts, a.n_loads < kMaxLoads);
     if (found.is_loading && !a.is_loading) ++a.n_loads;
     a.is_loading = found.is_loading;
     if (a.is_loading || waits_for_another(a, found.length)) {
-      ++i;
+      passed.insert(a.id);
       continue;
     }
     if (!has_room_for(a, found.length)) return;
     // It runs from here on, so that whatever happens next it is among those that get a terminal event.
-    running_.push_back(std::move(waiting_[i]));
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-    places_.fetch_sub(1);
+    const auto at = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w.get() == next; });
+    running_.push_back(std::move(*at));
+    waiting_.erase(at);
+    a.request.place = nullptr;
     a.started = Clock::now();
     a.usage.queue_seconds = std::chrono::duration<double>(a.started - a.submitted).count();
     if (Status s = start(a, found); !s) fail(a, s.error());

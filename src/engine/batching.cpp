@@ -1,5 +1,6 @@
 // batching.cpp  What goes into the next step.
 #include <algorithm>
+#include <tuple>
 
 #include "engine/loop.h"
 
@@ -27,23 +28,64 @@ bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
   return true;
 }
 
-// Prompts take turns: who had a slice longest ago comes first, so that a long prompt holds up nobody's short one for
-// more than a slice. Where a slice ends follows from the prompt alone: what it computes does not depend on who else was
-// in the batch, nor on what was cached.
+// The owner for whom least was computed comes first; others' prompts do not make its step long. Of one owner's prompts
+// the one that had a slice longest ago comes first, so that a long prompt holds up nobody's short one for more than a
+// slice. Where a slice ends follows from the prompt alone: what it computes does not depend on who else was in the
+// batch, nor on what was cached.
 void Loop::add_prompts(Batch& batch) {
   std::vector<Active*> prompts;
+  std::map<OwnerId, int> n_prompts;
   for (auto& a : running_) {
-    if (a->events && a->sequence && a->pending().size() > 1) prompts.push_back(a.get());
+    if (!a->events || !a->sequence || a->pending().size() <= 1) continue;
+    prompts.push_back(a.get());
+    ++n_prompts[a->request.owner];
   }
-  std::stable_sort(prompts.begin(), prompts.end(),
-                   [](const Active* a, const Active* b) { return a->last_slice < b->last_slice; });
+  // Of two who had the same, the one that has less here is the one that came last.
+  const auto rank = [&](const Active* a) {
+    const OwnerId owner = a->request.owner;
+    return std::tuple(shares_.time(owner), n_prompts[owner], owner, a->last_slice);
+  };
+  std::stable_sort(prompts.begin(), prompts.end(), [&](const Active* a, const Active* b) { return rank(a) < rank(b); });
+  const int n_decoding = batch.n_rows();
+  int own_rows = 0;  // of the owner who comes first
+  OwnerId first = 0;
   for (Active* a : prompts) {
     const int32_t at = a->sequence->length();
     const auto cut = std::upper_bound(a->cuts.cuts.begin(), a->cuts.cuts.end(), at);
     const int32_t end = cut == a->cuts.cuts.end() ? at + static_cast<int32_t>(a->pending().size()) : *cut;
     if (batch.n_rows() + end - at > model_.executable().max_rows()) continue;
-    if (add_slice(batch, *a, end - at)) a->last_slice = n_steps_;
+    const bool is_first = own_rows == 0 || a->request.owner == first;
+    if (!is_first && batch.n_rows() - n_decoding + end - at > rows_with_others(own_rows)) continue;
+    if (!add_slice(batch, *a, end - at)) continue;
+    a->last_slice = n_steps_;
+    if (!is_first) continue;
+    first = a->request.owner;
+    own_rows += end - at;
   }
+}
+
+// At most max_running, each owner as many as the others where it has so many. Those left out are the first of their
+// owner the next time; nothing of them changes meanwhile.
+std::vector<Active*> Loop::choose_decoders() {
+  std::vector<Active*> all;
+  for (auto& a : running_) {
+    if (a->events && a->sequence && a->pending().size() == 1) all.push_back(a.get());
+  }
+  const auto n = static_cast<size_t>(config_.max_running);
+  if (all.size() <= n) return all;
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Active* a, const Active* b) { return a->last_token < b->last_token; });
+  std::map<OwnerId, int> n_chosen;
+  std::vector<Active*> chosen;
+  while (chosen.size() < n) {
+    const auto next = std::min_element(all.begin(), all.end(), [&](const Active* a, const Active* b) {
+      return n_chosen[a->request.owner] < n_chosen[b->request.owner];
+    });
+    ++n_chosen[(*next)->request.owner];
+    chosen.push_back(*next);
+    all.erase(next);
+  }
+  return chosen;
 }
 
 Batch Loop::make_batch() {
@@ -55,9 +97,8 @@ Batch Loop::make_batch() {
     a->is_stalled = false;
   }
   // Decoding requests first: one token each, so nobody's stream waits for somebody's prompt.
-  for (auto& a : running_) {
-    const bool decodes = a->events && a->sequence && a->pending().size() == 1;
-    if (decodes && batch.n_rows() < model_.executable().max_rows()) add_slice(batch, *a, 1);
+  for (Active* a : choose_decoders()) {
+    if (batch.n_rows() < model_.executable().max_rows() && add_slice(batch, *a, 1)) a->last_token = n_steps_;
   }
   add_prompts(batch);
   if (!batch.slices.empty()) return batch;

@@ -56,8 +56,9 @@ void EmbedQueue::add(RequestId id, EmbedRequest request, std::shared_ptr<EmbedRe
   job->result = std::move(result);
   job->n_left = job->request.texts.size();
   job->vectors.resize(job->n_left);
+  std::deque<Text>& texts = texts_[job->request.owner];
   for (size_t i = 0; i < job->n_left; ++i) {
-    Text& text = texts_.emplace_back();
+    Text& text = texts.emplace_back();
     text.job = job;
     text.index = i;
   }
@@ -90,10 +91,13 @@ void EmbedQueue::fail(Job& job, const Error& error) {
 }
 
 void EmbedQueue::remove_ended() {
-  for (Text& text : texts_) {
-    if (!text.job->result) held_bytes_ -= std::exchange(text.bytes, 0);
+  for (auto& [owner, texts] : texts_) {
+    for (Text& text : texts) {
+      if (!text.job->result) held_bytes_ -= std::exchange(text.bytes, 0);
+    }
+    std::erase_if(texts, [](const Text& text) { return !text.job->result; });
   }
-  std::erase_if(texts_, [](const Text& text) { return !text.job->result; });
+  std::erase_if(texts_, [](const auto& entry) { return entry.second.empty(); });
   std::erase_if(jobs_, [](const auto& job) { return !job->result; });
 }
 
@@ -169,17 +173,15 @@ void EmbedQueue::finish(Text& text) {
   job.result.reset();
 }
 
-Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
-  Executable& executable = model_.executable();
-  Batch batch;
-  std::vector<Text> chosen;
+void EmbedQueue::fill(Batch& batch, std::deque<Text>& texts, int max_rows,
+                      const std::function<bool(uint64_t)>& make_room, std::vector<Text>& chosen) {
   std::deque<Text> passed_over;
-  while (!texts_.empty() && batch.n_rows() < executable.max_rows() && passed_over.size() < kMaxPassedOver) {
-    Text text = std::move(texts_.front());
-    texts_.pop_front();
+  while (!texts.empty() && batch.n_rows() < max_rows && passed_over.size() < kMaxPassedOver) {
+    Text text = std::move(texts.front());
+    texts.pop_front();
     const int n = next_slice(text);
-    const uint64_t bytes = text.sequence ? 0 : state_bytes(executable.layout(), text.tokens().size());
-    if (batch.n_rows() + n > executable.max_rows() || (bytes > 0 && !make_room(bytes))) {
+    const uint64_t bytes = text.sequence ? 0 : state_bytes(model_.executable().layout(), text.tokens().size());
+    if (batch.n_rows() + n > max_rows || (bytes > 0 && !make_room(bytes))) {
       passed_over.push_back(std::move(text));
       continue;
     }
@@ -191,8 +193,24 @@ Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
       held_bytes_ -= text.bytes;
     }
   }
-  texts_.insert(texts_.begin(), std::make_move_iterator(passed_over.begin()),
-                std::make_move_iterator(passed_over.end()));
+  texts.insert(texts.begin(), std::make_move_iterator(passed_over.begin()), std::make_move_iterator(passed_over.end()));
+}
+
+Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
+  Executable& executable = model_.executable();
+  std::set<OwnerId> owners;
+  for (const auto& entry : texts_) owners.insert(entry.first);
+  shares_.set_active(owners);
+  std::vector<OwnerId> order(owners.begin(), owners.end());
+  std::stable_sort(order.begin(), order.end(), [&](OwnerId a, OwnerId b) { return shares_.time(a) < shares_.time(b); });
+  Batch batch;
+  std::vector<Text> chosen;
+  int max_rows = executable.max_rows();
+  for (const OwnerId owner : order) {
+    const bool is_first = batch.n_rows() == 0;
+    fill(batch, texts_[owner], max_rows, make_room, chosen);
+    if (is_first && batch.n_rows() > 0) max_rows = std::min(max_rows, rows_with_others(batch.n_rows()));
+  }
   Status ran = Ok{};
   if (!batch.slices.empty()) {
     hidden_.resize(std::max<size_t>(1, batch.logit_rows.size()) * static_cast<size_t>(model_.d_model()));
@@ -200,6 +218,7 @@ Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
   }
   const float* states = hidden_.data();
   for (Text& text : chosen) {
+    shares_.charge(text.job->request.owner, static_cast<uint64_t>(text.rows_in_batch));
     if (ran) {
       take_states(text, states);
       ran = text.sequence->commit(text.rows_in_batch);
@@ -207,7 +226,7 @@ Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
     if (ran && static_cast<size_t>(text.sequence->length()) == text.tokens().size()) {
       finish(text);
     } else {
-      texts_.push_back(std::move(text));
+      texts_[text.job->request.owner].push_back(std::move(text));
     }
   }
   remove_ended();

@@ -1,8 +1,9 @@
 // embedding.h  Vectors for texts, scores for pairs: what is asked for, where the answer is left, and the queue on the
 // engine's thread.
 //
-// Texts of all requests share batches: the queue takes them in turns, short ones beside a slice of a long one. Where a
-// text is cut follows from the text alone, so its vector has the same bits whatever else is in the batch.
+// Texts of all requests share batches: owners take turns (fair_share.h), and of each its texts, short ones beside a
+// slice of a long one. Where a text is cut follows from the text alone, so its vector has the same bits whatever else
+// is in the batch.
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +19,7 @@
 
 #include "base/result.h"
 #include "cache/sequence.h"
+#include "engine/fair_share.h"
 #include "engine/request.h"
 #include "models/model.h"
 
@@ -30,6 +33,8 @@ struct EmbedRequest {
   std::vector<std::vector<int32_t>> texts;  // each of at least one token, all inside the vocabulary
   std::vector<int32_t> second_at = {};      // of pairs: where the second text of each begins; else empty
   Pooling pooling = Pooling::mean;
+  uint64_t owner = 0;             // whose it is
+  QueuePlacePtr place = nullptr;  // set by Engine::embed()
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
@@ -65,7 +70,6 @@ class EmbedQueue {
   void end_all(const Error& error);
 
   bool has_work() const { return !texts_.empty(); }
-  int n_requests() const { return static_cast<int>(jobs_.size()); }
   // State of the texts under way, up to their ends.
   uint64_t held_bytes() const { return held_bytes_; }
 
@@ -95,6 +99,9 @@ class EmbedQueue {
   int next_slice(const Text& text) const;
   Status start(Text& text);
   bool add_to_batch(Batch& batch, Text& text, int n_tokens);
+  // Texts of one owner, as long as the batch has at most so many rows.
+  void fill(Batch& batch, std::deque<Text>& texts, int max_rows, const std::function<bool(uint64_t)>& make_room,
+            std::vector<Text>& chosen);
   void take_states(Text& text, const float*& states);
   void finish(Text& text);
   void fail(Job& job, const Error& error);
@@ -103,7 +110,8 @@ class EmbedQueue {
   models::Model& model_;
   const int slice_tokens_;
   std::vector<std::shared_ptr<Job>> jobs_;
-  std::deque<Text> texts_;  // whose turn it is stands first
+  std::map<OwnerId, std::deque<Text>> texts_;  // none is empty; whose turn it is of an owner's stands first
+  FairShare shares_;
   std::vector<float> hidden_;
   uint64_t held_bytes_ = 0;
 };

@@ -58,6 +58,8 @@ Status Engine::check(std::span<const int32_t> tokens) const {
   return Ok{};
 }
 
+Result<std::vector<QueuePlacePtr>> Engine::reserve(uint64_t owner, int n) { return loop_->places().take(owner, n); }
+
 Result<Submitted> Engine::submit(Request request, std::function<void()> notify) {
   TRY(model_.require_logits());
   TRY(check(request.prompt));
@@ -91,7 +93,11 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
   a.submitted = std::chrono::steady_clock::now();
 
   // Nothing here waits for the engine thread: a caller with one I/O thread must not stall for the length of a step.
-  TRY(loop_->reserve_place(a.usage.prompt_tokens));
+  TRY(loop_->check_state_bytes(a.usage.prompt_tokens, "prompt"));
+  if (!a.request.place) {
+    TRY_ASSIGN(auto places, reserve(a.request.owner, 1));
+    a.request.place = std::move(places.front());
+  }
   loop_->announce(a);
   loop_->post([active](Loop& loop) { loop.admit(std::move(*active)); });
   return submitted;
@@ -109,9 +115,10 @@ Result<Submitted> Engine::fork(RequestId id, SamplingParams sampling, std::funct
   TRY(sampling.validate(n_vocab()));
   Submitted submitted{next_id(), std::make_shared<EventQueue>()};
   if (notify) submitted.events->on_ready(std::move(notify));
-  TRY(loop_->reserve_place(1));
-  loop_->post(
-      [=, sampling = std::move(sampling)](Loop& loop) { loop.fork(id, sampling, submitted.id, submitted.events); });
+  TRY_ASSIGN(const auto places, reserve(0, 1));
+  loop_->post([=, sampling = std::move(sampling)](Loop& loop) {
+    loop.fork(id, sampling, submitted.id, submitted.events, places.front());
+  });
   return submitted;
 }
 
@@ -139,7 +146,9 @@ Result<SubmittedEmbed> Engine::embed(EmbedRequest request, std::function<void()>
     }
     longest = std::max(longest, request.texts[i].size());
   }
-  TRY(loop_->reserve_embed_place(static_cast<int32_t>(longest)));
+  TRY(loop_->check_state_bytes(static_cast<int32_t>(longest), "text"));
+  TRY_ASSIGN(auto places, loop_->embed_places().take(request.owner, 1));
+  request.place = std::move(places.front());
   SubmittedEmbed submitted{next_id(), std::make_shared<EmbedResult>(std::move(notify))};
   auto shared = std::make_shared<EmbedRequest>(std::move(request));
   loop_->post([submitted, shared](Loop& loop) { loop.embed(submitted.id, std::move(*shared), submitted.result); });

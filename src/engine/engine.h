@@ -2,7 +2,8 @@
 //
 // One thread owns the model, the sequences and the schedule; callers on any thread speak to it through these verbs,
 // which only put a message into its queue. The engine batches what is running: every step takes one token of each
-// decoding request and as much prefill as fits into the batch, prompts taking turns.
+// decoding request and as much prefill as fits into the batch, prompts taking turns. Owners of requests have equal
+// shares of its places and steps (queue_places.h, fair_share.h).
 //
 //   Engine engine(model, {});
 //   auto answer = engine.submit(request);            // Result<Submitted>: refused at once when it can not run
@@ -28,8 +29,9 @@
 namespace chimere::engine {
 
 struct EngineConfig {
-  int max_running = 8;     // sequences that decode together; at most LoadOptions::decode_rows, so that prompts get in
-  int max_queued = 64;     // waiting requests; one more is refused as exhausted
+  int max_running = 8;     // sequences that decode together (a few more may be under way and take turns); at most
+                           // LoadOptions::decode_rows, so that prompts get in
+  int max_queued = 64;     // waiting requests of one owner; one more is refused as exhausted
   int context_length = 0;  // of a sequence; 0: what the model was made for
   int prefill_tokens = 0;  // the longest slice of a prompt in one step, and its grid; 0: what suits the model
   uint64_t state_bytes = uint64_t{4} << 30;  // KV pages and recurrent state of all sequences and of the cache together
@@ -64,6 +66,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Places in the queue for requests that belong together and are handed in one after the other (Request::place).
+  // Refuses with exhausted when the owner has its share of a full queue.
+  Result<std::vector<QueuePlacePtr>> reserve(uint64_t owner, int n);
   // Refuses with invalid_argument (ids, parameters, a prompt beyond the context: the message has the numbers) or
   // exhausted (queue full). `notify` is called on the engine thread after each event; see EventQueue::on_ready.
   Result<Submitted> submit(Request request, std::function<void()> notify = {});

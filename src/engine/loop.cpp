@@ -45,6 +45,8 @@ Loop::Loop(models::Model& model, const EngineConfig& config, int context_length)
       context_length_(context_length),
       sampler_(model.n_vocab(), config.suppressed_ids),
       embeds_(model, config.prefill_tokens),
+      embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
+      places_(std::make_shared<QueuePlaces>(config.max_queued, "requests")),
       counts_{.max_running = config.max_running, .max_queued = config.max_queued},
       published_(counts_),
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
@@ -101,8 +103,7 @@ void Loop::thread_main() {
       place_ = "starts requests";
       end_late_requests();
       start_waiting();
-      step();
-      embed_step();
+      embed_step(step());
     } catch (const std::exception& e) {
       // Only the standard library throws here, and only when memory ends: no request can go on.
       const Error error{Code::exhausted, std::string("engine: ") + e.what()};
@@ -111,7 +112,6 @@ void Loop::thread_main() {
       embeds_.end_all(error);
     }
     remove_ended();
-    embed_places_.fetch_sub(std::exchange(n_embeds_, embeds_.n_requests()) - embeds_.n_requests());
     // A request that waits for the disk is heard of through a message.
     can_go_on_ = !running_.empty() || embeds_.has_work() ||
                  std::any_of(waiting_.begin(), waiting_.end(), [](const auto& a) { return !a->is_loading; });
@@ -217,7 +217,6 @@ void Loop::cancel(RequestId id) {
 
 void Loop::embed(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result) {
   embeds_.add(id, std::move(request), std::move(result));
-  ++n_embeds_;
 }
 
 void Loop::clear_cache(std::optional<uint64_t> owner, const std::function<void(CacheUse)>& done) {
@@ -231,14 +230,21 @@ void Loop::clear_cache(std::optional<uint64_t> owner, const std::function<void(C
   });
 }
 
-// Beside every step of those who generate: a batch of texts is no longer than a slice of somebody's prompt.
-void Loop::embed_step() {
+// Texts and those who generate have half of the time each: a batch of texts may be as long as many steps of answers.
+void Loop::embed_step(int rows_before) {
+  // What reading the weights costs, in rows.
+  constexpr uint64_t kStepRows = 16;
+  const bool both = embeds_.has_work() && rows_before > 0;
+  if (!both) step_work_ = embed_work_ = 0;
   if (!embeds_.has_work()) return;
+  if (both) step_work_ += kStepRows + static_cast<uint64_t>(rows_before);
+  if (both && embed_work_ > step_work_) return;
   place_ = "embeds texts";
   embeds_.end_late(Clock::now());
   const Result<int> rows = embeds_.step([this](uint64_t bytes) { return make_room(bytes); });
   if (!rows) return embeds_.end_all(rows.error());
   if (*rows == 0) return;
+  if (both) embed_work_ += kStepRows + static_cast<uint64_t>(*rows);
   last_step_ = Clock::now();
   counts_.prompt_tokens += static_cast<uint64_t>(*rows);
   count_step(*rows);
@@ -253,16 +259,15 @@ void Loop::update(RequestId id, const Update& update) {
   }
 }
 
-void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events) {
+void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events,
+                QueuePlacePtr place) {
   auto a = std::make_unique<Active>();
   a->id = new_id;
   a->events = std::move(events);
   const Active* from = find(id);
-  if (!from) {
-    places_.fetch_sub(1);
-    return fail(*a, {Code::not_found, "request " + std::to_string(id) + " is not running"});
-  }
+  if (!from) return fail(*a, {Code::not_found, "request " + std::to_string(id) + " is not running"});
   a->request = from->request;
+  a->request.place = std::move(place);
   a->cuts = from->cuts;
   a->request.sampling = std::move(sampling);
   a->sampler = from->sampler;
@@ -276,7 +281,7 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->submitted = a->started = a->first_token = Clock::now();
   announce(*a);
   if (!from->sequence) return waiting_.push_back(std::move(a));
-  places_.fetch_sub(1);
+  a->request.place = nullptr;
   if (Status s = start_fork(*a, *from); !s) return fail(*a, s.error());
   running_.push_back(std::move(a));
 }
@@ -294,12 +299,12 @@ Status Loop::start_fork(Active& a, const Active& from) {
   return Ok{};
 }
 
-void Loop::step() {
-  if (running_.empty()) return;
+int Loop::step() {
+  if (running_.empty()) return 0;
   place_ = "makes a batch";
   const Batch batch = make_batch();
   counts_.batch_rows = batch.n_rows();
-  if (batch.slices.empty()) return;
+  if (batch.slices.empty()) return 0;
   last_step_ = Clock::now();
   may_write_ = true;
   draws_.assign(batch.logit_rows.size(), Draw{});
@@ -326,10 +331,11 @@ void Loop::step() {
   count_step(batch.n_rows());
   if (!ran) {
     for (auto& a : running_) fail(*a, ran.error());
-    return;
+    return batch.n_rows();
   }
   for (auto& a : running_) {
     if (!a->events || a->rows_in_batch == 0) continue;
+    shares_.charge(a->request.owner, static_cast<uint64_t>(a->rows_in_batch));
     if (Status s = a->sequence->commit(a->rows_in_batch); !s) {
       fail(*a, s.error());
       continue;
@@ -344,6 +350,7 @@ void Loop::step() {
       fail(*a, sampled.error());
     }
   }
+  return batch.n_rows();
 }
 
 void Active::begin(const MemorySource* source, const ThinkingControl& from) {
@@ -530,9 +537,7 @@ void Loop::fail(Active& a, const Error& error) {
 void Loop::remove_ended() {
   auto ended = [](const std::unique_ptr<Active>& a) { return !a->events; };
   running_.erase(std::remove_if(running_.begin(), running_.end(), ended), running_.end());
-  const auto gone = std::remove_if(waiting_.begin(), waiting_.end(), ended);
-  places_.fetch_sub(static_cast<int>(waiting_.end() - gone));
-  waiting_.erase(gone, waiting_.end());
+  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), ended), waiting_.end());
 }
 
 }  // namespace chimere::engine

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -18,7 +19,9 @@
 #include "cache/sequence.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
+#include "engine/fair_share.h"
 #include "engine/prompt_cuts.h"
+#include "engine/queue_places.h"
 #include "sampling/sampler.h"
 
 namespace chimere::engine {
@@ -44,6 +47,8 @@ struct Active {
   PromptCuts cuts;            // of the prompt
   int32_t kept_at = 0;        // the last position whose state is kept
   uint64_t last_slice = 0;    // the step in which its prompt last got on
+  uint64_t last_token = 0;    // the step in which its answer last did
+  bool is_express = false;    // a short prompt that runs beyond max_running
   bool is_stalled = false;    // there was no memory for it in this step
   bool is_loading = false;    // waits for the disk
   int n_loads = 0;            // times it did
@@ -81,16 +86,18 @@ class Loop {
   std::vector<RequestInfo> list() const;
   // Any thread. The request shows up in list() from here on until it ends.
   void announce(const Active& a);
-  // Any thread. Takes a place in the queue for a request that will be admitted, or says why there is none.
-  Status reserve_place(int32_t n_prompt);
-  // Any thread. The same for texts of which the longest has n_tokens.
-  Status reserve_embed_place(int32_t n_tokens);
+  // Any thread. Places for requests that will be admitted, and for those for embeddings.
+  QueuePlaces& places() { return *places_; }
+  QueuePlaces& embed_places() { return *embed_places_; }
+  // Any thread. Whether the state of so many tokens can be held at all. what: "prompt", for the message.
+  Status check_state_bytes(int32_t n_tokens, const char* what) const;
 
   // On the engine thread, from messages.
-  void admit(std::unique_ptr<Active> request) { waiting_.push_back(std::move(request)); }
+  void admit(std::unique_ptr<Active> request) { waiting_.push_back(std::move(request)); }  // it has its place
   void cancel(RequestId id);
   void update(RequestId id, const Update& update);
-  void fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events);
+  void fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events,
+            QueuePlacePtr place);
   void embed(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result);
   void clear_cache(std::optional<uint64_t> owner, const std::function<void(CacheUse)>& done);
   models::Model& model() { return model_; }
@@ -105,6 +112,8 @@ class Loop {
 
   // admission.cpp
   void start_waiting();
+  // Who begins next, of those that are not among `passed`; null when nobody may.
+  Active* next_to_start(const std::set<RequestId>& passed);
   bool waits_for_another(Active& a, int32_t n_cached);
   bool has_room_for(const Active& a, int32_t n_cached);
   Status start(Active& a, const PrefixCache::Found& found);
@@ -117,12 +126,12 @@ class Loop {
 
   // batching.cpp: chooses each request's share of the next step and fills the batch.
   Batch make_batch();
+  std::vector<Active*> choose_decoders();
   void add_prompts(Batch& batch);
   bool add_slice(Batch& batch, Active& a, int n_tokens);
 
-  void step();
-  void embed_step();
-  Status check_state_bytes(int32_t n_tokens, const char* what) const;
+  int step();  // gives the rows that were run
+  void embed_step(int rows_before);
   // What the token to be drawn depends on beside its logits.
   RowInputs next_inputs(Active& a);
   Draw device_draw(const Active& a) const;
@@ -151,17 +160,18 @@ class Loop {
   const int context_length_;
   Sampler sampler_;
   std::deque<std::unique_ptr<Active>> waiting_;
-  std::vector<std::unique_ptr<Active>> running_;  // oldest first
+  // Oldest first. There may be more than max_running: then they take turns (docs/caches.md, Scheduling).
+  std::vector<std::unique_ptr<Active>> running_;
+  FairShare shares_;  // of those who generate
   EmbedQueue embeds_;
-  std::atomic<int> embed_places_{0};  // taken by embeds_ and by messages on their way to it
-  std::atomic<int> places_{0};        // taken in the queue, by waiting_ and by messages on their way to it
+  uint64_t step_work_ = 0, embed_work_ = 0;  // while both want to go on
+  const std::shared_ptr<QueuePlaces> embed_places_, places_;
   bool draws_on_device_ = false;
   std::vector<float> logits_;  // of the step that runs now, of the rows that are drawn from here
   std::vector<Draw> draws_;
   std::vector<Result<Sampled>> drawn_;
   EngineStats counts_;
   uint64_t n_steps_ = 0;
-  int n_embeds_ = 0;        // requests of embeds_ whose places are taken
   bool can_go_on_ = false;  // without a message
   bool may_write_ = true;   // there may be something for the disk
   std::chrono::steady_clock::time_point last_step_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/adapter.h"
+#include "engine/queue_places.h"
 #include "sampling/memory_source.h"
 #include "sampling/sampling_params.h"
 #include "sampling/thinking.h"
@@ -41,6 +42,7 @@ struct Request {
   std::shared_ptr<const MemorySource> memory;
   std::vector<int32_t> snapshot_points;  // prompt lengths at which state is worth keeping, ascending
   uint64_t owner = 0;                    // whose it is: shares of the engine and of the cache are counted by it
+  QueuePlacePtr place = nullptr;         // in the queue, from Engine::reserve(); null: submit() takes one
   uint64_t cache_scope = 0;              // prompts share computed state inside one scope alone
   // Changes to the model for this request; null: none. What is computed with them is kept apart in the cache.
   std::shared_ptr<const AdapterSet> adapters;

@@ -209,6 +209,18 @@ Result<T> guarded(const std::function<Result<T>()>& work) {
   }
 }
 
+template <class T>
+std::unique_ptr<ServiceJob<T>> run_on(PrepareThread& thread, std::function<Result<T>()> work,
+                                      std::function<void()> notify, uint64_t owner) {
+  auto box = std::make_shared<typename ServiceJob<T>::Box>(std::move(notify));
+  auto job = [box, work = std::move(work)](bool go_on) {
+    if (!go_on) return box->put(Error{Code::cancelled, "the service is stopping"});
+    box->put(guarded(work));
+  };
+  if (!thread.post(std::move(job), owner)) box->put(too_many_prepared());
+  return std::make_unique<ServiceJob<T>>(std::move(box));
+}
+
 }  // namespace
 
 ChatService::ChatService(ChatModel model, engine::EngineConfig config)
@@ -218,8 +230,10 @@ ChatService::ChatService(ChatModel model, engine::EngineConfig config)
       constraints_(std::make_unique<Constraints>(model_.tokenizer, model_.model->n_vocab())),
       thinking_(std::make_unique<ThinkingResolver>(
           model_.tokenizer, model_.model->n_vocab() - static_cast<int32_t>(model_.suppressed_ids().size()))),
+      token_lane_(std::make_unique<PrepareThread>(kMaxPreparing)),
+      embed_lane_(std::make_unique<PrepareThread>(kMaxPreparing)),
       prepare_(std::make_unique<PrepareThread>(kMaxPreparing)) {
-  embedder_ = std::make_unique<Embedder>(*model_.model, model_.tokenizer, engine_, *prepare_, model_.pooling);
+  embedder_ = std::make_unique<Embedder>(*model_.model, model_.tokenizer, engine_, *embed_lane_, model_.pooling);
   passages_ = std::make_unique<PassageMemory>(model_.tokenizer, model_.passages);
   passages_->add_embedder(*embedder_);
 }
@@ -233,11 +247,12 @@ std::unique_ptr<ChatStream> ChatService::start(ChatRequest request, std::functio
 }
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::start(ChatRequest request, int n, std::function<void()> notify) {
+  const uint64_t owner = request.owner;
   return run(
       [this, request = std::move(request)] {
         return prepare_chat(model_, *constraints_, *thinking_, passages_.get(), request, context_length());
       },
-      n, std::move(notify));
+      owner, n, std::move(notify));
 }
 
 std::unique_ptr<ChatStream> ChatService::complete(CompletionRequest request, std::function<void()> notify) {
@@ -246,26 +261,29 @@ std::unique_ptr<ChatStream> ChatService::complete(CompletionRequest request, std
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::complete(CompletionRequest request, int n,
                                                                std::function<void()> notify) {
+  const uint64_t owner = request.owner;
   return run(
       [this, request = std::move(request)] {
         return prepare_completion(model_, *constraints_, *thinking_, *passages_, request);
       },
-      n, std::move(notify));
+      owner, n, std::move(notify));
 }
 
 std::unique_ptr<TokenJob> ChatService::tokenize(ChatRequest request, std::function<void()> notify) {
+  const uint64_t owner = request.owner;
   auto work = [this, request = std::move(request)]() -> Result<std::vector<int32_t>> {
     TRY_ASSIGN(Prepared prepared, prepare_chat(model_, *constraints_, *thinking_, nullptr, request, context_length()));
     return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
   };
-  return run_job<std::vector<int32_t>>(std::move(work), std::move(notify));
+  return run_on<std::vector<int32_t>>(*prepare_, std::move(work), std::move(notify), owner);
 }
 
-std::unique_ptr<TokenJob> ChatService::tokenize(std::string text, bool add_special, std::function<void()> notify) {
+std::unique_ptr<TokenJob> ChatService::tokenize(std::string text, bool add_special, std::function<void()> notify,
+                                                uint64_t owner) {
   auto work = [this, text = std::move(text), add_special]() -> Result<std::vector<int32_t>> {
     return model_.tokenizer.encode(text, EncodeMode::text, add_special);
   };
-  return run_job<std::vector<int32_t>>(std::move(work), std::move(notify));
+  return run_on<std::vector<int32_t>>(*token_lane_, std::move(work), std::move(notify), owner);
 }
 
 std::unique_ptr<TokenJob> ChatService::load_adapter(std::string name, std::string path, float scale,
@@ -286,13 +304,7 @@ std::unique_ptr<ServiceJob<CacheUse>> ChatService::clear_cache(std::optional<uin
 
 template <class T>
 std::unique_ptr<ServiceJob<T>> ChatService::run_job(std::function<Result<T>()> work, std::function<void()> notify) {
-  auto box = std::make_shared<typename ServiceJob<T>::Box>(std::move(notify));
-  const bool posted = prepare_->post([box, work = std::move(work)](bool go_on) {
-    if (!go_on) return box->put(Error{Code::cancelled, "the service is stopping"});
-    box->put(guarded(work));
-  });
-  if (!posted) box->put(too_many_prepared());
-  return std::make_unique<ServiceJob<T>>(std::move(box));
+  return run_on<T>(*prepare_, std::move(work), std::move(notify), 0);
 }
 
 template std::unique_ptr<ServiceJob<Learned>> ChatService::run_job(std::function<Result<Learned>()>,
@@ -302,22 +314,22 @@ template std::unique_ptr<ServiceJob<MemoryList>> ChatService::run_job(std::funct
 template std::unique_ptr<ServiceJob<engram::Removed>> ChatService::run_job(std::function<Result<engram::Removed>()>,
                                                                            std::function<void()>);
 
-std::vector<std::unique_ptr<ChatStream>> ChatService::run(std::function<Result<Prepared>()> prepare, int n,
-                                                          std::function<void()> notify) {
+std::vector<std::unique_ptr<ChatStream>> ChatService::run(std::function<Result<Prepared>()> prepare, uint64_t owner,
+                                                          int n, std::function<void()> notify) {
   std::vector<std::shared_ptr<Mailbox>> mailboxes;
   std::vector<std::unique_ptr<ChatStream>> streams;
   for (int i = 0; i < n; ++i) {
     mailboxes.push_back(std::make_shared<Mailbox>(notify));
     streams.push_back(std::make_unique<ChatStream>(engine_, mailboxes.back()));
   }
-  const bool posted = prepare_->post([this, mailboxes, prepare = std::move(prepare)](bool go_on) {
+  auto job = [this, mailboxes, prepare = std::move(prepare)](bool go_on) {
     if (!go_on || mailboxes[0]->is_cancelled()) {
       for (auto& mailbox : mailboxes) mailbox->put(Error{Code::cancelled, "the service is stopping"});
       return;
     }
     admit(guarded(prepare), mailboxes);
-  });
-  if (!posted) {
+  };
+  if (!prepare_->post(std::move(job), owner)) {
     for (auto& mailbox : mailboxes) mailbox->put(too_many_prepared());
   }
   return streams;
@@ -333,6 +345,13 @@ void ChatService::admit(Result<Prepared> prepared, const std::vector<std::shared
     for (auto& mailbox : mailboxes) mailbox->put_too_long(n_prompt, context_length());
     return;
   }
+  // Several answers to one prompt are as many requests: all of them have their place now, or none has.
+  auto places = engine_.reserve(prepared->request.owner, static_cast<int>(mailboxes.size()));
+  if (!places) {
+    for (auto& mailbox : mailboxes) mailbox->put(places.error());
+    return;
+  }
+  prepared->request.place = std::move((*places)[0]);
   // On the first event of the first answer, which comes when its prompt is read, the engine thread hands in the others.
   struct Others {
     std::vector<Prepared> prepared;
@@ -342,6 +361,7 @@ void ChatService::admit(Result<Prepared> prepared, const std::vector<std::shared
   for (size_t i = 1; i < mailboxes.size(); ++i) {
     others->prepared.push_back(*prepared);
     others->prepared.back().request.sampling.choice = static_cast<uint32_t>(i);
+    others->prepared.back().request.place = std::move((*places)[i]);
     others->mailboxes.push_back(mailboxes[i]);
   }
   std::function<void()> on_event;

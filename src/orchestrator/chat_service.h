@@ -4,8 +4,8 @@
 //   ChatRequest -> template -> spans -> ids -> engine::Request
 //   engine::Event -> text -> stop strings -> reasoning, content, tool calls -> ChatChunk
 //
-// Rendering and tokenizing run on a thread of the service, so that a long prompt stalls nobody's I/O; text is made on
-// the thread that polls the stream. Every request ends in exactly one terminal chunk.
+// Rendering and tokenizing run on threads of the service, so that a long prompt stalls nobody's I/O; owners take turns
+// there. Text is made on the thread that polls the stream. Every request ends in exactly one terminal chunk.
 #pragma once
 
 #include <functional>
@@ -74,7 +74,8 @@ class ChatService {
 
   // The ids of a prompt that is not run; the same rules for `notify`.
   std::unique_ptr<TokenJob> tokenize(ChatRequest request, std::function<void()> notify);
-  std::unique_ptr<TokenJob> tokenize(std::string text, bool add_special, std::function<void()> notify);
+  std::unique_ptr<TokenJob> tokenize(std::string text, bool add_special, std::function<void()> notify,
+                                     uint64_t owner = 0);
 
   // Teaches the owner's own table a text, if its score is good enough; the same rules for `notify`.
   std::unique_ptr<ServiceJob<Learned>> learn(LessonCall call, std::function<void()> notify);
@@ -109,7 +110,7 @@ class ChatService {
   const ModelInfo& model_info() const { return model_info_; }
 
  private:
-  std::vector<std::unique_ptr<ChatStream>> run(std::function<Result<Prepared>()> prepare, int n,
+  std::vector<std::unique_ptr<ChatStream>> run(std::function<Result<Prepared>()> prepare, uint64_t owner, int n,
                                                std::function<void()> notify);
   void admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Mailbox>>& mailboxes);
   Status submit(Prepared prepared, const std::shared_ptr<Mailbox>& mailbox, std::function<void()> on_event = {});
@@ -123,7 +124,10 @@ class ChatService {
   std::unique_ptr<ThinkingResolver> thinking_;  // of the prepare thread
   std::unique_ptr<Embedder> embedder_;
   std::unique_ptr<PassageMemory> passages_;  // of the prepare thread
-  std::unique_ptr<PrepareThread> prepare_;   // ends first: its jobs use the others
+  // Lanes: who has many long texts tokenized or embedded holds up nobody's prompt. They end first, as their jobs use
+  // the others.
+  std::unique_ptr<PrepareThread> token_lane_, embed_lane_;
+  std::unique_ptr<PrepareThread> prepare_;  // of prompts, and of what is of its thread above
 };
 
 }  // namespace chimere::orchestrator

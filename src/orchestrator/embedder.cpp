@@ -85,6 +85,7 @@ Result<engine::Pooling> pooling_of(const models::Model& model) {
 Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
   engine::EmbedRequest request;
   request.pooling = pooling_;
+  request.owner = call.owner;
   request.deadline = call.deadline;
   try {
     for (EmbedInput& input : call.inputs) {
@@ -109,7 +110,8 @@ Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
 std::unique_ptr<EmbedJob> Embedder::start(EmbedCall call, std::function<void()> notify) {
   auto box = std::make_shared<EmbedJob::Box>(std::move(notify));
   auto shared = std::make_shared<EmbedCall>(std::move(call));
-  const bool posted = prepare_.post([this, box, shared](bool go_on) {
+  const uint64_t owner = shared->owner;
+  auto job = [this, box, shared](bool go_on) {
     if (!go_on || box->is_cancelled()) return box->fail({Code::cancelled, "the request was cancelled"});
     auto request = prepare(std::move(*shared));
     if (!request) return box->fail(request.error());
@@ -123,8 +125,8 @@ std::unique_ptr<EmbedJob> Embedder::start(EmbedCall call, std::function<void()> 
       return box->fail({Code::cancelled, "the request was cancelled"});
     }
     box->ring();  // the answer may have come before it was put where it is looked for
-  });
-  if (!posted) {
+  };
+  if (!prepare_.post(std::move(job), owner)) {
     box->fail({Code::exhausted, "too many requests wait to be prepared: " + std::to_string(kMaxTextsPreparing)});
   }
   return std::make_unique<EmbedJob>(engine_, std::move(box));

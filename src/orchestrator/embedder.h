@@ -30,6 +30,7 @@ struct EmbedInput {
 
 struct EmbedCall {
   std::vector<EmbedInput> inputs;  // all of them pairs, or none
+  uint64_t owner = 0;              // whose it is
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 

@@ -1,10 +1,12 @@
-// prepare_thread.h  One thread that turns requests into prompts, in order.
+// prepare_thread.h  One thread that turns requests into prompts: owners take turns, each one's jobs run in order.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -19,16 +21,20 @@ class PrepareThread {
   // Waiting jobs are told so.
   ~PrepareThread();
 
-  // False when too many wait; the job was dropped.
-  bool post(Job job);
+  // False when too many wait; the job was dropped. An owner that has less than its share gets in all the same, as in
+  // the engine's queue (engine/queue_places.h).
+  bool post(Job job, uint64_t owner = 0);
 
  private:
   void thread_main();
+  Job take();
 
   const size_t max_waiting_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Job> jobs_;
+  std::map<uint64_t, std::deque<Job>> jobs_;  // by owner; none is empty
+  size_t n_jobs_ = 0;
+  uint64_t last_owner_ = 0;  // whose job was taken last
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -55,6 +55,7 @@ std::unique_ptr<Answer> start(const Services& services, Call& call, std::vector<
                               const std::vector<std::string>& ignored, EmbeddingAnswer::Writer write) {
   orchestrator::EmbedCall embed;
   embed.inputs = std::move(inputs);
+  embed.owner = Services::owner_of(call);
   if (services.request_timeout.count() > 0) embed.deadline = call.record->started() + services.request_timeout;
   return std::make_unique<EmbeddingAnswer>(services.embedder.start(std::move(embed), call.wake), std::move(write),
                                            ignored_header(ignored), std::move(call.record));

@@ -96,13 +96,14 @@ std::unique_ptr<Answer> tokenize(ChatService& chat, Call call) {
     ChatCall& asked = std::get<ChatCall>(chat_call);
     std::erase(asked.ignored, "with_pieces");
     std::erase(asked.ignored, "add_special");
+    asked.request.owner = Services::owner_of(call);
     return answer(chat.tokenize(std::move(asked.request), call.wake), std::move(asked.ignored));
   }
   fields.string("prompt", text);
   fields.string("content", text);
   if (!fields.find("prompt") && !fields.find("content")) fields.fail("content", "expected a string, found none");
   if (!fields.ok()) return answer_now(call, error_response(fields.error()));
-  return answer(chat.tokenize(std::move(text), add_special, call.wake), fields.unknown());
+  return answer(chat.tokenize(std::move(text), add_special, call.wake, Services::owner_of(call)), fields.unknown());
 }
 
 std::unique_ptr<Answer> detokenize(ChatService& chat, Call call) {
@@ -140,6 +141,7 @@ std::unique_ptr<Answer> count_tokens(ChatService& chat, Call call) {
   auto parsed = parse_anthropic_call(call.request.body, chat.default_sampling(), true);
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
   AnthropicCall& asked = std::get<AnthropicCall>(parsed);
+  asked.request.owner = Services::owner_of(call);
   auto write = [](const std::vector<int32_t>& ids) { return Json{{"input_tokens", ids.size()}}; };
   return std::make_unique<TokenAnswer>(chat.tokenize(std::move(asked.request), call.wake), write,
                                        anthropic_error_response, ignored_header(asked.ignored), std::move(call.record));

@@ -1,0 +1,26 @@
+#include "engine/fair_share.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace chimere::engine {
+
+void FairShare::set_active(const std::set<OwnerId>& owners) {
+  if (owners == active_) return;
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  for (const OwnerId owner : owners) {
+    if (active_.count(owner)) least = std::min(least, times_[owner]);
+  }
+  if (least != std::numeric_limits<uint64_t>::max()) floor_ = std::max(floor_, least);
+  for (const OwnerId owner : owners) {
+    uint64_t& time = times_[owner];
+    time = std::max(time, floor_);
+  }
+  active_ = owners;
+  // With nobody left there is nobody to be ahead of.
+  std::erase_if(times_, [&](const auto& entry) {
+    return !active_.count(entry.first) && (active_.empty() || entry.second <= floor_);
+  });
+}
+
+}  // namespace chimere::engine

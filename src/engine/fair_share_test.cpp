@@ -1,0 +1,235 @@
+// fair_share_test.cpp  Owners of requests have equal shares of the engine: places in the queue, and steps. What is
+// counted here is steps, never time.
+#include "engine/fair_share.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "engine/engine.h"
+#include "engine/engine_for_test.h"
+#include "models/fixture_for_test.h"
+
+namespace chimere::engine {
+namespace {
+
+constexpr OwnerId kAnn = 1, kBob = 2, kCy = 3;
+
+Request asked_by(OwnerId owner, int seed, int n_prompt, int max_tokens) {
+  Request r;
+  r.owner = r.cache_scope = owner;
+  for (int i = 0; i < n_prompt; ++i) r.prompt.push_back((seed * 7919 + i * 104729) % 1000);
+  r.sampling.temperature = 0;
+  r.max_tokens = max_tokens;
+  return r;
+}
+
+class Shares : public testing::Test {
+ protected:
+  void SetUp() override {
+    model_ =
+        fixture::load(fixture::kept("qwen3_5-A"), models::BackendKind::cpu, false, {DType::F16, DType::F16, false}, 1);
+    ASSERT_TRUE(model_);
+  }
+  static EngineConfig config(int max_running) {
+    EngineConfig c;
+    c.max_running = max_running;
+    c.prefill_tokens = 64;
+    return c;
+  }
+  // Notes in `at` the steps of the engine before the first event.
+  static std::function<void()> note_steps(Engine& engine, std::atomic<uint64_t>& at) {
+    return [&engine, &at] {
+      if (at == 0) at = engine.stats().steps + 1;
+    };
+  }
+  std::unique_ptr<models::Model> model_;
+};
+
+TEST(FairShareTest, TheOneForWhomLeastWasDoneIsFirst) {
+  FairShare shares;
+  shares.set_active({kAnn});
+  shares.charge(kAnn, 1000);
+  shares.set_active({kAnn, kBob});
+  EXPECT_EQ(shares.time(kBob), shares.time(kAnn)) << "who was away has saved up nothing";
+  shares.charge(kAnn, 50);
+  EXPECT_LT(shares.time(kBob), shares.time(kAnn));
+  shares.charge(kBob, 200);
+  shares.set_active({kAnn});
+  shares.set_active({kAnn, kBob, kCy});
+  EXPECT_EQ(shares.time(kBob), 1200u) << "who was ahead is so after a moment's absence";
+  EXPECT_EQ(shares.time(kCy), 1050u);
+  EXPECT_EQ(shares.n_active(), 3);
+  shares.set_active({});
+  shares.set_active({kBob, kCy});
+  EXPECT_EQ(shares.time(kBob), shares.time(kCy)) << "when nobody wanted anything, all begin anew";
+}
+
+TEST(QueuePlacesTest, TheOneThatHasTheMostIsRefused) {
+  auto places = std::make_shared<QueuePlaces>(8, "requests");
+  std::vector<QueuePlacePtr> ann, bob, cy;
+  auto take = [&](OwnerId owner, std::vector<QueuePlacePtr>& into, int n) {
+    auto taken = places->take(owner, n);
+    if (!taken) {
+      EXPECT_EQ(taken.error().code, Code::exhausted);
+      return false;
+    }
+    into.insert(into.end(), taken->begin(), taken->end());
+    return true;
+  };
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(take(kAnn, ann, 1)) << "alone, one has all of it";
+  EXPECT_FALSE(take(kAnn, ann, 1));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(take(kBob, bob, 1));
+  EXPECT_FALSE(take(kBob, bob, 1));
+  EXPECT_TRUE(take(kCy, cy, 2));
+  EXPECT_FALSE(take(kCy, cy, 1));
+  ann.resize(2);
+  EXPECT_FALSE(take(kBob, bob, 1)) << "8 are taken, and it has more than its share";
+  EXPECT_FALSE(take(kAnn, ann, 7)) << "several count as several";
+  ann.clear();
+  EXPECT_TRUE(take(kAnn, ann, 16)) << "who has nothing there gets in, with all that belongs together";
+  EXPECT_FALSE(take(kAnn, ann, 1));
+  ann.clear();
+  bob.clear();
+  places.reset();
+  cy.clear();  // the last place keeps the count
+}
+
+TEST_F(Shares, AnotherOwnersFirstTokenIsAFewStepsAway) {
+  std::vector<int32_t> alone;
+  {
+    Engine engine(*model_, config(4));
+    alone = collect(*engine.submit(asked_by(kBob, 99, 20, 8))->events).ids;
+  }
+  Engine engine(*model_, config(4));
+  Gate gate;
+  std::vector<Submitted> crowd;
+  for (int i = 0; i < 60; ++i) {
+    auto s = engine.submit(asked_by(kAnn, i, 20, 60), i == 0 ? gate.hook() : nullptr);
+    ASSERT_TRUE(s) << s.error().message;
+    crowd.push_back(*s);
+  }
+  crowd[0].events->pop();  // the engine's thread is held from here on
+  std::atomic<uint64_t> first{0};
+  const uint64_t before = engine.stats().steps;
+  auto s = engine.submit(asked_by(kBob, 99, 20, 8), note_steps(engine, first));
+  ASSERT_TRUE(s) << s.error().message;
+  gate.open();
+  EXPECT_EQ(collect(*s->events).ids, alone);
+  EXPECT_LE(first - before, 4u) << "it waits for no answer of the other's 60";
+  const uint64_t last = engine.stats().steps;
+  EXPECT_LE(last - before, 16u) << "nor do its tokens";
+  for (Submitted& a : crowd) engine.cancel(a.id);
+  for (Submitted& a : crowd) collect(*a.events);
+}
+
+TEST_F(Shares, WhoTakesTurnsAnswersAsAlone) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 9; ++i) requests.push_back(asked_by(i < 5 ? kAnn : i < 8 ? kBob : kCy, i, 30 + 7 * i, 30));
+  std::vector<std::vector<int32_t>> alone;
+  for (const Request& r : requests) {
+    Engine engine(*model_, config(1));
+    alone.push_back(collect(*engine.submit(r)->events).ids);
+  }
+  Engine engine(*model_, config(3));
+  Gate gate;
+  std::vector<Submitted> submitted;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    submitted.push_back(*engine.submit(requests[i], i == 0 ? gate.hook() : nullptr));
+    if (i == 4) submitted[0].events->pop();
+  }
+  gate.open();
+  for (size_t i = 1; i < requests.size(); ++i) EXPECT_EQ(collect(*submitted[i].events).ids, alone[i]) << i;
+  EXPECT_EQ(collect(*submitted[0].events).ids.size(), alone[0].size() - 1);
+}
+
+TEST_F(Shares, StepsAreSharedBetweenOwnersNotRequests) {
+  Engine engine(*model_, config(4));
+  Gate gate;
+  std::vector<Submitted> crowd;
+  for (int i = 0; i < 8; ++i) {
+    crowd.push_back(*engine.submit(asked_by(kAnn, i, 20, 400), i == 0 ? gate.hook() : nullptr));
+  }
+  crowd[0].events->pop();
+  std::vector<Submitted> few;
+  for (int i = 0; i < 2; ++i) few.push_back(*engine.submit(asked_by(kBob, 50 + i, 20, 100)));
+  const uint64_t before = engine.stats().steps;
+  gate.open();
+  for (Submitted& s : few) EXPECT_EQ(collect(*s.events).ids.size(), 100u);
+  const EngineStats stats = engine.stats();
+  EXPECT_LE(stats.steps - before, 115u) << "a token a step: two are its half of four";
+  for (Submitted& a : crowd) engine.cancel(a.id);
+  size_t n = 0;
+  for (Submitted& a : crowd) n += collect(*a.events).ids.size();
+  EXPECT_GE(n, 100u) << "the other half is the others'";
+}
+
+TEST_F(Shares, AShortPromptPassesLongOnes) {
+  EngineConfig c = config(2);
+  c.max_queued = 100;
+  Engine engine(*model_, c);
+  Gate gate;
+  std::vector<Submitted> crowd;
+  for (int i = 0; i < 20; ++i) {
+    crowd.push_back(*engine.submit(asked_by(0, i, 900, 50), i == 0 ? gate.hook() : nullptr));
+  }
+  crowd[0].events->pop();
+  std::atomic<uint64_t> first{0};
+  const uint64_t before = engine.stats().steps;
+  auto s = engine.submit(asked_by(0, 99, 20, 4), note_steps(engine, first));
+  gate.open();
+  EXPECT_EQ(collect(*s->events).ids.size(), 4u);
+  EXPECT_LE(first - before, 4u);
+  for (Submitted& a : crowd) engine.cancel(a.id);
+  for (Submitted& a : crowd) collect(*a.events);
+}
+
+TEST_F(Shares, LongPromptsOfOthersDoNotLengthenTheStepOfAShortOne) {
+  Engine engine(*model_, config(4));
+  Gate gate;
+  std::vector<Submitted> crowd;
+  for (int i = 0; i < 4; ++i) {
+    crowd.push_back(*engine.submit(asked_by(kAnn, i, 900, 50), i == 0 ? gate.hook() : nullptr));
+  }
+  crowd[0].events->pop();
+  std::vector<uint64_t> rows;  // before the step of each of its tokens; written by the engine's thread
+  auto s = engine.submit(asked_by(kBob, 99, 10, 2), [&] {
+    if (rows.size() < 2) rows.push_back(engine.stats().rows);
+  });
+  gate.open();
+  EXPECT_EQ(collect(*s->events).ids.size(), 2u);
+  ASSERT_GE(rows.size(), 2u);
+  EXPECT_LE(rows[1] - rows[0], 64u + 4u) << "prompts, its own among them, and those who answer";
+  for (Submitted& a : crowd) engine.cancel(a.id);
+  for (Submitted& a : crowd) collect(*a.events);
+}
+
+TEST_F(Shares, EmbeddingsAndAnswersHoldUpEachOtherByHalf) {
+  Engine engine(*model_, config(4));
+  Gate gate;
+  auto answer = engine.submit(asked_by(kAnn, 1, 20, 41), gate.hook());
+  answer->events->pop();
+  EmbedRequest many;
+  many.owner = kBob;
+  for (int i = 0; i < 400; ++i) many.texts.push_back(asked_by(kBob, i, 60, 1).prompt);
+  auto embedded = engine.embed(many);
+  ASSERT_TRUE(embedded);
+  EmbedRequest one;
+  one.owner = kCy;
+  one.texts.push_back(asked_by(kCy, 500, 10, 1).prompt);
+  std::promise<uint64_t> rows;
+  const uint64_t before = engine.stats().rows;
+  auto small = engine.embed(one, [&] { rows.set_value(engine.stats().rows); });
+  ASSERT_TRUE(small);
+  gate.open();
+  EXPECT_EQ(collect(*answer->events).ids.size(), 40u);
+  const uint64_t rows_of_texts = engine.stats().prompt_tokens - 20;
+  EXPECT_LE(rows_of_texts, 2000u) << "40 steps of one row are no more than a few batches of texts";
+  EXPECT_TRUE(small->result->wait());
+  EXPECT_LE(rows.get_future().get() - before, 700u) << "one text waits for no 400 of another's";
+  engine.cancel(embedded->id);
+}
+
+}  // namespace
+}  // namespace chimere::engine
