@@ -11,7 +11,7 @@ namespace {
 
 struct Family {
   std::array<std::string_view, 9> names;  // unused places are empty
-  std::array<Scanner, 4> stages;          // unused places are null
+  std::array<Scanner, 6> stages;          // unused places are null
   bool ignore_merges = false;
   bool add_bos = false;
   bool nfc = false;
@@ -34,6 +34,9 @@ constexpr Family kFamilies[] = {
      .stages = {scan_number, scan_gpt2}},
     {.names = {"deepseek-v3", "hunyuan-dense", "joyai-llm"},
      .stages = {scan_three_numbers, scan_han_kana, scan_deepseek3}},
+    {.names = {"deepseek-coder"}, .stages = {scan_newline, scan_letters, scan_punctuation, scan_asian, scan_number}},
+    {.names = {"deepseek-llm"},
+     .stages = {scan_newline, scan_cased_letters, scan_wide_punctuation, scan_last_spaces, scan_asian, scan_numbers}},
     {.names = {"falcon"}, .stages = {scan_falcon_punctuation, scan_gpt2, scan_three_ascii_digits}},
     {.names = {"default"}, .stages = {scan_plain_punctuation, scan_gpt2, scan_numbers, scan_three_ascii_digits}},
 };

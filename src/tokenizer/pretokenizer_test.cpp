@@ -72,8 +72,21 @@ TEST(PreTokenizer, DeepSeek) {
   EXPECT_EQ(parts("deepseek-v3", "\x01\x02z\x03"), "\x01|\x02z|\x03|") << "gaps are parts";
 }
 
+TEST(PreTokenizer, DeepSeekCoderAndLlm) {
+  EXPECT_EQ(parts("deepseek-coder", "def f(x):\n\treturn x + 1234"), "def| f|(|x|):|\n|\treturn| x| + |1|2|3|4|");
+  EXPECT_EQ(parts("deepseek-llm", "def f(x):\n\treturn x + 1234"), "def| f|(|x|):|\n|\treturn| x| +| |1234|");
+  EXPECT_EQ(parts("deepseek-coder", "Grüße,  Welt… 中文!　日本 ok  "), "Grüße|,| | Welt|…| |中文|!|　日本| ok|  |");
+  EXPECT_EQ(parts("deepseek-llm", "Grüße,  Welt… 中文!　日本 ok  "), "Gr|üß|e|,| | Welt|…| |中文|!|　|日本| ok|  |")
+      << "the second expression's :-~ holds the letters of ASCII";
+  EXPECT_EQ(parts("deepseek-coder", "  😀   "), "  😀   |");
+  EXPECT_EQ(parts("deepseek-llm", "  😀   "), "  😀|   |");
+  EXPECT_EQ(parts("deepseek-coder", "नमस्ते ℵ"), "नमस|्|त|े| |ℵ|");
+  EXPECT_EQ(parts("deepseek-llm", "नमस्ते ℵ"), "नमस्ते| |ℵ|");
+}
+
 TEST(PreTokenizer, InvalidBytesArePassedOver) {
-  for (const char* pre : {"qwen35", "gpt-4o", "gpt-2", "deepseek-v3", "falcon", "default"}) {
+  for (const char* pre :
+       {"qwen35", "gpt-4o", "gpt-2", "deepseek-v3", "deepseek-coder", "deepseek-llm", "falcon", "default"}) {
     std::string joined = parts(pre, "a\xFF\xC3 b\xE2\x82");
     std::erase(joined, '|');
     EXPECT_EQ(joined, "a\xFF\xC3 b\xE2\x82") << pre;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "tokenizer/cased_letters.h"
 #include "tokenizer/unicode.h"
 
 namespace chimere::tokenizer {
@@ -73,6 +74,25 @@ size_t other_end(std::string_view text, size_t pos, unsigned excluded) {
   const size_t from = text[pos] == ' ' ? pos + 1 : pos;
   const size_t end = run_end(text, from, none_of(excluded | kSpace));
   return end > from ? end : pos;
+}
+
+// `\s?[CLASS]+`, or pos.
+template <class Is>
+size_t spaced_run_end(std::string_view text, size_t pos, Is is) {
+  const Char c = char_at(text, pos);
+  if ((c.classes & kSpace) != 0) {
+    if (const size_t end = run_end(text, pos + c.len, is); end > pos + c.len) return end;
+  }
+  return run_end(text, pos, is);
+}
+
+// The character that ends at `pos`. REQUIRES: pos > 0.
+Char char_before(std::string_view text, size_t pos) {
+  for (size_t back = 2; back <= 4 && back <= pos; ++back) {
+    const Char c = char_at(text, pos - back);
+    if (c.len == back) return c;
+  }
+  return char_at(text, pos - 1);
 }
 
 size_t newlines_end(std::string_view text, size_t pos, bool slashes) {
@@ -190,6 +210,35 @@ size_t scan_han_kana(std::string_view text, size_t pos) {
   return run_end(text, pos, [](const Char& c) {
     return (c.code >= 0x4E00 && c.code <= 0x9FA5) || (c.code >= 0x3040 && c.code <= 0x30FF);
   });
+}
+
+size_t scan_asian(std::string_view text, size_t pos) {
+  return run_end(text, pos, [](const Char& c) {
+    return (c.code >= 0x0800 && c.code <= 0x9FA5) || (c.code >= 0xAC00 && c.code <= 0xD7FF);
+  });
+}
+
+size_t scan_newline(std::string_view text, size_t pos) { return run_end(text, pos, any_of(kNewline), 1); }
+size_t scan_letters(std::string_view text, size_t pos) { return spaced_run_end(text, pos, any_of(kLetter)); }
+size_t scan_punctuation(std::string_view text, size_t pos) { return spaced_run_end(text, pos, any_of(kPunctuation)); }
+
+size_t scan_cased_letters(std::string_view text, size_t pos) {
+  return spaced_run_end(text, pos, [](const Char& c) { return is_cased_letter(c.code); });
+}
+
+size_t scan_wide_punctuation(std::string_view text, size_t pos) {
+  return spaced_run_end(text, pos, [](const Char& c) {
+    const auto within = [&](char32_t first, char32_t last) { return c.code >= first && c.code <= last; };
+    return within('!', '/') || within(':', '~') || within(0xFF01, 0xFF0F) || within(0xFF1A, 0xFF5E) ||
+           within(0x2018, 0x201F) || within(0x3000, 0x3002);
+  });
+}
+
+size_t scan_last_spaces(std::string_view text, size_t pos) {
+  // A run that does not reach the end fails from each of its characters, so only the first one looks.
+  if (pos > 0 && (char_before(text, pos).classes & kSpace) != 0) return pos;
+  const size_t end = run_end(text, pos, any_of(kSpace));
+  return end == text.size() ? end : pos;
 }
 
 size_t scan_falcon_punctuation(std::string_view text, size_t pos) { return punctuation_end(text, pos, true); }

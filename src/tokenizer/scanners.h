@@ -30,6 +30,13 @@ size_t scan_numbers(std::string_view text, size_t pos);             // \p{N}+
 size_t scan_three_numbers(std::string_view text, size_t pos);       // \p{N}{1,3}
 size_t scan_three_ascii_digits(std::string_view text, size_t pos);  // [0-9][0-9][0-9]
 size_t scan_han_kana(std::string_view text, size_t pos);            // [一-龥぀-ゟ゠-ヿ]+
+size_t scan_asian(std::string_view text, size_t pos);               // [一-龥ࠀ-一가-퟿]+
+size_t scan_newline(std::string_view text, size_t pos);             // [\r\n]
+size_t scan_letters(std::string_view text, size_t pos);             // \s?\p{L}+
+size_t scan_punctuation(std::string_view text, size_t pos);         // \s?\p{P}+
+size_t scan_cased_letters(std::string_view text, size_t pos);     // \s?[A-Za-zµÀ-ÖØ-öø-ƺ...]+: cased_letters.cpp
+size_t scan_wide_punctuation(std::string_view text, size_t pos);  // \s?[!-/:-~！-／：-～‘-‟　-。]+
+size_t scan_last_spaces(std::string_view text, size_t pos);       // \s+$
 size_t scan_falcon_punctuation(std::string_view text, size_t pos);  // [\p{P}\$\+<=>\^~\|`]+
 size_t scan_plain_punctuation(std::string_view text, size_t pos);   // [\p{P}\$\+<=>\^~\|]+
 
