@@ -38,7 +38,7 @@ void bert_rules(Recipe& r) {
     if (r.has(std::string(prefix) + "embeddings.word_embeddings.weight")) in = prefix;
   }
   const int64_t n_before = r.text_or("model_type", "bert") == "xlm-roberta" ? r.integer_or("pad_token_id", 1) + 1 : 0;
-  const int64_t n_layers = r.integer("num_hidden_layers");
+  const int64_t n_layers = r.count("num_hidden_layers", kMaxLayers);
   r.set_int("block_count", n_layers);
   const int64_t n_positions = r.integer("max_position_embeddings") - n_before;
   if (n_positions < 1) r.fail(Code::corrupt, "config.json: max_position_embeddings: expected more than pad_token_id");
@@ -60,7 +60,7 @@ void bert_rules(Recipe& r) {
   r.f32("token_types.weight", embeddings + "token_type_embeddings.weight");
   pair(r, "token_embd_norm", embeddings + "LayerNorm", false);
   r.skip(embeddings + "position_ids");
-  for (int64_t i = 0; i < n_layers && i < 512; ++i) {
+  for (int64_t i = 0; i < n_layers; ++i) {
     const std::string layer = in + "encoder.layer." + std::to_string(i) + ".";
     pair(r, block(i, "attn_q"), layer + "attention.self.query", true);
     pair(r, block(i, "attn_k"), layer + "attention.self.key", true);

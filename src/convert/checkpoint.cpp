@@ -119,8 +119,9 @@ Status Checkpoint::add_shard(const std::string& folder, const std::string& name)
     return Error{Code::not_found, path + ": this file of the checkpoint is missing"};
   }
   TRY_ASSIGN(MappedFile file, MappedFile::open(path));
-  TRY_ASSIGN(std::vector<StoredTensor> tensors, parse_safetensors(file.bytes(), path));
-  for (StoredTensor& tensor : tensors) {
+  TRY_ASSIGN(Safetensors stored, parse_safetensors(file.bytes(), path));
+  aliases_.merge(stored.aliases);
+  for (StoredTensor& tensor : stored.tensors) {
     tensor.shard = shards_.size();
     std::string key = tensor.name;
     const auto [place, added] = tensors_.emplace(std::move(key), std::move(tensor));
@@ -137,7 +138,10 @@ Status Checkpoint::add_shard(const std::string& folder, const std::string& name)
 }
 
 const StoredTensor* Checkpoint::find(std::string_view name) const {
-  const auto found = tensors_.find(name);
+  auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    if (const auto alias = aliases_.find(name); alias != aliases_.end()) found = tensors_.find(alias->second);
+  }
   return found == tensors_.end() ? nullptr : &found->second;
 }
 

@@ -24,6 +24,7 @@ class Checkpoint {
   // Reads model.safetensors.index.json and the files it names, or model.safetensors alone.
   static Result<Checkpoint> open(const std::string& folder, const HfConfig& config);
 
+  // By its name or by an alias of it (safetensors.h).
   const StoredTensor* find(std::string_view name) const;
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   // The scales that belong to an FP8 tensor, or nullptr.
@@ -48,6 +49,7 @@ class Checkpoint {
 
   std::vector<Shard> shards_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;
+  std::map<std::string, std::string, std::less<>> aliases_;
   std::array<uint64_t, 2> scale_block_ = {128, 128};
   uint64_t identity_ = 0;
 };

@@ -71,8 +71,9 @@ inline std::string read_bytes(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline void write_shard(const fs::path& path, const Tensors& tensors) {
+inline void write_shard(const fs::path& path, const Tensors& tensors, const Json& aliases = Json::object()) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
+  header["__metadata__"].update(aliases);
   std::string data;
   for (const auto& [name, saved] : tensors) {
     header[name] = {{"dtype", saved.dtype},

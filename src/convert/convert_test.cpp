@@ -151,6 +151,63 @@ TEST(Convert, DamagedValuesAndWrongShapesAreRefused) {
   expect_refused(folder, {"config.json", "hidden_size"});
 }
 
+// The test ends: that is what it shows.
+TEST(Convert, CountsBeyondAnyModelAreRefusedAtOnce) {
+  const fs::path folder = fixture::scratch_folder("hf");
+  for (const auto& [key, value] : {std::pair("num_hidden_layers", 1'000'000'000), std::pair("head_dim", 1 << 30)}) {
+    Json config = llama_config();
+    config["rope_scaling"] = {{"rope_type", "llama3"},
+                              {"factor", 8.0},
+                              {"low_freq_factor", 1.0},
+                              {"high_freq_factor", 4.0},
+                              {"original_max_position_embeddings", 64}};
+    config[key] = value;
+    write_checkpoint(folder, config, made_up_tensors(llama_shapes()));
+    expect_refused(folder, {"expected at most", std::to_string(value)});
+  }
+  Json config = llama_config();
+  config["architectures"] = {"MixtralForCausalLM"};
+  config["num_local_experts"] = 1'000'000'000;
+  config["num_experts_per_tok"] = 2;
+  auto shapes = llama_shapes();
+  shapes["model.layers.0.mlp.gate.weight"] = {4, kLlamaWidth};
+  write_checkpoint(folder, config, made_up_tensors(shapes));
+  expect_refused(folder, {"expected at most", "experts", "1000000000"});
+}
+
+TEST(Convert, TiedWeightsStoredUnderTheOtherName) {
+  const fs::path folder = llama_folder();
+  Json config = llama_config();
+  config["tie_word_embeddings"] = true;
+  Tensors tensors = made_up_tensors(llama_shapes());
+  tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];
+  write_checkpoint(folder, config, tensors);
+  ASSERT_TRUE(run(folder, folder / "usual.gguf"));
+
+  tensors.erase("model.embed_tokens.weight");
+  write_shard(folder / "model.safetensors", tensors);
+  expect_refused(folder, {"model.embed_tokens.weight", "missing"});
+  write_shard(folder / "model.safetensors", tensors, {{"model.embed_tokens.weight", "no.such.tensor"}});
+  expect_refused(folder, {"model.embed_tokens.weight", "missing"});
+  write_shard(folder / "model.safetensors", tensors, {{"model.embed_tokens.weight", "lm_head.weight"}});
+  const auto report = run(folder, folder / "alias.gguf");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->left_out.empty());
+  EXPECT_EQ(read_bytes(folder / "usual.gguf"), read_bytes(folder / "alias.gguf"));
+}
+
+TEST(Convert, FilesThatGitLfsDidNotBringAreNamed) {
+  const fs::path folder = llama_folder();
+  const std::string pointer =
+      "version https://git-lfs.example/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1\nsize "
+      "1048576\n";
+  write_text(folder / "model.safetensors", pointer);
+  expect_refused(folder, {"model.safetensors", "Git LFS pointer"});
+  write_checkpoint(folder, llama_config(), made_up_tensors(llama_shapes()));
+  write_text(folder / "tokenizer.json", pointer);
+  expect_refused(folder, {"tokenizer.json", "Git LFS pointer"});
+}
+
 // A run that ends at any point and is started again writes the bytes of one that was left alone.
 TEST(Convert, AStoppedRunGoesOn) {
   const fs::path folder = llama_folder();

@@ -33,7 +33,14 @@ bool too_deep(std::string_view text) {
 
 }  // namespace
 
+bool is_lfs_pointer(std::string_view text) { return text.starts_with("version https://git-lfs"); }
+
+Error lfs_pointer(const std::string& label) {
+  return {Code::corrupt, label + ": this is a Git LFS pointer, the real file was not downloaded (`git lfs pull` does)"};
+}
+
 Result<Json> parse_json(std::string_view text, const std::string& label) {
+  if (is_lfs_pointer(text)) return lfs_pointer(label);
   if (too_deep(text)) {
     return Error{Code::corrupt,
                  label + ": expected at most " + std::to_string(kMaxDepth) + " nested arrays and objects"};

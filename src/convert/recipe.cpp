@@ -77,6 +77,14 @@ int64_t Recipe::integer(std::string_view key) {
   return std::max<int64_t>(value, 1);  // a divisor even after an error
 }
 
+int64_t Recipe::count(std::string_view key, int64_t most) {
+  const int64_t value = integer(key);
+  if (value <= most) return value;
+  fail(Code::corrupt, "config.json: " + std::string(key) + ": expected at most " + std::to_string(most) + ", found " +
+                          std::to_string(value));
+  return 1;
+}
+
 int64_t Recipe::integer_or(std::string_view key, int64_t fallback) {
   return setting<int64_t>(
       key, [&](std::string_view k) { return config_.find_int(k); }, &fallback);

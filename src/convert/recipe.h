@@ -61,6 +61,8 @@ class Recipe {
 
   // Settings of config.json. A missing or wrong one is kept as the error and 0 returned.
   int64_t integer(std::string_view key);  // 1 or more
+  // 1 to `most`; what is beyond it is an error and 1 is returned, so that loops over it end.
+  int64_t count(std::string_view key, int64_t most);
   int64_t integer_or(std::string_view key, int64_t fallback);
   double number(std::string_view key);
   double number_or(std::string_view key, double fallback);

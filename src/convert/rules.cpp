@@ -16,8 +16,7 @@ Names find_names(Recipe& r, const char* embedding) {
 }
 
 Common set_common(Recipe& r, const char* epsilon_key) {
-  const Common c{r.integer("num_hidden_layers"), r.integer("hidden_size")};
-  if (c.n_layers > 512) r.fail(Code::corrupt, "config.json: num_hidden_layers: expected at most 512");
+  const Common c{r.count("num_hidden_layers", kMaxLayers), r.integer("hidden_size")};
   r.set_int("block_count", c.n_layers);
   r.set_int("context_length", r.integer_or("max_position_embeddings", kUnboundedContext));
   r.set_int("embedding_length", c.d_model);
@@ -87,6 +86,9 @@ void set_rope(Recipe& r, int64_t n_rot) {
     r.set_int("rope.scaling.original_context_length", r.integer(in + "original_max_position_embeddings"));
     if (r.configured(in + "beta_fast")) r.set_float("rope.scaling.yarn_beta_fast", r.number(in + "beta_fast"));
     if (r.configured(in + "beta_slow")) r.set_float("rope.scaling.yarn_beta_slow", r.number(in + "beta_slow"));
+  } else if (type == "llama3" && n_rot > kMaxHeadDim) {
+    r.fail(Code::corrupt, "config.json: expected at most " + std::to_string(kMaxHeadDim) +
+                              " rotated dimensions of a head, found " + std::to_string(n_rot));
   } else if (type == "llama3") {
     r.computed("rope_freqs.weight", llama3_factors(r, in, base, n_rot));
   } else {
@@ -152,6 +154,10 @@ void add_halves(Recipe& r, const std::string& first, const std::string& second, 
 }
 
 void add_experts(Recipe& r, int64_t i, const std::string& source, int64_t n_experts, const ExpertNames& names) {
+  if (n_experts > kMaxExperts) {
+    return r.fail(Code::corrupt, "config.json: expected at most " + std::to_string(kMaxExperts) + " experts, found " +
+                                     std::to_string(n_experts));
+  }
   const std::string fused = source + "experts.gate_up_proj";
   if (r.has(fused)) {
     add_halves(r, block(i, "ffn_gate_exps.weight"), block(i, "ffn_up_exps.weight"), fused);

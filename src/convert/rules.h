@@ -24,6 +24,11 @@ struct Names {
 // The first of the usual prefixes under which `embedding` exists; a missing one is kept as the recipe's error.
 Names find_names(Recipe& r, const char* embedding = "embed_tokens.weight");
 
+// What config.json may ask for. Far above any model there is, and low enough that a wrong number is refused at once.
+inline constexpr int64_t kMaxLayers = 512;
+inline constexpr int64_t kMaxExperts = 4096;
+inline constexpr int64_t kMaxHeadDim = 65536;
+
 // block_count, context_length, embedding_length, the RMS epsilon, and vocab_size by the rows of the embedding.
 struct Common {
   int64_t n_layers = 0;

@@ -92,7 +92,8 @@ size_t bytes_of(StoredType type) {
   return 0;
 }
 
-Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> file, const std::string& label) {
+Result<Safetensors> parse_safetensors(std::span<const std::byte> file, const std::string& label) {
+  if (is_lfs_pointer({reinterpret_cast<const char*>(file.data()), file.size()})) return lfs_pointer(label);
   uint64_t length = 0;
   if (file.size() < sizeof(length)) {
     return Error{Code::corrupt,
@@ -108,13 +109,20 @@ Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> f
   const std::string_view text(reinterpret_cast<const char*>(file.data()), length);
   TRY_ASSIGN(const Json header, parse_json(text, label + ": header"));
   if (!header.is_object()) return Error{Code::corrupt, label + ": header: expected an object"};
-  std::vector<StoredTensor> tensors;
+  Safetensors out;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
     TRY_ASSIGN(StoredTensor tensor, parse_tensor(name, entry, file.subspan(length), label));
-    tensors.push_back(std::move(tensor));
+    out.tensors.push_back(std::move(tensor));
   }
-  return Result<std::vector<StoredTensor>>{std::move(tensors)};
+  if (const auto notes = header.find("__metadata__"); notes != header.end() && notes->is_object()) {
+    for (const auto& [alias, target] : notes->items()) {
+      const bool is_alias = target.is_string() && !header.contains(alias) && target != "__metadata__" &&
+                            header.contains(target.get_ref<const std::string&>());
+      if (is_alias) out.aliases.emplace(alias, target.get<std::string>());
+    }
+  }
+  return Result<Safetensors>{std::move(out)};
 }
 
 }  // namespace chimere::convert

@@ -4,10 +4,13 @@
 //   {"name": {"dtype": "BF16", "shape": [64, 32], "data_offsets": [begin, end]}, "__metadata__": {...}}
 //
 // Offsets count from the end of the header. Every one is checked against the size of the file and of its shape.
+// A tensor that shares its memory with another is written once; "__metadata__" then has its name, with the name under
+// which it was written as the value.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,7 +36,12 @@ std::string shape_text(const std::vector<uint64_t>& shape);
 // Bytes of one element; 0 for `other`.
 size_t bytes_of(StoredType type);
 
-// The tensors of a file; their bytes point into `file`. `label` opens every message, usually the path.
-Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> file, const std::string& label);
+struct Safetensors {
+  std::vector<StoredTensor> tensors;                        // their bytes point into the file
+  std::map<std::string, std::string, std::less<>> aliases;  // other names of tensors of this file
+};
+
+// `label` opens every message, usually the path.
+Result<Safetensors> parse_safetensors(std::span<const std::byte> file, const std::string& label);
 
 }  // namespace chimere::convert

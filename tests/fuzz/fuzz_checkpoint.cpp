@@ -17,12 +17,12 @@ using namespace chimere;
 
 void read_safetensors(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
-  const auto tensors = convert::parse_safetensors(bytes, "shard");
-  if (!tensors) {
-    CHECK(!tensors.error().message.empty());
+  const auto stored = convert::parse_safetensors(bytes, "shard");
+  if (!stored) {
+    CHECK(!stored.error().message.empty());
     return;
   }
-  for (const convert::StoredTensor& tensor : *tensors) {
+  for (const convert::StoredTensor& tensor : stored->tensors) {
     CHECK(tensor.bytes.empty() ||
           (tensor.bytes.data() >= bytes.data() &&
            tensor.bytes.size() <= bytes.size() - static_cast<size_t>(tensor.bytes.data() - bytes.data())));
