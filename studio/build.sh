@@ -13,6 +13,8 @@ cp "$source"/{package.json,package-lock.json,.npmrc,tsconfig.json,vite.config.ts
 # Copies, so that nothing is installed into the source tree; removed first, so that a deleted file is gone here too.
 rm -rf "$work/src" "$work/public" "$work/dist"
 cp -r "$source/src" "$source/public" "$work/"
+# The page shows this one, so that it can be read where there is no network.
+cp "$source/../docs/choosing-a-model.md" "$work/src/"
 cd "$work"
 
 if ! cmp -s package-lock.json .installed; then

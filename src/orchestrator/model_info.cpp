@@ -62,6 +62,7 @@ ModelInfo describe_model(const ChatModel& chat_model) {
   info.vocabulary = model.n_vocab();
   // A base model has no template: it continues texts and knows no conversation.
   if (const auto& chat_template = chat_model.chat_template) {
+    info.chat = true;
     info.thinking = chat_template->supports_thinking_switch();
     info.tools = chat_template->supports_tools() || chat_model.tool_template.has_value();
   }

@@ -29,6 +29,7 @@ struct ModelInfo {
   int vocabulary = 0;
   int experts = 0;  // 0 without mixture
   int experts_used = 0;
+  bool chat = false;      // it answers messages
   bool thinking = false;  // it can be told to think or not to
   bool tools = false;
   std::vector<Layer> layers;

@@ -164,6 +164,8 @@ TEST_F(EmbeddingEndpoints, TheModelsAreListed) {
   ASSERT_EQ(models["data"].size(), 2u);
   EXPECT_EQ(models["data"][1]["id"], "fixture bert-mean");
   EXPECT_EQ(models["data"][1]["dimensions"], 64);
+  EXPECT_EQ(models["data"][0]["capabilities"], Json::array({"completion", "chat"}));
+  EXPECT_EQ(models["data"][1]["capabilities"], Json::array({"embedding"}));
 }
 
 // Texts to scores, against those of the model's definition for the same texts.

@@ -18,13 +18,21 @@ Json model_json(const std::string& name, int context_length, int64_t created) {
   return json;
 }
 
-// The one that chats, and the one that embeds where it is another.
+// The one that writes, and the one that embeds where it is another. `capabilities` tells clients which to offer for
+// what: a base model answers no messages, and an encoder writes nothing.
 Json models_json(const Services& services, int64_t created) {
-  Json models = Json::array({model_json(services.chat.model_name(), services.chat.context_length(), created)});
   const orchestrator::Embedder& embedder = services.embedder;
-  if (&embedder == &services.chat.embedder()) return models;
+  const bool embeds_itself = &embedder == &services.chat.embedder();
+  Json models = Json::array({model_json(services.chat.model_name(), services.chat.context_length(), created)});
+  Json& capabilities = models[0]["capabilities"] = Json::array({"completion"});
+  if (services.chat.model_info().chat) capabilities.push_back("chat");
+  if (embeds_itself) {
+    capabilities.push_back("embedding");
+    return models;
+  }
   models.push_back(model_json(embedder.model_name(), embedder.context_length(), created));
   models.back()["dimensions"] = embedder.dimensions();
+  models.back()["capabilities"] = Json::array({"embedding"});
   return models;
 }
 

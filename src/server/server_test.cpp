@@ -127,6 +127,7 @@ TEST_F(ServerTest, HealthAndModels) {
   EXPECT_EQ(models["object"], "list");
   EXPECT_EQ(models["data"][0]["id"], service_->model_name());
   EXPECT_EQ(models["data"][0]["context_length"], service_->context_length());
+  EXPECT_EQ(models["data"][0]["capabilities"], Json::array({"completion", "chat", "embedding"}));
 }
 
 TEST_F(ServerTest, StreamedAndWholeAnswersAreTheSameText) {

@@ -1,19 +1,20 @@
 // app.tsx  The frame of the page: navigation, banners, dialogs, and the screen in the middle.
 import { useEffect, useState } from 'preact/hooks'
 import { ChatScreen } from './chat/screen'
-import { isPanelOpen, SettingsPanel } from './chat/settings_panel'
+import { isPanelOpen, SettingsPanel, uncoverScreen } from './chat/settings_panel'
 import { newConversation, Sidebar } from './chat/sidebar'
 import { closeArtefact, openedArtefact } from './artefacts/open'
+import { LazyGuide } from './guide/lazy'
 import { t } from './i18n'
 import { openConversation, openId, storageFailed } from './store/conversations'
 import { running } from './store/generation'
+import { chatModel } from './store/model'
 import { isOnline, modelList } from './store/session'
-import { settings } from './store/settings'
 import { Announcer } from './ui/announcer'
 import { ConfirmDialog, KeyDialog } from './ui/dialog'
 import { Bubble, Gear, Menu, Pulse } from './ui/icons'
 import { NoticeBar } from './ui/notice'
-import { screen } from './ui/route'
+import { screen, type Screen } from './ui/route'
 import { LazyStatus } from './status/lazy'
 
 function Banner() {
@@ -27,7 +28,7 @@ function Banner() {
 }
 
 function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => void }) {
-  const isChat = screen.value === 'chat'
+  const isHere = (name: Screen) => (screen.value === name ? 'page' : undefined)
   return (
     <header class="top">
       <button
@@ -41,12 +42,12 @@ function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => v
         <Menu />
       </button>
       <span class="brand">Chimère</span>
-      <span class="model-name">{settings.value.model || (modelList.value[0]?.id ?? '')}</span>
+      <span class="model-name">{(chatModel.value ?? modelList.value[0])?.id ?? ''}</span>
       <nav aria-label={t('page')}>
-        <a href="#/" aria-current={isChat ? 'page' : undefined}>
+        <a href="#/" aria-current={isHere('chat')}>
           <Bubble /> <span>{t('chat')}</span>
         </a>
-        <a href="#/status" aria-current={isChat ? undefined : 'page'}>
+        <a href="#/status" aria-current={isHere('status')}>
           <Pulse /> <span>{t('status')}</span>
         </a>
       </nav>
@@ -83,6 +84,14 @@ export function App() {
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   }, [])
+  useEffect(() => {
+    const onLeave = () => {
+      setIsMenuShown(false)
+      uncoverScreen()
+    }
+    addEventListener('hashchange', onLeave)
+    return () => removeEventListener('hashchange', onLeave)
+  }, [])
   const title = openConversation.value?.title
   useEffect(() => {
     document.title = screen.value === 'chat' && title ? `${title} · Chimère` : 'Chimère'
@@ -100,7 +109,9 @@ export function App() {
       <div class="middle">
         <Sidebar isShown={isMenuShown} onClose={() => setIsMenuShown(false)} />
         {isMenuShown && <div class="shade" onClick={() => setIsMenuShown(false)} />}
-        {screen.value === 'chat' ? <ChatScreen /> : <LazyStatus />}
+        {screen.value === 'chat' && <ChatScreen />}
+        {screen.value === 'status' && <LazyStatus />}
+        {screen.value === 'guide' && <LazyGuide />}
         <SettingsPanel />
       </div>
       <NoticeBar />

@@ -203,6 +203,24 @@ test('text files go with the message, others are refused', async ({ studio }) =>
   expect(bodies[0]!.messages[0].content).toBe('File notes.txt:\n````\nthree ``` fences\n````\n\nRead this')
 })
 
+test('every refused file is named', async ({ studio }) => {
+  const binary = (name: string) => ({ name, mimeType: 'application/octet-stream', buffer: Buffer.from([0xff, 0xfe, 0, 1]) })
+  await studio.page.locator('form input[type=file]').setInputFiles([
+    binary('one.bin'),
+    binary('two.bin'),
+    { name: 'huge.txt', mimeType: 'text/plain', buffer: Buffer.alloc(1_000_001, 'x') },
+  ])
+  for (const text of ['one.bin is not a text file.', 'two.bin is not a text file.', 'huge.txt is larger than 1 MB.']) {
+    await expect(studio.page.getByText(text)).toBeVisible()
+  }
+  // Each can be closed, and the others stay.
+  const notices = studio.page.locator('.notice')
+  await expect(notices).toHaveCount(3)
+  await notices.filter({ hasText: 'two.bin' }).getByRole('button', { name: 'Close' }).click()
+  await expect(notices).toHaveCount(2)
+  await expect(notices.filter({ hasText: 'two.bin' })).toHaveCount(0)
+})
+
 test('a dropped file is attached', async ({ studio }) => {
   const transfer = await studio.page.evaluateHandle(() => {
     const data = new DataTransfer()
@@ -312,6 +330,49 @@ for (const kind of ['JSON', 'Markdown']) {
     expect(comparable(second.toString())).toEqual(comparable(buffer.toString()))
   })
 }
+
+test('a thought that came from a file is not “0 tokens” long', async ({ studio, page }) => {
+  await answerWith(page, [{ reasoning: 'A thought of some tokens', content: 'Done.' }])
+  await studio.send('Think')
+  await studio.settled()
+  const label = await studio.button(/Thought for \d+ tokens/).innerText()
+  expect(label).not.toContain(' 0 ')
+  await studio.openSettings()
+  for (const [kind, expected] of [['JSON', label], ['Markdown', 'Thoughts']] as const) {
+    const download = page.waitForEvent('download')
+    await studio.button(`Export (${kind})`).click()
+    const buffer = readFileSync((await (await download).path())!)
+    await page.locator('input[data-purpose=import]').setInputFiles([{ name: 'x', mimeType: 'text/plain', buffer }])
+    await expect(studio.answers.getByRole('region', { name: 'Thinking' }).getByRole('button')).toHaveText(expected)
+    await expect(page.getByText(/for 0 tokens/)).toHaveCount(0)
+  }
+})
+
+test('only models that can chat are offered', async ({ page, server }) => {
+  const models = [
+    { id: 'talker', context_length: 4096, capabilities: ['completion', 'chat'] },
+    { id: 'other-talker', context_length: 8192, capabilities: ['completion', 'chat'] },
+    { id: 'embedder', context_length: 512, capabilities: ['embedding'], dimensions: 384 },
+  ]
+  await page.route('**/v1/models', (route) => route.fulfill({ json: { object: 'list', data: models } }))
+  await page.goto(server.url)
+  const studio = new Studio(page)
+  const bodies = await answerWith(page, [{ content: 'ok' }])
+  await studio.openSettings()
+  await expect(page.getByRole('combobox', { name: 'Model' }).locator('option')).toHaveText(['talker', 'other-talker'])
+  await studio.choose('Model', 'other-talker')
+  await expect(page.locator('.panel')).toContainText('context of 8,192 tokens')
+  await studio.send('Hello')
+  await studio.settled()
+  expect(bodies[0]!.model).toBe('other-talker')
+  // A choice that the server does not have any more is the server's own again.
+  models.splice(1, 1)
+  await page.reload()
+  await expect(page.locator('.model-name')).toHaveText('talker')
+  await studio.send('Hello again')
+  await studio.settled()
+  expect(bodies[1]!.model).toBeUndefined()
+})
 
 test('a file that is no export is refused', async ({ studio }) => {
   await studio.page.locator('input[data-purpose=import]').setInputFiles([

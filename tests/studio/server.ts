@@ -9,13 +9,17 @@ export class Server {
   private child: ChildProcess | null = null
   url = ''
 
-  constructor(private readonly options: string[] = []) {}
+  constructor(
+    private readonly options: string[] = [],
+    private readonly kind = { hasDiskCache: false },
+  ) {}
 
   // The same port as before when it was started before.
   async start() {
     const { CHIMERE_API_KEY: _, ...env } = process.env
     const port = this.url ? new URL(this.url).port : '0'
-    const fixed = [process.env.CHIMERE_MODEL!, '--port', port, '--no-disk-cache']
+    const fixed = [process.env.CHIMERE_MODEL!, '--port', port]
+    if (!this.kind.hasDiskCache) fixed.push('--no-disk-cache')
     const child = spawn(process.env.CHIMERE_BINARY!, ['serve', ...fixed, ...this.options], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env,

@@ -55,7 +55,7 @@ test('says that the server is gone, and goes on when it is back', async ({ page 
   }
 })
 
-shared('keeps nothing but conversations and settings, and asks nobody else', async ({ studio, server, page }) => {
+shared('keeps nothing but conversations, drafts and settings, and asks nobody else', async ({ studio, server, page }) => {
   const foreign: string[] = []
   page.on('request', (request) => {
     if (!request.url().startsWith(server.url) && !/^(data|blob):/.test(request.url())) foreign.push(request.url())
@@ -68,5 +68,6 @@ shared('keeps nothing but conversations and settings, and asks nobody else', asy
   expect(foreign).toEqual([])
   expect(await page.evaluate(() => Object.keys(localStorage))).toEqual(['chimere.settings'])
   expect(await page.evaluate(() => document.cookie)).toBe('')
-  expect(await page.evaluate(async () => (await indexedDB.databases()).map((d) => d.name))).toEqual(['chimere'])
+  const databases = await page.evaluate(async () => (await indexedDB.databases()).map((d) => d.name))
+  expect(databases.sort()).toEqual(['chimere', 'chimere-drafts'])
 })

@@ -60,3 +60,39 @@ test('asks only while it is looked at', async ({ studio, page }) => {
   await studio.settled()
   expect(asked.filter((path) => path === '/v1/status' || path === '/v1/requests')).toEqual([])
 })
+
+test('an idle server shows no rate', async ({ studio, page }) => {
+  await studio.send('Write a short story about a robot and a bird.')
+  await studio.settled()
+  // The server's own rates are means of its last seconds: whoever looks now sees the answer that is over.
+  await page.getByRole('link', { name: 'Status' }).click()
+  const plot = page.locator('.plot').filter({ has: page.getByRole('heading', { name: 'Throughput' }) })
+  await expect(plot).toContainText('0 tok/s')
+  const seen: string[] = []
+  const samples = async () => Number(await page.locator('.plot .canvas').first().getAttribute('data-samples'))
+  const begin = await samples()
+  while ((await samples()) < begin + 3) seen.push(await plot.innerText())
+  expect(seen.filter((text) => /[1-9][\d.,]* tok\/s/.test(text))).toEqual([])
+})
+
+test('on a phone the status is not covered by the settings or the menu', async ({ studio, page }) => {
+  await page.setViewportSize({ width: 390, height: 844 })
+  await studio.openSettings()
+  await page.getByRole('link', { name: 'Status' }).click()
+  await expect(page.getByRole('complementary', { name: 'Settings' })).toHaveCount(0)
+  const heading = page.getByRole('heading', { name: 'Throughput' })
+  await expect(heading).toBeVisible()
+  await heading.click() // refused where something lies over it
+  await page.getByRole('link', { name: 'Chat' }).click()
+  await page.getByRole('button', { name: 'Conversations' }).click()
+  await page.getByRole('link', { name: 'Status' }).click()
+  await expect(page.locator('.shade')).toHaveCount(0)
+  await heading.click()
+  // Beside a wide screen the settings may stay.
+  await page.setViewportSize({ width: 1280, height: 800 })
+  await page.getByRole('link', { name: 'Chat' }).click()
+  await studio.openSettings()
+  await page.getByRole('link', { name: 'Status' }).click()
+  await expect(heading).toBeVisible()
+  await expect(page.getByRole('complementary', { name: 'Settings' })).toBeVisible()
+})

@@ -1,15 +1,22 @@
 // client.ts  The only place that talks to the server: keys, errors, and whether it answers at all.
 import { askForKey, apiKey, forgetKey, markOffline, markOnline } from '../store/session'
 import { events } from './sse'
-import type { ChatChunk, Health, ModelEntry, RunningRequest, Status } from './types'
+import type { Cache, ChatChunk, Cleared, ErrorBody, Health, ModelEntry, RunningRequest, Status } from './types'
 
 // The server answered, with an error. `message` is the server's own.
 export class ApiError extends Error {
+  readonly code: string
+  readonly promptTokens: number | null
+  readonly context: number | null
+
   constructor(
     readonly status: number,
-    message: string,
+    { message = 'error', code, n_prompt_tokens, n_ctx }: ErrorBody,
   ) {
     super(message)
+    this.code = String(code ?? '')
+    this.promptTokens = n_prompt_tokens ?? null
+    this.context = n_ctx ?? null
   }
 }
 
@@ -21,12 +28,12 @@ const isAbort = (error: unknown) => error instanceof DOMException && error.name 
 async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '')
   try {
-    const message = JSON.parse(text)?.error?.message
-    if (typeof message === 'string') return new ApiError(response.status, message)
+    const error = JSON.parse(text)?.error
+    if (typeof error?.message === 'string') return new ApiError(response.status, error)
   } catch {
     // not JSON: a proxy's page, most likely
   }
-  return new ApiError(response.status, `${response.status} ${response.statusText}`)
+  return new ApiError(response.status, { message: `${response.status} ${response.statusText}` })
 }
 
 async function request(path: string, init: RequestInit = {}): Promise<Response> {
@@ -56,6 +63,8 @@ const json = async <T>(path: string, init?: RequestInit): Promise<T> => (await r
 export const health = () => json<Health>('/health')
 export const models = async () => (await json<{ data: ModelEntry[] }>('/v1/models')).data
 export const status = () => json<Status>('/v1/status')
+export const cache = () => json<Cache>('/v1/cache')
+export const clearCache = () => json<Cleared>('/v1/cache', { method: 'DELETE' })
 export const requests = async () => (await json<{ data: RunningRequest[] }>('/v1/requests')).data
 
 const act = (id: string, action: string) =>
@@ -88,7 +97,7 @@ async function* chunksOf(response: Response): AsyncGenerator<ChatChunk> {
           break
         }
         const chunk = JSON.parse(data) as ChatChunk
-        if (chunk.error) throw new ApiError(200, chunk.error.message ?? 'error')
+        if (chunk.error) throw new ApiError(200, chunk.error)
         yield chunk
       }
     }

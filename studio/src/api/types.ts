@@ -8,6 +8,29 @@ export interface Health {
 export interface ModelEntry {
   id: string
   context_length?: number
+  capabilities?: string[]
+}
+
+export interface ErrorBody {
+  message?: string
+  code?: string | number | null
+  n_prompt_tokens?: number // where the prompt is too long
+  n_ctx?: number
+}
+
+// What the server keeps of prompts it has computed.
+export interface Cache {
+  enabled: boolean // on disk
+  directory: string | null
+  bytes: number
+  limit_bytes: number
+  entries: number
+  memory_bytes: number
+}
+
+export interface Cleared {
+  cleared_bytes: number
+  cleared_entries: number
 }
 
 export interface Usage {
@@ -46,7 +69,7 @@ export interface ChatChunk {
   }[]
   usage?: Usage | null
   timings?: Timings | null
-  error?: { message?: string }
+  error?: ErrorBody
 }
 
 export interface Layer {

@@ -2,7 +2,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { t } from '../i18n'
 import type { AttachedFile, Conversation } from '../store/conversations'
+import { changeDraft, draftOf } from '../store/drafts'
 import { openCalls, send, type Live } from '../store/generation'
+import { useGrowth } from '../ui/growth'
 import { Clip, Cross, Send, StopSquare } from '../ui/icons'
 import { readFiles } from './files'
 
@@ -61,25 +63,24 @@ function useDrop(onFiles: (files: Iterable<File>) => void): boolean {
 }
 
 export function Composer({ conversation, live }: Props) {
-  const [text, setText] = useState('')
-  const [files, setFiles] = useState<AttachedFile[]>([])
+  const id = conversation?.id ?? null
+  const { text, files } = draftOf(id)
   const area = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
   const addFiles = async (list: Iterable<File>) => {
     const read = await readFiles(list)
-    setFiles((old) => [...old, ...read])
+    if (read.length) changeDraft(id, (draft) => ({ files: [...draft.files, ...read] }))
   }
   const isOver = useDrop((list) => void addFiles(list))
-  const id = conversation?.id ?? null
+  useGrowth(area, text)
   useEffect(() => area.current?.focus({ preventScroll: true }), [id])
 
   const isWaitingForResult = openCalls(conversation?.messages ?? []).length > 0
   const canSend = !live && !isWaitingForResult && (text.trim() !== '' || files.length > 0)
   const submit = () => {
     if (!canSend) return
+    changeDraft(id, () => ({ text: '', files: [] }))
     send(id, text.trim(), files)
-    setText('')
-    setFiles([])
   }
   const onKey = (event: KeyboardEvent) => {
     // An Enter that chooses a word of an input method is not meant for us.
@@ -96,7 +97,7 @@ export function Composer({ conversation, live }: Props) {
       }}
     >
       {isOver && <div class="drop-hint">{t('dropHere')}</div>}
-      <FileChips files={files} onRemove={(at) => setFiles(files.filter((_, i) => i !== at))} />
+      <FileChips files={files} onRemove={(at) => changeDraft(id, () => ({ files: files.filter((_, i) => i !== at) }))} />
       <div class="line">
         <button type="button" class="quiet round" aria-label={t('attachFiles')} onClick={() => picker.current?.click()}>
           <Clip />
@@ -113,11 +114,11 @@ export function Composer({ conversation, live }: Props) {
         />
         <textarea
           ref={area}
-          rows={Math.min(8, text.split('\n').length)}
+          rows={1}
           aria-label={t('placeholder')}
           placeholder={t('placeholder')}
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => changeDraft(id, () => ({ text: event.currentTarget.value }))}
           onKeyDown={onKey}
         />
         {live ? (

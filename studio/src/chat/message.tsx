@@ -1,11 +1,13 @@
 // message.tsx  One message: what was said, thought and called, and what can be done with it.
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { t } from '../i18n'
 import { copyText } from '../markdown/code_view'
 import { Markdown } from '../markdown/markdown'
 import { find, type Message } from '../store/conversations'
 import { edit, openCalls, regenerate, type Live } from '../store/generation'
+import { useGrowth } from '../ui/growth'
 import { memo } from '../ui/memo'
+import { FullContext } from './full_context'
 import { HeatStrip } from './heat_strip'
 import { SpeedStrip } from './speed_strip'
 import { Thinking } from './thinking'
@@ -31,9 +33,17 @@ function Files({ message }: { message: Message }) {
 
 function EditForm({ conversationId, message, onClose }: Omit<Props, 'live' | 'isBusy'> & { onClose: () => void }) {
   const [text, setText] = useState(message.content)
+  const area = useRef<HTMLTextAreaElement>(null)
+  useGrowth(area, text)
+  useEffect(() => area.current?.focus(), [])
   return (
     <form
       class="edit"
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return
+        event.preventDefault()
+        onClose()
+      }}
       onSubmit={(event) => {
         event.preventDefault()
         onClose()
@@ -42,10 +52,10 @@ function EditForm({ conversationId, message, onClose }: Omit<Props, 'live' | 'is
     >
       <textarea
         aria-label={t('edit')}
-        rows={Math.min(12, text.split('\n').length + 1)}
+        rows={2}
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
-        ref={(area) => area?.focus()}
+        ref={area}
       />
       <div class="buttons">
         <button type="button" class="quiet" onClick={onClose}>
@@ -61,11 +71,17 @@ function EditForm({ conversationId, message, onClose }: Omit<Props, 'live' | 'is
 
 function UserMessage({ conversationId, message, isBusy }: Props) {
   const [isEditing, setIsEditing] = useState(false)
+  const editButton = useRef<HTMLButtonElement>(null)
+  const stopEditing = () => {
+    setIsEditing(false)
+    // The button is back in the next frame, and so is the place of whoever works with the keyboard.
+    requestAnimationFrame(() => editButton.current?.focus())
+  }
   return (
     <article class="message user" aria-label={t('messageYours')}>
       <Files message={message} />
       {isEditing ? (
-        <EditForm conversationId={conversationId} message={message} onClose={() => setIsEditing(false)} />
+        <EditForm conversationId={conversationId} message={message} onClose={stopEditing} />
       ) : (
         <>
           {message.content && <div class="said">{message.content}</div>}
@@ -73,7 +89,13 @@ function UserMessage({ conversationId, message, isBusy }: Props) {
             <button type="button" class="quiet small" onClick={() => void copyText(message.content)}>
               {t('copy')}
             </button>
-            <button type="button" class="quiet small" disabled={isBusy} onClick={() => setIsEditing(true)}>
+            <button
+              type="button"
+              class="quiet small"
+              ref={editButton}
+              disabled={isBusy}
+              onClick={() => setIsEditing(true)}
+            >
               {t('edit')}
             </button>
           </div>
@@ -84,6 +106,9 @@ function UserMessage({ conversationId, message, isBusy }: Props) {
 }
 
 function Ending({ conversationId, message, isBusy }: Omit<Props, 'live'>) {
+  if (message.outcome === 'full' || message.outcome === 'overlong') {
+    return <FullContext conversationId={conversationId} message={message} isBusy={isBusy} />
+  }
   const text =
     message.outcome === 'stopped'
       ? t('endedStopped')
@@ -139,7 +164,7 @@ function AssistantMessage({ conversationId, message, live, isBusy }: Props) {
           isOpen={open.some((o) => o.id === call.id)}
         />
       ))}
-      {message.outcome && message.outcome !== 'done' && (
+      {!live && message.outcome && message.outcome !== 'done' && (
         <Ending conversationId={conversationId} message={message} isBusy={isBusy} />
       )}
       <footer>

@@ -1,24 +1,33 @@
 // screen.tsx  The chat: messages, the composer, and the artefact beside them.
+import { Fragment } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { ArtefactPanel } from '../artefacts/panel'
 import { t } from '../i18n'
 import { openConversation, type Conversation } from '../store/conversations'
 import { running, send } from '../store/generation'
+import { leftOut } from '../store/window'
 import { Composer } from './composer'
+import { examples, isModelInTheBox } from './examples'
+import { WindowMark } from './full_context'
 import { MessageView } from './message'
 
 function Empty() {
   return (
     <div class="empty">
       <h1>{t('emptyTitle')}</h1>
-      <p>{t('emptyHint')}</p>
+      {isModelInTheBox() && (
+        <p>
+          {t('emptyBox')} <a href="#/models">{t('guideLink')}</a>
+        </p>
+      )}
       <div class="examples">
-        {[t('example1'), t('example2'), t('example3')].map((text) => (
+        {examples().map((text) => (
           <button type="button" key={text} onClick={() => send(openConversation.value?.id ?? null, text, [])}>
             {text}
           </button>
         ))}
       </div>
+      <p class="hint">{t('emptyHint')}</p>
     </div>
   )
 }
@@ -52,21 +61,25 @@ export function ChatScreen() {
   const scroller = useFollow(conversation)
   const live = conversation ? running.value.get(conversation.id) : undefined
   const messages = conversation?.messages ?? []
+  const left = conversation ? leftOut(conversation) : 0
   return (
     <div class="chat">
       <main id="content" tabIndex={-1} aria-label={conversation?.title || t('chat')}>
         <div class="scroller" ref={scroller} tabIndex={0} role="log" aria-live="off" aria-label={t('chat')}>
           <div class="messages">
             {messages.length === 0 && <Empty />}
-            {messages.map((message) => (
-              <MessageView
-                key={message.id}
-                conversationId={conversation!.id}
-                message={message}
-                live={live?.messageId === message.id ? live : null}
-                isBusy={live !== undefined}
-              />
+            {messages.map((message, at) => (
+              <Fragment key={message.id}>
+                {at > 0 && at === left && <WindowMark conversationId={conversation!.id} isBusy={live !== undefined} />}
+                <MessageView
+                  conversationId={conversation!.id}
+                  message={message}
+                  live={live?.messageId === message.id ? live : null}
+                  isBusy={live !== undefined}
+                />
+              </Fragment>
             ))}
+            {left > 0 && left === messages.length && <WindowMark conversationId={conversation!.id} isBusy={false} />}
           </div>
         </div>
         <Composer conversation={conversation} live={live ?? null} />

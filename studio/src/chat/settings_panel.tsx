@@ -3,15 +3,24 @@ import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { languageNames, t } from '../i18n'
 import { conversations, openConversation, removeAll, update } from '../store/conversations'
+import { changeDraft, draftOf } from '../store/drafts'
+import { contextLength, requestedModel } from '../store/model'
 import { parseTools } from '../store/request'
-import { modelList } from '../store/session'
+import { clearServerCache, loadServerCache, serverCache } from '../store/server_cache'
+import { chatModels } from '../store/session'
 import { change, settings, type Sampling, type Settings } from '../store/settings'
 import { download, fileName, toJson, toMarkdown } from '../store/transfer'
 import { confirmThen } from '../ui/dialog'
-import { count } from '../ui/format'
+import { bytes, count } from '../ui/format'
 import { Cross } from '../ui/icons'
 
 export const isPanelOpen = signal(false)
+
+// Where the panel lies over the screen, whoever goes to another one wants to see it.
+const liesOver = matchMedia('(max-width: 60rem)')
+export function uncoverScreen() {
+  if (liesOver.matches) isPanelOpen.value = false
+}
 
 interface Field {
   key: keyof Sampling
@@ -108,13 +117,14 @@ function SystemField() {
   return (
     <label>
       {t('system')}
+      <span class="hint">{t('systemHint')}</span>
       <textarea
         rows={3}
-        value={conversation ? conversation.system : settings.value.system}
+        value={conversation ? conversation.system : draftOf(null).system}
         onInput={(event) => {
           const system = event.currentTarget.value
-          change({ system })
           if (conversation) update(conversation.id, () => ({ system }))
+          else changeDraft(null, () => ({ system }))
         }}
       />
     </label>
@@ -125,12 +135,13 @@ function Choice<K extends 'theme' | 'language' | 'thinking' | 'heat' | 'model'>(
   name: K
   label: string
   options: [Settings[K], string][]
+  value?: Settings[K] // what holds where it is not what was chosen
 }) {
   return (
     <label>
       {props.label}
       <select
-        value={settings.value[props.name]}
+        value={props.value ?? settings.value[props.name]}
         onChange={(event) => change({ [props.name]: event.currentTarget.value } as Partial<Settings>)}
       >
         {props.options.map(([value, text]) => (
@@ -140,6 +151,41 @@ function Choice<K extends 'theme' | 'language' | 'thinking' | 'heat' | 'model'>(
         ))}
       </select>
     </label>
+  )
+}
+
+function deleteAll() {
+  const hasCache = serverCache.value !== null
+  const question = hasCache ? 'clearAllSureCache' : 'clearAllSure'
+  confirmThen(t(question, { n: conversations.value.length }), t('delete'), () => {
+    removeAll()
+    if (hasCache) void clearServerCache()
+  })
+}
+
+function KeptWhere() {
+  useEffect(() => void loadServerCache(), [])
+  const cache = serverCache.value
+  const memory = bytes(cache?.memory_bytes ?? 0)
+  return (
+    <fieldset class="kept">
+      <legend>{t('kept')}</legend>
+      <p class="hint">{t('keptHere')}</p>
+      {cache && (
+        <>
+          <p class="hint">
+            {t('keptServer')}{' '}
+            {cache.enabled
+              ? t('keptOnDisk', { size: bytes(cache.bytes), limit: bytes(cache.limit_bytes), memory })
+              : t('keptInMemory', { memory })}
+            {cache.enabled && cache.directory && <span class="mono"> {cache.directory}</span>}
+          </p>
+          <button type="button" onClick={() => void clearServerCache()}>
+            {t('cacheClear')}
+          </button>
+        </>
+      )}
+    </fieldset>
   )
 }
 
@@ -175,7 +221,7 @@ function ExportButtons() {
         type="button"
         class="danger"
         disabled={!all.length}
-        onClick={() => confirmThen(t('clearAllSure', { n: all.length }), t('delete'), removeAll)}
+        onClick={deleteAll}
       >
         {t('clearAll')}
       </button>
@@ -190,8 +236,7 @@ export function SettingsPanel() {
     if (isOpen) heading.current?.focus()
   }, [isOpen])
   if (!isOpen) return null
-  const models = modelList.value
-  const entry = models.find((m) => m.id === settings.value.model) ?? models[0]
+  const models = chatModels.value
   return (
     <aside class="panel" aria-label={t('settings')} id="settings">
       <header>
@@ -205,9 +250,13 @@ export function SettingsPanel() {
       <Choice
         name="model"
         label={t('model')}
+        value={requestedModel.value}
         options={[['', models[0]?.id ?? '…'], ...models.slice(1).map((m): [string, string] => [m.id, m.id])]}
       />
-      {entry?.context_length && <span class="hint">{t('contextOf', { n: count(entry.context_length) })}</span>}
+      {contextLength.value && <span class="hint">{t('contextOf', { n: count(contextLength.value) })}</span>}
+      <a class="hint" href="#/models">
+        {t('guideLink')}
+      </a>
       <SystemField />
       <Choice
         name="thinking"
@@ -242,6 +291,7 @@ export function SettingsPanel() {
         label={t('language')}
         options={[['auto', t('languageAuto')], ...Object.entries(languageNames)]}
       />
+      <KeptWhere />
       <ExportButtons />
       <p class="hint">{t('shortcuts')}</p>
     </aside>

@@ -7,6 +7,7 @@ import { readExport } from '../store/transfer'
 import { confirmThen } from '../ui/dialog'
 import { Plus, Trash } from '../ui/icons'
 import { notify } from '../ui/notice'
+import { uncoverScreen } from './settings_panel'
 
 function Title({ conversation, onDone }: { conversation: Conversation; onDone: () => void }) {
   return (
@@ -21,8 +22,10 @@ function Title({ conversation, onDone }: { conversation: Conversation; onDone: (
         onDone()
       }}
       onKeyDown={(event) => {
+        if (event.key !== 'Enter' && event.key !== 'Escape') return
+        event.preventDefault() // the title alone is meant, and no answer is stopped by it
         if (event.key === 'Escape') event.currentTarget.value = conversation.title
-        if (event.key === 'Enter' || event.key === 'Escape') event.currentTarget.blur()
+        event.currentTarget.blur()
       }}
     />
   )
@@ -49,6 +52,7 @@ function Entry({ conversation, onOpen }: { conversation: Conversation; onOpen: (
         onClick={() => {
           openId.value = conversation.id
           location.hash = '#/'
+          uncoverScreen()
           onOpen()
         }}
         onDblClick={() => setIsRenaming(true)}
@@ -88,6 +92,7 @@ export function newConversation() {
   const open = conversations.value.find((c) => c.id === openId.value)
   if (!open || open.messages.length) start()
   location.hash = '#/'
+  uncoverScreen()
 }
 
 export function Sidebar({ isShown, onClose }: { isShown: boolean; onClose: () => void }) {

@@ -13,12 +13,18 @@ interface Props {
 
 export function Thinking({ text, tokens, isOpenEnded, onStop }: Props) {
   const [isShown, setIsShown] = useState(false)
+  // A conversation that came from a Markdown file has no counts.
+  const label = isOpenEnded
+    ? t('thinkingNow', { n: count(tokens) })
+    : tokens > 0
+      ? t('thinkingDone', { n: count(tokens) })
+      : t('thinkingUncounted')
   return (
     <section class="thinking" aria-label={t('thinking')}>
       <header>
         <button type="button" class="quiet small" aria-expanded={isShown} onClick={() => setIsShown(!isShown)}>
           <span class={isShown ? 'fold open' : 'fold'} aria-hidden="true" />
-          {t(isOpenEnded ? 'thinkingNow' : 'thinkingDone', { n: count(tokens) })}
+          {label}
         </button>
         {isOpenEnded && onStop && (
           <button type="button" class="small" onClick={onStop}>

@@ -30,14 +30,28 @@ function reuseSince(before: Status | null, now: Status): number | null {
   return (100 * reused) / (reused + computed)
 }
 
+// Tokens a second since the sample before. The server's own rates are means of its last seconds, in which an answer
+// that has ended still counts: they serve where there is no sample of just now, and something runs.
+function ratesSince(before: Status | null, now: Status): { prompt: number; generated: number } {
+  const seconds = now.uptime_seconds - (before?.uptime_seconds ?? 0)
+  if (before && seconds > 0 && seconds < 5 * (PERIOD_MS / 1000)) {
+    const rate = (name: 'prompt_total' | 'generated_total') =>
+      Math.max(0, now.tokens[name] - before.tokens[name]) / seconds
+    return { prompt: rate('prompt_total'), generated: rate('generated_total') }
+  }
+  if (now.load.running === 0) return { prompt: 0, generated: 0 }
+  return { prompt: now.tokens.prompt_per_second, generated: now.tokens.generated_per_second }
+}
+
 function record(status: Status) {
+  const rates = ratesSince(latest.value, status)
   const sample: Sample = {
     at: Date.now() / 1000,
-    promptRate: status.tokens.prompt_per_second,
-    generatedRate: status.tokens.generated_per_second,
+    promptRate: rates.prompt,
+    generatedRate: rates.generated,
     running: status.load.running,
     queued: status.load.queued,
-    batchRows: status.load.batch_rows,
+    batchRows: status.load.running ? status.load.batch_rows : 0,
     reusePercent: reuseSince(latest.value, status),
     memory: Object.fromEntries(status.memory.map((m) => [m.purpose, m.bytes])),
   }

@@ -1,8 +1,8 @@
 // conversations.ts  The conversations and which one is open. Values are replaced, never changed in place.
 import { computed, signal } from '@preact/signals'
 import { newId } from '../id'
-import * as database from './database'
-import { settings } from './settings'
+import { conversationRecords as records } from './database'
+import { adoptDraft, dropAllDrafts, dropDraft, loadDrafts } from './drafts'
 
 export interface ToolCall {
   id: string
@@ -32,7 +32,8 @@ export interface Heat {
   entropy: number
 }
 
-export type Outcome = 'done' | 'length' | 'loop' | 'stopped' | 'lost' | 'failed'
+// full: the answer filled the context. overlong: the conversation does not fit, so that there is no answer at all.
+export type Outcome = 'done' | 'length' | 'full' | 'overlong' | 'loop' | 'stopped' | 'lost' | 'failed'
 
 export interface Message {
   id: string
@@ -44,6 +45,7 @@ export interface Message {
   toolCallId?: string
   outcome?: Outcome // of an answer; missing while it is being written
   error?: string
+  size?: { tokens: number | null; context: number | null } // of the conversation and the context, where one is full
   speed?: Speed
   heat?: Heat[]
 }
@@ -55,6 +57,7 @@ export interface Conversation {
   updated: number
   system: string
   messages: Message[]
+  unsent?: number // so many of the first messages are not sent any more
 }
 
 export const conversations = signal<Conversation[]>([])
@@ -69,8 +72,9 @@ const newestFirst = (list: Conversation[]) => [...list].sort((a, b) => b.updated
 
 export async function loadConversations() {
   try {
-    const stored = await database.loadAll()
+    const stored = await records.loadAll()
     conversations.value = newestFirst(stored.map(closeUnfinished))
+    await loadDrafts()
     openId.value ??= conversations.value[0]?.id ?? null
   } catch {
     storageFailed.value = true
@@ -88,19 +92,13 @@ function closeUnfinished(conversation: Conversation): Conversation {
 
 export function put(conversation: Conversation) {
   conversations.value = newestFirst([conversation, ...conversations.value.filter((c) => c.id !== conversation.id)])
-  database.save(conversation).catch(() => (storageFailed.value = true))
+  records.save(conversation).catch(() => (storageFailed.value = true))
 }
 
 export function start(): Conversation {
   const now = Date.now()
-  const conversation = {
-    id: newId(),
-    title: '',
-    created: now,
-    updated: now,
-    system: settings.value.system,
-    messages: [],
-  }
+  const id = newId()
+  const conversation = { id, title: '', created: now, updated: now, system: adoptDraft(id), messages: [] }
   put(conversation)
   openId.value = conversation.id
   return conversation
@@ -118,13 +116,15 @@ export function updateMessage(id: string, messageId: string, change: Partial<Mes
 export function remove(id: string) {
   conversations.value = conversations.value.filter((c) => c.id !== id)
   if (openId.value === id) openId.value = conversations.value[0]?.id ?? null
-  database.remove(id).catch(() => (storageFailed.value = true))
+  dropDraft(id)
+  records.remove(id).catch(() => (storageFailed.value = true))
 }
 
 export function removeAll() {
   conversations.value = []
   openId.value = null
-  database.clear().catch(() => (storageFailed.value = true))
+  dropAllDrafts()
+  records.clear().catch(() => (storageFailed.value = true))
 }
 
 export function titleOf(text: string): string {

@@ -1,8 +1,7 @@
-// database.ts  Conversations in the browser's IndexedDB, one record each.
+// database.ts  What the page keeps in the browser's IndexedDB: conversations and drafts, one record each. They are two
+// databases because a new store in an old database waits until every other tab with an older page is closed.
 import type { Conversation } from './conversations'
-
-const STORE = 'conversations'
-let opened: Promise<IDBDatabase> | null = null
+import type { StoredDraft } from './drafts'
 
 function promised<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -11,21 +10,29 @@ function promised<T>(request: IDBRequest<T>): Promise<T> {
   })
 }
 
-function open(): Promise<IDBDatabase> {
-  opened ??= new Promise((resolve, reject) => {
-    const request = indexedDB.open('chimere', 1)
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'id' })
-    request.onsuccess = () => resolve(request.result)
-    request.onerror = () => reject(request.error)
-  })
-  return opened
+class Records<T extends { id: string }> {
+  private opened: Promise<IDBDatabase> | null = null
+
+  constructor(
+    private readonly database: string,
+    private readonly name: string,
+  ) {}
+
+  private async store(mode: IDBTransactionMode) {
+    this.opened ??= new Promise((resolve, reject) => {
+      const request = indexedDB.open(this.database, 1)
+      request.onupgradeneeded = () => request.result.createObjectStore(this.name, { keyPath: 'id' })
+      request.onsuccess = () => resolve(request.result)
+      request.onerror = () => reject(request.error)
+    })
+    return (await this.opened).transaction(this.name, mode).objectStore(this.name)
+  }
+
+  loadAll = async (): Promise<T[]> => promised((await this.store('readonly')).getAll())
+  save = async (record: T) => promised((await this.store('readwrite')).put(record))
+  remove = async (id: string) => promised((await this.store('readwrite')).delete(id))
+  clear = async () => promised((await this.store('readwrite')).clear())
 }
 
-async function store(mode: IDBTransactionMode) {
-  return (await open()).transaction(STORE, mode).objectStore(STORE)
-}
-
-export const loadAll = async (): Promise<Conversation[]> => promised((await store('readonly')).getAll())
-export const save = async (conversation: Conversation) => promised((await store('readwrite')).put(conversation))
-export const remove = async (id: string) => promised((await store('readwrite')).delete(id))
-export const clear = async () => promised((await store('readwrite')).clear())
+export const conversationRecords = new Records<Conversation>('chimere', 'conversations')
+export const draftRecords = new Records<StoredDraft>('chimere-drafts', 'drafts')

@@ -7,9 +7,11 @@ import { announce } from '../ui/announcer'
 import { newId } from '../id'
 import { t } from '../i18n'
 import { find, start, titleOf, update, updateMessage } from './conversations'
-import type { AttachedFile, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
+import type { AttachedFile, Conversation, Heat, Message, Speed, ToolCall } from './conversations'
+import { contextLength } from './model'
 import { chatBody } from './request'
 import { settings } from './settings'
+import { laterStart, leftOut } from './window'
 
 export interface LiveText {
   content: string
@@ -55,10 +57,21 @@ class Collector {
     },
   }
   readonly text = signal<LiveText>(this.next)
+  total: number | null = null // tokens of the prompt and the answer
   finish: string | null = null
   private readonly began = performance.now()
   private firstAt = 0
+  private before = { tokens: 0, thinkingTokens: 0 }
   private frame = 0
+
+  // `begun`: an answer that goes on keeps what it has.
+  constructor(begun: Message | null) {
+    if (!begun) return
+    const { content, reasoning = '', heat = [], speed } = begun
+    this.before = { tokens: speed?.tokens ?? 0, thinkingTokens: speed?.thinkingTokens ?? 0 }
+    this.next = { ...this.next, content, reasoning, heat, speed: { ...this.next.speed, ...this.before } }
+    this.text.value = this.next
+  }
 
   add(chunk: ChatChunk) {
     const choice = chunk.choices?.[0]
@@ -88,7 +101,8 @@ class Collector {
     }
     speed.tokens++
     if (isThought) speed.thinkingTokens++
-    if (speed.tokens > 1) speed.tokensPerSecond = ((speed.tokens - 1) * 1000) / Math.max(1, now - this.firstAt)
+    const written = speed.tokens - this.before.tokens
+    if (written > 1) speed.tokensPerSecond = ((written - 1) * 1000) / Math.max(1, now - this.firstAt)
     this.next = { ...this.next, speed }
   }
 
@@ -96,14 +110,16 @@ class Collector {
     if (!usage) return
     const speed = this.next.speed
     const tokens = usage.completion_tokens
+    const thought = usage.completion_tokens_details?.reasoning_tokens
+    this.total = usage.prompt_tokens + tokens
     const measured = tokens > 1 ? ((tokens - 1) * 1000) / Math.max(1, performance.now() - this.firstAt) : null
     this.next = {
       ...this.next,
       speed: {
         ...speed,
-        tokens,
+        tokens: this.before.tokens + tokens,
         tokensPerSecond: timings?.generated_per_second ?? measured,
-        thinkingTokens: usage.completion_tokens_details?.reasoning_tokens ?? speed.thinkingTokens,
+        thinkingTokens: thought === undefined ? speed.thinkingTokens : this.before.thinkingTokens + thought,
         promptTokens: usage.prompt_tokens,
         cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,
       },
@@ -138,17 +154,24 @@ function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
   return merged.filter((call) => call !== undefined)
 }
 
-function outcomeOf(finish: string | null): Outcome {
-  return finish === 'length' || finish === 'loop' ? finish : 'done'
+// An answer that ended for want of tokens did so by a limit of the settings, or because the context is full.
+function endOf({ finish, total }: Collector): Partial<Message> {
+  const context = contextLength.value
+  if (finish === 'length' && context && total && total >= context - 1) {
+    return { outcome: 'full', size: { tokens: total, context } }
+  }
+  return { outcome: finish === 'length' || finish === 'loop' ? finish : 'done' }
 }
 
-// Writes the answer to the last message of the conversation.
+// Writes the answer to the last message of the conversation; where that is an answer itself, goes on with it.
 export async function generate(id: string) {
   const conversation = find(id)
   if (!conversation || running.value.has(id)) return
-  const message: Message = { id: newId(), role: 'assistant', content: '' }
+  const last = conversation.messages.at(-1)
+  const begun = last?.role === 'assistant' ? last : null
+  const message: Message = begun ?? { id: newId(), role: 'assistant', content: '' }
   const abort = new AbortController()
-  const collector = new Collector()
+  const collector = new Collector(begun)
   let requestId: string | null = null
   const saving = setInterval(() => keep(collector.text.value), 2000)
   const keep = (text: LiveText, end: Partial<Message> = {}) =>
@@ -170,13 +193,14 @@ export async function generate(id: string) {
       if (requestId) api.stopThinking(requestId).catch(() => undefined)
     },
   })
-  update(id, (c) => ({ messages: [...c.messages, message] }))
+  const { outcome: _, size: __, ...open } = message // an answer that goes on has not ended
+  update(id, (c) => ({ messages: [...c.messages.filter((m) => m !== begun), open] }))
   let end: Partial<Message> = { outcome: 'done' }
   try {
     const stream = await api.streamChat(chatBody(conversation, settings.value), abort.signal)
     requestId = stream.requestId
     for await (const chunk of stream.chunks) collector.add(chunk)
-    end = { outcome: outcomeOf(collector.finish) }
+    end = endOf(collector)
   } catch (error) {
     end = failure(error)
   }
@@ -189,6 +213,10 @@ export async function generate(id: string) {
 function failure(error: unknown): Partial<Message> {
   if (error instanceof DOMException && error.name === 'AbortError') return { outcome: 'stopped' }
   if (error instanceof api.ConnectionLost) return { outcome: 'lost' }
+  if (error instanceof api.ApiError && error.code === 'context_length_exceeded') {
+    const size = { tokens: error.promptTokens, context: error.context ?? contextLength.value }
+    return { outcome: 'overlong', error: error.message, size }
+  }
   return { outcome: 'failed', error: error instanceof Error ? error.message : String(error) }
 }
 
@@ -202,17 +230,39 @@ export function send(id: string | null, content: string, files: AttachedFile[]) 
   void generate(conversation.id)
 }
 
+// Past a full context: the oldest turns are not sent any more, and the last answer is given, or goes on where it broke
+// off. Where one turn alone fills the context the next question begins anew.
+export function goOn(id: string) {
+  const conversation = find(id)
+  const last = conversation?.messages.at(-1)
+  if (!conversation || !last?.size || running.value.has(id)) return
+  const start = laterStart(conversation, last.size)
+  if (start === null) return update(id, (c) => ({ unsent: c.messages.length }))
+  const isBegun = last.outcome === 'full' && last.content !== '' && !last.toolCalls?.length
+  update(id, (c) => ({ unsent: start, messages: isBegun ? c.messages : c.messages.slice(0, -1) }))
+  void generate(id)
+}
+
+export const includeAll = (id: string) => update(id, () => ({ unsent: 0 }))
+
+// Without the message there and all after it. What came before one that is not sent any more was short enough.
+const cutAt = (c: Conversation, at: number) => ({
+  messages: c.messages.slice(0, at),
+  unsent: at < leftOut(c) ? 0 : leftOut(c),
+})
+
 // The answer again, from the question on: drops the message and all that came after it.
 export function regenerate(id: string, messageId: string) {
   running.value.get(id)?.stop()
-  update(id, (c) => ({ messages: c.messages.slice(0, c.messages.findIndex((m) => m.id === messageId)) }))
+  update(id, (c) => cutAt(c, c.messages.findIndex((m) => m.id === messageId)))
   void generate(id)
 }
 
 export function edit(id: string, messageId: string, content: string) {
   update(id, (c) => {
     const at = c.messages.findIndex((m) => m.id === messageId)
-    return { messages: [...c.messages.slice(0, at), { ...c.messages[at]!, content }] }
+    const cut = cutAt(c, at)
+    return { ...cut, messages: [...cut.messages, { ...c.messages[at]!, content }] }
   })
   void generate(id)
 }

@@ -1,6 +1,8 @@
 // request.ts  A conversation as the body of a chat request.
 import type { AttachedFile, Conversation, Message } from './conversations'
+import { requestedModel } from './model'
 import type { Settings } from './settings'
+import { sentMessages } from './window'
 
 // A fence longer than any in the text, so that the file cannot end it.
 function fenced(file: AttachedFile): string {
@@ -48,12 +50,12 @@ export function parseTools(text: string): object[] {
 }
 
 export function chatBody(conversation: Conversation, settings: Settings): object {
-  const messages = conversation.messages.map(wireMessage).filter((m) => m !== null)
+  const messages = sentMessages(conversation).map(wireMessage).filter((m) => m !== null)
   if (conversation.system.trim()) messages.unshift({ role: 'system', content: conversation.system })
   const tools = parseTools(settings.tools)
   return {
     messages,
-    ...(settings.model ? { model: settings.model } : {}),
+    ...(requestedModel.value ? { model: requestedModel.value } : {}),
     ...(tools.length ? { tools } : {}),
     ...(settings.thinking === 'auto' ? {} : { enable_thinking: settings.thinking === 'on' }),
     ...(settings.heat === 'on' ? { token_stats: true } : {}),

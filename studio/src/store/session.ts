@@ -1,11 +1,13 @@
 // session.ts  What lives as long as the tab: the key, whether the server answers, which models it has.
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import type { ModelEntry } from '../api/types'
 
 export const isOnline = signal(true)
 // Bumped when the server answers again after it did not, so that what was loaded from it is loaded again.
 export const reconnects = signal(0)
 export const modelList = signal<ModelEntry[]>([])
+// Those that answer messages. A server that does not say is believed to have no others.
+export const chatModels = computed(() => modelList.value.filter((m) => m.capabilities?.includes('chat') ?? true))
 
 export function markOnline() {
   if (isOnline.value) return

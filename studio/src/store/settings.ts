@@ -19,7 +19,6 @@ export interface Settings {
   model: string // '' is the server's own
   thinking: 'auto' | 'on' | 'off'
   heat: 'off' | 'on' // ask for the certainty of every token and show it
-  system: string // of new conversations
   tools: string // JSON text of OpenAI tools
   sampling: Sampling
 }
@@ -31,7 +30,6 @@ const initial: Settings = {
   model: '',
   thinking: 'auto',
   heat: 'off',
-  system: '',
   tools: '',
   sampling: {},
 }
@@ -39,7 +37,8 @@ const initial: Settings = {
 function load(): Settings {
   try {
     const stored = JSON.parse(localStorage.getItem(KEY) ?? '{}')
-    return { ...initial, ...stored, sampling: { ...stored.sampling } }
+    const known = Object.fromEntries(Object.entries(stored).filter(([name]) => name in initial))
+    return { ...initial, ...known, sampling: { ...stored.sampling } }
   } catch {
     return initial
   }

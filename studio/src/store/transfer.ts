@@ -3,7 +3,7 @@
 // The Markdown carries each message behind a comment, <!-- chimere:user -->, so that it can be read back whatever the
 // message says. A message that has such a comment itself gets a backslash in it.
 import { newId } from '../id'
-import type { Conversation, Message, ToolCall } from './conversations'
+import type { Conversation, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
 
 const FORMAT = 'chimere-conversations'
 
@@ -40,6 +40,43 @@ function readCalls(value: unknown): ToolCall[] {
   return value.filter(isObject).map((c) => ({ id: text(c.id), name: text(c.name), arguments: text(c.arguments) }))
 }
 
+const number = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
+
+function readSpeed(value: unknown): Speed | null {
+  if (!isObject(value)) return null
+  return {
+    firstTokenMs: number(value.firstTokenMs),
+    tokensPerSecond: number(value.tokensPerSecond),
+    tokens: number(value.tokens) ?? 0,
+    thinkingTokens: number(value.thinkingTokens) ?? 0,
+    promptTokens: number(value.promptTokens),
+    cachedTokens: number(value.cachedTokens),
+  }
+}
+
+function readHeat(value: unknown): Heat[] {
+  if (!Array.isArray(value)) return []
+  return value.filter(isObject).map((h) => ({
+    token: text(h.token),
+    certainty: number(h.certainty) ?? 1,
+    entropy: number(h.entropy) ?? 0,
+  }))
+}
+
+const OUTCOMES: Outcome[] = ['done', 'length', 'full', 'overlong', 'loop', 'stopped', 'lost', 'failed']
+
+function readAnswer(value: Record<string, unknown>): Partial<Message> {
+  const speed = readSpeed(value.speed)
+  const heat = readHeat(value.heat)
+  return {
+    outcome: OUTCOMES.find((outcome) => outcome === value.outcome) ?? 'done',
+    ...(text(value.error) ? { error: text(value.error) } : {}),
+    ...(speed ? { speed } : {}),
+    ...(heat.length ? { heat } : {}),
+    ...(isObject(value.size) ? { size: { tokens: number(value.size.tokens), context: number(value.size.context) } } : {}),
+  }
+}
+
 function readMessage(value: unknown): Message | null {
   if (!isObject(value)) return null
   const role = value.role
@@ -56,7 +93,7 @@ function readMessage(value: unknown): Message | null {
     ...(files.length ? { files } : {}),
     ...(calls.length ? { toolCalls: calls } : {}),
     ...(role === 'tool' ? { toolCallId: text(value.toolCallId) } : {}),
-    ...(role === 'assistant' ? { outcome: 'done' as const } : {}),
+    ...(role === 'assistant' ? readAnswer(value) : {}),
   }
 }
 
@@ -71,6 +108,7 @@ function readConversation(value: unknown): Conversation | null {
     created: time(value.created),
     updated: time(value.updated),
     messages,
+    ...(number(value.unsent) ? { unsent: number(value.unsent)! } : {}),
   }
 }
 

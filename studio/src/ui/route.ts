@@ -1,9 +1,10 @@
 // route.ts  Which screen is shown, kept in the fragment of the address.
 import { signal } from '@preact/signals'
 
-export type Screen = 'chat' | 'status'
+export type Screen = 'chat' | 'status' | 'guide'
 
-const read = (): Screen => (location.hash === '#/status' ? 'status' : 'chat')
+const SCREENS: Record<string, Screen> = { '#/status': 'status', '#/models': 'guide' }
+const read = (): Screen => SCREENS[location.hash] ?? 'chat'
 
 export const screen = signal<Screen>(read())
 addEventListener('hashchange', () => (screen.value = read()))

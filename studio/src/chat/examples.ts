@@ -1,0 +1,17 @@
+// examples.ts  What an empty page offers to ask.
+import { t } from '../i18n'
+import { chatModel } from '../store/model'
+
+// The model in the box can do little and knows only English, so it is offered what it answers rightly:
+// tests/studio/examples.spec.ts asks it every one of these, with several seeds.
+const BOX = 'chimere-nano'
+const IN_THE_BOX = [
+  'What is the capital of France?',
+  'What is 17 plus 25?',
+  'Write a short story about a robot and a bird.',
+]
+
+export const isModelInTheBox = () => chatModel.value?.id === BOX
+
+export const examples = (): string[] =>
+  isModelInTheBox() ? IN_THE_BOX : [t('example1'), t('example2'), t('example3')]

@@ -1,0 +1,61 @@
+// drafts.ts  What is being written and not yet sent. A draft belongs to its conversation, or to the one that is not
+// begun yet, and is kept from the first letter on.
+import { signal } from '@preact/signals'
+import type { AttachedFile } from './conversations'
+import { draftRecords } from './database'
+
+export interface Draft {
+  text: string
+  files: AttachedFile[]
+  system: string // of the conversation that is not begun yet; the others have their own
+}
+
+export interface StoredDraft extends Draft {
+  id: string
+}
+
+const NOT_BEGUN = ''
+const empty: Draft = { text: '', files: [], system: '' }
+
+const drafts = signal<ReadonlyMap<string, Draft>>(new Map())
+
+// `id`: null before there is a conversation.
+export const draftOf = (id: string | null): Draft => drafts.value.get(id ?? NOT_BEGUN) ?? empty
+
+const isEmpty = (draft: Draft) => !draft.text && !draft.files.length && !draft.system
+
+function put(key: string, draft: Draft) {
+  const next = new Map(drafts.value)
+  if (isEmpty(draft)) next.delete(key)
+  else next.set(key, draft)
+  drafts.value = next
+  // Without storage a draft lasts as long as the tab; the page says so already for its conversations.
+  const done = isEmpty(draft) ? draftRecords.remove(key) : draftRecords.save({ id: key, ...draft })
+  done.catch(() => undefined)
+}
+
+export function changeDraft(id: string | null, change: (draft: Draft) => Partial<Draft>) {
+  const draft = draftOf(id)
+  put(id ?? NOT_BEGUN, { ...draft, ...change(draft) })
+}
+
+export const dropDraft = (id: string | null) => put(id ?? NOT_BEGUN, empty)
+
+// The conversation has begun: what was written for it is its own now. Returns its system prompt.
+export function adoptDraft(id: string): string {
+  const { system, ...draft } = draftOf(null)
+  dropDraft(null)
+  put(id, { ...draft, system: '' })
+  return system
+}
+
+export function dropAllDrafts() {
+  drafts.value = new Map()
+  draftRecords.clear().catch(() => undefined)
+}
+
+export async function loadDrafts() {
+  const stored = await draftRecords.loadAll()
+  // What was typed while they were being read is newer.
+  drafts.value = new Map([...stored.map(({ id, ...draft }): [string, Draft] => [id, draft]), ...drafts.value])
+}
