@@ -123,7 +123,7 @@ alone('the real model talks past its context', async ({ page }) => {
         await studio.button(GO_ON).click()
         await studio.settled()
       }
-      await expect(studio.answers.locator('.problem')).toHaveCount(0)
+      await expect(studio.answers.locator('.problem, .offer')).toHaveCount(0)
     }
     expect(times).toBeGreaterThan(0)
     await expect(studio.questions).toHaveCount(6)
@@ -133,7 +133,11 @@ alone('the real model talks past its context', async ({ page }) => {
   }
 })
 
-// An answer that runs into the end of the context: a grammar that never ends makes one.
+// Ten thousand letters: more than the context below holds.
+const times = (rule: string) => Array(10).fill(rule).join(' ')
+const LONG = `root ::= ${times('a')}\na ::= ${times('b')}\nb ::= ${times('c')}\nc ::= ${times('d')}\nd ::= [a-z ]\n`
+
+// An answer that runs into the end of the context.
 alone('an answer that fills the context says so, and there is a way on', async ({ page }) => {
   const server = new Server(['--ctx', '256'])
   await server.start()
@@ -149,7 +153,7 @@ alone('an answer that fills the context says so, and there is a way on', async (
     await page.route('**/v1/chat/completions', (route) => {
       const body = route.request().postDataJSON()
       bodies.push(body)
-      const endless = { grammar: 'root ::= [a-z ] root', max_tokens: 100000, thinking_control: { loop_guard: false } }
+      const endless = { grammar: LONG, max_tokens: 100000, thinking_control: { loop_guard: false } }
       return route.continue({ postData: JSON.stringify(isEndless ? { ...body, ...endless } : body) })
     })
     await studio.send('Count without end.')
@@ -164,7 +168,7 @@ alone('an answer that fills the context says so, and there is a way on', async (
     await studio.send('What is 4 plus 5?')
     await studio.settled()
     expect(bodies.at(-1)!.messages).toEqual([{ role: 'user', content: 'What is 4 plus 5?' }])
-    await expect(studio.answers.last().locator('.problem')).toHaveCount(0)
+    await expect(studio.answers.last().locator('.problem, .offer')).toHaveCount(0)
   } finally {
     await server.stop()
   }
@@ -192,7 +196,7 @@ test('an answer that broke off at the end of the context goes on where it was', 
   await expect(studio.answers.last()).toContainText('context of 16,384 tokens is full.')
   await studio.button(GO_ON).click()
   await expect(studio.answers.last()).toContainText('It goes on and ends.')
-  await expect(studio.answers.last().locator('.problem')).toHaveCount(0)
+  await expect(studio.answers.last().locator('.problem, .offer')).toHaveCount(0)
   await expect(studio.answers).toHaveCount(2)
   expect(bodies[2]!.messages).toEqual([
     { role: 'user', content: 'Second' },

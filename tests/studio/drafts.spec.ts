@@ -139,3 +139,17 @@ for (const width of [1280, 390]) {
     await expect.poll(height).toBe(one)
   })
 }
+
+test('a growing composer does not cover the end of the conversation', async ({ studio, page }) => {
+  await page.setViewportSize({ width: 390, height: 844 })
+  await answerWith(page, [{ content: 'word '.repeat(400) + '\n\nThe very end.' }])
+  await studio.send('A long answer, please')
+  await studio.settled()
+  const end = page.getByText('The very end.')
+  await expect(end).toBeInViewport()
+  await studio.input.fill('line\n'.repeat(20))
+  await expect.poll(async () => {
+    const [text, area] = [await end.boundingBox(), await page.locator('.composer').boundingBox()]
+    return text!.y + text!.height <= area!.y
+  }).toBe(true)
+})

@@ -6,9 +6,10 @@ import { chatModel } from '../store/model'
 // tests/studio/examples.spec.ts asks it every one of these, with several seeds.
 const BOX = 'chimere-nano'
 const IN_THE_BOX = [
-  'What is the capital of France?',
-  'What is 17 plus 25?',
-  'Write a short story about a robot and a bird.',
+  'Write a short story about a robot.',
+  'Tom has 12 apples and buys 9 more. How many apples does he have?',
+  'What is the capital of Japan?',
+  'Write a Python function that adds two numbers.',
 ]
 
 export const isModelInTheBox = () => chatModel.value?.id === BOX

@@ -20,10 +20,10 @@ export function FullContext({ conversationId, message, isBusy }: Props) {
   const isOverlong = message.outcome === 'overlong'
   const words = !isOverlong ? 'contextFull' : isAlone && isLast ? 'contextAlone' : 'contextOverlong'
   return (
-    <div class="ending problem">
+    <div class="ending offer">
       <span>{t(words, { of: context ? t('contextSize', { n: count(context) }) : '' })}</span>
       {isLast && !isLeftOut && !(isOverlong && isAlone) && (
-        <button type="button" class="small" disabled={isBusy} onClick={() => goOn(conversationId)}>
+        <button type="button" class="main small" disabled={isBusy} onClick={() => goOn(conversationId)}>
           {t('contextGoOn')}
         </button>
       )}

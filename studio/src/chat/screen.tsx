@@ -47,6 +47,7 @@ function useFollow(conversation: Conversation | undefined) {
     box.addEventListener('scroll', onScroll, { passive: true })
     const observer = new ResizeObserver(toEnd)
     observer.observe(box.firstElementChild!)
+    observer.observe(box) // which gives way to a growing composer
     toEnd()
     return () => {
       observer.disconnect()
