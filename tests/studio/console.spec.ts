@@ -41,7 +41,8 @@ test('previews and formulas leave the console empty', async ({ page, server }) =
   await studio.settled()
   for (let i = 0; i < blocks.length; i++) {
     await studio.button('Preview').nth(i).click()
-    await expect(page.frameLocator('.artefact iframe').locator('h1, circle, rect, td').first()).toBeVisible()
+    await expect(page.frameLocator('.artefact iframe').locator('h1, svg > circle, rect, td').first()).toBeVisible()
   }
+  await expect(page.locator('math')).toHaveCount(2)
   expect(said).toEqual([])
 })
