@@ -221,9 +221,10 @@ void add_serve(CLI::App& app, Outcome& outcome) {
                    "of that, what prompts with the same beginning may share, at most half; 0: nothing is shared")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--cache-dir", o->cache_folder,
-                      "folder of the prefix cache, or of a folder for it where it holds other things; else "
-                      "prefix-cache/ in $CHIMERE_HOME or the XDG data folder");
+  command->add_option(
+      "--cache-dir", o->cache_folder,
+      "folder of the prefix cache, which takes a folder inside of it where it holds other things; else prefix-cache/ "
+      "in $CHIMERE_HOME or the XDG data folder");
   command
       ->add_option(
           "--cache-disk-gb", o->cache_disk_gb,
