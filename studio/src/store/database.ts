@@ -28,10 +28,20 @@ class Records<T extends { id: string }> {
     return (await this.opened).transaction(this.name, mode).objectStore(this.name)
   }
 
+  // Done when it is on disk, and not when it is on its way there.
+  private async write(change: (store: IDBObjectStore) => void): Promise<void> {
+    const store = await this.store('readwrite')
+    change(store)
+    return new Promise((resolve, reject) => {
+      store.transaction.oncomplete = () => resolve()
+      store.transaction.onabort = () => reject(store.transaction.error)
+    })
+  }
+
   loadAll = async (): Promise<T[]> => promised((await this.store('readonly')).getAll())
-  save = async (record: T) => promised((await this.store('readwrite')).put(record))
-  remove = async (id: string) => promised((await this.store('readwrite')).delete(id))
-  clear = async () => promised((await this.store('readwrite')).clear())
+  save = (record: T) => this.write((store) => store.put(record))
+  remove = (id: string) => this.write((store) => store.delete(id))
+  clear = () => this.write((store) => store.clear())
 }
 
 export const conversationRecords = new Records<Conversation>('chimere', 'conversations')

@@ -24,14 +24,32 @@ export const draftOf = (id: string | null): Draft => drafts.value.get(id ?? NOT_
 
 const isEmpty = (draft: Draft) => !draft.text && !draft.files.length && !draft.system
 
+// The database is slower than a reload: what it has not confirmed when the page goes away waits in local storage for the
+// next page, which takes it out again.
+const WAITING = 'chimere.drafts'
+const unsaved = new Map<string, Draft>()
+addEventListener('pagehide', () => {
+  if (unsaved.size) localStorage.setItem(WAITING, JSON.stringify([...unsaved]))
+})
+
+function takeWaiting(): [string, Draft][] {
+  const waiting = localStorage.getItem(WAITING)
+  localStorage.removeItem(WAITING)
+  return waiting ? JSON.parse(waiting) : []
+}
+
 function put(key: string, draft: Draft) {
   const next = new Map(drafts.value)
   if (isEmpty(draft)) next.delete(key)
   else next.set(key, draft)
   drafts.value = next
-  // Without storage a draft lasts as long as the tab; the page says so already for its conversations.
+  unsaved.set(key, draft)
   const done = isEmpty(draft) ? draftRecords.remove(key) : draftRecords.save({ id: key, ...draft })
-  done.catch(() => undefined)
+  const confirm = () => {
+    if (unsaved.get(key) === draft) unsaved.delete(key)
+  }
+  // Without storage a draft lasts as long as the tab; the page says so already for its conversations.
+  done.then(confirm, confirm)
 }
 
 export function changeDraft(id: string | null, change: (draft: Draft) => Partial<Draft>) {
@@ -51,11 +69,13 @@ export function adoptDraft(id: string): string {
 
 export function dropAllDrafts() {
   drafts.value = new Map()
+  unsaved.clear()
   draftRecords.clear().catch(() => undefined)
 }
 
 export async function loadDrafts() {
   const stored = await draftRecords.loadAll()
-  // What was typed while they were being read is newer.
-  drafts.value = new Map([...stored.map(({ id, ...draft }): [string, Draft] => [id, draft]), ...drafts.value])
+  const typed = drafts.value // while they were being read: newer than all of them
+  drafts.value = new Map(stored.map(({ id, ...draft }): [string, Draft] => [id, draft]))
+  for (const [key, draft] of [...takeWaiting(), ...typed]) put(key, draft)
 }
