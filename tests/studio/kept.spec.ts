@@ -43,6 +43,13 @@ test('the settings say what the server keeps, and clear it', async ({ studio, pa
   expect(cleared()).toBe(1)
 })
 
+test('a server without a disk cache says that it keeps prompts in memory', async ({ studio, page }) => {
+  const memory = { enabled: true, directory: null, bytes: 0, limit_bytes: 0, entries: 3, memory_bytes: 2_500_000 }
+  await page.route('**/v1/cache', (route) => route.fulfill({ json: { object: 'cache', ...memory } }))
+  await studio.openSettings()
+  await expect(page.getByRole('group', { name: 'Where it is kept' })).toContainText('2.5 MB in its memory, none on disk.')
+})
+
 test('deleting all conversations clears the server’s part too', async ({ studio, page }) => {
   const cleared = await withCache(page)
   await answerWith(page, [{ content: 'ok' }])

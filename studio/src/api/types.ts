@@ -20,10 +20,9 @@ export interface ErrorBody {
 
 // What the server keeps of prompts it has computed.
 export interface Cache {
-  enabled: boolean // on disk
-  directory: string | null
-  bytes: number
-  limit_bytes: number
+  directory: string | null // on disk; null where there is none, or it is not told
+  bytes: number // on disk
+  limit_bytes: number // 0: none on disk
   entries: number
   memory_bytes: number
 }

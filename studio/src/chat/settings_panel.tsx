@@ -175,10 +175,10 @@ function KeptWhere() {
         <>
           <p class="hint">
             {t('keptServer')}{' '}
-            {cache.enabled
+            {cache.limit_bytes > 0
               ? t('keptOnDisk', { size: bytes(cache.bytes), limit: bytes(cache.limit_bytes), memory })
               : t('keptInMemory', { memory })}
-            {cache.enabled && cache.directory && <span class="mono"> {cache.directory}</span>}
+            {cache.directory && <span class="mono"> {cache.directory}</span>}
           </p>
           <button type="button" onClick={() => void clearServerCache()}>
             {t('cacheClear')}
