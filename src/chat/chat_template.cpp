@@ -42,6 +42,15 @@ Message user_message(std::string_view text) {
   return message;
 }
 
+jinja::Limits probe_limits(jinja::Limits limits, uint64_t steps) {
+  limits.max_steps = std::min(limits.max_steps, steps);
+  limits.max_output_bytes = std::min(limits.max_output_bytes, size_t{1} << 20);
+  limits.max_value_bytes = std::min(limits.max_value_bytes, size_t{1} << 20);
+  limits.max_live_bytes = std::min(limits.max_live_bytes, size_t{16} << 20);
+  limits.max_time = std::min(limits.max_time, std::chrono::milliseconds(2'000));
+  return limits;
+}
+
 Error in_field(Error error, const std::string& field) {
   error.message = field + ": " + error.message;
   return error;
@@ -67,11 +76,23 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   return result;
 }
 
-// Learns by trying, because templates do not declare what they accept. A probe that fails to render says "no".
+// Learns by trying, because templates do not declare what they accept. A probe that fails to render says "no"; one that
+// takes too long is the last, so that no file holds up a start.
 void ChatTemplate::probe(std::string_view source) {
   const auto text_of = [&](const ChatInput& input) -> std::string {
-    const Result<Rendered> rendered = render_with(input, arguments_as_object_);
-    return rendered ? rendered->text : std::string();
+    if (!warning_.empty()) return {};
+    const jinja::Limits limits = probe_limits(limits_, kProbeSteps - probe_steps_);
+    const Result<Rendered> rendered = render_with(input, arguments_as_object_, limits);
+    if (rendered) {
+      probe_steps_ += rendered->n_steps;
+      return rendered->text;
+    }
+    if (rendered.error().code == Code::exhausted) {
+      probe_steps_ = kProbeSteps;
+      warning_ = "the chat template does too much for a conversation of one word (" + rendered.error().message +
+                 "): what it supports was not tried any further and counts as not supported";
+    }
+    return {};
   };
   const auto contains = [](const std::string& text, std::string_view what) {
     return text.find(what) != std::string::npos;
@@ -154,7 +175,8 @@ Result<Value> ChatTemplate::message_value(const Message& message, bool parse_arg
   return Value::dict(std::move(entries));
 }
 
-Result<Rendered> ChatTemplate::render_with(const ChatInput& input, bool parse_arguments) const {
+Result<Rendered> ChatTemplate::render_with(const ChatInput& input, bool parse_arguments,
+                                           const jinja::Limits& limits) const {
   Entries globals;
   std::vector<Value> messages;
   for (const Message& message : input.messages) {
@@ -196,10 +218,12 @@ Result<Rendered> ChatTemplate::render_with(const ChatInput& input, bool parse_ar
       globals.emplace_back(key, value);
     }
   }
-  return template_.render(Value::dict(std::move(globals)), limits_, input.clock);
+  return template_.render(Value::dict(std::move(globals)), limits, input.clock);
 }
 
-Result<Rendered> ChatTemplate::render(const ChatInput& input) const { return render_with(input, arguments_as_object_); }
+Result<Rendered> ChatTemplate::render(const ChatInput& input) const {
+  return render_with(input, arguments_as_object_, limits_);
+}
 
 Result<Rendered> ChatTemplate::render_open(const ChatInput& input) const {
   ChatInput closed = input;

@@ -45,6 +45,11 @@ class ChatTemplate {
   // For tokenizers that add the bos token themselves.
   void drop_leading_bos(Rendered& rendered) const;
 
+  // Steps of all the conversations that are tried when a template is read. Those in use need a few thousand.
+  static constexpr uint64_t kProbeSteps = 500'000;
+  uint64_t probe_steps() const { return probe_steps_; }
+  // What a user should know: the template is so slow that not all of it was tried. Empty: nothing.
+  const std::string& warning() const { return warning_; }
   bool supports_tools() const { return supports_tools_; }
   // Whether enable_thinking changes anything.
   bool supports_thinking_switch() const { return supports_thinking_switch_; }
@@ -58,7 +63,7 @@ class ChatTemplate {
 
   void probe(std::string_view source);
   Result<jinja::Value> message_value(const Message& message, bool parse_arguments) const;
-  Result<Rendered> render_with(const ChatInput& input, bool parse_arguments) const;
+  Result<Rendered> render_with(const ChatInput& input, bool parse_arguments, const jinja::Limits& limits) const;
 
   jinja::Template template_;
   std::string bos_text_, eos_text_;
@@ -73,6 +78,8 @@ class ChatTemplate {
   bool keeps_developer_ = false;  // gpt-oss knows the role
   bool handles_parts_ = false;    // content may be a list of parts
   bool requires_parts_ = false;   // content must be one
+  uint64_t probe_steps_ = 0;
+  std::string warning_;
 };
 
 // True when the prompt ends inside an open thought, so that the output starts with reasoning.

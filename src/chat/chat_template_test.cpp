@@ -91,6 +91,36 @@ TEST(ChatTemplate, ProbesDifferBetweenTemplates) {
   EXPECT_TRUE(load("deepseek-ai-DeepSeek-V3.1").supports_thinking_switch());
 }
 
+// Once it took seven conversations of 50 million steps each to find out that a template can do nothing.
+TEST(ChatTemplate, ATemplateThatBurnsStepsIsReadQuickly) {
+  const std::string burns = "{% for i in range(10000) %}{% for j in range(10000) %}{% endfor %}{% endfor %}";
+  const std::string says = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  const Result<ChatTemplate> at_once = ChatTemplate::create(burns + says, "", "");
+  ASSERT_TRUE(at_once) << at_once.error().message;
+  EXPECT_LE(at_once->probe_steps(), ChatTemplate::kProbeSteps);
+  EXPECT_NE(at_once->warning().find("gave up after"), std::string::npos) << at_once->warning();
+  EXPECT_NE(at_once->warning().find("counts as not supported"), std::string::npos) << at_once->warning();
+  // With tools alone: what was found out before stays.
+  const Result<ChatTemplate> later = ChatTemplate::create("{% if tools %}" + burns + "{% endif %}" + says, "", "");
+  ASSERT_TRUE(later);
+  EXPECT_LE(later->probe_steps(), ChatTemplate::kProbeSteps);
+  EXPECT_FALSE(later->supports_tools());
+  EXPECT_FALSE(later->warning().empty());
+  EXPECT_EQ(later->render(say("hello"))->text, "hello");
+}
+
+TEST(ChatTemplate, TemplatesInUseAreTriedWithFewSteps) {
+  int n = 0;
+  for (const auto& entry : fs::directory_iterator(kGoldens)) {
+    if (entry.path().extension() != ".jinja") continue;
+    const ChatTemplate read = load(entry.path().stem());
+    EXPECT_EQ(read.warning(), "") << entry.path();
+    EXPECT_LT(read.probe_steps(), ChatTemplate::kProbeSteps / 10) << entry.path();
+    ++n;
+  }
+  EXPECT_GT(n, 3);
+}
+
 TEST(ChatTemplate, ArgumentsBecomeWhatTheTemplateWants) {
   ChatInput input = say("Weather?");
   Message call = message("assistant", "");

@@ -81,6 +81,7 @@ class Interpreter {
 
   // Limits. `tick` counts work; `check_bytes` asks before something big is built.
   Status tick(uint64_t n = 1);
+  uint64_t n_steps() const { return n_steps_; }
   Status check_bytes(size_t n_bytes);
   Error error(const std::string& what) const;
   Error exhausted(const std::string& what) const;

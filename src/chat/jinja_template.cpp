@@ -25,6 +25,7 @@ Result<Rendered> Template::render(const Value& globals, const Limits& limits, co
   Rendered rendered;
   rendered.spans = text.spans();
   rendered.text = std::move(text).take_bytes();
+  rendered.n_steps = interpreter.n_steps();
   return rendered;
 }
 

@@ -36,6 +36,7 @@ Clock system_clock();
 struct Rendered {
   std::string text;
   std::vector<Span> spans;  // cover the text; neighbours differ in is_input
+  uint64_t n_steps = 0;     // as Limits::max_steps counts them
 };
 
 class Template {

@@ -141,6 +141,9 @@ Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model, co
       TRY_ASSIGN(tool_template, parse_template(*named, *tokenizer));
     }
   }
+  for (const auto* used : {&chat_template, &tool_template}) {
+    if (*used && !(*used)->warning().empty()) warnings.push_back((*used)->warning());
+  }
   TRY_ASSIGN(const engine::Pooling pooling, pooling_of(*model));
   ChatModel chat_model{std::move(model),         *tokenizer,          std::move(chat_template),
                        std::move(tool_template), std::move(sampling), static_cast<int32_t>(thinking_budget),
