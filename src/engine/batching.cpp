@@ -36,7 +36,7 @@ void Loop::add_prompts(Batch& batch) {
   std::vector<Active*> prompts;
   std::map<OwnerId, int> n_prompts;
   for (auto& a : running_) {
-    if (!a->events || !a->sequence || a->pending().size() <= 1) continue;
+    if (!a->events || !a->sequence || a->pending().size() <= 1 || a->waits_for_mask) continue;
     prompts.push_back(a.get());
     ++n_prompts[a->request.owner];
   }
@@ -69,7 +69,7 @@ void Loop::add_prompts(Batch& batch) {
 std::vector<Active*> Loop::choose_decoders() {
   std::vector<Active*> all;
   for (auto& a : running_) {
-    if (a->events && a->sequence && a->pending().size() == 1) all.push_back(a.get());
+    if (a->events && a->sequence && a->pending().size() == 1 && !a->waits_for_mask) all.push_back(a.get());
   }
   const auto n = static_cast<size_t>(config_.max_running);
   if (all.size() <= n) return all;
@@ -102,8 +102,9 @@ Batch Loop::make_batch() {
   }
   add_prompts(batch);
   if (!batch.slices.empty()) return batch;
-  // Texts that are embedded come to their ends and give memory back.
+  // Texts that are embedded come to their ends and give memory back, and so do answers that wait for a mask.
   if (embeds_.held_bytes() > 0) return batch;
+  if (std::any_of(running_.begin(), running_.end(), [](const auto& a) { return a->waits_for_mask; })) return batch;
   // Nobody can go on, so nobody's end will give memory back: the youngest that waits for some has to go.
   for (auto a = running_.rbegin(); a != running_.rend(); ++a) {
     if (!(*a)->is_stalled) continue;

@@ -1,6 +1,11 @@
 // constraint_test.cpp  Where a request's constraint acts: on the answer alone, in forks too, and up to its end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+
 #include "engine/engine.h"
 #include "engine/engine_for_test.h"
 #include "models/fixture_for_test.h"
@@ -140,6 +145,148 @@ TEST_F(ConstraintTest, AForkGoesOnByItself) {
   std::vector<int32_t> whole(ids.begin(), ids.begin() + static_cast<int64_t>(std::min(shared, ids.size())));
   whole.insert(whole.end(), forked.begin(), forked.end());
   EXPECT_TRUE(climbs(whole));
+}
+
+// A ladder whose masks are made only when there is time without end, and then only when the gate is open.
+class SlowLadder final : public Ladder {
+ public:
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable opened;
+    bool is_open = false;
+    int n_made = 0;
+  };
+  SlowLadder(int n_vocab, int length, std::shared_ptr<Shared> shared)
+      : Ladder(n_vocab, length), shared_(std::move(shared)) {}
+
+  std::unique_ptr<TokenConstraint> clone() const override { return std::make_unique<SlowLadder>(*this); }
+  void accept(int32_t id) override {
+    Ladder::accept(id);
+    is_known_ = false;
+  }
+  bool prepare(int64_t steps) override {
+    if (is_known_ || steps < kWholeMask) return is_known_;
+    std::unique_lock lock(shared_->mutex);
+    shared_->opened.wait(lock, [&] { return shared_->is_open; });
+    ++shared_->n_made;
+    is_known_ = true;
+    return true;
+  }
+
+ private:
+  std::shared_ptr<Shared> shared_;
+  bool is_known_ = true;  // the first one, when the request was prepared
+};
+
+TEST_F(ConstraintTest, AMaskThatTakesLongHoldsUpItsOwnAnswerAlone) {
+  Engine engine(*model_, {});
+  auto shared = std::make_shared<SlowLadder::Shared>();
+  Request slow = constrained(6, 2);
+  slow.constraint = std::make_shared<SlowLadder>(model_->n_vocab(), 6, shared);
+  auto waiting = engine.submit(slow);
+  ASSERT_TRUE(waiting);
+  EXPECT_EQ(waiting->events->pop().kind, Event::Kind::token);
+  // The second mask is under way and stays so; others come, are answered and go.
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    auto other = engine.submit(constrained(6, seed));
+    ASSERT_TRUE(other);
+    const Answer answer = collect(*other->events);
+    EXPECT_EQ(answer.end.reason, FinishReason::stop);
+    EXPECT_TRUE(climbs(answer.ids));
+  }
+  EXPECT_FALSE(waiting->events->try_pop());
+  // One that is cancelled meanwhile is gone at once.
+  slow.sampling.seed = 3;
+  auto cancelled = engine.submit(slow);
+  ASSERT_TRUE(cancelled);
+  EXPECT_EQ(cancelled->events->pop().kind, Event::Kind::token);
+  engine.cancel(cancelled->id);
+  EXPECT_EQ(collect(*cancelled->events).end.reason, FinishReason::cancelled);
+  {
+    std::lock_guard lock(shared->mutex);
+    shared->is_open = true;
+  }
+  shared->opened.notify_all();
+  const Answer late = collect(*waiting->events);
+  EXPECT_EQ(late.end.reason, FinishReason::stop);
+  EXPECT_GE(late.ids.size() + 1, 3u);
+  std::lock_guard lock(shared->mutex);
+  EXPECT_GE(shared->n_made, 2);
+}
+
+// Steps 0 to `length`, each a token of its own; the shortest way is to go on, and from any step on 900 leads to the
+// end.
+class Shortcut final : public TokenConstraint {
+ public:
+  explicit Shortcut(int n_vocab) : bits_((static_cast<size_t>(n_vocab) + 63) / 64) {}
+
+  std::unique_ptr<TokenConstraint> clone() const override { return std::make_unique<Shortcut>(*this); }
+  std::span<const uint64_t> mask() override {
+    std::fill(bits_.begin(), bits_.end(), 0);
+    for (const int id : {10, kEnd}) bits_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+    return bits_;
+  }
+  void accept(int32_t id) override { is_closed_ = id == 900 ? n_open_-- <= 1 : false; }
+  bool is_finished() const override { return is_closed_; }
+  std::vector<int32_t> completion(Part part) override {
+    return std::vector<int32_t>(static_cast<size_t>(part == Part::inner ? 1 : n_open_), 900);
+  }
+  bool can_end_after(int32_t, int32_t n_tokens) override { return n_tokens >= n_open_; }
+
+ private:
+  std::vector<uint64_t> bits_;
+  int n_open_ = 5;
+  bool is_closed_ = false;
+};
+
+TEST_F(ConstraintTest, ALimitThatIsNearCompletesTheAnswer) {
+  Engine engine(*model_, {});
+  for (const bool completes : {true, false}) {
+    Request r = constrained(4, 1);
+    r.constraint = std::make_shared<Shortcut>(model_->n_vocab());
+    r.sampling.logit_bias = {{kEnd, -std::numeric_limits<float>::infinity()}};
+    r.max_tokens = 40;
+    r.max_answer_tokens = 12;
+    r.completes = completes;
+    auto submitted = engine.submit(r);
+    ASSERT_TRUE(submitted);
+    const Answer answer = collect(*submitted->events);
+    std::vector<int32_t> expected(completes ? 7 : 12, 10);
+    if (completes) expected.insert(expected.end(), 5, 900);
+    EXPECT_EQ(answer.ids, expected);
+    EXPECT_EQ(answer.end.reason, FinishReason::length);
+  }
+}
+
+TEST_F(ConstraintTest, AStopInsideAFormClosesWhatIsOpen) {
+  Engine engine(*model_, {});
+  Request r = constrained(4, 1);
+  r.constraint = std::make_shared<Shortcut>(model_->n_vocab());
+  r.sampling.logit_bias = {{kEnd, 1000.0f}};
+  auto submitted = engine.submit(r);
+  ASSERT_TRUE(submitted);
+  const Answer answer = collect(*submitted->events);
+  EXPECT_EQ(answer.ids, std::vector<int32_t>(5, 900));
+  EXPECT_EQ(answer.end.reason, FinishReason::stop);
+}
+
+TEST_F(ConstraintTest, LoopsInsideAFormAreBrokenAndThenItIsCompleted) {
+  Engine engine(*model_, {});
+  Request r = constrained(4, 1);
+  r.constraint = std::make_shared<Shortcut>(model_->n_vocab());
+  r.sampling.logit_bias = {{kEnd, -std::numeric_limits<float>::infinity()}};
+  r.max_tokens = 400;
+  r.thinking.loop = {.is_on = true, .tokens = 8, .penalty = 0};
+  auto submitted = engine.submit(r);
+  ASSERT_TRUE(submitted);
+  const Answer answer = collect(*submitted->events);
+  std::vector<int32_t> expected;
+  for (int i = 0; i < 4; ++i) {
+    expected.insert(expected.end(), 16, 10);
+    expected.insert(expected.end(), i < 3 ? 1 : 2, 900);
+  }
+  EXPECT_EQ(answer.ids, expected);
+  EXPECT_EQ(answer.end.reason, FinishReason::loop);
 }
 
 }  // namespace

@@ -112,8 +112,9 @@ void Loop::thread_main() {
       embeds_.end_all(error);
     }
     remove_ended();
-    // A request that waits for the disk is heard of through a message.
-    can_go_on_ = !running_.empty() || embeds_.has_work() ||
+    // A request that waits for the disk or for its mask is heard of through a message.
+    can_go_on_ = std::any_of(running_.begin(), running_.end(), [](const auto& a) { return !a->waits_for_mask; }) ||
+                 embeds_.has_work() ||
                  std::any_of(waiting_.begin(), waiting_.end(), [](const auto& a) { return !a->is_loading; });
     if (running_.empty() && waiting_.empty() && !embeds_.has_work()) work_while_idle();
     publish_stats();
@@ -274,6 +275,9 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->forced = from->forced;
   a->closing = from->closing;
   if (from->constraint) a->constraint = from->constraint->clone();
+  a->answer_tokens = from->answer_tokens;
+  a->n_loops = from->n_loops;
+  a->ending = from->ending;
   a->phrase = from->phrase;
   a->begin(from->memory.get(), from->control);
   a->usage = from->usage;
@@ -301,6 +305,8 @@ Status Loop::start_fork(Active& a, const Active& from) {
 
 int Loop::step() {
   if (running_.empty()) return 0;
+  place_ = "makes masks";
+  prepare_masks();
   place_ = "makes a batch";
   const Batch batch = make_batch();
   counts_.batch_rows = batch.n_rows();
@@ -429,12 +435,12 @@ RowInputs Loop::next_inputs(Active& a) {
   return inputs;
 }
 
-// Empty where logits are wanted here: a stop inside a thought becomes another token, whose figures then have to be
-// found in the same row.
+// Empty where logits are wanted here: a stop inside a thought or a form becomes another token, whose figures then have
+// to be found in the same row.
 Draw Loop::device_draw(const Active& a) const {
   const SamplingParams& params = a.request.sampling;
   const bool figures = params.stats || params.top_logprobs > 0;
-  if (!draws_on_device_ || (a.request.thought.open && figures)) return {};
+  if (!draws_on_device_ || ((a.request.thought.open || a.constraint) && figures)) return {};
   return {&a.params(), &a.sampler, a.inputs, a.sampler.tokens().size()};
 }
 
@@ -461,22 +467,26 @@ void Loop::accept(Active& a, Sampled sampled) {
   Thought& thought = a.request.thought;
   const std::vector<int32_t>& stops = a.request.stop_ids;
   if (std::find(stops.begin(), stops.end(), sampled.id) != stops.end()) {
-    if (!thought.open) return finish(a, FinishReason::stop);
-    close_thought(a);
-    a.inputs = next_inputs(a);
-    if (!a.inputs.forced) return finish(a, FinishReason::stop);
-    Result<Sampled> instead = replaced(a, sampled);
-    if (!instead) return fail(a, instead.error());
-    sampled = std::move(*instead);
+    if (!thought.open) {
+      const std::vector<int32_t> rest = instead_of_stop(a);
+      if (rest.empty()) return finish(a, FinishReason::stop);
+      if (Status s = take_instead(a, rest, sampled); !s) return fail(a, s.error());
+    } else {
+      close_thought(a);
+      a.inputs = next_inputs(a);
+      if (!a.inputs.forced) return finish(a, FinishReason::stop);
+      Result<Sampled> instead = replaced(a, sampled);
+      if (!instead) return fail(a, instead.error());
+      sampled = std::move(*instead);
+    }
   } else if (thought.open && !a.inputs.forced && !thought.end_ids.empty() && sampled.id == thought.end_ids.front() &&
              a.control.extends(a.request.thinking, a.usage.reasoning_tokens, thought_limit(a))) {
     const std::vector<int32_t>& phrase = a.request.thinking.extension;
-    a.forced.assign(phrase.begin(), phrase.end());
     a.phrase = static_cast<int32_t>(phrase.size());
-    a.inputs = next_inputs(a);
-    Result<Sampled> instead = replaced(a, sampled);
-    if (!instead) return fail(a, instead.error());
-    sampled = std::move(*instead);
+    if (Status s = take_instead(a, phrase, sampled); !s) return fail(a, s.error());
+  } else if (const std::vector<int32_t> rest = instead_of_cut(a, sampled.id); !rest.empty()) {
+    a.ending = FinishReason::length;
+    if (Status s = take_instead(a, rest, sampled); !s) return fail(a, s.error());
   }
   const bool was_thinking = thought.open;
   const bool was_closing = a.inputs.forced && a.closing > 0;
@@ -487,7 +497,10 @@ void Loop::accept(Active& a, Sampled sampled) {
   } else if (a.usage.completion_tokens == 0 && sampled.id == thought.opener) {
     thought.open = true;
   }
-  if (a.constraint && is_answer(a, sampled.id, was_thinking, was_closing)) a.constraint->accept(sampled.id);
+  if (a.constraint && is_answer(a, sampled.id, was_thinking, was_closing)) {
+    a.constraint->accept(sampled.id);
+    ++a.answer_tokens;
+  }
   if (!a.inputs.memory.empty()) a.memory->accept(sampled);
   a.sampler.accept(sampled.id);
   a.control.accept(sampled, a.sampler.tokens(), was_thinking && thought.open, a.inputs.forced.has_value());
@@ -498,13 +511,11 @@ void Loop::accept(Active& a, Sampled sampled) {
   event.kind = Event::Kind::token;
   event.token = std::move(sampled);
   a.events->push(std::move(event));
-  const bool full = static_cast<int>(a.sampler.tokens().size()) >= context_length_;
-  const bool enough = a.request.max_tokens >= 0 && a.usage.completion_tokens >= a.request.max_tokens;
   const bool complete = a.constraint && !thought.open && a.forced.empty() && a.constraint->is_finished();
-  if (complete) return finish(a, FinishReason::stop);
+  if (complete || (a.ending && a.forced.empty())) return finish(a, a.ending.value_or(FinishReason::stop));
   const bool is_stuck = !thought.open && a.forced.empty() && a.control.loop() == LoopGuard::State::stuck;
-  if (is_stuck) return finish(a, FinishReason::loop);
-  if (full || enough) finish(a, FinishReason::length);
+  if (is_stuck && !break_loop(a)) return finish(a, FinishReason::loop);
+  if (tokens_left(a) <= 0) finish(a, FinishReason::length);
 }
 
 void Loop::finish(Active& a, FinishReason reason) {

@@ -20,6 +20,7 @@
 #include "engine/embedding.h"
 #include "engine/engine.h"
 #include "engine/fair_share.h"
+#include "engine/mask_maker.h"
 #include "engine/prompt_cuts.h"
 #include "engine/queue_places.h"
 #include "sampling/sampler.h"
@@ -37,7 +38,11 @@ struct Active {
   int32_t closing = 0;  // of `forced`, those at the front that close a thought
   int32_t phrase = 0;   // of `forced`, those at the front that steer an open thought
   ThinkingControl control;
-  std::unique_ptr<TokenConstraint> constraint;  // null: any token may follow
+  std::shared_ptr<TokenConstraint> constraint;  // null: any token may follow
+  int32_t answer_tokens = 0;                    // behind the thought; counted where there is a constraint
+  int n_loops = 0;                              // of the answer, that were broken
+  std::optional<FinishReason> ending;           // `forced` completes the answer, which then ends for this reason
+  bool waits_for_mask = false;                  // which masks_ makes
   std::unique_ptr<MemorySource> memory;         // null: none
   SamplingParams measured;                      // the request's, with the figures of the distribution
   Usage usage;
@@ -130,6 +135,17 @@ class Loop {
   void add_prompts(Batch& batch);
   bool add_slice(Batch& batch, Active& a, int n_tokens);
 
+  // ending.cpp
+  int32_t tokens_left(const Active& a) const;
+  // What comes in place of a drawn token: one that ends, inside free text; one behind which a limit would cut. Empty:
+  // the token stands.
+  std::vector<int32_t> instead_of_stop(Active& a) const;
+  std::vector<int32_t> instead_of_cut(Active& a, int32_t id) const;
+  Status take_instead(Active& a, const std::vector<int32_t>& ids, Sampled& sampled);
+  // False when the answer has to end here.
+  bool break_loop(Active& a) const;
+  void prepare_masks();
+
   int step();  // gives the rows that were run
   void embed_step(int rows_before);
   // What the token to be drawn depends on beside its logits.
@@ -185,6 +201,7 @@ class Loop {
   bool stopping_ = false;
 
   PrefixCache cache_;  // its disk's thread posts messages
+  MaskMaker masks_;    // its thread too
   std::thread thread_;
 };
 

@@ -38,6 +38,9 @@ struct Request {
   bool figures = false;     // fill Sampled::entropy and max_prob of every token
   // Cloned at admission. Acts on the answer alone: not while a thought is open, nor on the tokens that close one.
   std::shared_ptr<const TokenConstraint> constraint;
+  int32_t max_answer_tokens = -1;  // of a constrained answer, behind its thought; -1: any number
+  // A constrained answer that nears one of its limits is completed by the shortest way; false: the limit cuts it.
+  bool completes = false;
   // Cloned at admission; null: none. It is told whether a thought is open and decides itself whether to speak.
   std::shared_ptr<const MemorySource> memory;
   std::vector<int32_t> snapshot_points;  // prompt lengths at which state is worth keeping, ascending

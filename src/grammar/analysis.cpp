@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <queue>
+#include <span>
+#include <utility>
 
 namespace chimere::grammar {
 namespace {
@@ -148,7 +151,85 @@ Status refuse_left_recursion(const Network& network, const std::vector<bool>& en
                    names};
 }
 
+// Bytes from each state of a run to its head, and of the shortest round. `before`: along one byte.
+void measure_run(Rule& rule, const std::vector<std::vector<StateId>>& before, std::vector<std::uint32_t>& to_end) {
+  std::vector<std::pair<StateId, std::uint32_t>> reached{{rule.start, 0}};
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const auto [state, distance] = reached[i];
+    for (const StateId s : before[state]) {
+      std::uint32_t& known = s == rule.start ? rule.round : to_end[s];
+      if (known != kFar) continue;
+      known = distance + 1;
+      if (s != rule.start) reached.push_back({s, known});
+    }
+  }
+}
+
 }  // namespace
+
+// Dijkstra's search from the ends, in Knuth's form for grammars: what is nearest to its end is final, and a call adds
+// up two distances that are.
+std::vector<std::uint32_t> shortest_ends(Network& network) {
+  const size_t n = network.states.size();
+  std::vector<std::uint32_t> known(n, kFar);
+  struct Caller {
+    StateId state, callee, target;
+  };
+  std::vector<std::vector<StateId>> before(n);   // along one byte
+  std::vector<std::vector<Caller>> callers(n);   // by the start of what they call, and by where they go on
+  std::vector<std::vector<RuleId>> repeated(n);  // repeats, by the start of their body
+  using Entry = std::pair<std::uint64_t, StateId>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> nearest;
+  for (StateId s = 0; s < n; ++s) {
+    for (const NfaState::Edge& edge : network.states[s].edges) before[edge.target].push_back(s);
+  }
+  for (RuleId r = 0; r < network.rules.size(); ++r) {
+    Rule& rule = network.rules[r];
+    if (rule.kind == Rule::Kind::plain || rule.start == kNoState) continue;
+    rule.round = kFar;
+    if (rule.kind == Rule::Kind::run) {
+      measure_run(rule, before, known);
+      nearest.push({static_cast<std::uint64_t>(rule.min) * rule.round, rule.start});
+    } else {
+      repeated[network.rules[rule.body].start].push_back(r);
+      if (rule.min == 0) nearest.push({0, rule.start});
+    }
+  }
+  for (StateId s = 0; s < n; ++s) {
+    if (network.rules[network.owner[s]].kind != Rule::Kind::plain) continue;
+    if (network.states[s].is_final) nearest.push({0, s});
+    for (const auto& [called, target] : network.states[s].calls) {
+      const Caller caller{s, network.rules[called].start, target};
+      callers[caller.callee].push_back(caller);
+      if (caller.callee != target) callers[target].push_back(caller);
+    }
+  }
+  std::vector<std::uint64_t> final(n, kFar);  // of a run's head: out of the whole run
+  std::vector<bool> is_final(n);
+  while (!nearest.empty()) {
+    const auto [distance, s] = nearest.top();
+    nearest.pop();
+    if (is_final[s]) continue;
+    is_final[s] = true;
+    final[s] = std::min<std::uint64_t>(distance, kFar);
+    const bool is_plain = network.rules[network.owner[s]].kind == Rule::Kind::plain;
+    for (const StateId b : before[s]) {
+      if (is_plain) nearest.push({final[s] + 1, b});
+    }
+    for (const Caller& c : callers[s]) {
+      if (is_final[c.callee] && is_final[c.target]) nearest.push({final[c.callee] + final[c.target], c.state});
+    }
+    for (const RuleId r : repeated[s]) {
+      Rule& rule = network.rules[r];
+      rule.round = static_cast<std::uint32_t>(final[s]);
+      if (rule.min > 0) nearest.push({rule.min * final[s], rule.start});
+    }
+  }
+  for (StateId s = 0; s < n; ++s) {
+    if (network.rules[network.owner[s]].kind == Rule::Kind::plain) known[s] = static_cast<std::uint32_t>(final[s]);
+  }
+  return known;
+}
 
 bool keep_productive(Network& network, RuleId root) {
   std::vector<bool> good(network.states.size());

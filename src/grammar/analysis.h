@@ -26,5 +26,7 @@ struct Network {
 bool keep_productive(Network& network, RuleId root);
 // Fills Rule::follow. Refuses rules that call themselves before they read anything, and empty things repeated often.
 Status analyse(Network& network, const Grammar& grammar);
+// State::to_end of every state; fills Rule::round. What can never end is kFar away.
+std::vector<std::uint32_t> shortest_ends(Network& network);
 
 }  // namespace chimere::grammar

@@ -136,6 +136,19 @@ void fill_table(const Network& network, Automaton& automaton) {
 
 }  // namespace
 
+std::uint32_t Automaton::to_leave(StateId state, std::uint32_t count) const {
+  const State& s = states[state];
+  const Rule& rule = rules[s.rule];
+  if (rule.kind == Rule::Kind::plain) return s.to_end;
+  std::uint64_t bytes = 0;
+  if (rule.kind == Rule::Kind::run && state != rule.start) {
+    bytes = s.to_end;
+    ++count;  // the round that is being read
+  }
+  if (count < rule.min) bytes += static_cast<std::uint64_t>(rule.min - count) * rule.round;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, kFar));
+}
+
 Result<Automaton> compile(const Grammar& grammar) {
   TRY(grammar.check_size());
   TRY_ASSIGN(Network network, Compiler(grammar).run());
@@ -144,6 +157,7 @@ Result<Automaton> compile(const Grammar& grammar) {
                  "there is no text that fits: rule " + grammar.rule_name(grammar.root) + " can never be completed"};
   }
   TRY(analyse(network, grammar));
+  const std::vector<std::uint32_t> to_end = shortest_ends(network);
   Automaton automaton;
   automaton.root = grammar.root;
   automaton.rules = std::move(network.rules);
@@ -157,6 +171,7 @@ Result<Automaton> compile(const Grammar& grammar) {
     to.first_call = static_cast<std::uint32_t>(automaton.calls.size());
     to.is_final = from.is_final;
     to.has_bytes = !from.edges.empty();
+    to.to_end = to_end[s];
     for (const auto& [called, target] : from.calls) {
       const DfaState& after = network.states[target];
       const bool is_last =

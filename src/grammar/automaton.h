@@ -24,6 +24,8 @@ using StateId = std::uint32_t;
 inline constexpr StateId kNoState = UINT32_MAX;
 inline constexpr std::uint32_t kNoLimit = UINT32_MAX;
 inline constexpr size_t kMaxStates = 30'000;
+// Distances count no further: no answer is as long.
+inline constexpr std::uint32_t kFar = 1u << 30;
 
 using ByteSet = std::bitset<256>;
 
@@ -39,6 +41,7 @@ struct Rule {
   StateId start = kNoState;
   std::uint32_t min = 0, max = 0;  // run, repeat; max may be kNoLimit
   RuleId body = 0;                 // repeat
+  std::uint32_t round = 0;         // run, repeat: bytes of the shortest body
   ByteSet follow;                  // bytes that can come after the rule, wherever it is called
 };
 
@@ -51,6 +54,8 @@ struct State {
   bool is_plain_loop = false;
   // Neither calls nor returns, and its rule counts nothing: a step that arrives here is done.
   bool is_simple = false;
+  // Bytes of the shortest way to the end of the rule; of a run, to its head.
+  std::uint32_t to_end = 0;
 };
 
 struct Automaton {
@@ -65,6 +70,8 @@ struct Automaton {
   StateId step(StateId state, unsigned char byte) const { return next[state * n_classes + byte_class[byte]]; }
   // Rules count no further than this.
   static std::uint32_t cap(const Rule& rule) { return rule.max == kNoLimit ? rule.min : rule.max; }
+  // Bytes of the shortest way out of the rule of a state.
+  std::uint32_t to_leave(StateId state, std::uint32_t count) const;
 };
 
 // Refuses what is too large, left-recursive, or matches no text at all.

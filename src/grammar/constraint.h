@@ -18,13 +18,17 @@ class GrammarConstraint final : public TokenConstraint {
 
   std::unique_ptr<TokenConstraint> clone() const override;
   std::span<const std::uint64_t> mask() override;
+  bool prepare(std::int64_t steps) override;
   void accept(std::int32_t id) override;
   bool is_finished() const override { return here_.places.empty(); }
+  bool may_end() const override { return here_.may_end; }
+  std::vector<std::int32_t> completion(Part part) override;
+  bool can_end_after(std::int32_t id, std::int32_t n_tokens) override;
 
-  // Whether the text so far is complete.
-  bool may_end() const { return here_.may_end; }
-  // Makes the masks of the states that the text is at now, which may take longest the first time.
-  void prepare() { mask(); }
+  // Where any plain text may follow and one byte ends it, as in a string.
+  bool is_in_text() const;
+  // Steps taken so far for this answer: what it costs.
+  std::uint64_t work() const { return recogniser_.work(); }
 
  private:
   struct Known {
@@ -36,10 +40,20 @@ class GrammarConstraint final : public TokenConstraint {
   // Masks of one answer that are kept: strings and numbers come back to theirs token after token.
   static constexpr size_t kKept = 16;
   static constexpr size_t kMaxFrames = 1 << 16;
+  // Steps of one completion. A document of JSON takes about five a byte.
+  static constexpr std::uint64_t kMaxCompletion = 200'000;
 
+  std::vector<Place> key() const;
+  Known* find(const std::vector<Place>& key);
+  // False when the budget was not enough, unless that was the whole one.
+  bool make(std::vector<Place> key, std::int64_t budget);
+  void allow(const std::vector<Place>& places, std::vector<std::uint64_t>& bits, std::int64_t& budget);
+  void allow_beyond(const StateMask& mask, std::span<const FrameId> frames, std::vector<std::uint64_t>& bits,
+                    std::int64_t& budget);
   void read(std::string_view bytes, PlaceSet& set);
-  void allow(const Place& place, std::vector<std::uint64_t>& bits, std::int64_t& budget);
-  void allow_beyond(const StateMask& mask, FrameId frame, std::vector<std::uint64_t>& bits, std::int64_t& budget);
+  PlaceSet after(std::int32_t id);
+  // The shortest text that brings the set so near to the end, as tokens.
+  std::vector<std::int32_t> completion(PlaceSet set, std::uint32_t to_end);
 
   std::shared_ptr<const TokenGrammar> grammar_;
   Recogniser recogniser_;

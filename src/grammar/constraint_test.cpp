@@ -41,7 +41,7 @@ std::vector<uint64_t> naive_mask(const GrammarConstraint& constraint) {
     if (!tried.is_finished() || tried.may_end()) set(id);
   }
   const bool none = std::all_of(bits.begin(), bits.end(), [](uint64_t word) { return word == 0; });
-  if (constraint.may_end() || none) {
+  if (constraint.may_end() || constraint.is_in_text() || none) {
     for (const int32_t id : vocabulary.end_ids()) set(id);
   }
   return bits;
@@ -161,6 +161,168 @@ TEST(ConstraintTest, ALongTextKeepsTheStackSmall) {
       constraint.accept(id);
     }
     ASSERT_TRUE(constraint.may_end()) << i;
+  }
+}
+
+TEST(ConstraintTest, ACompletionIsShortAndWhole) {
+  std::mt19937 random(5);
+  for (const SchemaCase& c : schema_cases()) {
+    Grammar grammar;
+    const auto compiled = token_grammar(grammar, parse_schema(c.schema, grammar));
+    for (int i = 0; i < 12; ++i) {
+      GrammarConstraint constraint(compiled);
+      // Into the text, then straight to its end.
+      for (int n = 0; n < 3 * i && !constraint.is_finished(); ++n) {
+        std::vector<int32_t> allowed;
+        const auto mask = constraint.mask();
+        for (int32_t id = 0; id < static_cast<int32_t>(mask.size() * 64); ++id) {
+          if (is_set(mask, id) && !vocabulary_for_test()->is_end(id)) allowed.push_back(id);
+        }
+        if (allowed.empty()) break;
+        constraint.accept(allowed[random() % allowed.size()]);
+      }
+      std::vector<int32_t> rest = constraint.completion(TokenConstraint::Part::all);
+      EXPECT_EQ(rest.empty(), constraint.may_end()) << c.name;
+      for (size_t k = 0; k < rest.size(); ++k) {
+        ASSERT_TRUE(is_set(constraint.mask(), rest[k])) << c.name;
+        const auto left = static_cast<int32_t>(rest.size() - k - 1);
+        EXPECT_TRUE(constraint.can_end_after(rest[k], left)) << c.name;
+        constraint.accept(rest[k]);
+      }
+      EXPECT_TRUE(constraint.may_end()) << c.name;
+    }
+  }
+}
+
+std::string shortest(const std::string& schema, std::string_view written, TokenConstraint::Part part) {
+  static const Tokenizer tokenizer = tokenizer_for_test();
+  Grammar grammar;
+  GrammarConstraint constraint(token_grammar(grammar, parse_schema(schema, grammar)));
+  for (const char c : written) constraint.accept(tokenizer.find_token(std::string_view(&c, 1)));
+  std::string text;
+  for (const int32_t id : constraint.completion(part)) text += vocabulary_for_test()->reading(id).text;
+  return text;
+}
+
+TEST(ConstraintTest, ACompletionClosesWhatIsOpen) {
+  using Part = TokenConstraint::Part;
+  const std::string two = R"({"type":"object","properties":{"a":{"type":"string"},"n":{"type":"number"}},
+      "required":["a","n"],"additionalProperties":false})";
+  EXPECT_EQ(shortest(two, "{\"a\":\"bcd", Part::inner), "\"");
+  EXPECT_EQ(shortest(two, "{\"a\":\"bcd", Part::all), "\",\"n\":0}");
+  EXPECT_EQ(shortest(two, "{\"a\":\"bcd\\u00", Part::inner), "00\"");
+  EXPECT_EQ(shortest(two, "{\"a\":\"\",\"n\":1.", Part::inner), "0");
+  EXPECT_EQ(shortest(two, "{\"a\":\"\",\"n\":12", Part::all), "}");
+  EXPECT_EQ(shortest(two, "{\"a\":\"\",\"n\":12}", Part::all), "");
+  const std::string counted = R"({"type":"string","minLength":2,"maxLength":400})";
+  EXPECT_EQ(shortest(counted, "\"abc", Part::inner), "\"");
+  EXPECT_EQ(shortest(counted, "\"a", Part::all).size(), 2u);
+  EXPECT_EQ(shortest(R"({"type":"array","items":{"enum":["long one","ab"]},"minItems":3})", "[", Part::all),
+            R"("ab","ab","ab"])");
+}
+
+// Once 512 ways each looked on by themselves, 1.2 s a token. Steps are counted, not seconds.
+TEST(ConstraintTest, AmbiguousGrammarsCostNoMoreThanTheirLimit) {
+  std::string members;
+  for (int i = 0; i < 100; ++i) {
+    members += std::string(i ? "," : "") + R"({"type":"object","properties":{"name":{"type":"string"},"k)" +
+               std::to_string(i) + R"(":{"type":"integer"}},"required":["name","k)" + std::to_string(i) + "\"]}";
+  }
+  std::string many = "root ::= many many*\nmany ::= ";
+  for (int i = 0; i < 300; ++i) many += (i ? " | a" : "a") + std::to_string(i);
+  for (int i = 0; i < 300; ++i) many += "\na" + std::to_string(i) + " ::= [a-z ] many? \"!\"?";
+  const std::pair<char, std::string> grammars[] = {
+      {'g', "root ::= s\ns ::= [a-z ] s s | [a-z ] | [a-z ] s | [a-z ] s s s"},
+      {'g', "root ::= (([a-z]+ \" \"?)+ \",\"?)+"},
+      {'g', "root ::= s\ns ::= \"a\" s \"b\"? | \"a\" s s | \"ab\" | \"a\""},
+      {'g', "root ::= (a? a? a? a? b?){0,60}\na ::= [a-z] | [a-z] a\nb ::= a a"},
+      {'g', many},
+      {'r', "((a|b|ab|ba)*(a|aa|aab)*)*"},
+      {'s', R"({"anyOf":[)" + members + "]}"},
+  };
+  const Tokenizer tokenizer = tokenizer_for_test();
+  for (const auto& [kind, text] : grammars) {
+    Grammar grammar;
+    auto root = kind == 'g'   ? parse_gbnf(text, grammar)
+                : kind == 'r' ? parse_regex(text, grammar)
+                              : parse_schema(text, grammar);
+    ASSERT_TRUE(root) << root.error().message;
+    grammar.root = grammar.add_rule("the whole");
+    grammar.define(grammar.root, *root);
+    auto made = TokenGrammar::create(grammar, vocabulary_for_test());
+    if (!made) continue;  // refused, which is as good
+    GrammarConstraint constraint(*made);
+    std::mt19937 random(9);
+    for (int n = 0; n < 24 && !constraint.is_finished(); ++n) {
+      uint64_t before = constraint.work();
+      std::vector<int32_t> allowed;
+      const auto mask = constraint.mask();
+      EXPECT_LE(constraint.work() - before, static_cast<uint64_t>(TreeWalk::kBudget + 2 * Recogniser::kMaxClosure))
+          << text.substr(0, 60);
+      before = constraint.work();
+      constraint.prepare(kWholeMask);
+      EXPECT_EQ(constraint.work(), before) << "a mask that is known costs nothing";
+      for (int32_t id = 0; id < static_cast<int32_t>(mask.size() * 64); ++id) {
+        if (is_set(mask, id) && !vocabulary_for_test()->is_end(id)) allowed.push_back(id);
+      }
+      if (allowed.empty()) break;
+      const int32_t id = allowed[random() % allowed.size()];
+      const size_t bytes = vocabulary_for_test()->reading(id).text.size();
+      before = constraint.work();
+      constraint.accept(id);
+      EXPECT_LE(constraint.work() - before, (bytes + 1) * 2 * Recogniser::kMaxClosure) << text.substr(0, 60);
+      ASSERT_FALSE(constraint.is_finished() && !constraint.may_end()) << text.substr(0, 60) << ", token " << n;
+    }
+  }
+}
+
+TEST(ConstraintTest, AMaskCanBeMadeInPortions) {
+  GrammarConstraint constraint(of_gbnf("root ::= s\ns ::= [a-z ] s s | [a-z ] | [a-z ] s | [a-z ] s s s"));
+  const Tokenizer tokenizer = tokenizer_for_test();
+  for (const char* piece : {"abc", "hello world", "abcd", "name"}) constraint.accept(tokenizer.find_token(piece));
+  const uint64_t before = constraint.work();
+  EXPECT_FALSE(constraint.prepare(10'000));
+  EXPECT_LE(constraint.work() - before, 10'000 + 2 * Recogniser::kMaxClosure);
+  EXPECT_TRUE(constraint.prepare(kWholeMask));
+  EXPECT_TRUE(constraint.prepare(1)) << "it is known now";
+}
+
+// White space between the parts of a document is a new line and an indentation at most, in every form.
+TEST(ConstraintTest, WhiteSpaceInStructuresEnds) {
+  const char* schemas[] = {"{}", R"({"type":"object"})", R"({"type":"array","items":{"type":"array"}})",
+                           R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}},
+                               "b":{"type":"object"}},"required":["a","b"]})"};
+  const Tokenizer tokenizer = tokenizer_for_test();
+  std::mt19937 random(1);
+  for (const char* schema : schemas) {
+    Grammar grammar;
+    GrammarConstraint constraint(token_grammar(grammar, parse_schema(schema, grammar)));
+    int in_a_row = 0;
+    // As much white space as is allowed; then something else, but no string.
+    for (int n = 0; n < 3000 && !constraint.is_finished(); ++n) {
+      const auto mask = constraint.mask();
+      std::vector<int32_t> blank, other;
+      for (int32_t id = 0; id < static_cast<int32_t>(mask.size() * 64); ++id) {
+        const std::string_view text = vocabulary_for_test()->reading(id).text;
+        if (!is_set(mask, id) || text.size() != 1) continue;
+        if (text == " " || text == "\n" || text == "\t")
+          blank.push_back(id);
+        else
+          other.push_back(id);
+      }
+      if (blank.empty()) {
+        if (other.empty()) break;
+        constraint.accept(other[random() % other.size()]);
+        // Strings are text, not structure: they are closed at once.
+        if (constraint.is_in_text()) {
+          for (const int32_t id : constraint.completion(TokenConstraint::Part::inner)) constraint.accept(id);
+        }
+        in_a_row = 0;
+        continue;
+      }
+      constraint.accept(blank[random() % blank.size()]);
+      ASSERT_LE(++in_a_row, 82) << schema;  // before a closing bracket, behind an opening one
+    }
   }
 }
 

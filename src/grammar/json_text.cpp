@@ -24,6 +24,9 @@ CharSet hex() {
   return set;
 }
 
+// Ten levels of four blanks. Deeper structures are written with less than a model may like.
+constexpr int kMaxIndent = 40;
+
 // Characters that have a short escape, and its letter.
 constexpr std::pair<char, char> kEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'\b', 'b'}, {'\f', 'f'},
                                               {'\n', 'n'}, {'\r', 'r'},  {'\t', 't'}};
@@ -41,7 +44,7 @@ ExprId JsonText::shared(std::optional<RuleId>& rule, const char* name, Make make
 
 ExprId JsonText::gap() {
   return shared(gap_, "JSON gap", [&] {
-    const ExprId indent = grammar_.repeat(grammar_.chars(CharSet::of(" \t")), 0, 20);
+    const ExprId indent = grammar_.repeat(grammar_.chars(CharSet::of(" \t")), 0, kMaxIndent);
     return grammar_.choice(
         {grammar_.nothing(), grammar_.bytes(" "), grammar_.sequence({grammar_.bytes("\n"), indent})});
   });

@@ -1,7 +1,7 @@
 // json_text.h  The pieces of JSON as grammar expressions.
 //
 // Of all ways to write a document these are offered: between the parts of objects and arrays nothing, one space, or a
-// new line with up to 20 blanks; numbers of a length that every reader understands; strings with any escapes. What is
+// new line with up to 40 blanks; numbers of a length that every reader understands; strings with any escapes. What is
 // left out (a million blanks, numbers of a thousand digits) no client misses, and a weak model would get lost in it.
 #pragma once
 

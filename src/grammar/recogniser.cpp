@@ -20,8 +20,8 @@ std::uint32_t mix(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
 }  // namespace
 
 Recogniser::Recogniser(const Automaton& automaton) : automaton_(automaton), buckets_(kBuckets, kNoFrame) {
-  frames_.push_back({kNoState, 0, kBottom, 0, kNoFrame});
-  frames_.push_back({kNoState, 0, kBottom, 0, kNoFrame});
+  frames_.push_back({kNoState, 0, kBottom, 0, 0, kNoFrame});
+  frames_.push_back({kNoState, 0, kBottom, 0, 0, kNoFrame});
 }
 
 size_t Recogniser::bucket(StateId state, std::uint32_t count, FrameId parent) {
@@ -37,7 +37,8 @@ FrameId Recogniser::push(StateId state, std::uint32_t count, FrameId parent) {
   const std::uint32_t depth = frames_[parent].depth + 1;
   if (depth > kMaxDepth) return kNoFrame;
   const auto id = static_cast<FrameId>(frames_.size());
-  frames_.push_back({state, count, parent, depth, buckets_[b]});
+  const std::uint32_t to_end = this->to_end({state, count, parent});
+  frames_.push_back({state, count, parent, depth, to_end, buckets_[b]});
   buckets_[b] = id;
   return id;
 }
@@ -68,10 +69,23 @@ void Recogniser::compact(PlaceSet& set) {
   for (Place& place : set.places) place.parent = moved[place.parent];
 }
 
+std::uint32_t Recogniser::to_end(const Place& place) const {
+  return std::min(automaton_.to_leave(place.state, place.count) + frames_[place.parent].to_end, kFar);
+}
+
+std::uint32_t Recogniser::to_end(const PlaceSet& set) const {
+  if (set.may_end) return 0;
+  std::uint32_t nearest = kFar;
+  for (const Place& place : set.places) nearest = std::min(nearest, to_end(place));
+  return nearest;
+}
+
 void Recogniser::add(const Place& place) {
-  if (reached_.size() >= kMaxPlaces) return;
+  ++work_;
+  if (is_full()) return;
   if (reached_.size() < kShort) {
     if (std::find(reached_.begin(), reached_.end(), place) != reached_.end()) return;
+    waiting_.push_back(static_cast<std::uint32_t>(reached_.size()));
     reached_.push_back(place);
     return;
   }
@@ -89,8 +103,9 @@ void Recogniser::add(const Place& place) {
        slot = (slot + 1) % kSlots) {
     if (reached_[slots_[slot] - 1] == place) return;
   }
+  waiting_.push_back(static_cast<std::uint32_t>(reached_.size()));
   reached_.push_back(place);
-  enlist(static_cast<std::uint32_t>(reached_.size() - 1));
+  enlist(waiting_.back());
 }
 
 void Recogniser::follow_calls(const Place& place, PlaceSet& to) {
@@ -110,7 +125,7 @@ void Recogniser::follow_calls(const Place& place, PlaceSet& to) {
   }
   if (has_bytes) to.places.push_back(place);
   if (rule.kind == Rule::Kind::plain) {
-    for (std::uint32_t i = 0; i < state.n_calls; ++i) {
+    for (std::uint32_t i = 0; i < state.n_calls && !is_full(); ++i) {
       const Call& call = automaton_.calls[state.first_call + i];
       const FrameId frame = call.is_last ? place.parent : push(call.target, 0, place.parent);
       if (frame != kNoFrame) add({automaton_.rules[call.rule].start, 0, frame});
@@ -130,11 +145,16 @@ void Recogniser::follow_calls(const Place& place, PlaceSet& to) {
 void Recogniser::close(PlaceSet& to) {
   to.places.clear();
   to.may_end = to.leaves = false;
-  for (size_t i = 0; i < reached_.size(); ++i) {
-    const Place place = reached_[i];  // a copy: the list grows
+  // The newest first: when there are too many ways, some are followed to the byte they read, and not all of them
+  // halfway.
+  while (!waiting_.empty()) {
+    const Place place = reached_[waiting_.back()];  // a copy: the list grows
+    waiting_.pop_back();
+    ++work_;
     follow_calls(place, to);
   }
   reached_.clear();
+  closure_began_ = work_;
 }
 
 void Recogniser::start(PlaceSet& set) {
@@ -142,14 +162,18 @@ void Recogniser::start(PlaceSet& set) {
   close(set);
 }
 
-void Recogniser::enter(FrameId id, PlaceSet& set) {
-  CHECK(id != kBottom && id != kOpen);
-  const Frame& frame = frames_[id];
-  add({frame.state, frame.count, frame.parent});
+void Recogniser::enter(std::span<const FrameId> frames, PlaceSet& set) {
+  for (const FrameId id : frames) {
+    CHECK(id != kBottom && id != kOpen);
+    const Frame& frame = frames_[id];
+    add({frame.state, frame.count, frame.parent});
+  }
   close(set);
 }
 
 void Recogniser::step(const PlaceSet& from, unsigned char byte, PlaceSet& to) {
+  work_ += from.places.size();
+  closure_began_ = work_;
   if (from.places.size() == 1) {
     const Place& place = from.places[0];
     const StateId next = automaton_.step(place.state, byte);
@@ -163,11 +187,28 @@ void Recogniser::step(const PlaceSet& from, unsigned char byte, PlaceSet& to) {
   for (const Place& place : from.places) {
     const StateId next = automaton_.step(place.state, byte);
     if (next == kNoState) continue;
-    const Rule& rule = automaton_.rules[automaton_.states[next].rule];
-    const bool counts = rule.kind == Rule::Kind::run && next == rule.start;
-    add({next, counts ? std::min(place.count + 1, Automaton::cap(rule)) : place.count, place.parent});
+    add(this->next(place, next));
   }
   close(to);
+}
+
+// Along one byte.
+Place Recogniser::next(const Place& from, StateId to) const {
+  const Rule& rule = automaton_.rules[automaton_.states[to].rule];
+  const bool counts = rule.kind == Rule::Kind::run && to == rule.start;
+  return {to, counts ? std::min(from.count + 1, Automaton::cap(rule)) : from.count, from.parent};
+}
+
+std::optional<unsigned char> Recogniser::nearer(const PlaceSet& set) const {
+  const std::uint32_t left = to_end(set);
+  for (const Place& place : set.places) {
+    if (to_end(place) != left) continue;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      const StateId to = automaton_.step(place.state, static_cast<unsigned char>(byte));
+      if (to != kNoState && to_end(next(place, to)) < left) return static_cast<unsigned char>(byte);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace chimere::grammar

@@ -76,9 +76,16 @@ inline std::optional<std::string> drawn_text(TokenConstraint& constraint, std::m
     CHECK(!allowed.empty());
     const std::vector<std::int32_t>& from = n > 40 && !closing.empty() ? closing : allowed;
     const std::int32_t id = from[random() % from.size()];
-    if (vocabulary.is_end(id)) return text;
-    text += vocabulary.reading(id).text;
-    constraint.accept(id);
+    std::vector<std::int32_t> ids{id};
+    if (vocabulary.is_end(id)) {
+      if (constraint.may_end()) return text;
+      ids = constraint.completion(TokenConstraint::Part::inner);
+      CHECK(!ids.empty());
+    }
+    for (const std::int32_t part : ids) {
+      text += vocabulary.reading(part).text;
+      constraint.accept(part);
+    }
     if (constraint.is_finished()) return text;
   }
   return std::nullopt;

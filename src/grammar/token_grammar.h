@@ -55,8 +55,8 @@ class TokenGrammar {
 // Walks the subtree of `node`, whose own byte has led to `at_node`, and calls `allow` with each node whose bytes the
 // grammar takes, and `leave` with each node before whose byte a stack that is not known is returned to.
 //
-// Steps are taken from `budget`; when it is spent the walk ends, and tokens that were not reached count as not allowed.
-// Only grammars that are ambiguous on purpose come near it.
+// Steps (Recogniser::work) are taken from `budget`; when it is spent the walk ends, and tokens that were not reached
+// count as not allowed. Only grammars that are ambiguous on purpose come near it.
 class TreeWalk {
  public:
   static constexpr std::int64_t kBudget = 8'000'000;
@@ -72,9 +72,10 @@ class TreeWalk {
       const size_t level = tree.depth[i] - base;
       if (levels_.size() <= level) levels_.resize(level + 1);
       const PlaceSet& before = levels_[level - 1];
-      budget -= 1 + static_cast<std::int64_t>(before.places.size());
       if (before.leaves) leave(i);
+      const std::uint64_t work = recogniser.work();
       recogniser.step(before, tree.byte[i], levels_[level]);
+      budget -= 1 + static_cast<std::int64_t>(recogniser.work() - work);
       const bool fits = levels_[level].is_alive();
       if (fits) allow(i);
       i = fits ? i + 1 : tree.end[i];

@@ -103,6 +103,29 @@ std::span<const std::uint64_t> Vocabulary::plain(std::uint32_t n_chars) const {
   return plain_[std::min<std::uint32_t>(n_chars, kMaxPlainChars)];
 }
 
+std::vector<std::int32_t> Vocabulary::longest_tokens(std::string_view text) const {
+  std::vector<std::int32_t> ids;
+  for (size_t pos = 0; pos < text.size();) {
+    std::int32_t best = -1;
+    size_t best_end = pos;
+    std::uint32_t node = 0;
+    for (size_t i = pos; i < text.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(text[i]);
+      std::uint32_t child = node + 1;
+      while (child < all_.end[node] && all_.byte[child] != byte) child = all_.end[child];
+      if (child >= all_.end[node]) break;
+      node = child;
+      if (all_.ids_at(node).empty()) continue;
+      best = all_.ids_at(node).front();
+      best_end = i + 1;
+    }
+    if (best < 0) return {};
+    ids.push_back(best);
+    pos = best_end;
+  }
+  return ids;
+}
+
 bool Vocabulary::is_end(std::int32_t id) const {
   return std::find(end_ids_.begin(), end_ids_.end(), id) != end_ids_.end();
 }

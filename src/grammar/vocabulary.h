@@ -51,6 +51,8 @@ class Vocabulary {
     std::string code;
   };
   Reading reading(std::int32_t id) const;
+  // A text cut into tokens, always the longest that fits; empty where a byte of it has none.
+  std::vector<std::int32_t> longest_tokens(std::string_view text) const;
   size_t longest_bytes() const { return longest_bytes_; }
 
  private:

@@ -14,6 +14,9 @@ namespace {
 using grammar::ExprId;
 using grammar::Grammar;
 
+// The first mask is made here, where the request waits anyway, unless it takes so long that others would wait too.
+constexpr int64_t kFirstMaskSteps = 1'000'000;
+
 Status check_one(const AnswerForm& form) {
   const int n = form.json_object + !form.json_schema.empty() + !form.grammar.empty() + !form.regex.empty();
   if (n <= 1) return Ok{};
@@ -56,7 +59,7 @@ Result<std::shared_ptr<const TokenConstraint>> Constraints::kept(std::string key
   TRY_ASSIGN(std::shared_ptr<const grammar::TokenGrammar> compiled,
              grammar::TokenGrammar::create(grammar, vocabulary_));
   auto constraint = std::make_shared<grammar::GrammarConstraint>(std::move(compiled));
-  constraint->prepare();
+  constraint->prepare(kFirstMaskSteps);
   made_.emplace_front(std::move(key), std::move(constraint));
   if (made_.size() > kKept) made_.pop_back();
   return made_.front().second;
@@ -106,6 +109,8 @@ Result<Constraints::Made> Constraints::of_chat(const ChatRequest& request, chat:
   };
   Made made;
   made.allows_calls = has_tools;
+  made.is_bound = must_call || !request.form.is_free();
+  made.completes = !has_tools;
   TRY_ASSIGN(made.constraint, kept(std::move(key), build));
   return Result<Made>{std::move(made)};
 }
@@ -114,6 +119,7 @@ Result<Constraints::Made> Constraints::of_completion(const CompletionRequest& re
   TRY(check_one(request.form));
   if (request.form.is_free()) return Made{};
   Made made;
+  made.is_bound = made.completes = true;
   TRY_ASSIGN(made.constraint, kept("text" + key_of(request.form),
                                    [&](Grammar& grammar) { return expression_of(request.form, grammar); }));
   return Result<Made>{std::move(made)};

@@ -26,6 +26,9 @@ class Constraints {
   struct Made {
     std::shared_ptr<const TokenConstraint> constraint;  // null: any text is right
     bool allows_calls = true;                           // the answer may begin with a tool call
+    // Nothing but a form or calls, so that what comes without end is a mistake: such answers have a limit.
+    bool is_bound = false;
+    bool completes = false;  // near a limit; half a call must not look like a whole one
   };
   // What comes before the form.
   struct Lead {
@@ -34,6 +37,10 @@ class Constraints {
   };
   Result<Made> of_chat(const ChatRequest& request, chat::ToolFormat format, const Lead& lead);
   Result<Made> of_completion(const CompletionRequest& request);
+
+  // Tokens of a bound answer where the request does not say. Forms are filled with far fewer; what needs more (a long
+  // list, a file as the argument of a call) says so.
+  static constexpr int32_t kMaxAnswerTokens = 4096;
 
  private:
   static constexpr size_t kKept = 16;

@@ -37,7 +37,7 @@ void LoopGuard::restart() {
 }
 
 void LoopGuard::penalise(std::span<const int32_t> tokens, std::vector<TokenBias>& bias) const {
-  if (period_ == 0) return;
+  if (period_ == 0 || params_.penalty == 0) return;
   const int32_t rounds = (run_[period_] + period_) / period_ - kRepetitions;
   const float delta = std::min(kMaxPenalty, params_.penalty * static_cast<float>(1 << std::min(rounds, 8)));
   bias.push_back({tokens[tokens.size() - static_cast<size_t>(period_)], -delta});

@@ -46,5 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // An allowed token leaves a way on, or completes the text.
     if (constraint.is_finished() && !constraint.may_end()) std::abort();
   }
+  // Where a completion is known, it is one.
+  const std::vector<int32_t> rest = constraint.completion(TokenConstraint::Part::all);
+  for (const int32_t id : rest) constraint.accept(id);
+  if (!rest.empty() && !constraint.may_end()) std::abort();
   return 0;
 }
