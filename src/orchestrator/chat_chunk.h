@@ -52,6 +52,7 @@ struct ChatChunk {
   std::vector<ToolCallDelta> tool_calls;
   std::vector<TokenInfo> tokens;  // when asked for
 
+  int32_t answer_limit = -1;          // started: tokens behind the thought, where the service set a limit
   Finish finish = Finish::stop;       // finished
   std::string stop_text;              // finished: the stop string that ended the answer, if one did
   engine::Usage usage;                // finished and failed; of `started` only prompt_tokens

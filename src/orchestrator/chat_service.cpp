@@ -115,10 +115,18 @@ Result<Prepared> finished(const ChatModel& model, ThinkingResolver& thinking, co
                           PassageMemory::Found passages) {
   TRY_ASSIGN(generate.memory, model.memory_for(request.memory, std::move(passages.tables)));
   TRY_ASSIGN(generate.adapters, model.adapters_for(request.adapters));
-  generate.thinking = thinking.resolve(request.thinking.over(model.thinking));
+  const ThinkingOptions steered = request.thinking.over(model.thinking);
+  generate.thinking = thinking.resolve(steered);
   AnswerText text(model.tokenizer, std::move(parser),
                   {request.stop, request.logprobs || request.token_stats, thinking.max_entropy()});
-  return Result<Prepared>{Prepared{std::move(generate), std::move(text), std::move(passages.used)}};
+  return Result<Prepared>{
+      Prepared{std::move(generate), std::move(text), std::move(passages.used), steered.asks_for_loop_guard()}};
+}
+
+void bind(const Constraints::Made& form, const GenerateOptions& request, engine::Request& generate) {
+  generate.constraint = form.constraint;
+  generate.completes = form.completes;
+  if (form.is_bound && request.max_tokens < 0) generate.max_answer_tokens = Constraints::kMaxAnswerTokens;
 }
 
 // `passages`: null when the answer is not wanted.
@@ -160,7 +168,7 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
   lead.blank_lines = output.starts_in_reasoning;
   if (output.starts_in_reasoning && !has_end_token) lead.thought_close = output.thought.close;
   TRY_ASSIGN(const Constraints::Made form, constraints.of_chat(request, output.format, lead));
-  generate.constraint = form.constraint;
+  bind(form, request, generate);
   generate.snapshot_points = snapshot_points(model.tokenizer, generation_prompt(*chat_template), generate.prompt);
   const bool is_silent = input.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
   if (is_silent && !output.starts_in_reasoning) {
@@ -185,7 +193,7 @@ Result<Prepared> prepare_completion(const ChatModel& model, Constraints& constra
   generate.prompt =
       request.prompt_ids.empty() ? model.tokenizer.encode(request.prompt, EncodeMode::text, true) : request.prompt_ids;
   TRY_ASSIGN(const Constraints::Made form, constraints.of_completion(request));
-  generate.constraint = form.constraint;
+  bind(form, request, generate);
   // For the same text once more: several answers, or another try.
   if (generate.prompt.size() > 1) generate.snapshot_points = {static_cast<int32_t>(generate.prompt.size()) - 1};
   const std::string query = request.prompt_ids.empty() || request.memory.passages.empty()
@@ -384,6 +392,8 @@ Status ChatService::submit(Prepared prepared, const std::shared_ptr<Mailbox>& ma
     return cancelled;
   }
   const auto n_prompt = static_cast<int32_t>(prepared.request.prompt.size());
+  int32_t limit = prepared.request.max_answer_tokens;
+  if (limit >= 0) limit = std::min(limit, context_length() - n_prompt);
   auto notify = [mailbox, on_event = std::move(on_event)] {
     mailbox->ring();
     if (on_event) on_event();
@@ -394,7 +404,8 @@ Status ChatService::submit(Prepared prepared, const std::shared_ptr<Mailbox>& ma
     return submitted.error();
   }
   const engine::RequestId id = submitted->id;
-  Admitted admitted{std::move(*submitted), std::move(prepared.text), n_prompt, std::move(prepared.passages)};
+  Admitted admitted{std::move(*submitted), std::move(prepared.text), n_prompt, std::move(prepared.passages), limit,
+                    prepared.names_loops};
   if (!mailbox->put(std::move(admitted))) engine_.cancel(id);
   return Ok{};
 }

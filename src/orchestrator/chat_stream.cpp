@@ -146,6 +146,7 @@ ChatChunk ChatStream::start(Result<Admitted> result) {
   if (cancel_sent_) engine_.cancel(admitted_->submitted.id);
   chunk.kind = ChatChunk::Kind::started;
   chunk.usage.prompt_tokens = admitted_->n_prompt;
+  chunk.answer_limit = admitted_->answer_limit;
   return chunk;
 }
 
@@ -168,7 +169,7 @@ ChatChunk ChatStream::end(const engine::Event& event) {
     chunk.usage.reasoning_tokens = std::min(chunk.usage.reasoning_tokens, chunk.usage.completion_tokens);
   } else if (event.reason == engine::FinishReason::stop) {
     chunk.finish = text.has_tool_calls() ? Finish::tool_calls : Finish::stop;
-  } else if (event.reason == engine::FinishReason::loop) {
+  } else if (event.reason == engine::FinishReason::loop && admitted_->names_loops) {
     chunk.finish = Finish::loop;
   } else {
     // What a deadline cut off is an answer cut short, as one that reached its length.

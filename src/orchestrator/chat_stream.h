@@ -20,6 +20,7 @@ struct Prepared {
   engine::Request request;
   AnswerText text;
   std::vector<UsedPassage> passages = {};
+  bool names_loops = false;  // an answer that repeats itself ends as Finish::loop; otherwise as one that is too long
 };
 
 // What was made of a request: it runs.
@@ -28,6 +29,8 @@ struct Admitted {
   AnswerText text;
   int32_t n_prompt = 0;
   std::vector<UsedPassage> passages = {};
+  int32_t answer_limit = -1;
+  bool names_loops = false;
 };
 
 // Where the thread that prepares a request leaves its result, and where everyone rings who has something for the

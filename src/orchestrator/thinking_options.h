@@ -2,7 +2,8 @@
 // default.
 //
 // A mode is a set of values; what is said beside it wins. Without a mode and without anything said, nothing is steered
-// and answers are the same, bit for bit, as if none of this existed.
+// and answers are the same, bit for bit, as if none of this existed; only one that repeats itself for 2,048 tokens
+// comes to its end.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +37,12 @@ struct ThinkingOptions {
   std::optional<float> suppress_above = {};   // certainty from which reflection is suppressed; above 1: never
   std::optional<float> release_below = {};    // certainty below which it is allowed again
   std::optional<std::vector<std::string>> triggers = {};  // words that begin a reflection
-  std::optional<bool> loop_guard = {};
-  std::optional<int32_t> loop_tokens = {};  // of a repetition before it counts as a loop
+  std::optional<bool> loop_guard = {};                    // absent: on, but only for loops that nobody can mean
+  std::optional<int32_t> loop_tokens = {};                // of a repetition before it counts as a loop
   std::optional<float> loop_penalty = {};
 
+  // Whether somebody said so, here or by a mode.
+  bool asks_for_loop_guard() const;
   // What these leave open is taken from `defaults`.
   ThinkingOptions over(const ThinkingOptions& defaults) const;
 };

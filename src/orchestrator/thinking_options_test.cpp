@@ -64,7 +64,8 @@ TEST_F(ThinkingOptionsTest, NothingSaidIsNothingDone) {
   for (const ThinkingOptions& o : {ThinkingOptions{}, ThinkingOptions{.mode = ThinkingMode::off}}) {
     const ThinkingParams p = resolver.resolve(o);
     EXPECT_FALSE(p.needs_figures());
-    EXPECT_FALSE(p.loop.is_on);
+    EXPECT_TRUE(p.loop.is_on);
+    EXPECT_EQ(p.loop.penalty, 0) << "it changes no draw";
     EXPECT_EQ(p.warn_before, 0);
     EXPECT_EQ(p.answer_tokens, 0);
   }
@@ -174,6 +175,69 @@ TEST_F(ThinkingOptionsTest, AnAnswerThatRepeatsItselfEnds) {
   const ChatChunk answer = ask(request);
   EXPECT_EQ(answer.finish, Finish::loop);
   EXPECT_EQ(answer.usage.completion_tokens, 64);
+}
+
+// Nobody asked for it, and nobody wants a text without end: the guard waits until it can not be wanted, and says so in
+// a word that every client knows.
+TEST_F(ThinkingOptionsTest, AnAnswerThatRepeatsItselfForLongEndsByDefault) {
+  LoadOptions options;
+  options.max_rows = 64;
+  options.n_threads = 1;
+  auto model = models::Model::load(kModelInTheBox, models::BackendKind::cpu, options);
+  ASSERT_TRUE(model);
+  auto chat_model = ChatModel::from_model(std::move(*model));
+  ASSERT_TRUE(chat_model);
+  engine::EngineConfig config;
+  config.context_length = 4096;
+  service_ = std::make_unique<ChatService>(std::move(*chat_model), config);
+  ChatRequest request = question("Hello");
+  request.enable_thinking = false;
+  request.max_tokens = -1;
+  const auto ids = service_->tokenizer().encode(" the", EncodeMode::plain, false);
+  request.sampling.logit_bias = {{ids[0], 1000}};
+  const ChatChunk answer = ask(request);
+  EXPECT_EQ(answer.finish, Finish::length);
+  EXPECT_EQ(answer.usage.completion_tokens, 2048);
+  ThinkingResolver resolver(service_->tokenizer(), 8000);
+  EXPECT_FALSE(resolver.resolve({.loop_guard = false}).loop.is_on);
+}
+
+// What people do want repeated, as this vocabulary cuts it.
+TEST_F(ThinkingOptionsTest, WantedRepetitionIsNoLoopByDefault) {
+  const auto times = [](const std::string& text, int n) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += text;
+    return all;
+  };
+  std::string rows, squares, map, lines;
+  for (int i = 0; i < 200; ++i) {
+    rows += "| " + std::to_string(i) + " | 0.0 | 0.0 | open |\n";
+    squares += std::to_string(i * i) + ", ";
+    lines += "  values[" + std::to_string(i) + "] = 0;\n";
+  }
+  map = "[[1" + times(", 1", 19) + "],\n" + times(" [1" + times(", 0", 18) + ", 1],\n", 18) + " [1" + times(", 1", 19) +
+        "]]";
+  const std::pair<const char*, std::string> texts[] = {
+      {"table", "| n | a | b | state |\n|---|---|---|---|\n" + rows},
+      {"numbers", squares},
+      {"code", lines},
+      {"map", map},
+      {"ruler", std::string(400, '-')},
+      {"chorus", times("La la la, la la la,\nhey hey, goodbye!\n\n", 12)},
+      {"lines to write", times("I will not talk in class.\n", 100)},
+  };
+  ThinkingResolver resolver(service_->tokenizer(), service_->tokenizer().n_vocab());
+  const LoopGuardParams params = resolver.resolve({}).loop;
+  EXPECT_TRUE(params.is_on);
+  EXPECT_EQ(params.penalty, 0);
+  for (const auto& [name, text] : texts) {
+    const std::vector<int32_t> ids = service_->tokenizer().encode(text, EncodeMode::plain, false);
+    LoopGuard guard(params);
+    for (size_t n = 1; n <= ids.size(); ++n) {
+      guard.accept(std::span(ids).first(n));
+      ASSERT_NE(guard.state(), LoopGuard::State::stuck) << name << ", token " << n << " of " << ids.size();
+    }
+  }
 }
 
 }  // namespace

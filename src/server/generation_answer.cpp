@@ -1,6 +1,7 @@
 // generation_answer.cpp  Polls the choices in turn and writes what came.
 #include "server/generation_answer.h"
 
+#include <string>
 #include <utility>
 
 #include "server/openai_json.h"
@@ -51,6 +52,7 @@ class GenerationAnswer : public Answer {
       usages_[choice] = chunk.usage;
       record_->set_usage(total(), chunk.error ? code_name(chunk.error->code) : finish_name(chunk.finish));
     }
+    if (chunk.kind == ChatChunk::Kind::started) answer_limit_ = chunk.answer_limit;
     const bool is_cancelled = chunk.kind == ChatChunk::Kind::finished && chunk.finish == Finish::cancelled;
     if (is_cancelled) return fail(piece, record_->cancel_error());
     if (chunk.kind == ChatChunk::Kind::failed) return fail(piece, api_error(chunk));
@@ -93,6 +95,7 @@ class GenerationAnswer : public Answer {
 
   HttpResponse with_ignored(HttpResponse response) const {
     if (!ignored_.empty()) response.add_header("X-Chimere-Ignored", ignored_);
+    if (answer_limit_ >= 0) response.add_header("X-Chimere-Max-Tokens", std::to_string(answer_limit_));
     return response;
   }
 
@@ -103,6 +106,7 @@ class GenerationAnswer : public Answer {
   size_t n_open_;
   std::unique_ptr<RequestRecord> record_;
   bool head_sent_ = false;
+  int32_t answer_limit_ = -1;  // that the request did not choose itself
 };
 
 }  // namespace

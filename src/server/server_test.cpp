@@ -233,6 +233,20 @@ TEST_F(ServerTest, IgnoredFieldsAreReported) {
   EXPECT_EQ(chat(R"("max_tokens":1)").header("X-Chimere-Ignored"), "");
 }
 
+TEST_F(ServerTest, ALimitThatTheServerChoosesIsAnnounced) {
+  start("", 1000);
+  const std::string form = R"("thinking_budget":0,"response_format":{"type":"json_schema","json_schema":{"name":"n",)"
+                           R"("schema":{"enum":["a","b"]}}})";
+  const ClientResponse whole = chat(form);
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  EXPECT_EQ(json(whole)["choices"][0]["finish_reason"], "stop");
+  const int left = 1000 - json(whole)["usage"]["prompt_tokens"].get<int>();
+  EXPECT_EQ(whole.header("X-Chimere-Max-Tokens"), std::to_string(left));
+  EXPECT_EQ(chat(form + R"(,"stream":true)").header("X-Chimere-Max-Tokens"), std::to_string(left));
+  EXPECT_EQ(chat(form + R"(,"max_tokens":50)").header("X-Chimere-Max-Tokens"), "") << "the request's own";
+  EXPECT_EQ(chat(R"("max_tokens":1)").header("X-Chimere-Max-Tokens"), "");
+}
+
 TEST_F(ServerTest, ContextOverflowSaysTheNumbers) {
   start("", 64);
   std::string text;
