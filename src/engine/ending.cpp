@@ -1,8 +1,8 @@
 // ending.cpp  How an answer that is bound to a form comes to its end: whole, where that is possible.
 //
-//   a stop inside free text   the model has said what it wanted in a string: the string is closed and it goes on
-//   a loop                    what is being written is closed and the model goes on; after a few the answer is
-//   completed a limit                   the answer is completed while there is room for the shortest way
+//   a stop inside free text: the model has said what it wanted in a string; the string is closed and the model goes on
+//   a loop: what is being written is closed and the model goes on; after a few of them the answer is completed
+//   a limit: the answer is completed while there is room for the shortest way
 //
 // And how its masks are made: short work here, long work on a thread of its own while the answer sits out.
 #include <algorithm>
