@@ -130,11 +130,28 @@ chimere_layer(server FUZZED DEPS orchestrator base LIBS Boost::headers nlohmann_
                                                  OpenSSL::Crypto)
 target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 
+# What the program does at a terminal, as a library of its own, so that it can be tested.
+find_library(EDIT_LIBRARY edit REQUIRED)
+file(GLOB terminal_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/terminal/*.cpp)
+set(terminal_tests ${terminal_sources})
+list(FILTER terminal_sources EXCLUDE REGEX "_test\\.cpp$")
+list(FILTER terminal_tests INCLUDE REGEX "_test\\.cpp$")
+add_library(chimere_terminal STATIC ${terminal_sources})
+target_include_directories(chimere_terminal PUBLIC ${CMAKE_SOURCE_DIR}/apps/chimere)
+target_link_libraries(chimere_terminal PUBLIC chimere_tokenizer chimere_base ${EDIT_LIBRARY} nlohmann_json::nlohmann_json)
+if(CHIMERE_TESTS)
+  add_executable(terminal_test ${terminal_tests})
+  target_link_libraries(terminal_test PRIVATE chimere_terminal GTest::gtest_main)
+  add_dependencies(checks terminal_test)
+  add_test(NAME terminal COMMAND terminal_test)
+  set_tests_properties(terminal PROPERTIES LABELS "unit" TIMEOUT 1800)
+endif()
+
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimere_retrieval chimere_engine chimere_convert chimere_chat
-                                      chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
+                                      chimere_terminal chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
 
 # Built on demand: ninja -C build/release serve_bench
 add_executable(serve_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/serve/serve_bench.cpp)
@@ -144,4 +161,6 @@ if(CHIMERE_TESTS)
   add_test(NAME commands COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/commands.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   # Of the program itself, so only where it is built: the sanitized runs build `checks` alone.
   set_tests_properties(commands PROPERTIES LABELS "program" TIMEOUT 300)
+  add_test(NAME real_models COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/real_models.sh $<TARGET_FILE:chimere>)
+  set_tests_properties(real_models PROPERTIES LABELS "program" TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()

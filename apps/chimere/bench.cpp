@@ -150,8 +150,8 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode speed");
   add_model_options(*command, options->model, false);
   command->add_option("--synthetic", options->synthetic,
-                      "random weights of true shapes: qwen3.5-35b-a3b or qwen3.5-tiny, with an optional mix "
-                      "(:iq3_s :q4_k :q4_0 :q8_0 :f16)");
+                      "MODEL or MODEL:MIX, random weights of true shapes; models: " + models::synthetic_models() +
+                          "; mixes: " + models::synthetic_mixes());
   engine::BenchmarkPlan& plan = options->plan;
   command->add_option("-p,--prompt", plan.n_prompt, "tokens to prefill")->capture_default_str();
   command->add_option("-n,--decode", plan.n_decode, "tokens to decode")->capture_default_str();

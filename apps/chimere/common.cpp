@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "base/platform/executable_path.h"
 
@@ -91,8 +92,8 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
 namespace {
 
 // `assets/NAME` of the clone the program was built in, or `share/chimere/NAME` of the place it was installed to; empty
-// when there is neither.
-std::filesystem::path beside_program(const char* name) {
+// when there is neither. `looked_in` gets the folders that have neither.
+std::filesystem::path beside_program(const char* name, std::string* looked_in = nullptr) {
   namespace fs = std::filesystem;
   std::error_code error;
   for (fs::path folder = executable_folder(); !folder.empty(); folder = folder.parent_path()) {
@@ -100,6 +101,7 @@ std::filesystem::path beside_program(const char* name) {
       const fs::path file = folder / place / name;
       if (fs::exists(file, error)) return file;
     }
+    if (looked_in) *looked_in += (looked_in->empty() ? "" : ", ") + folder.string();
     if (folder == folder.root_path()) break;
   }
   return {};
@@ -110,9 +112,12 @@ std::filesystem::path beside_program(const char* name) {
 Result<std::string> model_path(const std::string& given) {
   if (!given.empty()) return given;
   constexpr const char* kName = "chimere-nano.gguf";
-  if (const auto file = beside_program(kName); !file.empty()) return file.string();
-  return Error{Code::not_found, std::string("no model was given and the model in the box (assets/") + kName +
-                                    ") is not beside the program; give a GGUF file"};
+  std::string looked_in;
+  if (const auto file = beside_program(kName, &looked_in); !file.empty()) return file.string();
+  return Error{Code::not_found, std::string("no model was given, and the model in the box is not beside the program: "
+                                            "looked for assets/") +
+                                    kName + " and share/chimere/" + kName + " in " + looked_in +
+                                    "; give a GGUF file, or copy the folder assets of the clone beside the program"};
 }
 
 std::string shipped_tables() { return beside_program("engram").string(); }
@@ -136,12 +141,49 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o) {
   return models::Model::load(path, backend, std::move(options));
 }
 
+Result<std::string> read_chat_template(const std::string& path) {
+  constexpr std::streamsize kMaxBytes = 1 << 20;
+  if (path.empty()) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{Code::io, "--chat-template " + path + ": can not be read"};
+  std::string text(kMaxBytes, '\0');
+  file.read(text.data(), kMaxBytes);
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.empty() || file.gcount() == kMaxBytes) {
+    return Error{Code::invalid_argument, "--chat-template " + path +
+                                             ": expected a Jinja template of less than 1 MiB, found " +
+                                             (text.empty() ? "nothing" : "more")};
+  }
+  return text;
+}
+
+std::string context_warning(const models::Model& model, int context) {
+  if (context <= model.context_length()) return "";
+  return "--ctx " + std::to_string(context) + " is more than the " + std::to_string(model.context_length()) +
+         " tokens the model was made for: it is used as asked, but answers become poor beyond them";
+}
+
 Status load_adapters(const std::vector<std::string>& arguments, models::AdapterLibrary& library) {
   for (const std::string& text : arguments) {
     TRY_ASSIGN(const models::AdapterArgument argument, models::parse_adapter_argument(text));
     TRY(library.load(argument.name, argument.path, argument.scale));
   }
   return Ok{};
+}
+
+std::string human_count(uint64_t n) {
+  char text[32];
+  const auto value = static_cast<double>(n);
+  if (n >= 1'000'000'000) {
+    std::snprintf(text, sizeof(text), "%.2f B", value / 1e9);
+  } else if (n >= 1'000'000) {
+    std::snprintf(text, sizeof(text), "%.1f M", value / 1e6);
+  } else if (n >= 1'000) {
+    std::snprintf(text, sizeof(text), "%.1f K", value / 1e3);
+  } else {
+    return std::to_string(n);
+  }
+  return text;
 }
 
 int fail(const Error& error) {

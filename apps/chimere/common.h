@@ -42,8 +42,17 @@ Result<LoadOptions> load_options(const ModelOptions& options);
 // The backend the options name, if it can do what they ask for.
 Result<models::BackendKind> backend_of(const ModelOptions& options);
 
+// The text of a `--chat-template` file; empty when none was named.
+Result<std::string> read_chat_template(const std::string& path);
+
+// What to say of a `--ctx` beyond what the model was made for; empty when it is not.
+std::string context_warning(const models::Model& model, int context);
+
 // Loads each "NAME=FILE[:SCALE]".
 Status load_adapters(const std::vector<std::string>& arguments, models::AdapterLibrary& library);
+
+// "24.1 M", "35.50 B"
+std::string human_count(uint64_t n);
 
 // "chimere: message" on stderr; returns the exit code.
 int fail(const Error& error);

@@ -7,6 +7,7 @@
 #include "gguf/summary.h"
 #include "models/config.h"
 #include "models/registry.h"
+#include "tokenizer/tokenizer.h"
 
 namespace chimere::apps {
 namespace {
@@ -35,9 +36,13 @@ void print_facts(const gguf::Summary& s, const std::string& path) {
               s.n_shards > 1 ? (", " + std::to_string(s.n_shards) + " shards").c_str() : "");
   std::printf("  architecture  %s\n", s.architecture.empty() ? "(none)" : s.architecture.c_str());
   if (!s.model_name.empty()) std::printf("  name          %s\n", s.model_name.c_str());
-  std::printf("  tensors       %lu, %.3f B parameters, %.2f bits a weight\n", static_cast<unsigned long>(s.n_tensors),
-              static_cast<double>(s.n_parameters) / 1e9, s.bits_per_weight());
-  std::printf("\nSize by type\n");
+  if (s.n_tensors == 0) {
+    std::printf("  tensors       none: a vocabulary alone, for `chimere tokenize`\n");
+  } else {
+    std::printf("  tensors       %lu, %s parameters, %.2f bits a weight\n", static_cast<unsigned long>(s.n_tensors),
+                human_count(s.n_parameters).c_str(), s.bits_per_weight());
+    std::printf("\nSize by type\n");
+  }
   for (const gguf::TypeUse& t : s.types) {
     std::printf("  %-8s %6lu tensors %12s %6.1f %%\n", std::string(name(t.type)).c_str(),
                 static_cast<unsigned long>(t.n_tensors), human(t.n_bytes).c_str(),
@@ -85,10 +90,27 @@ Status print_needs(const gguf::File& file, int context) {
   return Ok{};
 }
 
+// Of a file without tensors nothing else can be used.
+Status print_vocabulary(const gguf::File& file) {
+  auto tokenizer = Tokenizer::from_metadata(file.metadata());
+  if (!tokenizer) {
+    std::printf("\nRefused: %s\n", tokenizer.error().message.c_str());
+    return std::move(tokenizer.error());
+  }
+  const char* kind = tokenizer->kind() == VocabKind::wordpiece ? "WordPiece"
+                     : tokenizer->kind() == VocabKind::bpe     ? "byte-level BPE"
+                     : tokenizer->kind() == VocabKind::unigram ? "SentencePiece unigram"
+                                                               : "SentencePiece BPE";
+  std::printf("\nVocabulary\n  %d tokens, %s\n", tokenizer->n_vocab(), kind);
+  return Ok{};
+}
+
 Status run(const InspectOptions& o) {
   TRY_ASSIGN(const std::string path, model_path(o.path));
   TRY_ASSIGN(const gguf::File file, gguf::File::open(path));
-  print_facts(gguf::summarize(file), path);
+  const gguf::Summary summary = gguf::summarize(file);
+  print_facts(summary, path);
+  if (summary.n_tensors == 0) return print_vocabulary(file);
   if (o.tensors) print_tensors(file);
   if (Status s = print_needs(file, o.context); !s) {
     std::printf("\nRefused: %s\n", s.error().message.c_str());

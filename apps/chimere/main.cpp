@@ -6,6 +6,7 @@
 #endif
 
 #include "commands.h"
+#include "usage.h"
 
 int main(int argc, char** argv) {
 #if defined(__GLIBC__)
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e);
+    return chimere::apps::explain_usage(app, e, argc, argv);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "chimere: %s\n", e.what());
     return 1;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <optional>
 
 #include "base/platform/process.h"
@@ -63,10 +63,13 @@ CacheConfig cache_config(const ServeOptions& o, uint64_t model_bytes) {
 void print_ready(const server::Server& server, const orchestrator::ChatService& service, const ServeOptions& o) {
   std::printf("\n%s is ready on %s  (context of %d tokens, %d answers at a time)\n\n", service.model_name().c_str(),
               server.url().c_str(), service.context_length(), o.parallel);
-  std::printf(
-      "curl -N %s/v1/chat/completions -H 'Content-Type: application/json'%s -d "
-      "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"stream\":true}'\n\n",
-      server.url().c_str(), o.server.keys.empty() ? "" : " -H \"Authorization: Bearer $CHIMERE_API_KEY\"");
+  // A model without a template continues text and answers no messages.
+  const bool chats = service.has_template();
+  std::printf("curl -N %s/v1/%s -H 'Content-Type: application/json'%s -d '{%s,\"stream\":true}'\n\n",
+              server.url().c_str(), chats ? "chat/completions" : "completions",
+              o.server.keys.empty() ? "" : " -H \"Authorization: Bearer $CHIMERE_API_KEY\"",
+              chats ? "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
+                    : "\"prompt\":\"Once upon a time\",\"max_tokens\":64");
   std::fflush(stdout);
 }
 
@@ -78,21 +81,11 @@ Status collect_keys(ServeOptions& o) {
   return Ok{};
 }
 
-// Empty when no file was named.
-Result<std::string> read_chat_template(const std::string& path) {
-  constexpr std::streamsize kMaxBytes = 1 << 20;
-  if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{Code::io, "--chat-template " + path + ": can not be read"};
-  std::string text(kMaxBytes, '\0');
-  file.read(text.data(), kMaxBytes);
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.empty() || file.gcount() == kMaxBytes) {
-    return Error{Code::invalid_argument, "--chat-template " + path +
-                                             ": expected a Jinja template of less than 1 MiB, found " +
-                                             (text.empty() ? "nothing" : "more")};
-  }
-  return text;
+Status check_lora_folder(const std::string& folder) {
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return Ok{};
+  return Error{Code::not_found, "--lora-dir " + folder + ": expected a folder of adapters, found " +
+                                    (std::filesystem::exists(folder, error) ? "something else" : "nothing there")};
 }
 
 void allow_connections(server::HttpConfig& http) {
@@ -129,6 +122,7 @@ Status serve(ServeOptions& o) {
   o.server.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(o.request_timeout * 1000));
   o.server.watch.dump_on_stall = std::chrono::seconds(o.dump_on_stall);
   TRY(server::Server::check(o.server));
+  TRY(check_lora_folder(o.server.lora_folder));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
   engine::EngineConfig config;
@@ -141,6 +135,7 @@ Status serve(ServeOptions& o) {
   model_options.vram_bytes -= embedding_vram(o);
   TRY_ASSIGN(auto model, load_model(model_options));
   config.cache = cache_config(o, model->file_bytes());
+  if (const std::string warning = context_warning(*model, o.context); !warning.empty()) spdlog::warn("{}", warning);
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   chat_model.thinking = o.thinking;
   chat_model.open_memories(o.engram, shipped_tables());

@@ -196,6 +196,19 @@ void SyntheticSource::fill(TensorView& t) {
 
 }  // namespace
 
+std::string synthetic_models() {
+  std::string names;
+  for (const auto& s : kQwen35) names += (names.empty() ? "" : ", ") + std::string(s.name);
+  for (const auto& s : kNemotron) names += ", " + std::string(s.name);
+  return names;
+}
+
+std::string synthetic_mixes() {
+  std::string names;
+  for (const Mix& m : kMixes) names += (names.empty() ? "" : ", ") + std::string(m.name);
+  return names;
+}
+
 Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec) {
   const size_t colon = spec.find(':');
   const std::string model = spec.substr(0, colon);
@@ -203,24 +216,20 @@ Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec) 
   const char* usual = model.starts_with("nemotron") ? "q4_0" : "iq3_s";
   const std::string mix_name = colon == std::string::npos ? usual : spec.substr(colon + 1);
   const Mix* mix = nullptr;
-  std::string known;
   for (const Mix& m : kMixes) {
     if (mix_name == m.name) mix = &m;
-    known += (known.empty() ? "" : ", ") + std::string(m.name);
   }
-  if (!mix) return Error{Code::invalid_argument, "mix '" + mix_name + "': expected one of " + known};
-  known.clear();
+  if (!mix) return Error{Code::invalid_argument, "mix '" + mix_name + "': expected one of " + synthetic_mixes()};
   std::unique_ptr<WeightSource> made;
   const auto look_in = [&](const auto& shapes) {
     for (const auto& s : shapes) {
       if (model == s.name) made = std::make_unique<SyntheticSource>(s, *mix);
-      known += (known.empty() ? "" : ", ") + std::string(s.name);
     }
   };
   look_in(kQwen35);
   look_in(kNemotron);
   if (made) return Result<std::unique_ptr<WeightSource>>{std::move(made)};
-  return Error{Code::invalid_argument, "synthetic model '" + model + "': expected one of " + known};
+  return Error{Code::invalid_argument, "synthetic model '" + model + "': expected one of " + synthetic_models()};
 }
 
 }  // namespace chimere::models

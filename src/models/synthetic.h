@@ -15,6 +15,10 @@
 
 namespace chimere::models {
 
+// The names of the models and of the mixes of formats, each separated by ", ".
+std::string synthetic_models();
+std::string synthetic_mixes();
+
 // `spec` is MODEL or MODEL:MIX, e.g. "qwen3.5-tiny:q4_k"; the mix defaults to iq3_s, of Nemotron to q4_0.
 Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec);
 

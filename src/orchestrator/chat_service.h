@@ -100,6 +100,8 @@ class ChatService {
   std::unique_ptr<TokenJob> load_adapter(std::string name, std::string path, float scale, std::function<void()> notify);
 
   const std::string& model_name() const { return model_.model->name(); }
+  // Without one it continues text and answers no messages.
+  bool has_template() const { return model_.chat_template.has_value(); }
   const SamplingParams& default_sampling() const { return model_.default_sampling; }
   const Tokenizer& tokenizer() const { return model_.tokenizer; }
   int context_length() const { return engine_.context_length(); }

@@ -1,0 +1,33 @@
+// chat_options.h  What `chimere chat` was started with, and what /set and its like change while it runs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common.h"
+#include "orchestrator/chat_request.h"
+
+namespace chimere::apps {
+
+struct ChatOptions {
+  ModelOptions model;
+  std::string chat_template_file;
+  int context = 0;
+  std::string prompt;  // -p
+  std::string system;
+  std::optional<bool> think;  // what the template does by itself when absent
+  int thinking_budget = -1;
+  bool hide_thinking = false;
+  int max_tokens = -1;
+  std::vector<std::string> stop;
+  std::vector<std::string> adapters;
+  std::optional<uint64_t> seed;
+  std::optional<float> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
+  std::optional<int> top_k;
+  std::string engram;              // folder of tables
+  orchestrator::MemoryUse memory;  // of those, what takes part
+  orchestrator::ThinkingOptions thinking;
+};
+
+}  // namespace chimere::apps

@@ -1,0 +1,72 @@
+#include "usage.h"
+
+#include <cstdio>
+
+#include "terminal/nearest_word.h"
+#include "terminal/word_wrap.h"
+
+namespace chimere::apps {
+namespace {
+
+constexpr int kUsageError = 2;
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// The first word that stands where a command is expected; empty when there is none.
+std::string first_word(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--config") {
+      ++i;
+    } else if (!word.starts_with("-")) {
+      return std::string(word);
+    }
+  }
+  return "";
+}
+
+void print_guess(const std::string& guess) {
+  if (!guess.empty()) std::fprintf(stderr, "Did you mean `%s`?\n", guess.c_str());
+}
+
+}  // namespace
+
+int explain_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // help or the version
+  const std::string word = first_word(argc, argv);
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  if (chosen.empty() && !word.empty()) {
+    std::fprintf(stderr, "chimere: there is no command '%s'\n", harmless(word).c_str());
+    print_guess(nearest_word(word, command_names(app)));
+    std::fprintf(stderr, "`chimere --help` lists the commands.\n");
+    return kUsageError;
+  }
+  std::fprintf(stderr, "chimere: %s\n", harmless(error.what()).c_str());
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  for (int i = 1; i < argc; ++i) {
+    const std::string option(std::string_view(argv[i]).substr(0, std::string_view(argv[i]).find('=')));
+    if (!option.starts_with("--") || command->get_option_no_throw(option)) continue;
+    print_guess(nearest_word(option, option_names(*command)));
+    break;
+  }
+  std::fprintf(stderr, "`chimere%s --help` says more.\n",
+               chosen.empty() ? "" : (" " + chosen.front()->get_name()).c_str());
+  return kUsageError;
+}
+
+}  // namespace chimere::apps

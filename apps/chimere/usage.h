@@ -1,0 +1,12 @@
+// usage.h  What to say when a command line can not be read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace chimere::apps {
+
+// Prints help where it was asked for, else what is wrong and what was probably meant. The exit code: 0, or 2 for a
+// mistake.
+int explain_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv);
+
+}  // namespace chimere::apps
