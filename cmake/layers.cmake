@@ -161,6 +161,8 @@ if(CHIMERE_TESTS)
   add_test(NAME commands COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/commands.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   # Of the program itself, so only where it is built: the sanitized runs build `checks` alone.
   set_tests_properties(commands PROPERTIES LABELS "program" TIMEOUT 300)
+  add_test(NAME chat COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/chat.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
+  set_tests_properties(chat PROPERTIES LABELS "program" TIMEOUT 300)
   add_test(NAME real_models COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/real_models.sh $<TARGET_FILE:chimere>)
   set_tests_properties(real_models PROPERTIES LABELS "program" TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()

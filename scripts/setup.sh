@@ -3,7 +3,7 @@
 BUILD_PACKAGES=(g++ cmake ninja-build ccache libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
                 libutf8proc-dev libssl-dev libfaiss-dev libedit-dev)
 TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 python3-numpy python3-regex curl
-               chromium)
+               chromium tmux)
 
 # Installs what is not there yet, with sudo when we are not root.
 install_packages() {

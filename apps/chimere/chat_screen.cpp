@@ -83,7 +83,9 @@ void ChatScreen::tell(const std::string& text) const {
 
 void ChatScreen::error(const std::string& message) const {
   const bool red = notes_on_terminal_ && colours_;
-  std::fprintf(stderr, "%schimere: %s%s\n", red ? kRed : "", harmless(message).c_str(), red ? kPlain : "");
+  const int columns = notes_on_terminal_ ? columns_of(STDERR_FILENO) : 0;
+  const std::string shown = WordWrap(columns).push("chimere: " + harmless(message));
+  std::fprintf(stderr, "%s%s%s\n", red ? kRed : "", shown.c_str(), red ? kPlain : "");
 }
 
 }  // namespace chimere::apps

@@ -45,15 +45,36 @@ nano=$2/../assets/chimere-nano.gguf
 mkdir -p "$work/clone/build/release" "$work/clone/assets"
 cp "$chimere" "$work/clone/build/release/chimere"
 expect "is not beside the program" "$work/clone/build/release/chimere" inspect
+expect "in $work/clone/build/release, $work/clone/build, $work/clone" "$work/clone/build/release/chimere" inspect
 cp "$nano" "$work/clone/assets/"
 expect "chimere-nano" "$work/clone/build/release/chimere" inspect
 expect "multi-token-prediction block" "$work/clone/build/release/chimere" inspect
 
-# It does small sums, with a thought that ends and without one.
-answer=$(echo "What is 48 + 27?" | "$chimere" chat "$nano" --temp 0)
-[ "$(tail -n 1 <<<"$answer")" = "48 + 27 = 75." ] || fail "with thinking 48 + 27 gave: $answer"
-answer=$(echo "What is 48 + 27?" | "$chimere" chat "$nano" --temp 0 --no-think)
-[ "$(tail -n 1 <<<"$answer")" = "48 + 27 = 75." ] || fail "without thinking 48 + 27 gave: $answer"
+# It does small sums, with a thought that ends and without one. One question by a pipe, by -p, or half by each; nothing
+# but the answer on standard output, nothing at all on standard error.
+answer=$(echo "What is 48 + 27?" | "$chimere" chat "$nano" --temp 0 2>"$work/err")
+[ "$answer" = "48 + 27 = 75." ] || fail "with thinking 48 + 27 gave: $answer"
+[ ! -s "$work/err" ] || fail "a piped question wrote to standard error: $(cat "$work/err")"
+answer=$("$chimere" chat "$nano" --temp 0 --no-think -p "What is 48 + 27?" </dev/null)
+[ "$answer" = "48 + 27 = 75." ] || fail "without thinking 48 + 27 gave: $answer"
+both=$(printf '48 + 27?\n' | "$chimere" chat "$nano" --temp 0 -p "What is")
+whole=$(printf 'What is\n\n48 + 27?' | "$chimere" chat "$nano" --temp 0)
+[ "$both" = "$whole" ] || fail "-p and a pipe gave '$both', their text at once '$whole'"
+expect "there is no question" "$chimere" chat "$nano" </dev/null
+
+# What was probably meant, and exit code 2.
+usage() { local code=0; "$@" >/dev/null 2>&1 || code=$?; [ "$code" = 2 ] || fail "exit code $code, expected 2: $*"; }
+expect 'Did you mean `serve`?' "$chimere" sevre
+usage "$chimere" sevre
+expect 'Did you mean `--port`?' "$chimere" serve --prot 1
+usage "$chimere" serve --prot 1
+usage "$chimere"
+expect "nemotron-3-nano-30b-a3b" "$chimere" bench --help
+expect "no-such-folder: expected a folder" "$chimere" serve "$model" --lora-dir "$work/no-such-folder"
+expect "M parameters" "$chimere" inspect "$nano"
+vocabulary=("$2"/golden/tokenizer/*/vocab.gguf)
+"$chimere" inspect "${vocabulary[0]}" >"$work/vocabulary" || fail "inspect refused a vocabulary: $(cat "$work/vocabulary")"
+grep -q "a vocabulary alone" "$work/vocabulary" || fail "inspect said of a vocabulary: $(cat "$work/vocabulary")"
 
 expect "qwen35" "$chimere" inspect "$model"
 expect "3 recurrent" "$chimere" inspect "$model"
@@ -109,9 +130,9 @@ expect "model.safetensors" "$chimere" convert "$work/hf" --out "$work/cut2.gguf"
 expect "damaged or cut short" "$chimere" convert "$work/hf" --out "$work/cut2.gguf"
 
 # An adapter that can not be used is said before the model answers.
-expect "expected NAME=FILE" "$chimere" chat "$model" --lora poem </dev/null
-expect "none.gguf" "$chimere" chat "$model" --lora "poem=$work/none.gguf:0.5" </dev/null
-expect "general.type" "$chimere" chat "$model" --lora "poem=$model" </dev/null
+expect "expected NAME=FILE" "$chimere" chat "$model" --lora poem -p x </dev/null
+expect "none.gguf" "$chimere" chat "$model" --lora "poem=$work/none.gguf:0.5" -p x </dev/null
+expect "general.type" "$chimere" chat "$model" --lora "poem=$model" -p x </dev/null
 
 ids=$(echo '"Hello world"' | "$chimere" tokenize --model "$model")
 text=$(echo "$ids" | "$chimere" tokenize --model "$model" --decode)
@@ -139,12 +160,13 @@ expect '"perplexity"' "$chimere" perplexity --model "$model" --text "$2/cli/comm
 expect "--vram: expected a CUDA card" "$chimere" bench --backend cpu --vram 1GiB --model "$model"
 expect "no profile" "$chimere" bench --backend cpu --profile -p 8 -n 2 -r 1 --model "$model"
 
-answer=$(printf 'Hi\n/quit\n' | "$chimere" chat "$model" --max-tokens 4 --seed 1)
+answer=$("$chimere" chat "$model" --max-tokens 4 --seed 1 -p Hi </dev/null)
 [ -n "$answer" ] || fail "chat said nothing"
-again=$(printf 'Hi\n/quit\n' | "$chimere" chat "$model" --max-tokens 4 --seed 1)
+again=$("$chimere" chat "$model" --max-tokens 4 --seed 1 -p Hi </dev/null)
 [ "$answer" = "$again" ] || fail "the same seed gave '$answer' and '$again'"
 
-start_server "$chimere" serve "$model"
+start_server "$chimere" serve "$model" --ctx 1000000
+grep -q "more than the [0-9]* tokens the model was made for" "$work/serve.log" || fail "a --ctx beyond the model was not said"
 expect '"object"' curl -s "$url/v1/models"
 body='{"messages":[{"role":"user","content":"Hi"}],"max_tokens":8,"seed":1,"temperature":0}'
 whole=$(curl -s "$url/v1/chat/completions" -d "$body")

@@ -38,7 +38,7 @@ found=$(continue_text "$models/stories260K/stories260K.gguf" "" 200)
 prompt="One day, a girl named "
 expected=$(cat "$models/tinystories-656k/golden-output.txt")
 found=$prompt$(continue_text "$work/stories.gguf" "$prompt" 400)
-[ "$found" = "${expected%<|end_story|>}" ] || fail "TinyStories-656K wrote: $found"
+[ "$found" = "$expected" ] || fail "TinyStories-656K wrote: $found"
 
 # The same weights with the tied matrix under its other name: the same file, value for value.
 "$chimere" convert "$models/tinystories-656k" --out "$work/usual.gguf" --type f32 --name x >/dev/null
