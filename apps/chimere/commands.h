@@ -16,6 +16,7 @@ void add_chat(CLI::App& app, Outcome& outcome);
 void add_convert(CLI::App& app, Outcome& outcome);
 void add_engram(CLI::App& app, Outcome& outcome);
 void add_engram_passages(CLI::App& engram, Outcome& outcome);
+void add_engram_notes(CLI::App& engram, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
 void add_keys(CLI::App& app, Outcome& outcome);
 void add_logits(CLI::App& app, Outcome& outcome);

@@ -53,6 +53,9 @@ std::string table_path(const EngramOptions& o) {
   return o.user.empty() ? o.table : engram::Library::user_file(o.table, o.user).string();
 }
 
+// A user's own table is nobody else's to read.
+Readers readers_of(const EngramOptions& o) { return o.user.empty() ? Readers::all : Readers::owner; }
+
 // For those who only look: also the name of a table that comes with the program.
 std::string readable_path(const EngramOptions& o) {
   std::error_code error;
@@ -184,14 +187,10 @@ Status teach(const EngramOptions& o, const Words& words, bool adds) {
   const bool ages = adds ? !o.never_ages : o.ages;
   TRY_ASSIGN(const auto lessons, read_lessons(o, words, ages ? engram::today() : engram::kNeverAges));
   const engram::TableShape shape{words.vocabulary, o.min_order, o.max_order};
-  if (!o.user.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(std::filesystem::path(table_path(o)).parent_path(), error);
-  }
   if (adds) {
-    TRY(engram::add_lessons(table_path(o), shape, lessons, o.threshold));
+    TRY(engram::add_lessons(table_path(o), shape, lessons, o.threshold, readers_of(o)));
   } else {
-    TRY(engram::build_table(table_path(o), shape, lessons, o.least));
+    TRY(engram::build_table(table_path(o), shape, lessons, o.least, readers_of(o)));
   }
   TRY_ASSIGN(const auto table, engram::Table::open(table_path(o), words.vocabulary, engram::today()));
   std::printf("%s: %llu n-grams, %zu sources\n", table_path(o).c_str(),
@@ -251,17 +250,18 @@ void add_engram(CLI::App& app, Outcome& outcome) {
   merge->add_option("from", o->inputs, "the tables to merge")->required();
   add_verb(*engram, outcome, o, "decay", "remove what is older than 90 days",
            [](const EngramOptions& e, const Words& w) -> Status {
-             TRY_ASSIGN(const auto removed, engram::decay_table(table_path(e), w.vocabulary, engram::today()));
+             TRY_ASSIGN(const auto removed,
+                        engram::decay_table(table_path(e), w.vocabulary, engram::today(), readers_of(e)));
              print_removed(removed);
              return Ok{};
            });
-  CLI::App* forget =
-      add_verb(*engram, outcome, o, "forget", "remove everything a source taught",
-               [](const EngramOptions& e, const Words& w) -> Status {
-                 TRY_ASSIGN(const auto removed, engram::forget_source(table_path(e), w.vocabulary, e.source));
-                 print_removed(removed);
-                 return Ok{};
-               });
+  CLI::App* forget = add_verb(*engram, outcome, o, "forget", "remove everything a source taught",
+                              [](const EngramOptions& e, const Words& w) -> Status {
+                                TRY_ASSIGN(const auto removed,
+                                           engram::forget_source(table_path(e), w.vocabulary, e.source, readers_of(e)));
+                                print_removed(removed);
+                                return Ok{};
+                              });
   forget->add_option("--source", o->source, "the name of the source")->required();
   CLI::App* stats = add_verb(*engram, outcome, o, "stats", "what is in a table", print_stats);
   stats->add_flag("--json", o->json, "print one JSON object");
@@ -269,6 +269,7 @@ void add_engram(CLI::App& app, Outcome& outcome) {
   query->add_option("text", o->query, "the text")->required();
   query->add_flag("--json", o->json, "print one JSON array");
   add_engram_passages(*engram, outcome);
+  add_engram_notes(*engram, outcome);
 }
 
 }  // namespace chimere::apps

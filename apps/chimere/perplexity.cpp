@@ -39,7 +39,7 @@ Result<Tables> open_tables(const PerplexityOptions& o, const Tokenizer& tokenize
 // The rule that tables were once applied with, to compare: the logit of each continuation of the last five tokens
 // gets alpha * log(its share), which is never positive.
 Result<std::vector<float>> score_by_log_rule(models::Model& model, std::span<const int32_t> tokens,
-                                             const engram::Table& table, float alpha) {
+                                             const engram::NgramSource& table, float alpha) {
   constexpr int kOrder = 5;
   std::vector<float> logprobs;
   engram::Hit hit;

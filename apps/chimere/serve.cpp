@@ -39,6 +39,7 @@ struct ServeOptions {
   bool no_disk_cache = false;
   bool open = false;
   std::string engram;
+  retrieval::NoteLimits note_limits;
   std::string embedding_model;
   std::vector<std::string> adapters;
   orchestrator::ThinkingOptions thinking;
@@ -138,7 +139,7 @@ Status serve(ServeOptions& o) {
   if (const std::string warning = context_warning(*model, o.context); !warning.empty()) spdlog::warn("{}", warning);
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   chat_model.thinking = o.thinking;
-  chat_model.open_memories(o.engram, shipped_tables());
+  chat_model.open_memories(o.engram, shipped_tables(), o.note_limits);
   TRY(load_adapters(o.adapters, *chat_model.adapters));
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   orchestrator::ChatService service(std::move(chat_model), std::move(config));
@@ -165,6 +166,21 @@ void add_log_options(CLI::App& command, ServeOptions& o) {
                   "write the engine's state to the log when it makes no step for so many seconds; 0: never")
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
+}
+
+// What users may teach, in bytes and in numbers of users.
+void add_engram_options(CLI::App& command, ServeOptions& o) {
+  command.add_option("--engram", o.engram,
+                     "folder of Engram tables that requests may name; what users taught is in its users/");
+  const auto add = [&](const char* name, auto& limit, const char* description) {
+    command.add_option(name, limit, description)->capture_default_str();
+  };
+  add("--engram-user-bytes", o.note_limits.file_bytes, "what one user may teach");
+  add("--engram-user-notes", o.note_limits.file_notes, "texts that one user may teach");
+  add("--engram-key-bytes", o.note_limits.key_bytes, "what a key and the users below it may teach");
+  add("--engram-key-users", o.note_limits.key_files, "users below a key who may teach");
+  add("--engram-all-bytes", o.note_limits.all_bytes, "what all users together may teach");
+  add("--engram-all-users", o.note_limits.all_files, "users who may teach");
 }
 
 }  // namespace
@@ -228,8 +244,7 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--no-disk-cache", o->no_disk_cache, "keep computed prompts in memory only");
   command->add_flag("--open", o->open, "show the web page in the desktop's browser once the model is ready");
-  command->add_option("--engram", o->engram,
-                      "folder of Engram tables that requests may name; users' own in its users/");
+  add_engram_options(*command, *o);
   command->add_option("--embedding-model", o->embedding_model,
                       "GGUF file of an encoder or embedding model for /v1/embeddings and /v1/rerank; else the model "
                       "itself embeds");

@@ -7,12 +7,23 @@
 #include <memory>
 
 #include "base/platform/file_lock.h"
+#include "base/platform/private_file.h"
 #include "engram/text_records.h"
 
 namespace chimere::engram {
 namespace {
 
 Result<FileLock> lock_for(const std::string& path) { return FileLock::acquire(path + ".lock"); }
+
+// For those who may make a new table: its folder is made too.
+Result<FileLock> lock_new(const std::string& path, Readers readers) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (readers == Readers::owner) TRY(make_private_folder(folder.string()));
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) return Error{Code::io, folder.string() + ": can not be made: " + error.message()};
+  return lock_for(path);
+}
 
 // What was seen at least so often, by all sources together. A record keeps the sum of all its counts, so that what is
 // left out still counts as a doubt.
@@ -76,10 +87,10 @@ class Merge {
     inputs_.push_back(std::move(input));
   }
 
-  Status write(const std::string& path, const TableShape& shape, uint32_t least = 1) {
+  Status write(const std::string& path, const TableShape& shape, Readers readers, uint32_t least = 1) {
     MergedRecords merged(std::move(inputs_));
     FrequentRecords frequent(merged, least);
-    return write_table(path, shape, frequent, sources_);
+    return write_table(path, shape, frequent, sources_, readers);
   }
 
  private:
@@ -126,7 +137,7 @@ Status check_lessons(const TableShape& shape, const std::vector<Lesson>& lessons
 
 // Rewrites a table without the sources that `keeps` does not keep.
 Result<Removed> remove_sources(const std::string& path, const Vocabulary& vocabulary,
-                               const std::function<bool(const Source&)>& keeps) {
+                               const std::function<bool(const Source&)>& keeps, Readers readers) {
   TRY_ASSIGN(const std::shared_ptr<const Table> table, Table::open(path, vocabulary, 0));
   const auto& sources = table->sources();
   Removed removed;
@@ -134,7 +145,7 @@ Result<Removed> remove_sources(const std::string& path, const Vocabulary& vocabu
   if (removed.sources == 0) return removed;
   Merge merge;
   TRY(merge.add_table(table, keeps));
-  TRY(merge.write(path, shape_of(*table)));
+  TRY(merge.write(path, shape_of(*table), readers));
   TRY_ASSIGN(const std::shared_ptr<const Table> now, Table::open(path, vocabulary, 0));
   removed.keys = table->header().n_keys - now->header().n_keys;
   return removed;
@@ -144,13 +155,13 @@ bool keeps_all(const Source&) { return true; }
 
 }  // namespace
 
-Status build_table(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons,
-                   uint32_t least) {
+Status build_table(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons, uint32_t least,
+                   Readers readers) {
   TRY(check_lessons(shape, lessons));
-  TRY_ASSIGN(const FileLock lock, lock_for(path));
+  TRY_ASSIGN(const FileLock lock, lock_new(path, readers));
   Merge merge;
   merge.add_lessons(shape, lessons);
-  return merge.write(path, shape, least);
+  return merge.write(path, shape, readers, least);
 }
 
 Result<std::shared_ptr<const Table>> table_of_text(const TableShape& shape, std::span<const int32_t> tokens) {
@@ -163,7 +174,7 @@ Result<std::shared_ptr<const Table>> table_of_text(const TableShape& shape, std:
 }
 
 Status add_lessons(const std::string& path, const TableShape& shape, const std::vector<Lesson>& lessons,
-                   float threshold) {
+                   float threshold, Readers readers) {
   TRY(check_lessons(shape, lessons));
   for (const Lesson& lesson : lessons) {
     if (lesson.source.score >= threshold) continue;
@@ -171,7 +182,7 @@ Status add_lessons(const std::string& path, const TableShape& shape, const std::
                                              std::to_string(lesson.source.score) + " is below the threshold of " +
                                              std::to_string(threshold) + "; nothing was learned"};
   }
-  TRY_ASSIGN(const FileLock lock, lock_for(path));
+  TRY_ASSIGN(const FileLock lock, lock_new(path, readers));
   Merge merge;
   if (std::filesystem::exists(path)) {
     TRY_ASSIGN(const std::shared_ptr<const Table> table, Table::open(path, shape.vocabulary, 0));
@@ -184,12 +195,12 @@ Status add_lessons(const std::string& path, const TableShape& shape, const std::
     TRY(merge.add_table(table, keeps_all));
   }
   merge.add_lessons(shape, lessons);
-  return merge.write(path, shape);
+  return merge.write(path, shape, readers);
 }
 
 Status merge_tables(const std::string& path, const std::vector<std::string>& inputs, const Vocabulary& vocabulary) {
   if (inputs.empty()) return Error{Code::invalid_argument, "merge: expected at least one table"};
-  TRY_ASSIGN(const FileLock lock, lock_for(path));
+  TRY_ASSIGN(const FileLock lock, lock_new(path, Readers::all));
   Merge merge;
   TableShape shape{vocabulary, kMaxOrder, kMinOrder};
   for (const std::string& input : inputs) {
@@ -198,18 +209,21 @@ Status merge_tables(const std::string& path, const std::vector<std::string>& inp
     shape.max_order = std::max(shape.max_order, table->max_order());
     TRY(merge.add_table(table, keeps_all));
   }
-  return merge.write(path, shape);
+  return merge.write(path, shape, Readers::all);
 }
 
-Result<Removed> decay_table(const std::string& path, const Vocabulary& vocabulary, uint32_t today) {
+Result<Removed> decay_table(const std::string& path, const Vocabulary& vocabulary, uint32_t today, Readers readers) {
   TRY_ASSIGN(const FileLock lock, lock_for(path));
-  return remove_sources(path, vocabulary, [&](const Source& source) { return weight_at_age(source.day, today) > 0; });
+  return remove_sources(
+      path, vocabulary, [&](const Source& source) { return weight_at_age(source.day, today) > 0; }, readers);
 }
 
-Result<Removed> forget_source(const std::string& path, const Vocabulary& vocabulary, const std::string& id) {
+Result<Removed> forget_source(const std::string& path, const Vocabulary& vocabulary, const std::string& id,
+                              Readers readers) {
   TRY_ASSIGN(const FileLock lock, lock_for(path));
   TRY_ASSIGN(const Removed removed,
-             remove_sources(path, vocabulary, [&](const Source& source) { return source.id != id; }));
+             remove_sources(
+                 path, vocabulary, [&](const Source& source) { return source.id != id; }, readers));
   if (removed.sources == 0) return Error{Code::not_found, path + ": no source is called '" + id + "'"};
   return removed;
 }

@@ -80,11 +80,23 @@ TEST_F(TablesTest, AFailedWriteLeavesTheOldTable) {
   write(path("a.engram.tmp-1-1"), bytes(path("a.engram")).substr(0, 100));
   ASSERT_TRUE(add_lessons(path("a.engram"), kTestShape, {lesson("b", {kOther})}, 0));
   EXPECT_EQ(Library(folder_, kTestVocabulary).names(), std::vector<std::string>{"a"});
-  EXPECT_FALSE(build_table(path("no/such/folder.engram"), kTestShape, {lesson("a", {kFact})}));
+  EXPECT_FALSE(build_table(path("a.engram/no-folder.engram"), kTestShape, {lesson("a", {kFact})}));
   // A damaged table is not added to: what it still holds would be lost.
   write(path("damaged.engram"), bytes(path("a.engram")).substr(0, 400));
   EXPECT_FALSE(add_lessons(path("damaged.engram"), kTestShape, {lesson("b", {kOther})}, 0));
   EXPECT_EQ(bytes(path("damaged.engram")).size(), 400u);
+}
+
+TEST_F(TablesTest, ANewTableGetsItsFolderAndAUsersOwnIsReadableByNobodyElse) {
+  using std::filesystem::perms;
+  const auto mode = [&](const char* name) { return std::filesystem::status(path(name)).permissions(); };
+  ASSERT_TRUE(build_table(path("fresh/folder/a.engram"), kTestShape, {lesson("a", {kFact})}));
+  ASSERT_TRUE(add_lessons(path("own/users/ann.engram"), kTestShape, {lesson("a", {kFact})}, 0, Readers::owner));
+  EXPECT_EQ(mode("own/users/ann.engram"), perms::owner_read | perms::owner_write);
+  EXPECT_EQ(mode("own/users"), perms::owner_all);
+  ASSERT_TRUE(add_lessons(path("own/users/ann.engram"), kTestShape, {lesson("b", {kOther})}, 0, Readers::owner));
+  ASSERT_TRUE(Library(folder_ / "own", kTestVocabulary).forget_of_user("ann", "a"));
+  EXPECT_EQ(mode("own/users/ann.engram"), perms::owner_read | perms::owner_write);
 }
 
 TEST_F(TablesTest, ALibraryKeepsUsersApart) {

@@ -105,38 +105,42 @@ fs::path Library::file_of(const std::string& name) const {
 Result<std::shared_ptr<const Table>> Library::table_of_user(const std::string& user) {
   std::error_code error;
   const fs::path path = user_file(folder_, user);
-  if (!has_folder() || user.empty() || user.size() > kMaxNameBytes || !fs::is_regular_file(path, error)) {
+  if (!has_folder() || !is_owner(user) || !fs::is_regular_file(path, error)) {
     return std::shared_ptr<const Table>();
   }
   return open(path);
 }
 
-Status Library::teach_user(const std::string& user, const Lesson& lesson, float threshold) {
-  if (user.empty() || user.size() > kMaxNameBytes) {
-    return Error{Code::invalid_argument, "user: expected a name of 1 to " + std::to_string(kMaxNameBytes) +
-                                             " bytes, found one of " + std::to_string(user.size())};
-  }
-  const fs::path path = user_file(folder_, user);
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  const TableShape shape{vocabulary_, kMinOrder, kMaxOrder};
-  TRY(add_lessons(path.string(), shape, {lesson}, threshold));
-  reopen_later(path);
-  return Ok{};
+bool Library::is_owner(const std::string& user) { return !user.empty() && user.size() <= kMaxNameBytes; }
+
+Status Library::check_owner(const std::string& user) {
+  if (is_owner(user)) return Ok{};
+  return Error{Code::invalid_argument, "user: expected a name of 1 to " + std::to_string(kMaxNameBytes) +
+                                           " bytes, found one of " + std::to_string(user.size())};
 }
 
 Result<Removed> Library::forget_of_user(const std::string& user, const std::string& source) {
   const fs::path path = user_file(folder_, user);
   std::error_code error;
-  if (user.empty() || user.size() > kMaxNameBytes || !fs::is_regular_file(path, error)) {
+  if (!is_owner(user) || !fs::is_regular_file(path, error)) {
     return Error{Code::not_found, "user: has taught nothing"};
   }
-  auto removed = forget_source(path.string(), vocabulary_, source);
+  auto removed = forget_source(path.string(), vocabulary_, source, Readers::owner);
   if (!removed && removed.error().code == Code::not_found) {
     return Error{Code::not_found, "source: this user taught nothing under '" + source.substr(0, kMaxNameBytes) + "'"};
   }
   reopen_later(path);
   return removed;
+}
+
+Result<Removed> Library::remove_of_user(const std::string& user) {
+  TRY_ASSIGN(const std::shared_ptr<const Table> table, table_of_user(user));
+  if (!table) return Error{Code::not_found, "user: has taught nothing"};
+  const fs::path path = user_file(folder_, user);
+  std::error_code error;
+  if (!fs::remove(path, error)) return Error{Code::io, path.string() + ": can not be removed"};
+  reopen_later(path);
+  return Removed{table->sources().size(), table->header().n_keys};
 }
 
 void Library::reopen_later(const fs::path& path) {

@@ -34,13 +34,16 @@ class Library {
   // Null when this user has none.
   Result<std::shared_ptr<const Table>> table_of_user(const std::string& user);
 
-  // Teaches a user's own table, or makes it. The next request of that user sees it. Errors as add_lessons has them.
-  Status teach_user(const std::string& user, const Lesson& lesson, float threshold);
   // Errors as forget_source has them; not_found also when this user has no table.
   Result<Removed> forget_of_user(const std::string& user, const std::string& source);
+  // Takes the whole table away.
+  Result<Removed> remove_of_user(const std::string& user);
 
   // Where a user's table lies: any name gives one plain file name, and two names never the same.
   static std::filesystem::path user_file(const std::filesystem::path& folder, const std::string& user);
+  // Whether somebody may be called that: 1 to 64 bytes. check_owner says what is wrong.
+  static bool is_owner(const std::string& user);
+  static Status check_owner(const std::string& user);
   // Letters, digits, '-', '_' and '.', not at the start: no path.
   static bool is_name(const std::string& name);
 

@@ -16,25 +16,14 @@
 #include "base/result.h"
 #include "engram/cuckoo_filter.h"
 #include "engram/legacy_table.h"
+#include "engram/ngram_source.h"
 #include "engram/record.h"
 #include "engram/table_format.h"
 #include "engram/table_writer.h"
 
 namespace chimere::engram {
 
-// A key that ends the context, and its continuations.
-struct Hit {
-  int order = 0;
-  double total = 0;     // of all counts, by age
-  double distinct = 0;  // continuations seen, read ones only
-  struct Next {
-    int32_t token;
-    float count;  // by age
-  };
-  std::vector<Next> next;  // at most kMaxNext, one a token, most frequent first
-};
-
-class Table {
+class Table : public NgramSource {
  public:
   // Continuations of one key that are read. Beyond them only the total counts: a key with so many says little.
   static constexpr size_t kMaxNext = 256;
@@ -48,22 +37,16 @@ class Table {
   static Result<std::shared_ptr<const Table>> from_image(std::vector<uint64_t> image, const std::string& name,
                                                          const Vocabulary& vocabulary, uint32_t today);
 
-  // The hashes of the last 2 to 8 tokens of a context, by order.
-  struct Context {
-    std::array<uint64_t, kMaxOrder + 1> hashes;
-    std::array<uint32_t, kMaxOrder> newest_first;
-    int length = 0;
-  };
+  using Context = NgramContext;
   static Context context_of(std::span<const int32_t> tokens);
 
-  // What follows the last `order` tokens; false when nothing is known. `hit` keeps its memory from call to call.
-  bool find(const Context& context, int order, Hit& hit) const;
+  // Of one key at most kMaxNext continuations.
+  bool find(const Context& context, int order, Hit& hit) const override;
   std::optional<Record> find_record(const Context& context, int order) const;
-  // Asks memory for what find() of every order will read, so that the orders of a context wait together.
-  void prefetch(const Context& context) const;
+  void prefetch(const Context& context) const override;
 
-  int min_order() const { return min_order_; }
-  int max_order() const { return max_order_; }
+  int min_order() const override { return min_order_; }
+  int max_order() const override { return max_order_; }
   int version() const { return legacy_ ? 1 : 2; }
   const FileHeader& header() const { return header_; }  // of a version 1 file: numbers of keys and orders only
   const std::vector<Source>& sources() const { return sources_; }

@@ -32,8 +32,8 @@ float TableMemory::strength() const {
   return options_.alpha * need * standing;
 }
 
-float TableMemory::add_claims(const WeightedTable& weighted, const Table::Context& context) {
-  const Table& table = *weighted.table;
+float TableMemory::add_claims(const WeightedTable& weighted, const NgramContext& context) {
+  const NgramSource& table = *weighted.table;
   table.prefetch(context);
   float left = 1;
   for (int order = std::min(table.max_order(), context.length); order >= table.min_order(); --order) {

@@ -29,7 +29,7 @@
 namespace chimere::engram {
 
 struct WeightedTable {
-  std::shared_ptr<const Table> table;
+  std::shared_ptr<const NgramSource> table;
   float weight = 1;  // 0 to 1
 };
 
@@ -59,7 +59,7 @@ class TableMemory : public MemorySource {
 
  private:
   // Appends the claims of one table to entries_; returns the share it claims.
-  float add_claims(const WeightedTable& table, const Table::Context& context);
+  float add_claims(const WeightedTable& table, const NgramContext& context);
   float strength() const;
 
   std::vector<WeightedTable> tables_;

@@ -136,11 +136,11 @@ Status collect(const std::string& name, const TableShape& shape, RecordStream& r
 }  // namespace
 
 Status write_table(const std::string& path, const TableShape& shape, RecordStream& records,
-                   const std::vector<Source>& sources) {
+                   const std::vector<Source>& sources, Readers readers) {
   FileHeader header;
   Sections sections;
   TRY(collect(path, shape, records, sources, header, sections));
-  TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  TRY_ASSIGN(AtomicFile file, AtomicFile::create(path, readers));
   TRY(write_sections(header, sections, [&](std::span<const std::byte> bytes) { return file.write(bytes); }));
   return file.commit();
 }

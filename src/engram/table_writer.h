@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/platform/atomic_file.h"
 #include "engram/record.h"
 
 namespace chimere::engram {
@@ -25,7 +26,7 @@ struct TableShape {
 // The records must be sorted, with the most frequent entries first, as MergedRecords gives them. Everything is put
 // together in memory: about the size of the file.
 Status write_table(const std::string& path, const TableShape& shape, RecordStream& records,
-                   const std::vector<Source>& sources);
+                   const std::vector<Source>& sources, Readers readers = Readers::all);
 // The bytes of that file, in words, for a table that lives no longer than a request.
 Result<std::vector<uint64_t>> table_image(const TableShape& shape, RecordStream& records,
                                           const std::vector<Source>& sources);

@@ -32,11 +32,12 @@ struct TokenInfo {
   float certainty = 0;                // 0 to 1 (sampling/certainty.h)
 };
 
-// A passage whose n-grams took part in an answer.
+// A passage, or a note of the one who asked, that took part in an answer.
 struct UsedPassage {
   std::string source;
   std::string text;
-  float score = 0;  // cosine with the question
+  float score = 0;    // cosine with the question; of a note the part of the question that it covers
+  uint64_t note = 0;  // its id; 0: a passage
 };
 
 enum class Finish { stop, length, tool_calls, cancelled, loop };

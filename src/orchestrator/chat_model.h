@@ -15,6 +15,7 @@
 #include "models/adapter_library.h"
 #include "models/model.h"
 #include "orchestrator/chat_request.h"
+#include "retrieval/note_library.h"
 #include "tokenizer/tokenizer.h"
 
 namespace chimere::retrieval {
@@ -33,6 +34,7 @@ struct ChatModel {
   std::vector<std::string> warnings;                    // what its user should know
   std::shared_ptr<engram::Library> memories = nullptr;  // null: none
   std::shared_ptr<retrieval::PassageLibrary> passages = nullptr;
+  std::shared_ptr<retrieval::NoteLibrary> notes = nullptr;
   engine::Pooling pooling = engine::Pooling::mean;             // of its embeddings
   std::shared_ptr<models::AdapterLibrary> adapters = nullptr;  // of `model`; never null after from_model
   ThinkingOptions thinking = {};                               // where a request does not say
@@ -46,9 +48,14 @@ struct ChatModel {
     if (tool_template && !request.tools.empty()) return &*tool_template;
     return chat_template ? &*chat_template : nullptr;
   }
-  // Takes the tables and passages of a folder, and behind them the tables that come with the program; either may be
-  // empty. What is wrong with a table of the folder becomes a warning, and the others can be used.
-  void open_memories(const std::string& folder, const std::string& shipped = {});
+  // Takes the tables, notes and passages of a folder, and behind them the tables that come with the program; either may
+  // be empty. What is wrong with a file of the folder becomes a warning, and the others can be used.
+  void open_memories(const std::string& folder, const std::string& shipped = {},
+                     const retrieval::NoteLimits& limits = {});
+  // What this owner accepted; null when that is nothing.
+  std::shared_ptr<const retrieval::Notebook> notebook_of(const std::string& owner) const;
+  // How notes become tokens. Lives no longer than the model.
+  retrieval::Encode encoder() const;
   // What these tables say together with `more`, or null when none takes part. not_found names the tables there are.
   Result<std::shared_ptr<const MemorySource>> memory_for(const MemoryUse& use,
                                                          std::vector<engram::WeightedTable> more) const;

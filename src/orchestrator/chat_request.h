@@ -40,7 +40,8 @@ struct MemoryUse {
   std::vector<Named> tables;
   std::string passages;      // name of a file of passages (retrieval/); empty: none
   int32_t top_passages = 3;  // so many of them, the nearest to the question, take part
-  std::string owner;         // whose own table takes part when there is one; empty: nobody's
+  int32_t notes = 3;         // so many of the owner's notes, if they are about the question, are told to the model
+  std::string owner;         // whose own notes and table take part when there are some; empty: nobody's
   float alpha = 1;           // 0: no memory
   bool in_thoughts = false;  // also before the end of a thought
 };

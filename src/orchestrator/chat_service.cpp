@@ -11,6 +11,7 @@
 #include "orchestrator/constraints.h"
 #include "orchestrator/passage_memory.h"
 #include "orchestrator/prepare_thread.h"
+#include "orchestrator/recall.h"
 #include "orchestrator/snapshot_points.h"
 #include "orchestrator/tools_as_text.h"
 
@@ -43,19 +44,6 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, const chat::Rendered& re
 std::string_view last_words(const chat::Rendered& rendered) {
   if (rendered.spans.empty() || rendered.spans.back().is_input) return {};
   return std::string_view(rendered.text).substr(rendered.spans.back().begin);
-}
-
-// What was said last from outside, behind which the answer begins: the question that passages are looked up for.
-std::string last_input(const ChatRequest& request, const chat::Rendered& rendered) {
-  if (request.goes_on) {
-    for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message) {
-      if (message->role == "user") return chat::text_of(*message);
-    }
-  }
-  for (auto span = rendered.spans.rbegin(); span != rendered.spans.rend(); ++span) {
-    if (span->is_input) return rendered.text.substr(span->begin, span->end - span->begin);
-  }
-  return {};
 }
 
 // Whether the template has written an empty thought: the model is not to think.
@@ -143,11 +131,18 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
   output.is_harmony = chat_template->is_harmony();
   output.thought = chat_template->thought_markers();
   if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
+  PassageMemory::Found found;
+  if (passages) {
+    TRY_ASSIGN(found, passages->find(request.memory, question_of(request.messages), request.deadline));
+  }
   chat::ChatInput input;
   input.messages = request.messages;
+  for (UsedPassage& note : recall(model, request.memory, found.used, context_length, input.messages)) {
+    found.used.push_back(std::move(note));
+  }
   input.tools = request.tools;
   if (!request.tools.empty() && !chat_template->supports_tools()) {
-    input.messages = tools_as_text(request.messages, request.tools);
+    input.messages = tools_as_text(std::move(input.messages), request.tools);
     input.tools.clear();
     output.format = chat::ToolFormat::hermes;
   }
@@ -179,10 +174,6 @@ Result<Prepared> prepare_chat(const ChatModel& model, Constraints& constraints, 
     const int32_t budget = asked >= 0 ? asked : default_budget(model, request, room);
     generate.thought = thought_of(model.tokenizer, output.thought, budget, form.allows_calls);
     generate.thought.open = generate.thought.open && output.starts_in_reasoning;
-  }
-  PassageMemory::Found found;
-  if (passages) {
-    TRY_ASSIGN(found, passages->find(request.memory, last_input(request, *rendered), request.deadline));
   }
   return finished(model, thinking, request, std::move(generate), chat::OutputParser(output), std::move(found));
 }
@@ -240,7 +231,8 @@ ChatService::ChatService(ChatModel model, engine::EngineConfig config)
           model_.tokenizer, model_.model->n_vocab() - static_cast<int32_t>(model_.suppressed_ids().size()))),
       token_lane_(std::make_unique<PrepareThread>(kMaxPreparing)),
       embed_lane_(std::make_unique<PrepareThread>(kMaxPreparing)),
-      prepare_(std::make_unique<PrepareThread>(kMaxPreparing)) {
+      prepare_(std::make_unique<PrepareThread>(kMaxPreparing)),
+      lessons_(std::make_unique<PrepareThread>(kMaxPreparing)) {
   embedder_ = std::make_unique<Embedder>(*model_.model, model_.tokenizer, engine_, *embed_lane_, model_.pooling);
   passages_ = std::make_unique<PassageMemory>(model_.tokenizer, model_.passages);
   passages_->add_embedder(*embedder_);
@@ -300,7 +292,7 @@ std::unique_ptr<TokenJob> ChatService::load_adapter(std::string name, std::strin
     TRY(adapters().load(name, path, scale));
     return std::vector<int32_t>{};
   };
-  return run_job<std::vector<int32_t>>(std::move(work), std::move(notify));
+  return run_job<std::vector<int32_t>>(*prepare_, std::move(work), std::move(notify));
 }
 
 std::unique_ptr<ServiceJob<CacheUse>> ChatService::clear_cache(std::optional<uint64_t> owner,
@@ -311,16 +303,20 @@ std::unique_ptr<ServiceJob<CacheUse>> ChatService::clear_cache(std::optional<uin
 }
 
 template <class T>
-std::unique_ptr<ServiceJob<T>> ChatService::run_job(std::function<Result<T>()> work, std::function<void()> notify) {
-  return run_on<T>(*prepare_, std::move(work), std::move(notify), 0);
+std::unique_ptr<ServiceJob<T>> ChatService::run_job(PrepareThread& thread, std::function<Result<T>()> work,
+                                                    std::function<void()> notify) {
+  return run_on<T>(thread, std::move(work), std::move(notify), 0);
 }
 
-template std::unique_ptr<ServiceJob<Learned>> ChatService::run_job(std::function<Result<Learned>()>,
+template std::unique_ptr<ServiceJob<Learned>> ChatService::run_job(PrepareThread&, std::function<Result<Learned>()>,
                                                                    std::function<void()>);
-template std::unique_ptr<ServiceJob<MemoryList>> ChatService::run_job(std::function<Result<MemoryList>()>,
+template std::unique_ptr<ServiceJob<MemoryList>> ChatService::run_job(PrepareThread&,
+                                                                      std::function<Result<MemoryList>()>,
                                                                       std::function<void()>);
-template std::unique_ptr<ServiceJob<engram::Removed>> ChatService::run_job(std::function<Result<engram::Removed>()>,
-                                                                           std::function<void()>);
+template std::unique_ptr<ServiceJob<Forgotten>> ChatService::run_job(PrepareThread&, std::function<Result<Forgotten>()>,
+                                                                     std::function<void()>);
+template std::unique_ptr<ServiceJob<std::vector<retrieval::Note>>> ChatService::run_job(
+    PrepareThread&, std::function<Result<std::vector<retrieval::Note>>()>, std::function<void()>);
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::run(std::function<Result<Prepared>()> prepare, uint64_t owner,
                                                           int n, std::function<void()> notify) {

@@ -16,7 +16,6 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engram/edit.h"
 #include "orchestrator/chat_model.h"
 #include "orchestrator/chat_request.h"
 #include "orchestrator/chat_stream.h"
@@ -40,19 +39,38 @@ struct LessonCall {
 };
 
 struct Learned {
-  bool learned = false;  // false: the score is below the threshold
+  bool learned = false;  // false: the score is below the threshold, or there is no room
   int32_t n_tokens = 0;
+  uint64_t note = 0;    // the id of the note
+  std::string no_room;  // which limit stands against it; empty: none
 };
 
-// What requests of one owner may name.
+// What is to be forgotten of an owner: what a source taught, one note, or everything.
+struct ForgetCall {
+  std::string owner;
+  std::string source;
+  uint64_t note = 0;  // 0: not one note
+  bool everything = false;
+};
+
+struct Forgotten {
+  uint64_t sources = 0;
+  uint64_t notes = 0;
+  uint64_t ngrams = 0;  // that nobody else taught
+};
+
+// What requests of one owner may name, and how much of the room for what is learned is taken.
 struct MemoryList {
   struct Table {
     std::string name;
     uint64_t n_ngrams = 0, n_tokens = 0;
   };
   std::vector<Table> tables;  // for all
-  std::optional<Table> own;   // the owner's, without a name
+  std::optional<Table> own;   // the owner's n-grams, of notes and of a table; without a name
+  size_t n_notes = 0;         // the owner's
   std::vector<std::string> passages;
+  retrieval::NoteLibrary::Usages used;
+  std::optional<retrieval::NoteLimits> limits;  // none: nothing is learned here
 };
 
 class ChatService {
@@ -77,11 +95,14 @@ class ChatService {
   std::unique_ptr<TokenJob> tokenize(std::string text, bool add_special, std::function<void()> notify,
                                      uint64_t owner = 0);
 
-  // Teaches the owner's own table a text, if its score is good enough; the same rules for `notify`.
+  // Keeps a text as a note of its owner, if its score is good enough; the same rules for `notify`. Lessons have a
+  // thread of their own: nobody's prompt waits for one.
   std::unique_ptr<ServiceJob<Learned>> learn(LessonCall call, std::function<void()> notify);
-  // Takes back all that a source taught it.
-  std::unique_ptr<ServiceJob<engram::Removed>> forget(std::string owner, std::string source,
-                                                      std::function<void()> notify);
+  // not_found when there is nothing of the kind.
+  std::unique_ptr<ServiceJob<Forgotten>> forget(ForgetCall call, std::function<void()> notify);
+  std::unique_ptr<ServiceJob<std::vector<retrieval::Note>>> list_notes(std::string owner, std::function<void()> notify);
+  // Of all owners; none where nothing is learned. Use it from any thread.
+  std::optional<retrieval::NoteUsage> learned_usage() const;
 
   // The tables and passages there are for this owner.
   std::unique_ptr<ServiceJob<MemoryList>> list_memories(std::string owner, std::function<void()> notify);
@@ -117,7 +138,8 @@ class ChatService {
   void admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Mailbox>>& mailboxes);
   Status submit(Prepared prepared, const std::shared_ptr<Mailbox>& mailbox, std::function<void()> on_event = {});
   template <class T>
-  std::unique_ptr<ServiceJob<T>> run_job(std::function<Result<T>()> work, std::function<void()> notify);
+  std::unique_ptr<ServiceJob<T>> run_job(PrepareThread& thread, std::function<Result<T>()> work,
+                                         std::function<void()> notify);
 
   ChatModel model_;
   const ModelInfo model_info_;
@@ -126,10 +148,11 @@ class ChatService {
   std::unique_ptr<ThinkingResolver> thinking_;  // of the prepare thread
   std::unique_ptr<Embedder> embedder_;
   std::unique_ptr<PassageMemory> passages_;  // of the prepare thread
-  // Lanes: who has many long texts tokenized or embedded holds up nobody's prompt. They end first, as their jobs use
-  // the others.
+  // Lanes: who has many long texts tokenized, embedded or learned holds up nobody's prompt. They end first, as their
+  // jobs use the others.
   std::unique_ptr<PrepareThread> token_lane_, embed_lane_;
   std::unique_ptr<PrepareThread> prepare_;  // of prompts, and of what is of its thread above
+  std::unique_ptr<PrepareThread> lessons_;
 };
 
 }  // namespace chimere::orchestrator

@@ -1,5 +1,6 @@
-// passage_memory.h  Passages that mean the same as a question, as memory of its answer: their n-grams join the mixture
-// (engram/table_memory.h), each passage as a small table whose weight is its similarity.
+// passage_memory.h  Passages that mean the same as a question, as memory of its answer: the model reads them
+// (recall.h), and their n-grams join the mixture (engram/table_memory.h), each passage as a small table whose weight is
+// its similarity.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,7 @@
-// engram_endpoints.cpp  /v1/engram: what tables and passages there are; accept and forget below it: what a user's own
-// table learns from answers that were good, and what it loses again.
+// engram_endpoints.cpp  /v1/engram: what tables and passages there are; accept, notes and forget below it: what is kept
+// of answers that a user found good, and what is taken back.
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "server/endpoints.h"
@@ -19,7 +21,7 @@ constexpr const char* kDefaultSource = "accepted";
 template <class T>
 class JobAnswer : public Answer {
  public:
-  using Writer = std::function<Json(const T&)>;
+  using Writer = std::function<HttpResponse(const T&)>;
 
   JobAnswer(std::unique_ptr<ServiceJob<T>> job, Writer write, std::string ignored,
             std::unique_ptr<RequestRecord> record)
@@ -29,7 +31,7 @@ class JobAnswer : public Answer {
     Piece piece;
     auto result = job_->poll();
     if (!result) return piece;
-    piece.head = *result ? json_response(write_(**result)) : failure(result->error());
+    piece.head = *result ? write_(**result) : failure(result->error());
     if (!ignored_.empty()) piece.head->add_header("X-Chimere-Ignored", ignored_);
     piece.done = true;
     record_->set_status(piece.head->status);
@@ -49,12 +51,46 @@ class JobAnswer : public Answer {
   std::unique_ptr<RequestRecord> record_;
 };
 
-// Whose table it is about. A table that belongs to nobody would be everybody's.
+// What stands behind `NAME=` in a query, %XX and '+' undone; empty when it is not there.
+std::string query_value(std::string_view query, std::string_view name) {
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c = static_cast<char>(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  for (size_t at = 0; at < query.size();) {
+    const size_t end = std::min(query.find('&', at), query.size());
+    const std::string_view pair = query.substr(at, end - at);
+    at = end + 1;
+    if (!pair.starts_with(name) || pair.size() <= name.size() || pair[name.size()] != '=') continue;
+    std::string value;
+    for (size_t i = name.size() + 1; i < pair.size(); ++i) {
+      if (pair[i] == '%' && i + 2 < pair.size() && digit(pair[i + 1]) >= 0 && digit(pair[i + 2]) >= 0) {
+        value += static_cast<char>(digit(pair[i + 1]) * 16 + digit(pair[i + 2]));
+        i += 2;
+      } else {
+        value += pair[i] == '+' ? ' ' : pair[i];
+      }
+    }
+    return value;
+  }
+  return {};
+}
+
+// Whose memory a request without a body is about: of its key, and of the user it names behind '?'.
+std::string asked_owner(const Call& call) {
+  std::string user = query_value(call.request.query, "user");
+  std::string owner = memory_owner(call.request.client, user);
+  call.record->set_user(std::move(user));
+  return owner;
+}
+
+// Whose notes it is about. Notes that belong to nobody would be everybody's.
 std::string read_owner(JsonFields& fields, const Call& call) {
   std::string user;
   fields.string("user", user);
   std::string owner = memory_owner(call.request.client, user);
-  if (owner.empty()) fields.fail("user", "expected the name of the user whose table learns, found none");
+  if (owner.empty()) fields.fail("user", "expected the name of the user whose memory it is about, found none");
   call.record->set_user(std::move(user));
   return owner;
 }
@@ -78,7 +114,8 @@ void read_lesson(JsonFields& fields, const Services& services, orchestrator::Les
   }
 }
 
-// For the key of the request alone: a user below a key is named in bodies, and this has none.
+Json room_json(const retrieval::NoteUsage& usage) { return {{"bytes", usage.bytes}, {"users", usage.files}}; }
+
 std::unique_ptr<Answer> list(const Services& services, Call call) {
   const auto write = [](const orchestrator::MemoryList& memories) {
     const auto entry = [](const orchestrator::MemoryList::Table& table) {
@@ -90,12 +127,47 @@ std::unique_ptr<Answer> list(const Services& services, Call call) {
       named.update(entry(table));
       json["tables"].push_back(std::move(named));
     }
-    if (memories.own) json["own"] = entry(*memories.own);
-    return json;
+    if (memories.own) {
+      json["own"] = entry(*memories.own);
+      json["own"]["notes"] = memories.n_notes;
+      json["own"]["bytes"] = memories.used.file.bytes;
+    }
+    if (memories.limits) {
+      const retrieval::NoteLimits& limits = *memories.limits;
+      json["used"] = {{"key", room_json(memories.used.key)}, {"all", room_json(memories.used.all)}};
+      json["limits"] = {{"own", {{"bytes", limits.file_bytes}, {"notes", limits.file_notes}}},
+                        {"key", room_json({limits.key_bytes, limits.key_files})},
+                        {"all", room_json({limits.all_bytes, limits.all_files})}};
+    }
+    return json_response(json);
   };
-  auto job = services.chat.list_memories(memory_owner(call.request.client, {}), call.wake);
+  auto job = services.chat.list_memories(asked_owner(call), call.wake);
   return std::make_unique<JobAnswer<orchestrator::MemoryList>>(std::move(job), write, std::string(),
                                                                std::move(call.record));
+}
+
+std::unique_ptr<Answer> notes(const Services& services, Call call) {
+  using Notes = std::vector<retrieval::Note>;
+  std::string owner = asked_owner(call);
+  if (owner.empty()) {
+    return answer_now(
+        call,
+        error_response(
+            {400, "user: expected ?user=NAME, whose notes they are, found none", "invalid_request_error", "user", {}}));
+  }
+  const auto write = [](const Notes& all) {
+    Json json{{"object", "list"}, {"data", Json::array()}};
+    for (const retrieval::Note& note : all) {
+      json["data"].push_back({{"id", note.id},
+                              {"source", note.source},
+                              {"created", int64_t{note.day} * 86400},
+                              {"score", note.score},
+                              {"text", note.text}});
+    }
+    return json_response(json);
+  };
+  auto job = services.chat.list_notes(std::move(owner), call.wake);
+  return std::make_unique<JobAnswer<Notes>>(std::move(job), write, std::string(), std::move(call.record));
 }
 
 std::unique_ptr<Answer> accept(const Services& services, Call call) {
@@ -114,8 +186,13 @@ std::unique_ptr<Answer> accept(const Services& services, Call call) {
   if (!fields.ok()) return answer_now(call, error_response(fields.error()));
   const auto write = [source = lesson.source, score = lesson.score,
                       threshold = lesson.threshold](const orchestrator::Learned& learned) {
-    return Json{{"object", "engram.lesson"}, {"learned", learned.learned}, {"source", source}, {"score", score},
-                {"threshold", threshold},    {"tokens", learned.n_tokens}};
+    if (!learned.no_room.empty()) {
+      return error_response({507, learned.no_room, "insufficient_storage_error", {}, "insufficient_storage"});
+    }
+    Json json{{"object", "engram.lesson"}, {"learned", learned.learned}, {"source", source}, {"score", score},
+              {"threshold", threshold},    {"tokens", learned.n_tokens}};
+    if (learned.learned) json["note"] = learned.note;
+    return json_response(json);
   };
   return std::make_unique<JobAnswer<orchestrator::Learned>>(services.chat.learn(std::move(lesson), call.wake), write,
                                                             ignored_header(fields.unknown()), std::move(call.record));
@@ -125,17 +202,27 @@ std::unique_ptr<Answer> forget(const Services& services, Call call) {
   auto parsed = parse_body(call.request.body);
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   JsonFields fields(std::get<Json>(parsed));
-  std::string owner = read_owner(fields, call), source = kDefaultSource;
-  fields.string("source", source);
+  orchestrator::ForgetCall what;
+  what.owner = read_owner(fields, call);
+  what.source = kDefaultSource;
+  int64_t note = 0;
+  fields.string("source", what.source);
+  fields.integer("note", note, 1, INT64_MAX);
+  fields.boolean("all", what.everything);
+  what.note = static_cast<uint64_t>(note);
+  const int ways = (fields.find("source") ? 1 : 0) + (note != 0 ? 1 : 0) + (what.everything ? 1 : 0);
+  if (ways > 1) fields.fail("source", "expected one of source, note and all, found " + std::to_string(ways));
   if (!fields.ok()) return answer_now(call, error_response(fields.error()));
-  const auto write = [source](const engram::Removed& removed) {
-    return Json{{"object", "engram.forgotten"},
-                {"source", source},
-                {"removed_sources", removed.sources},
-                {"removed_ngrams", removed.keys}};
+  const auto write = [what](const orchestrator::Forgotten& removed) {
+    Json json{{"object", "engram.forgotten"}};
+    if (!what.everything && what.note == 0) json["source"] = what.source;
+    json["removed_sources"] = removed.sources;
+    json["removed_notes"] = removed.notes;
+    json["removed_ngrams"] = removed.ngrams;
+    return json_response(json);
   };
-  return std::make_unique<JobAnswer<engram::Removed>>(services.chat.forget(std::move(owner), source, call.wake), write,
-                                                      ignored_header(fields.unknown()), std::move(call.record));
+  return std::make_unique<JobAnswer<orchestrator::Forgotten>>(services.chat.forget(what, call.wake), write,
+                                                              ignored_header(fields.unknown()), std::move(call.record));
 }
 
 }  // namespace
@@ -143,6 +230,9 @@ std::unique_ptr<Answer> forget(const Services& services, Call call) {
 void add_engram_endpoints(Router& router, const Services& services) {
   router.add({.method = "GET", .path = "/v1/engram", .handler = [services](Call call) {
                 return list(services, std::move(call));
+              }});
+  router.add({.method = "GET", .path = "/v1/engram/notes", .handler = [services](Call call) {
+                return notes(services, std::move(call));
               }});
   router.add({.method = "POST", .path = "/v1/engram/accept", .handler = [services](Call call) {
                 return accept(services, std::move(call));

@@ -8,6 +8,7 @@ using orchestrator::MemoryUse;
 constexpr size_t kMaxTables = 8;
 constexpr double kMaxAlpha = 2;
 constexpr int kMaxPassages = 16;  // each is asked at every token
+constexpr int kMaxNotes = 16;
 
 void read_table(JsonFields& fields, const Json& item, size_t index, MemoryUse& use) {
   MemoryUse::Named named;
@@ -40,6 +41,7 @@ void read_engram(JsonFields& fields, MemoryUse& use) {
   }
   inner.string("passages", use.passages);
   inner.integer("top", use.top_passages, 1, kMaxPassages);
+  inner.integer("notes", use.notes, 0, kMaxNotes);
   inner.number("alpha", use.alpha, 0, kMaxAlpha);
   std::string phase = "answer";
   inner.string("phase", phase);
@@ -48,7 +50,7 @@ void read_engram(JsonFields& fields, MemoryUse& use) {
   }
   use.in_thoughts = phase == "all";
   for (const std::string& name : inner.unknown()) {
-    fields.fail("engram", "expected tables, passages, top, alpha and phase, found '" + name.substr(0, 64) + "'");
+    fields.fail("engram", "expected tables, passages, top, notes, alpha and phase, found '" + name.substr(0, 64) + "'");
   }
   fields.take_error(inner);
 }

@@ -59,6 +59,7 @@ const char* reason_phrase(int status) {
     case 500: return "Internal Server Error";
     case 503: return "Service Unavailable";
     case 504: return "Gateway Timeout";
+    case 507: return "Insufficient Storage";
     default: return "Status";
   }
 }

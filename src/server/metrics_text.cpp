@@ -104,7 +104,8 @@ void add_memory(std::string& out, const engine::EngineStats& stats, uint64_t res
 
 }  // namespace
 
-std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stats, uint64_t resident_bytes) {
+std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stats, uint64_t resident_bytes,
+                         const std::optional<retrieval::NoteUsage>& learned) {
   std::string out;
   const auto now = Monitor::Clock::now();
   gauge(out, "chimere_uptime_seconds", "Since the server started.",
@@ -121,6 +122,11 @@ std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stat
   out += batch_rows(stats).text("chimere_batch_rows", "Rows of the engine's steps.");
   add_cache(out, stats.cache);
   add_memory(out, stats, resident_bytes);
+  if (learned) {
+    gauge(out, "chimere_engram_learned_bytes", "Bytes of the notes and tables of all users.",
+          static_cast<double>(learned->bytes));
+    gauge(out, "chimere_engram_users", "Users that have notes or a table.", static_cast<double>(learned->files));
+  }
   return out;
 }
 

@@ -62,8 +62,9 @@ Json usage_json(const engine::Usage& usage) {
 
 void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages) {
   for (const orchestrator::UsedPassage& passage : passages) {
-    json["engram"]["passages"].push_back(
-        Json{{"source", passage.source}, {"score", passage.score}, {"text", passage.text}});
+    Json entry{{"source", passage.source}, {"score", passage.score}, {"text", passage.text}};
+    if (passage.note != 0) entry["id"] = passage.note;
+    json["engram"][passage.note != 0 ? "notes" : "passages"].push_back(std::move(entry));
   }
 }
 

@@ -20,7 +20,8 @@ struct ServerForTest {
   models::BackendKind backend = models::BackendKind::reference;
   engine::EngineConfig engine;
   ServerConfig config;
-  std::string engram;                          // folder of tables
+  std::string engram;  // folder of tables
+  retrieval::NoteLimits note_limits;
   orchestrator::Embedder* embedder = nullptr;  // of another model
 
   ServerForTest() {
@@ -39,7 +40,7 @@ struct ServerForTest {
     ASSERT_TRUE(model) << model.error().message;
     auto chat_model = orchestrator::ChatModel::from_model(std::move(*model));
     ASSERT_TRUE(chat_model) << chat_model.error().message;
-    if (!engram.empty()) chat_model->open_memories(engram);
+    if (!engram.empty()) chat_model->open_memories(engram, {}, note_limits);
     service = std::make_unique<orchestrator::ChatService>(std::move(*chat_model), engine);
     auto listening = Server::listen(config, *service, embedder);
     ASSERT_TRUE(listening) << listening.error().message;

@@ -89,7 +89,8 @@ void add_status_endpoints(Router& router, const Services& services) {
     return answer_now(call, json_response(json));
   };
   auto metrics = [services](Call call) {
-    std::string text = metrics_text(services.monitor, services.chat.stats(), resident_bytes());
+    std::string text =
+        metrics_text(services.monitor, services.chat.stats(), resident_bytes(), services.chat.learned_usage());
     return answer_now(call, {200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}}, std::move(text)});
   };
   auto status = [services](Call call) { return answer_now(call, json_response(status_json(services))); };

@@ -231,8 +231,7 @@ expect '"name":"get_weather"' curl -s "$url" -d "$body"
 expect '{\"city\": \"Paris\"}' curl -s "$url" -d "$body"
 stop_server
 # Engram: a table is made, asked, taught and made to forget; the server knows it by name and says which ones there are.
-tables=$work/tables
-mkdir -p "$tables"
+tables=$work/tables  # which `engram build` makes
 echo "As every child in school is told, the capital of Zubrovia is Lutzhaven." >"$work/fact.txt"
 expect "1 sources" "$chimere" engram build "$tables/facts.engram" --model "$model" --text "$work/fact.txt" --source fact
 expect "never ages" "$chimere" engram stats "$tables/facts.engram" --model "$model"
@@ -260,6 +259,19 @@ plain=$(ask '')
 expect "there is both, cut, facts" curl -s "$url/v1/completions" -d '{"prompt":"x","engram":{"tables":["none"]}}'
 for n in 1 2 3; do "$chimere" engram forget "$tables" --user ann --model "$model" --source "answer-$n" >/dev/null; done
 [ "$(ask ',"user":"ann"')" = "$plain" ] || fail "what ann made the table forget is still there"
+# Notes: the server learns one, the command lists and forgets it, and nobody else may read the file.
+curl -s "$url/v1/engram/accept" -d '{"user":"eve","text":"The Brindle bridge was built in 1874."}' >/dev/null
+expect "The Brindle bridge" "$chimere" engram notes list "$tables" --user eve
+[ "$(stat -c %a "$tables/users/eve.notes")" = 600 ] || fail "others may read notes: $(stat -c %a "$tables/users/eve.notes")"
+[ "$(stat -c %a "$tables/users/ann.engram")" = 600 ] || fail "others may read a user's table"
+[ "$(stat -c %a "$tables/users")" = 700 ] || fail "others may look into the folder of users"
+expect "note 2 of eve" "$chimere" engram notes add "$tables" --user eve --text "$work/fact.txt" --source file
+expect "expected one of" "$chimere" engram notes forget "$tables" --user eve
+expect "no such notes" "$chimere" engram notes forget "$tables" --user eve --source nothing
+expect "removed 1 notes" "$chimere" engram notes forget "$tables" --user eve --note 1
+expect "Lutzhaven" curl -s "$url/v1/engram/notes?user=eve"
+expect "removed 1 notes" "$chimere" engram notes forget "$tables" --user eve --all
+expect "eve has no notes" "$chimere" engram notes list "$tables" --user eve
 stop_server
 # Options from a file: they hold, the command line wins over them, and a word that is no option is said.
 printf '[serve]\nengram="%s"\napi-key="from-the-file"\nthinking-answer-tokens=10\n' "$tables" >"$work/chimere.ini"

@@ -1,6 +1,7 @@
 #include "base/platform/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,12 +13,13 @@
 
 namespace chimere {
 
-Result<AtomicFile> AtomicFile::create(const std::string& path) {
+Result<AtomicFile> AtomicFile::create(const std::string& path, Readers readers) {
   static std::atomic<unsigned> serial{0};
+  const mode_t mode = readers == Readers::owner ? 0600 : 0666;
   // Process and serial number make the name ours; a leftover of a killed process with the same number is passed over.
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string temporary = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
-    const int handle = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int handle = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (handle >= 0) return Result<AtomicFile>{AtomicFile(path, std::move(temporary), handle)};
     if (errno != EEXIST) return io_error(temporary, "cannot create", errno);
   }

@@ -12,9 +12,12 @@
 
 namespace chimere {
 
+// Who may read a new file, as far as the umask lets them.
+enum class Readers { all, owner };
+
 class AtomicFile {
  public:
-  static Result<AtomicFile> create(const std::string& path);
+  static Result<AtomicFile> create(const std::string& path, Readers readers = Readers::all);
 
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;

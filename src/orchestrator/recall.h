@@ -1,0 +1,29 @@
+// recall.h  What memory has to say to a conversation, as text of it: a model can use only what it can read.
+//
+// Notes of the one who asks are looked up for every message of the user, not for the last alone. So a conversation that
+// goes on begins with the same bytes as before, and what was computed for it still fits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chat/message.h"
+#include "orchestrator/chat_chunk.h"
+#include "orchestrator/chat_model.h"
+#include "orchestrator/chat_request.h"
+
+namespace chimere::orchestrator {
+
+// What was asked last: the text of the user's last message; empty when there is none.
+std::string question_of(const std::vector<chat::Message>& messages);
+
+// Puts the notes of `use.owner` into the user's messages that they are about, and `passages` into the last of them.
+// Gives the notes of the last one. Without a match the messages stay as they are. Texts for which there is no room, at
+// most a quarter of the context for a message, are left out.
+std::vector<UsedPassage> recall(const ChatModel& model, const MemoryUse& use, const std::vector<UsedPassage>& passages,
+                                int context_length, std::vector<chat::Message>& messages);
+
+// Puts texts before what a message says. They are words of the message like all others: input, never control tokens.
+void put_before(chat::Message& message, const std::vector<std::string>& texts);
+
+}  // namespace chimere::orchestrator
