@@ -16,7 +16,7 @@ constexpr float kNameWeight = 2;
 // A note that covers less is about something else that shares a word.
 constexpr float kLeastCovered = 0.4f;
 // Against the best note: one that covers much less of the question only distracts.
-constexpr float kLeastOfBest = 0.7f;
+constexpr float kLeastOfBest = 0.85f;
 
 std::vector<WordIndex::Asked> asked_words(std::string_view question, const Rarity& rarity) {
   if (question.size() > kMaxQuestionBytes) question.remove_prefix(question.size() - kMaxQuestionBytes);
