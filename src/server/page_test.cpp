@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <sstream>
 #include <string>
 
 namespace chimere::server {
@@ -53,6 +55,32 @@ TEST(Page, PolicyOfTheFrameIsASandboxWithoutNetwork) {
   EXPECT_EQ(policy.find("allow-same-origin"), std::string::npos);
   EXPECT_NE(policy.find("default-src 'none'"), std::string::npos);
   EXPECT_NE(policy.find("connect-src 'none'"), std::string::npos);
+}
+
+// Browsers ignore a directive they do not know and complain in the console: a promise that nobody keeps.
+TEST(Page, PoliciesHaveOnlyDirectivesThatBrowsersKnow) {
+  const std::set<std::string> known = {
+      "base-uri",
+      "connect-src",
+      "default-src",
+      "font-src",
+      "form-action",
+      "frame-ancestors",
+      "frame-src",
+      "img-src",
+      "media-src",
+      "sandbox",
+      "style-src",
+      "script-src",
+      "require-trusted-types-for",
+      "trusted-types",
+  };
+  for (const char* path : {"/", "/studio/frame.html"}) {
+    std::istringstream policy(header(page_response(get(path), kFiles), "Content-Security-Policy"));
+    for (std::string directive; std::getline(policy >> std::ws, directive, ';');) {
+      EXPECT_TRUE(known.contains(directive.substr(0, directive.find(' ')))) << directive;
+    }
+  }
 }
 
 TEST(Page, HashedNamesAreKeptAndTheRestIsAskedAgain) {
