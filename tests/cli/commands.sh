@@ -69,6 +69,7 @@ usage "$chimere" sevre
 expect 'Did you mean `--port`?' "$chimere" serve --prot 1
 usage "$chimere" serve --prot 1
 usage "$chimere"
+expect "--chat-template" "$chimere" chat --help  # which it advises where a file has no template
 expect "nemotron-3-nano-30b-a3b" "$chimere" bench --help
 expect "no-such-folder: expected a folder" "$chimere" serve "$model" --lora-dir "$work/no-such-folder"
 expect "M parameters" "$chimere" inspect "$nano"
