@@ -1,5 +1,6 @@
 // A full context is not the end of a conversation.
 import type { Page } from '@playwright/test'
+import { problems } from './accessibility'
 import { answerWith, expect, Server, Studio, test } from './server'
 import { test as alone } from '@playwright/test'
 
@@ -92,9 +93,17 @@ test('editing what is not sent any more sends it again', async ({ studio, page }
     await studio.send(`Question ${turn} ${'q'.repeat(50)}`)
     await studio.settled()
   }
+  const isReadable = async (what: string) => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      expect(await problems(page), `${what}, ${colorScheme}`).toEqual([])
+    }
+  }
+  await isReadable('the offer')
   await studio.button(GO_ON).click()
   await studio.settled()
   await expect(page.getByRole('note')).toBeVisible()
+  await isReadable('the mark')
   await studio.questions.first().getByRole('button', { name: 'Edit' }).click()
   await page.getByRole('textbox', { name: 'Edit' }).fill('Another beginning')
   await studio.button('Save and send').click()
