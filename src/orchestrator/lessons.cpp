@@ -108,7 +108,7 @@ std::unique_ptr<ServiceJob<MemoryList>> ChatService::list_memories(std::string o
       list.own = {"", (*own)->header().n_keys, tokens_of(**own)};
     }
     if (const auto notebook = model_.notebook_of(owner)) {
-      if (!list.own) list.own.emplace();
+      if (!list.own) list.own = MemoryList::Table{"", 0, 0};
       list.own->n_ngrams += ngrams_of(notebook);
       list.own->n_tokens += notebook->ngrams()->n_tokens();
       list.n_notes = notebook->size();
