@@ -2,9 +2,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include "base/platform/process.h"
 #include "cache/cache_folder.h"
@@ -115,6 +118,15 @@ Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_embedding_model(const
   return orchestrator::EmbeddingModel::open(std::move(model), std::move(config));
 }
 
+// A stop takes five seconds at most, of which connections have four. What the engine and the disk are still about then
+// has the rest: a step with a long prompt may take longer, and what is not on the disk by then is computed again.
+void end_in_time(std::chrono::steady_clock::time_point stop_began) {
+  std::thread([stop_began] {
+    std::this_thread::sleep_until(stop_began + std::chrono::milliseconds(4800));
+    std::_Exit(0);
+  }).detach();
+}
+
 Status serve(ServeOptions& o) {
   server::start_log(o.json_log ? server::LogFormat::json : server::LogFormat::text);
   // Before the minutes a large model takes to load.
@@ -151,6 +163,7 @@ Status serve(ServeOptions& o) {
   if (o.open && !open_browser(server->url())) spdlog::warn("xdg-open was not found: open {} yourself", server->url());
   server->run();
   spdlog::info("stopped");
+  end_in_time(server->stop_began());
   return Ok{};
 }
 
@@ -211,6 +224,12 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_option("--max-connections", o->server.http.max_connections, "connections at a time")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  command
+      ->add_option_function<int>(
+          "--max-body-memory", [o](int mib) { o->server.http.max_body_memory = static_cast<size_t>(mib) << 20; },
+          "MiB that the bodies of all requests under way may take together")
+      ->check(CLI::Range(16, 1 << 20))
+      ->default_str(std::to_string(o->server.http.max_body_memory >> 20));
   command->add_option("--request-timeout", o->request_timeout, "seconds an answer may take; 0: any time")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();

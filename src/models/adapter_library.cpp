@@ -20,7 +20,7 @@ bool is_name(const std::string& name) {
 
 }  // namespace
 
-Status AdapterLibrary::load(const std::string& name, const std::string& path, float scale) {
+Status AdapterLibrary::load(const std::string& name, const std::string& path, float scale, const std::string& owner) {
   if (!is_name(name)) {
     return Error{Code::invalid_argument,
                  "adapter " + gguf::quoted(name) + ": expected a name of at most 64 letters, digits, '-', '_' and '.'"};
@@ -38,7 +38,7 @@ Status AdapterLibrary::load(const std::string& name, const std::string& path, fl
   const std::lock_guard lock(mutex_);
   TRY(refusal());  // another thread may have been faster
   const uint64_t n_bytes = adapter->size_bytes();
-  loaded_[name] = {{name, path, scale, n_bytes}, std::move(adapter)};
+  loaded_[name] = {{name, path, scale, n_bytes, owner}, std::move(adapter)};
   return Ok{};
 }
 

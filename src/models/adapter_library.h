@@ -29,10 +29,11 @@ class AdapterLibrary {
     std::string path;
     float scale = 1;  // where a request does not say
     uint64_t n_bytes = 0;
+    std::string owner = {};  // the client that had it loaded; empty: none did
   };
 
   // Refuses a name that is taken, or is none: letters, digits, '-', '_' and '.'.
-  Status load(const std::string& name, const std::string& path, float scale);
+  Status load(const std::string& name, const std::string& path, float scale, const std::string& owner = {});
   Status unload(const std::string& name);
   std::vector<Entry> list() const;  // by name
 

@@ -286,10 +286,11 @@ std::unique_ptr<TokenJob> ChatService::tokenize(std::string text, bool add_speci
   return run_on<std::vector<int32_t>>(*token_lane_, std::move(work), std::move(notify), owner);
 }
 
-std::unique_ptr<TokenJob> ChatService::load_adapter(std::string name, std::string path, float scale,
+std::unique_ptr<TokenJob> ChatService::load_adapter(std::string name, std::string path, float scale, std::string owner,
                                                     std::function<void()> notify) {
-  auto work = [this, name = std::move(name), path = std::move(path), scale]() -> Result<std::vector<int32_t>> {
-    TRY(adapters().load(name, path, scale));
+  auto work = [this, name = std::move(name), path = std::move(path), scale,
+               owner = std::move(owner)]() -> Result<std::vector<int32_t>> {
+    TRY(adapters().load(name, path, scale, owner));
     return std::vector<int32_t>{};
   };
   return run_job<std::vector<int32_t>>(*prepare_, std::move(work), std::move(notify));

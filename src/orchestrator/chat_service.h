@@ -118,7 +118,8 @@ class ChatService {
   // Vectors of this model, for those who have no other.
   Embedder& embedder() { return *embedder_; }
   // Reads an adapter on the service's thread, so that a large file stalls nobody's I/O. No ids when it is loaded.
-  std::unique_ptr<TokenJob> load_adapter(std::string name, std::string path, float scale, std::function<void()> notify);
+  std::unique_ptr<TokenJob> load_adapter(std::string name, std::string path, float scale, std::string owner,
+                                         std::function<void()> notify);
 
   const std::string& model_name() const { return model_.model->name(); }
   // Without one it continues text and answers no messages.

@@ -5,6 +5,12 @@
 #include <utility>
 
 namespace chimere::orchestrator {
+namespace {
+
+// Of one chunk. More come at once only to a reader who has stood still, and whoever writes them has others to serve.
+constexpr int kMaxTokensAtOnce = 256;
+
+}  // namespace
 
 void Mailbox::ring() {
   {
@@ -109,7 +115,10 @@ std::optional<ChatChunk> ChatStream::poll() {
   }
   AnswerText& text = admitted_->text;
   ChatChunk delta;
-  while (!terminal_) {
+  const auto has_text = [&delta] {
+    return !delta.reasoning.empty() || !delta.content.empty() || !delta.tool_calls.empty() || !delta.tokens.empty();
+  };
+  for (int n = 0; !terminal_ && (n < kMaxTokensAtOnce || !has_text()); ++n) {
     auto event = admitted_->submitted.events->try_pop();
     if (!event) break;
     if (event->kind == engine::Event::Kind::token) {
@@ -121,8 +130,7 @@ std::optional<ChatChunk> ChatStream::poll() {
       terminal_ = end(*event);
     }
   }
-  const bool has_text = !delta.reasoning.empty() || !delta.content.empty() || !delta.tool_calls.empty();
-  if (has_text || !delta.tokens.empty()) return delta;
+  if (has_text()) return delta;
   if (!terminal_) return std::nullopt;
   done_ = true;
   return std::exchange(terminal_, std::nullopt);

@@ -1,9 +1,46 @@
 // api_error.cpp  Error objects, and which status an error of ours becomes.
 #include "server/api_error.h"
 
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+
 #include "server/json.h"
+#include "server/log.h"
 
 namespace chimere::server {
+namespace {
+
+// Files that errors name, whether their folder is absolute or not.
+constexpr std::array<std::string_view, 4> kOwnFiles = {".engram", ".gguf", ".passages", ".lock"};
+
+bool is_path(std::string_view word) {
+  const size_t slash = word.find('/');
+  if (slash == std::string_view::npos) return false;
+  if (slash == 0 && word.find('/', 1) != std::string_view::npos) return true;
+  while (!word.empty() && (word.back() == ':' || word.back() == ',' || word.back() == '.')) word.remove_suffix(1);
+  return std::any_of(kOwnFiles.begin(), kOwnFiles.end(), [&](std::string_view end) { return word.ends_with(end); });
+}
+
+}  // namespace
+
+std::string without_folders(std::string_view message) {
+  constexpr std::string_view kBetween = " \t\n'\"()[]=";
+  std::string out;
+  while (!message.empty()) {
+    const size_t begin = std::min(message.find_first_not_of(kBetween), message.size());
+    out += message.substr(0, begin);
+    message.remove_prefix(begin);
+    // A name in quotes may have spaces in it.
+    const bool is_quoted = !out.empty() && (out.back() == '\'' || out.back() == '"');
+    const size_t end = std::min(is_quoted ? message.find(out.back()) : message.find_first_of(kBetween), message.size());
+    const std::string_view word = message.substr(0, end);
+    out += is_path(word) ? word.substr(word.rfind('/') + 1) : word;
+    message.remove_prefix(end);
+  }
+  return out;
+}
 
 std::string error_body(const ApiError& error) {
   Json body;
@@ -22,18 +59,20 @@ HttpResponse error_response(const ApiError& error) {
 }
 
 ApiError to_api_error(const Error& error) {
+  const std::string message = without_folders(error.message);
   switch (error.code) {
     case Code::invalid_argument:
     case Code::not_found:
-    case Code::unsupported: return {400, error.message, "invalid_request_error", {}, {}};
-    case Code::exhausted: return {429, error.message, "rate_limit_error", {}, "overloaded"};
-    case Code::cancelled: return {503, error.message, "server_error", {}, "cancelled"};
+    case Code::unsupported: return {400, message, "invalid_request_error", {}, {}};
+    case Code::exhausted: return {429, message, "rate_limit_error", {}, "overloaded"};
+    case Code::cancelled: return {503, message, "server_error", {}, "cancelled"};
     case Code::corrupt:
     case Code::io:
     case Code::device:
     case Code::internal: break;
   }
-  return {500, error.message, "server_error", {}, code_name(error.code)};
+  if (message != error.message) spdlog::error("{}", printable(error.message));
+  return {500, message, "server_error", {}, code_name(error.code)};
 }
 
 }  // namespace chimere::server

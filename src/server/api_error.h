@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "base/result.h"
@@ -21,7 +22,10 @@ struct ApiError {
 std::string error_body(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
 
-// What the caller of the API has to know about an error of ours.
+// A message without the folders of this machine: "/srv/tables/x.engram: is damaged" becomes "x.engram: is damaged".
+std::string without_folders(std::string_view message);
+
+// What the caller of the API has to know about an error of ours; the log gets the rest.
 ApiError to_api_error(const Error& error);
 
 }  // namespace chimere::server

@@ -16,6 +16,7 @@ struct CompletionCall : CallOptions {
   int n = 1;                                             // answers to each
   bool echo = false;                                     // the prompt comes back before its answer
   bool include_usage = false;
+  std::vector<std::string> echoes = {};  // of each prompt, when they are wanted: the server's business
 };
 
 std::variant<CompletionCall, ApiError> parse_completion_call(std::string_view body, const SamplingParams& defaults);

@@ -11,6 +11,11 @@
 #define BOOST_ASIO_DISABLE_FENCED_BLOCK
 #endif
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -29,10 +34,12 @@
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <exception>
 #include <functional>
+#include <new>
 #include <set>
 #include <type_traits>
 
 #include "server/answer_poller.h"
+#include "server/body_budget.h"
 #include "server/http_framing.h"
 #include "server/http_server.h"
 #include "server/request_head.h"
@@ -52,25 +59,57 @@ inline constexpr size_t kIdleReadBytes = 1 << 10;
 inline constexpr size_t kReadBytes = 16 << 10;
 // What a client may send ahead of its answer (the next requests of a pipeline) before we call it abuse.
 inline constexpr size_t kMaxReadAheadBytes = 64 << 10;
+// What is read and not understood yet: a head, the line of a chunk with its extensions, trailers, requests sent ahead.
+inline constexpr size_t kMaxUnparsedBytes = kMaxReadAheadBytes + kReadBytes;
+// A reader that takes nothing is noticed once so much waits for it in the system, beside what its own end has taken.
+inline constexpr int kMaxUnsentBytes = 32 << 10;
 // How long and how much we go on reading from a client we refused, so that our answer reaches it before the reset.
 inline constexpr std::chrono::seconds kLingerTime{2};
 inline constexpr size_t kLingerBytes = size_t{64} << 20;
 
 class AnyConnection {
  public:
+  using Clock = std::chrono::steady_clock;
+
   virtual ~AnyConnection() = default;
   virtual bool is_busy() const = 0;
   virtual void close() = 0;
+  // Bytes of a body that has not come whole; 0: none is coming.
+  virtual size_t receiving_bytes() const = 0;
+  // Drops that body for the sake of another's.
+  virtual void give_way() = 0;
+  // About once a second: tells the answer when its reader stands still.
+  virtual void look_at_reader(Clock::time_point now) = 0;
 };
 
 struct Shared {
-  Shared(HttpConfig c, HttpHandler& h) : config(std::move(c)), handler(h) {}
+  Shared(HttpConfig c, HttpHandler& h)
+      : config(std::move(c)), handler(h), bodies(std::make_shared<BodyBudget>(config.max_body_memory)) {}
 
   HttpConfig config;
   HttpHandler& handler;
+  // Room in the bound for all bodies, made at the cost of the largest that is still coming; false when that is the one
+  // which asks.
+  bool make_room_for(const AnyConnection& asking, size_t bytes) {
+    while (!bodies->has_room(bytes)) {
+      AnyConnection* largest = nullptr;
+      size_t most = asking.receiving_bytes() + bytes;
+      for (AnyConnection* connection : connections) {
+        if (connection == &asking || connection->receiving_bytes() <= most) continue;
+        largest = connection;
+        most = connection->receiving_bytes();
+      }
+      if (!largest) return false;
+      largest->give_way();
+    }
+    return true;
+  }
+
   std::shared_ptr<AnswerPoller> poller = std::make_shared<AnswerPoller>();
+  std::shared_ptr<BodyBudget> bodies;
   std::set<AnyConnection*> connections;
   std::function<void()> on_closed;
+  size_t freed_bytes = 0;  // of answers, since freed memory was last given back
   bool stopping = false;
 };
 
@@ -88,6 +127,7 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
     error_code ec;
     socket().set_option(tcp::no_delay(true), ec);  // tokens are small and should not wait for each other
     socket().non_blocking(true, ec);
+    ::setsockopt(socket().native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMaxUnsentBytes, sizeof kMaxUnsentBytes);
     const tcp::endpoint remote = socket().remote_endpoint(ec);
     if (!ec) remote_ = remote.address().to_string();
   }
@@ -104,6 +144,20 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
     wake();
   }
 
+  size_t receiving_bytes() const override { return receiving_ ? lease_->bytes() : 0; }
+
+  void give_way() override {
+    gave_way_ = true;
+    receiving_ = false;
+    lease_.reset();
+    error_code ec;
+    socket().cancel(ec);
+  }
+
+  void look_at_reader(Clock::time_point now) override {
+    if (work_) work_->reader_stands_still(is_writing_ ? now - last_taken_ : Clock::duration::zero());
+  }
+
   asio::awaitable<void> serve() {
     const auto self = this->shared_from_this();
     bool go_on = co_await greet();
@@ -114,6 +168,9 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
   }
 
  private:
+  using Parser = http::request_parser<http::string_body>;
+  inline static const error_code kNoRoom = boost::system::errc::make_error_code(boost::system::errc::not_enough_memory);
+
   NewsFlag& news() override { return *news_; }
 
   void wake() override {
@@ -143,7 +200,7 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
       buffer_.commit(n);
     }
     busy_ = true;
-    http::request_parser<http::string_body> parser;
+    Parser parser;
     parser.header_limit(shared_.config.max_header_bytes);
     parser.body_limit(shared_.config.max_body_bytes);
     lowest().expires_after(shared_.config.header_timeout);
@@ -159,6 +216,10 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
     request.remote = remote_;
     const Framing framing{parser.keep_alive() && !shared_.stopping, parser.get().version() >= 11,
                           request.method == "HEAD"};
+    if (const auto wrong = wrong_framing(request.headers, parser.get().version() >= 11)) {
+      co_await send_last(shared_.handler.error(request_id_, wrong->status, wrong->message), framing.head_only);
+      co_return false;
+    }
     if (auto refused = shared_.handler.refuse(request)) {
       co_await send_last(std::move(*refused), framing.head_only);
       co_return false;
@@ -168,25 +229,59 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
       const bool sent = co_await write(proceed);
       if (!sent) co_return false;
     }
-    lowest().expires_after(shared_.config.body_timeout);
-    const auto [body_ec, body_n] = co_await http::async_read(stream_, buffer_, parser, kAwait);
+    const error_code body_ec = co_await read_body(parser);
     if (body_ec) {
+      parser.get().body() = {};
       co_await refuse(body_ec, framing.head_only);
       co_return false;
     }
     request.body = std::move(parser.get().body());
+    request.body_lease = std::move(lease_);
     const bool go_on = co_await answer(std::move(request), framing);
     busy_ = false;
     co_return go_on;
   }
 
+  // Charged to the bound for all bodies as it comes, not as it is announced: an announcement costs a client nothing.
+  asio::awaitable<error_code> read_body(Parser& parser) {
+    size_t extension_bytes = 0;
+    auto count_extensions = [&](uint64_t, beast::string_view extensions, error_code& ec) {
+      extension_bytes += extensions.size();
+      if (extension_bytes > shared_.config.max_header_bytes) ec = http::error::buffer_overflow;
+    };
+    parser.on_chunk_header(count_extensions);
+    parser.eager(true);
+    // The line of a chunk and the trailers are understood only when they are there as a whole.
+    buffer_.max_size(std::max<size_t>(buffer_.size(), shared_.config.max_header_bytes));
+    lease_ = std::make_shared<BodyLease>(shared_.bodies);
+    receiving_ = true;
+    gave_way_ = false;
+    lowest().expires_after(shared_.config.body_timeout);
+    error_code ec;
+    while (!ec && !parser.is_done()) {
+      const auto [read_ec, n] = co_await http::async_read_some(stream_, buffer_, parser, kAwait);
+      ec = gave_way_ ? kNoRoom : read_ec;
+      if (ec) break;
+      const size_t more = parser.get().body().size() - lease_->bytes();
+      if (shared_.make_room_for(*this, more)) {
+        lease_->grow(more);
+      } else {
+        ec = kNoRoom;
+      }
+    }
+    receiving_ = false;
+    buffer_.max_size(kMaxUnparsedBytes);
+    if (ec) lease_.reset();
+    co_return ec;
+  }
+
   asio::awaitable<bool> answer(HttpRequest request, Framing framing) {
-    std::unique_ptr<Answer> work = start(std::move(request));
+    work_ = start(std::move(request));
     bool head_sent = false;
     bool done = false;
     while (!gone_ && !done) {
       woken_ = false;
-      Piece piece = poll(work, head_sent);
+      Piece piece = poll(head_sent);
       done = piece.done;
       std::string bytes;
       if (piece.head) {
@@ -205,11 +300,12 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
       if (!bytes.empty()) {
         const bool sent = co_await write(bytes);
         if (!sent) gone_ = true;
+        shared_.freed_bytes += bytes.size();
       } else if (!done) {
         co_await wait();
       }
     }
-    work.reset();
+    work_.reset();
     co_await stop_reading_ahead();
     const bool go_on = done && !gone_ && framing.keep_alive;
     co_return go_on;
@@ -225,13 +321,13 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
     try {
       return shared_.handler.handle(std::move(request), std::move(wake));
     } catch (const std::exception& e) {
-      return immediate(shared_.handler.error(request_id_, 500, e.what()));
+      return immediate(thrown(e));
     }
   }
 
-  Piece poll(std::unique_ptr<Answer>& work, bool head_sent) {
+  Piece poll(bool head_sent) {
     try {
-      return work->poll();
+      return work_->poll();
     } catch (const std::exception& e) {
       Piece piece;
       piece.done = true;
@@ -239,10 +335,15 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
       if (head_sent) {
         gone_ = true;
       } else {
-        piece.head = shared_.handler.error(request_id_, 500, e.what());
+        piece.head = thrown(e);
       }
       return piece;
     }
+  }
+
+  HttpResponse thrown(const std::exception& e) {
+    if (dynamic_cast<const std::bad_alloc*>(&e)) return shared_.handler.error(request_id_, 503, kOutOfMemory);
+    return shared_.handler.error(request_id_, 500, e.what());
   }
 
   // Until something woke us: the answer, the client's departure, or the end of the server.
@@ -261,11 +362,15 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
   asio::awaitable<void> read_ahead() {
     const auto self = this->shared_from_this();
     lowest().expires_never();
-    while (!stop_reading_ && !gone_) {
-      const auto [ec, n] = co_await stream_.async_read_some(buffer_.prepare(kIdleReadBytes), kAwait);
-      buffer_.commit(n);
-      if (ec == asio::error::operation_aborted && stop_reading_) break;
-      if (ec || buffer_.size() > kMaxReadAheadBytes) gone_ = true;
+    try {
+      while (!stop_reading_ && !gone_) {
+        const auto [ec, n] = co_await stream_.async_read_some(buffer_.prepare(kIdleReadBytes), kAwait);
+        buffer_.commit(n);
+        if (ec == asio::error::operation_aborted && stop_reading_) break;
+        if (ec || buffer_.size() > kMaxReadAheadBytes) gone_ = true;
+      }
+    } catch (const std::exception&) {
+      gone_ = true;  // no memory
     }
     reading_ahead_ = false;
     wake();
@@ -292,9 +397,18 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
       if (written == bytes.size()) co_return true;
     }
     lowest().expires_after(shared_.config.write_timeout);
-    const auto [ec, n] = co_await asio::async_write(stream_, asio::buffer(bytes) + written, kAwait);
+    is_writing_ = true;
+    last_taken_ = Clock::now();
+    bool failed = false;
+    while (!failed && written < bytes.size()) {
+      const auto [ec, n] = co_await stream_.async_write_some(asio::buffer(bytes) + written, kAwait);
+      written += n;
+      failed = static_cast<bool>(ec);
+      last_taken_ = Clock::now();
+    }
+    is_writing_ = false;
     lowest().expires_never();
-    co_return !ec;
+    co_return !failed;
   }
 
   // Answers a request that could not be read, if its sender can still hear it.
@@ -305,6 +419,14 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
     if (ec == http::error::body_limit) {
       status = 413;
       message = "request body: expected at most " + std::to_string(config.max_body_bytes) + " bytes, found more";
+    } else if (ec == kNoRoom) {
+      status = 503;
+      message = "request body: those of all requests under way have " + std::to_string(config.max_body_memory) +
+                " bytes, which is the limit; try again";
+    } else if (ec == http::error::buffer_overflow) {
+      status = 431;
+      message = "request: expected at most " + std::to_string(config.max_header_bytes) +
+                " bytes of chunk extensions and of trailers, found more";
     } else if (ec == http::error::header_limit) {
       status = 431;
       message = "request head: expected at most " + std::to_string(config.max_header_bytes) + " bytes, found more";
@@ -342,15 +464,21 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
 
   Shared& shared_;
   Stream stream_;
-  beast::flat_buffer buffer_;
-  std::string remote_;      // address of the client
-  std::string request_id_;  // of the request that is served now
+  beast::flat_buffer buffer_{kMaxUnparsedBytes};
+  std::shared_ptr<BodyLease> lease_;  // of the body that is coming
+  std::unique_ptr<Answer> work_;      // of the request that is served now
+  std::string remote_;                // address of the client
+  std::string request_id_;            // of the request that is served now
   asio::steady_timer woken_timer_;
   std::shared_ptr<NewsFlag> news_ = std::make_shared<NewsFlag>(false);  // of the answer that is made now
-  bool busy_ = false;           // between the first byte of a request and the last of its answer
-  bool gone_ = false;           // the client, or our patience with it
-  bool woken_ = false;          // since the last poll
-  bool reading_ahead_ = false;  // read_ahead() runs and owns buffer_
+  bool busy_ = false;             // between the first byte of a request and the last of its answer
+  bool gone_ = false;             // the client, or our patience with it
+  bool receiving_ = false;        // a body; it may have to give way
+  bool gave_way_ = false;         // it did
+  bool is_writing_ = false;       // and the system does not take it at once
+  Clock::time_point last_taken_;  // when it last took something
+  bool woken_ = false;            // since the last poll
+  bool reading_ahead_ = false;    // read_ahead() runs and owns buffer_
   bool stop_reading_ = false;
 };
 

@@ -17,38 +17,57 @@ class EmbeddingAnswer : public Answer {
  public:
   using Writer = std::function<std::string(const Embedded&)>;
 
-  EmbeddingAnswer(std::unique_ptr<EmbedJob> job, Writer write, std::string ignored,
-                  std::unique_ptr<RequestRecord> record)
-      : job_(std::move(job)), write_(std::move(write)), ignored_(std::move(ignored)), record_(std::move(record)) {
-    record_->watch([job = job_.get()] { job->cancel(); });
+  EmbeddingAnswer(std::shared_ptr<Workers> workers, std::unique_ptr<EmbedJob> job, Writer write, std::string ignored,
+                  Call call)
+      : workers_(std::move(workers)),
+        job_(std::move(job)),
+        write_(std::move(write)),
+        ignored_(std::move(ignored)),
+        call_(std::move(call)) {
+    call_.record->watch([job = job_.get()] { job->cancel(); });
   }
 
   Piece poll() override {
-    Piece piece;
-    auto embedded = job_->poll();
-    if (!embedded) return piece;
-    piece.head = *embedded ? success(**embedded) : failure(embedded->error());
-    if (!ignored_.empty()) piece.head->add_header("X-Chimere-Ignored", ignored_);
-    piece.done = true;
-    record_->set_status(piece.head->status);
-    return piece;
+    if (!writing_) {
+      auto embedded = job_->poll();
+      if (!embedded) return {};
+      if (!*embedded) return whole(failure(embedded->error()));
+      write(std::move(**embedded));
+    }
+    auto text = writing_->poll();
+    if (!text) return {};
+    if (!*text) return whole(error_response(failed_work(text->error())));
+    return whole({200, {{"Content-Type", "application/json"}}, std::move(**text)});
   }
 
  private:
-  HttpResponse success(const Embedded& embedded) {
+  // By a worker: millions of numbers as text take a second.
+  void write(Embedded embedded) {
     engine::Usage usage;
     usage.prompt_tokens = embedded.n_tokens;
-    record_->set_usage(usage, "embedded");
-    return {200, {{"Content-Type", "application/json"}}, write_(embedded)};
+    call_.record->set_usage(usage, "embedded");
+    auto work = [write = write_, made = std::make_shared<Embedded>(std::move(embedded))]() -> Result<std::string> {
+      std::string text = write(*made);
+      *made = {};
+      return text;
+    };
+    writing_ = workers_->run<std::string>(std::move(work), call_.wake);
   }
   HttpResponse failure(const Error& error) const {
-    return error_response(error.code == Code::cancelled ? record_->cancel_error() : to_api_error(error));
+    return error_response(error.code == Code::cancelled ? call_.record->cancel_error() : to_api_error(error));
+  }
+  Piece whole(HttpResponse response) {
+    if (!ignored_.empty()) response.add_header("X-Chimere-Ignored", ignored_);
+    call_.record->set_status(response.status);
+    return {std::move(response), {}, true};
   }
 
+  const std::shared_ptr<Workers> workers_;
   std::unique_ptr<EmbedJob> job_;
   const Writer write_;
   const std::string ignored_;
-  std::unique_ptr<RequestRecord> record_;
+  Call call_;
+  std::unique_ptr<orchestrator::ServiceJob<std::string>> writing_;
 };
 
 std::unique_ptr<Answer> start(const Services& services, Call& call, std::vector<orchestrator::EmbedInput> inputs,
@@ -57,13 +76,15 @@ std::unique_ptr<Answer> start(const Services& services, Call& call, std::vector<
   embed.inputs = std::move(inputs);
   embed.owner = Services::owner_of(call);
   if (services.request_timeout.count() > 0) embed.deadline = call.record->started() + services.request_timeout;
-  return std::make_unique<EmbeddingAnswer>(services.embedder.start(std::move(embed), call.wake), std::move(write),
-                                           ignored_header(ignored), std::move(call.record));
+  auto job = services.embedder.start(std::move(embed), call.wake);
+  return std::make_unique<EmbeddingAnswer>(services.workers, std::move(job), std::move(write), ignored_header(ignored),
+                                           std::move(call));
 }
 
-std::unique_ptr<Answer> embeddings(const Services& services, Call call) {
+using EmbeddingParsed = std::variant<EmbeddingCall, ApiError>;
+
+std::unique_ptr<Answer> embeddings(const Services& services, Call call, EmbeddingParsed& parsed) {
   const Embedder& embedder = services.embedder;
-  auto parsed = parse_embedding_call(call.request.body, embedder.dimensions());
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   auto asked = std::make_shared<EmbeddingCall>(std::move(std::get<EmbeddingCall>(parsed)));
   call.record->set_user(asked->user);
@@ -72,8 +93,9 @@ std::unique_ptr<Answer> embeddings(const Services& services, Call call) {
                [asked, model = std::move(model)](const Embedded& e) { return embedding_body(*asked, e, model); });
 }
 
-std::unique_ptr<Answer> rerank(const Services& services, Call call) {
-  auto parsed = parse_rerank_call(call.request.body);
+using RerankParsed = std::variant<RerankCall, ApiError>;
+
+std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankParsed& parsed) {
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   auto asked = std::make_shared<RerankCall>(std::move(std::get<RerankCall>(parsed)));
   call.record->set_user(asked->user);
@@ -94,13 +116,12 @@ std::unique_ptr<Answer> rerank(const Services& services, Call call) {
 }  // namespace
 
 void add_embedding_endpoints(Router& router, const Services& services) {
-  const auto add = [&](const char* path, std::unique_ptr<Answer> (*handler)(const Services&, Call)) {
-    router.add({.method = "POST", .path = path, .handler = [services, handler](Call call) {
-                  return handler(services, std::move(call));
-                }});
-  };
-  add("/v1/embeddings", embeddings);
-  add("/v1/rerank", rerank);
+  const Embedder& embedder = services.embedder;
+  add_parsed_route<EmbeddingParsed>(
+      router, services, "/v1/embeddings",
+      [&embedder](const std::string& body) { return parse_embedding_call(body, embedder.dimensions()); }, embeddings);
+  add_parsed_route<RerankParsed>(
+      router, services, "/v1/rerank", [](const std::string& body) { return parse_rerank_call(body); }, rerank);
 }
 
 }  // namespace chimere::server

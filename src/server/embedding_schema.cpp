@@ -142,6 +142,12 @@ std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body
   }
   call.as_base64 = format == "base64";
   fields.integer("dimensions", call.dimensions, 1, max_dimensions);
+  const size_t numbers =
+      call.inputs.size() * static_cast<size_t>(call.dimensions > 0 ? call.dimensions : max_dimensions);
+  if (!call.as_base64 && numbers > kMaxEmbedNumbers) {
+    fields.fail("input", "expected at most " + std::to_string(kMaxEmbedNumbers) + " numbers in an answer, found " +
+                             std::to_string(numbers) + ": send fewer texts, or ask for encoding_format base64");
+  }
   if (!fields.ok()) return fields.error();
   call.ignored = fields.unknown();
   return call;

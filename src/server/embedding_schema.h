@@ -13,6 +13,7 @@
 namespace chimere::server {
 
 inline constexpr size_t kMaxEmbedInputs = 2048;
+inline constexpr size_t kMaxEmbedNumbers = size_t{4} << 20;  // written as decimals
 
 struct EmbeddingCall {
   std::string model;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "orchestrator/chat_service.h"
 #include "server/monitor.h"
 #include "server/router.h"
+#include "server/workers.h"
 
 namespace chimere::server {
 
@@ -21,6 +23,8 @@ struct Services {
   std::chrono::milliseconds request_timeout{0};
   std::string lora_folder = {};  // where adapters that a client asks for are; empty: it may not
 
+  std::shared_ptr<Workers> workers = std::make_shared<Workers>();
+
   // What holds for every request that generates: its latest end, and that clients with different keys share no cached
   // state.
   void limit(orchestrator::GenerateOptions& options, const Call& call) const;
@@ -29,6 +33,19 @@ struct Services {
   // "fp_..." of the model's file and this program: as long as it stays, equal requests with a seed have equal answers.
   std::string system_fingerprint() const;
 };
+
+// A POST whose body is parsed first, by a worker when it is large; the handler runs on the I/O thread.
+template <class Parsed>
+void add_parsed_route(Router& router, const Services& services, const char* path,
+                      typename ParsedLater<Parsed>::Parse parse,
+                      std::unique_ptr<Answer> (*handler)(const Services&, Call, Parsed&)) {
+  const auto then = [services, handler](Call call, Parsed& parsed) {
+    return handler(services, std::move(call), parsed);
+  };
+  router.add({.method = "POST", .path = path, .handler = [workers = services.workers, parse, then](Call call) {
+                return parse_first<Parsed>(workers, std::move(call), parse, then);
+              }});
+}
 
 void add_status_endpoints(Router& router, const Services& services);      // status_endpoints.cpp
 void add_request_endpoints(Router& router, const Services& services);     // request_endpoints.cpp

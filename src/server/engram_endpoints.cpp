@@ -41,7 +41,8 @@ class JobAnswer : public Answer {
  private:
   static HttpResponse failure(const Error& error) {
     ApiError api = to_api_error(error);
-    if (error.code == Code::not_found) api = {404, error.message, "invalid_request_error", "source", "not_found"};
+    if (error.code == Code::not_found)
+      api = {404, without_folders(error.message), "invalid_request_error", "source", "not_found"};
     return error_response(api);
   }
 
@@ -170,8 +171,9 @@ std::unique_ptr<Answer> notes(const Services& services, Call call) {
   return std::make_unique<JobAnswer<Notes>>(std::move(job), write, std::string(), std::move(call.record));
 }
 
-std::unique_ptr<Answer> accept(const Services& services, Call call) {
-  auto parsed = parse_body(call.request.body);
+using Body = std::variant<Json, ApiError>;
+
+std::unique_ptr<Answer> accept(const Services& services, Call call, Body& parsed) {
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   JsonFields fields(std::get<Json>(parsed));
   orchestrator::LessonCall lesson;
@@ -198,8 +200,7 @@ std::unique_ptr<Answer> accept(const Services& services, Call call) {
                                                             ignored_header(fields.unknown()), std::move(call.record));
 }
 
-std::unique_ptr<Answer> forget(const Services& services, Call call) {
-  auto parsed = parse_body(call.request.body);
+std::unique_ptr<Answer> forget(const Services& services, Call call, Body& parsed) {
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   JsonFields fields(std::get<Json>(parsed));
   orchestrator::ForgetCall what;
@@ -234,12 +235,9 @@ void add_engram_endpoints(Router& router, const Services& services) {
   router.add({.method = "GET", .path = "/v1/engram/notes", .handler = [services](Call call) {
                 return notes(services, std::move(call));
               }});
-  router.add({.method = "POST", .path = "/v1/engram/accept", .handler = [services](Call call) {
-                return accept(services, std::move(call));
-              }});
-  router.add({.method = "POST", .path = "/v1/engram/forget", .handler = [services](Call call) {
-                return forget(services, std::move(call));
-              }});
+  const auto parse = [](const std::string& body) { return parse_body(body); };
+  add_parsed_route<Body>(router, services, "/v1/engram/accept", parse, accept);
+  add_parsed_route<Body>(router, services, "/v1/engram/forget", parse, forget);
 }
 
 }  // namespace chimere::server

@@ -22,6 +22,18 @@ ApiError api_error(const ChatChunk& failed) {
   return error;
 }
 
+// Tokens with their alternatives, of an answer that is sent whole: what is written of so many at most here, and at all.
+// The second is the context of most models, 24,000 tokens, with 20 alternatives each.
+constexpr size_t kMaxPieceBytes = 64 << 10;  // about, of a stream
+constexpr size_t kWrittenAtOnce = 2'000;
+constexpr size_t kMaxListedTokens = 500'000;
+
+size_t listed_tokens(const ChatChunk& chunk) {
+  size_t n = 0;
+  for (const orchestrator::TokenInfo& token : chunk.tokens) n += 1 + token.top.size();
+  return n;
+}
+
 class GenerationAnswer : public Answer {
  public:
   GenerationAnswer(Generation generation, std::unique_ptr<RequestRecord> record)
@@ -36,8 +48,12 @@ class GenerationAnswer : public Answer {
 
   Piece poll() override {
     Piece piece;
+    if (writing_) {
+      take_written(piece);
+      return piece;
+    }
     for (size_t i = 0; i < generation_.choices.size(); ++i) {
-      while (!piece.done) {
+      while (!piece.done && !writing_ && piece.body.size() < kMaxPieceBytes) {
         std::optional<ChatChunk> chunk = generation_.choices[i]->poll();
         if (!chunk) break;
         take(piece, i, std::move(*chunk));
@@ -46,8 +62,11 @@ class GenerationAnswer : public Answer {
     return piece;
   }
 
+  void reader_stands_still(std::chrono::steady_clock::duration time) override { record_->set_unread(time); }
+
  private:
   void take(Piece& piece, size_t choice, ChatChunk chunk) {
+    if (chunk.kind == ChatChunk::Kind::started && ++n_started_ == sums_.size()) generation_.body_lease.reset();
     if (chunk.is_terminal()) {
       usages_[choice] = chunk.usage;
       record_->set_usage(total(), chunk.error ? code_name(chunk.error->code) : finish_name(chunk.finish));
@@ -64,14 +83,44 @@ class GenerationAnswer : public Answer {
       piece.body += generation_.writer->events(choice, chunk);
       if (is_last) piece.body += generation_.writer->end(total());
     } else {
+      n_listed_ += listed_tokens(chunk);
+      if (n_listed_ > kMaxListedTokens) return fail(piece, too_many_listed());
       append(sums_[choice], std::move(chunk));
-      if (is_last) {
-        piece.head =
-            with_ignored({200, {{"Content-Type", "application/json"}}, generation_.writer->body(sums_, total())});
-        record_->set_status(200);
-      }
+      if (is_last) return write_whole(piece);
     }
     piece.done = is_last;
+  }
+
+  // A long list of tokens takes seconds to write, which are not the I/O thread's.
+  void write_whole(Piece& piece) {
+    if (n_listed_ <= kWrittenAtOnce) return send_whole(piece, generation_.writer->body(sums_, total()));
+    auto sums = std::make_shared<std::vector<ChatChunk>>(std::move(sums_));
+    auto write = [writer = generation_.writer, sums, usage = total()]() -> Result<std::string> {
+      std::string text = writer->body(*sums, usage);
+      sums->clear();  // here, where it may take its time
+      return text;
+    };
+    writing_ = generation_.workers->run<std::string>(std::move(write), generation_.wake);
+  }
+
+  void take_written(Piece& piece) {
+    auto body = writing_->poll();
+    if (!body) return;
+    if (!*body) return fail(piece, failed_work(body->error()));
+    send_whole(piece, std::move(**body));
+  }
+
+  void send_whole(Piece& piece, std::string body) {
+    piece.head = with_ignored({200, {{"Content-Type", "application/json"}}, std::move(body)});
+    piece.done = true;
+    record_->set_status(200);
+  }
+
+  static ApiError too_many_listed() {
+    return {400,
+            "logprobs: an answer that is not streamed has at most " + std::to_string(kMaxListedTokens) +
+                " tokens and alternatives, and this one would have more: ask for a stream, or for fewer alternatives",
+            "invalid_request_error", "logprobs", "answer_too_large"};
   }
 
   // One choice that fails ends the answer; the others are cancelled with it.
@@ -105,6 +154,9 @@ class GenerationAnswer : public Answer {
   std::vector<engine::Usage> usages_;
   size_t n_open_;
   std::unique_ptr<RequestRecord> record_;
+  size_t n_started_ = 0;
+  size_t n_listed_ = 0;  // tokens with their alternatives in sums_
+  std::unique_ptr<orchestrator::ServiceJob<std::string>> writing_;
   bool head_sent_ = false;
   int32_t answer_limit_ = -1;  // that the request did not choose itself
 };

@@ -10,15 +10,19 @@
 #include "server/http.h"
 #include "server/request_record.h"
 #include "server/response_writer.h"
+#include "server/workers.h"
 
 namespace chimere::server {
 
 struct Generation {
   std::vector<std::unique_ptr<orchestrator::ChatStream>> choices;  // those of one prompt stand together
   size_t choices_per_prompt = 1;
-  std::unique_ptr<ResponseWriter> writer;
+  std::shared_ptr<ResponseWriter> writer;
   bool stream = false;
-  std::vector<std::string> ignored;  // field names for X-Chimere-Ignored
+  std::vector<std::string> ignored;       // field names for X-Chimere-Ignored
+  std::shared_ptr<BodyLease> body_lease;  // of the request's text, which is needed until its prompt is made
+  std::shared_ptr<Workers> workers;       // write an answer that is large
+  Wake wake;
 };
 
 // Server-sent events when `stream`, one JSON object otherwise. Destroying the answer cancels what still runs.

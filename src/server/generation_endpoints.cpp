@@ -31,17 +31,19 @@ ResponseHead response_head(const ChatService& chat, const CallOptions& options, 
   return head;
 }
 
-std::unique_ptr<Answer> answer(Call& call, CallOptions options, Generation generation) {
+std::unique_ptr<Answer> answer(const Services& services, Call& call, CallOptions options, Generation generation) {
   call.record->set_owner(memory_owner(call.request.client, options.user));
   call.record->set_user(std::move(options.user));
   generation.stream = options.stream;
+  generation.body_lease = std::move(call.request.body_lease);
+  generation.workers = services.workers;
+  generation.wake = call.wake;
   generation.ignored = std::move(options.ignored);
   return generation_answer(std::move(generation), std::move(call.record));
 }
 
-std::unique_ptr<Answer> chat_completion(const Services& services, Call call) {
+std::unique_ptr<Answer> chat_completion(const Services& services, Call call, std::variant<ChatCall, ApiError>& parsed) {
   ChatService& chat = services.chat;
-  auto parsed = parse_chat_call(call.request.body, chat.default_sampling());
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   ChatCall& asked = std::get<ChatCall>(parsed);
   ResponseHead head = response_head(chat, asked, "chatcmpl-");
@@ -55,12 +57,12 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call) {
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), asked.n, call.wake);
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
-  return answer(call, std::move(asked), std::move(generation));
+  return answer(services, call, std::move(asked), std::move(generation));
 }
 
-std::unique_ptr<Answer> completion(const Services& services, Call call) {
+std::unique_ptr<Answer> completion(const Services& services, Call call,
+                                   std::variant<CompletionCall, ApiError>& parsed) {
   ChatService& chat = services.chat;
-  auto parsed = parse_completion_call(call.request.body, chat.default_sampling());
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   CompletionCall& asked = std::get<CompletionCall>(parsed);
   ResponseHead head = response_head(chat, asked, "cmpl-");
@@ -68,28 +70,21 @@ std::unique_ptr<Answer> completion(const Services& services, Call call) {
   head.token_stats = asked.prompts.front().token_stats;
   head.include_usage = asked.include_usage;
   head.system_fingerprint = services.system_fingerprint();
-  std::vector<std::string> echoes;
   Generation generation;
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
   for (orchestrator::CompletionRequest& prompt : asked.prompts) {
     prompt.memory.owner = memory_owner(call.request.client, asked.user);
-    if (asked.echo) {
-      const std::string text =
-          prompt.prompt_ids.empty() ? prompt.prompt : chat.tokenizer().decode(prompt.prompt_ids, true);
-      echoes.insert(echoes.end(), generation.choices_per_prompt, text);
-    }
     services.limit(prompt, call);
     for (auto& choice : chat.complete(std::move(prompt), asked.n, call.wake)) {
       generation.choices.push_back(std::move(choice));
     }
   }
-  generation.writer = completion_writer(std::move(head), std::move(echoes));
-  return answer(call, std::move(asked), std::move(generation));
+  generation.writer = completion_writer(std::move(head), std::move(asked.echoes));
+  return answer(services, call, std::move(asked), std::move(generation));
 }
 
-std::unique_ptr<Answer> response(const Services& services, Call call) {
+std::unique_ptr<Answer> response(const Services& services, Call call, std::variant<ResponsesCall, ApiError>& parsed) {
   ChatService& chat = services.chat;
-  auto parsed = parse_responses_call(call.request.body, chat.default_sampling());
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   ResponsesCall& asked = std::get<ResponsesCall>(parsed);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
@@ -98,12 +93,12 @@ std::unique_ptr<Answer> response(const Services& services, Call call) {
                                        asked.request.logprobs, asked.request.token_stats);
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
-  return answer(call, std::move(asked), std::move(generation));
+  return answer(services, call, std::move(asked), std::move(generation));
 }
 
-std::unique_ptr<Answer> anthropic_message(const Services& services, Call call) {
+std::unique_ptr<Answer> anthropic_message(const Services& services, Call call,
+                                          std::variant<AnthropicCall, ApiError>& parsed) {
   ChatService& chat = services.chat;
-  auto parsed = parse_anthropic_call(call.request.body, chat.default_sampling(), false);
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
   AnthropicCall& asked = std::get<AnthropicCall>(parsed);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
@@ -111,21 +106,39 @@ std::unique_ptr<Answer> anthropic_message(const Services& services, Call call) {
   generation.writer = anthropic_writer(shown_model(chat, asked), asked.request.token_stats);
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
-  return answer(call, std::move(asked), std::move(generation));
+  return answer(services, call, std::move(asked), std::move(generation));
+}
+
+// With the texts that come back before the answers, one for each of them.
+std::variant<CompletionCall, ApiError> parse_with_echoes(std::string_view body, const ChatService& chat) {
+  auto parsed = parse_completion_call(body, chat.default_sampling());
+  CompletionCall* call = std::get_if<CompletionCall>(&parsed);
+  if (!call || !call->echo) return parsed;
+  for (const orchestrator::CompletionRequest& prompt : call->prompts) {
+    const std::string text =
+        prompt.prompt_ids.empty() ? prompt.prompt : chat.tokenizer().decode(prompt.prompt_ids, true);
+    call->echoes.insert(call->echoes.end(), static_cast<size_t>(call->n), text);
+  }
+  return parsed;
 }
 
 }  // namespace
 
 void add_generation_endpoints(Router& router, const Services& services) {
-  const auto add = [&](const char* path, std::unique_ptr<Answer> (*handler)(const Services&, Call)) {
-    router.add({.method = "POST", .path = path, .handler = [services, handler](Call call) {
-                  return handler(services, std::move(call));
-                }});
-  };
-  add("/v1/chat/completions", chat_completion);
-  add("/v1/completions", completion);
-  add("/v1/responses", response);
-  add("/v1/messages", anthropic_message);
+  const ChatService& chat = services.chat;
+  add_parsed_route<std::variant<ChatCall, ApiError>>(
+      router, services, "/v1/chat/completions",
+      [&chat](const std::string& body) { return parse_chat_call(body, chat.default_sampling()); }, chat_completion);
+  add_parsed_route<std::variant<CompletionCall, ApiError>>(
+      router, services, "/v1/completions", [&chat](const std::string& body) { return parse_with_echoes(body, chat); },
+      completion);
+  add_parsed_route<std::variant<ResponsesCall, ApiError>>(
+      router, services, "/v1/responses",
+      [&chat](const std::string& body) { return parse_responses_call(body, chat.default_sampling()); }, response);
+  add_parsed_route<std::variant<AnthropicCall, ApiError>>(
+      router, services, "/v1/messages",
+      [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), false); },
+      anthropic_message);
 }
 
 }  // namespace chimere::server

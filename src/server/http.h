@@ -1,6 +1,7 @@
 // http.h  HTTP as the routes see it: a request, an answer that is asked for its next piece. No socket, no library.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <vector>
 
 namespace chimere::server {
+
+class BodyLease;  // body_budget.h
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
@@ -23,6 +26,7 @@ struct HttpRequest {
   std::string query;   // after '?', undecoded
   Headers headers;
   std::string body;
+  std::shared_ptr<BodyLease> body_lease;  // counts the body; kept as long as its text is
 
   // The first header of that name in any letter case; empty when there is none.
   std::string_view header(std::string_view name) const;
@@ -54,6 +58,8 @@ class Answer {
   // What is ready now, without blocking; an empty piece means "nothing yet, wake me". Polled again only after the
   // previous piece was written, so a slow reader holds back its own answer and nobody else's.
   virtual Piece poll() = 0;
+  // About once a second: how long the reader has taken nothing of a piece that waits for it.
+  virtual void reader_stands_still(std::chrono::steady_clock::duration) {}
 };
 
 // Asks the connection to poll again. Callable from any thread, also after the answer is gone.
@@ -65,13 +71,15 @@ class HttpHandler {
   // Called with the head alone, before a body is read: a response here ends the request. Fills in `client`.
   virtual std::optional<HttpResponse> refuse(HttpRequest& head) = 0;
   virtual std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) = 0;
-  // A response of the connection itself, for what never became a request: 400, 408, 413, 431, 500, 503.
+  // A response of the connection itself, for what never became a request: 400, 408, 413, 431, 500, 501, 503.
   virtual HttpResponse error(const std::string& request_id, int status, std::string message) = 0;
   // About once a second, on the I/O thread.
   virtual void tick() {}
   // The server stops, and its patience with answers under way is at an end: they should be, within a second or two.
   virtual void end_answers() {}
 };
+
+inline constexpr const char* kOutOfMemory = "the server has no memory left for this request";
 
 // An answer that is there at once.
 std::unique_ptr<Answer> immediate(HttpResponse response);

@@ -27,6 +27,25 @@ std::string format_head(const HttpResponse& response, const std::string& request
   return out;
 }
 
+std::optional<WrongFraming> wrong_framing(const Headers& headers, bool is_http_1_1) {
+  int lengths = 0, codings = 0;
+  bool is_chunked = true;
+  for (const auto& [name, value] : headers) {
+    if (equals_ignoring_case(name, "Content-Length")) ++lengths;
+    if (!equals_ignoring_case(name, "Transfer-Encoding")) continue;
+    ++codings;
+    is_chunked = is_chunked && equals_ignoring_case(value, "chunked");
+  }
+  if (lengths > 1) return WrongFraming{400, "Content-Length: expected one, found several"};
+  if (codings == 0) return std::nullopt;
+  if (lengths > 0) return WrongFraming{400, "expected Content-Length or Transfer-Encoding, found both"};
+  if (!is_http_1_1) return WrongFraming{400, "Transfer-Encoding: expected HTTP/1.1, found an older version"};
+  if (!is_chunked || codings > 1) {
+    return WrongFraming{501, "Transfer-Encoding: expected chunked alone, found another coding"};
+  }
+  return std::nullopt;
+}
+
 void append_chunk(std::string& out, std::string_view bytes, bool chunked) {
   if (bytes.empty()) return;
   if (!chunked) {

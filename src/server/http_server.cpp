@@ -5,17 +5,21 @@
 
 #include "server/connection.h"
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <exception>
 #include <optional>
 
 namespace chimere::server {
 namespace {
 
-// After the grace period answers are told to end; those that have not by then are cut.
-constexpr std::chrono::seconds kLastWords{2};
 constexpr std::chrono::seconds kTick{1};
+// Bodies and answers that were freed since the allocator last gave back what it keeps, and how often it is asked to.
+constexpr size_t kWorthReleasing = size_t{4} << 20;
+constexpr int kTicksBetweenReleases = 3;
 
 Result<asio::ip::address> parse_host(const std::string& host) {
   if (host == "localhost") return asio::ip::address(asio::ip::address_v4::loopback());
@@ -83,30 +87,40 @@ struct HttpServer::Impl {
   asio::awaitable<void> accept_loop() {
     asio::steady_timer pause(io);
     while (!shared.stopping) {
-      tcp::socket socket(io);
-      const auto [ec] = co_await acceptor.async_accept(socket, kAwait);
-      if (shared.stopping) co_return;
-      if (ec) {
-        // Out of descriptors, most likely: they come back when connections end.
-        pause.expires_after(std::chrono::milliseconds(100));
-        co_await pause.async_wait(kAwait);
-        continue;
+      bool accepted = false;
+      try {
+        accepted = co_await accept_one();
+      } catch (const std::exception& e) {
+        spdlog::error("a connection could not be taken: {}", e.what());
       }
-      if (shared.connections.size() >= static_cast<size_t>(shared.config.max_connections)) {
-        turn_away(socket);
-      } else if (tls) {
-        serve<TlsStream>(TlsStream(PlainStream(std::move(socket)), *tls));
-      } else {
-        serve<PlainStream>(PlainStream(std::move(socket)));
-      }
+      if (accepted || shared.stopping) continue;
+      // Out of descriptors or memory, most likely: they come back when connections end.
+      pause.expires_after(std::chrono::milliseconds(100));
+      co_await pause.async_wait(kAwait);
     }
+  }
+
+  asio::awaitable<bool> accept_one() {
+    tcp::socket socket(io);
+    const auto [ec] = co_await acceptor.async_accept(socket, kAwait);
+    if (ec || shared.stopping) co_return false;
+    if (shared.connections.size() >= static_cast<size_t>(shared.config.max_connections)) {
+      turn_away(socket);
+    } else if (tls) {
+      serve<TlsStream>(TlsStream(PlainStream(std::move(socket)), *tls));
+    } else {
+      serve<PlainStream>(PlainStream(std::move(socket)));
+    }
+    co_return true;
   }
 
   template <class Stream>
   void serve(Stream stream) {
     const auto connection = std::make_shared<Connection<Stream>>(shared, std::move(stream));
     // An exception here is one no handler could have expected; it costs its connection and nothing else.
-    asio::co_spawn(io, connection->serve(), [connection](std::exception_ptr) {});
+    asio::co_spawn(io, connection->serve(), [connection](std::exception_ptr e) {
+      if (e) connection->close();
+    });
   }
 
   // The socket is new, so its send buffer takes these few bytes at once. Without a handshake there is nothing to say.
@@ -138,14 +152,28 @@ struct HttpServer::Impl {
     tick_timer.expires_after(kTick);
     tick_timer.async_wait([this](error_code ec) {
       if (ec) return;
-      shared.handler.tick();
       wait_for_tick();
+      const auto now = AnyConnection::Clock::now();
+      for (AnyConnection* connection : shared.connections) connection->look_at_reader(now);
+      shared.handler.tick();
+      release_memory();
     });
+  }
+
+  void release_memory() {
+    ++ticks_since_release;
+    const size_t freed = shared.freed_bytes + shared.bodies->given() - given_at_release;
+    if (freed < kWorthReleasing || ticks_since_release < kTicksBetweenReleases) return;
+    shared.freed_bytes = 0;
+    given_at_release = shared.bodies->given();
+    ticks_since_release = 0;
+    shared.config.release_memory();
   }
 
   void begin_stop() {
     if (shared.stopping) return;
     shared.stopping = true;
+    stop_began = AnyConnection::Clock::now();
     error_code ec;
     acceptor.close(ec);
     for (AnyConnection* connection : std::set<AnyConnection*>(shared.connections)) {
@@ -182,6 +210,9 @@ struct HttpServer::Impl {
   asio::signal_set signals;
   asio::steady_timer grace;
   asio::steady_timer tick_timer;
+  size_t given_at_release = 0;  // what bodies had given back when freed memory last was
+  int ticks_since_release = 0;
+  AnyConnection::Clock::time_point stop_began;
   uint16_t port = 0;
 };
 
@@ -221,12 +252,22 @@ void HttpServer::run() {
   }
   impl_->wait_for_tick();
   asio::co_spawn(impl_->io, impl_->accept_loop(), asio::detached);
-  impl_->io.run();
+  for (;;) {
+    try {
+      impl_->io.run();
+      return;
+    } catch (const std::exception& e) {
+      // Without memory for the next step of some connection. Its own is lost, the others go on.
+      spdlog::error("I/O: {}", e.what());
+    }
+  }
 }
 
 void HttpServer::stop() {
   asio::post(impl_->io, [impl = impl_.get()] { impl->begin_stop(); });
 }
+
+std::chrono::steady_clock::time_point HttpServer::stop_began() const { return impl_->stop_began; }
 
 uint16_t HttpServer::port() const { return impl_->port; }
 

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "base/platform/process.h"
 #include "base/result.h"
 #include "server/http.h"
 
@@ -20,17 +22,22 @@ struct HttpConfig {
   std::string host = "127.0.0.1";  // an address, or "localhost"
   uint16_t port = 8081;            // 0: any free one
   size_t max_body_bytes = size_t{8} << 20;
+  size_t max_body_memory = size_t{64} << 20;  // of all requests together
   uint32_t max_header_bytes = 16 << 10;
   int max_connections = 2048;
   std::chrono::milliseconds idle_timeout{75'000};    // between requests
   std::chrono::milliseconds header_timeout{15'000};  // from the first byte of a request to the end of its head
   std::chrono::milliseconds body_timeout{60'000};
   std::chrono::milliseconds write_timeout{60'000};  // a client that takes nothing for this long is gone
-  std::chrono::milliseconds shutdown_grace{5'000};  // for answers under way; then they are told to end
+  std::chrono::milliseconds shutdown_grace{3'000};  // for answers under way; then they are told to end
   std::string tls_certificate;                      // files in PEM form; both or none
   std::string tls_key;
-  bool handle_signals = false;  // SIGINT and SIGTERM stop; the second one at once
+  std::function<void()> release_memory = release_free_memory;  // called after much was freed
+  bool handle_signals = false;                                 // SIGINT and SIGTERM stop; the second one at once
 };
+
+// After the grace period of a stop answers are told to end; those that have not after this are cut.
+inline constexpr std::chrono::seconds kLastWords{1};
 
 // False also for what is no address.
 bool is_loopback(const std::string& host);
@@ -50,6 +57,9 @@ class HttpServer {
   void run();
   // From any thread, once or more.
   void stop();
+
+  // After run() has returned.
+  std::chrono::steady_clock::time_point stop_began() const;
 
   uint16_t port() const;
   // "http://127.0.0.1:8081"

@@ -304,6 +304,11 @@ TEST_F(HttpServerTest, StopsWithAnswersUnderWay) {
   EXPECT_EQ(idle.read_response().status, 0);
 }
 
+// Five seconds are promised, and the engine and the disk need some of them.
+TEST(HttpConfig, LeavesTimeToEndWhenItStops) {
+  EXPECT_LE(HttpConfig().shutdown_grace + kLastWords, std::chrono::seconds(4));
+}
+
 TEST_F(HttpServerTest, SaysThatThePortIsTaken) {
   start();
   HttpConfig config;

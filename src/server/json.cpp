@@ -6,12 +6,14 @@ namespace {
 
 // What all objects of one text may cost together, in comparisons of keys.
 constexpr uint64_t kMaxKeyComparisons = 50'000'000;
+// A value costs the library up to fifty times its text.
+constexpr uint64_t kMaxValues = 2'000'000;
 
 // The library would build any depth, and compares each key of an object with all before it; so we look before it does.
 // Brackets inside strings do not count. On malformed text the answer may be wrong, but then the parser refuses it.
 Status check_shape(std::string_view text, int max_depth) {
   std::vector<uint64_t> keys;  // of each open object or array
-  uint64_t comparisons = 0;
+  uint64_t comparisons = 0, values = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -23,7 +25,12 @@ Status check_shape(std::string_view text, int max_depth) {
       }
     } else if (c == '"') {
       in_string = true;
-    } else if (c == '[' || c == '{') {
+    } else if (c == ',' || c == '[' || c == '{') {
+      if (++values > kMaxValues) {
+        return Error{Code::invalid_argument,
+                     "JSON: expected at most " + std::to_string(kMaxValues) + " values, found more"};
+      }
+      if (c == ',') continue;
       keys.push_back(0);
       if (keys.size() > static_cast<size_t>(max_depth)) {
         return Error{Code::invalid_argument,

@@ -1,4 +1,7 @@
 // The field `lora` and /v1/lora: adapters named, loaded, unloaded, refused.
+#include <fstream>
+#include <iterator>
+
 #include "models/adapter_for_test.h"
 #include "server/server_for_test.h"
 
@@ -73,6 +76,45 @@ TEST_F(Lora, RefusesPathsUnknownNamesAndWrongFields) {
     EXPECT_EQ(ask(fields).status, 400) << fields;
   }
   EXPECT_EQ(server_.get_json("/v1/lora")["data"].size(), 0u);
+}
+
+TEST_F(Lora, SaysWhatIsWrongWithAFileAndNotWhereItIs) {
+  std::string bytes;
+  {
+    std::ifstream file(scratch_ / "tone1.gguf", std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::ofstream(scratch_ / "short.gguf", std::ios::binary) << bytes.substr(0, bytes.size() / 2);
+  std::ofstream(scratch_ / "other.gguf", std::ios::binary) << "not a model at all";
+  std::ofstream(scratch_ / "empty.gguf", std::ios::binary) << "";
+  for (const char* name : {"short", "other", "empty", "none"}) {
+    const ClientResponse response = server_.post("/v1/lora", R"({"name":")" + std::string(name) + "\"}");
+    EXPECT_EQ(response.status, std::string(name) == "none" ? 404 : 400) << response.body;
+    EXPECT_EQ(response.body.find(scratch_.string()), std::string::npos) << response.body;
+    EXPECT_NE(response.body.find(name), std::string::npos) << response.body;
+  }
+}
+
+TEST(LoraOfKeys, IsUnloadedByTheKeyThatLoadedItAlone) {
+  const std::filesystem::path scratch = fixture::scratch_folder();
+  fixture::write_adapter(fixture::kept("qwen3_5-A"), 1, scratch / "tone.gguf");
+  ServerForTest server;
+  server.config.lora_folder = scratch.string();
+  for (const char* name : {"ann", "bob"}) ASSERT_TRUE(server.config.keys.add(name, std::string(name) + "-secret-key"));
+  server.start();
+  ASSERT_TRUE(server.service->adapters().load("fixed", (scratch / "tone.gguf").string(), 1));
+  const std::string ann = "Authorization: Bearer ann-secret-key\r\n", bob = "Authorization: Bearer bob-secret-key\r\n";
+  const auto unload = [&](const std::string& name, const std::string& key) {
+    return Client(server.port()).request("DELETE", "/v1/lora/" + name, {}, key).status;
+  };
+  EXPECT_EQ(server.post("/v1/lora", R"({"name":"tone"})", ann).status, 200);
+  EXPECT_EQ(unload("tone", bob), 403);
+  EXPECT_EQ(server.post("/v1/lora", R"({"name":"tone"})", bob).status, 400) << "nor does it replace it";
+  EXPECT_EQ(unload("fixed", ann), 403);
+  EXPECT_EQ(unload("tone", ann), 200);
+  EXPECT_EQ(unload("tone", ann), 404);
+  server.stop();
+  std::filesystem::remove_all(scratch);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "server/json.h"
 #include "server/log.h"
@@ -33,8 +34,12 @@ RequestRecord::RequestRecord(const HttpRequest& request, std::string route, Moni
 RequestRecord::~RequestRecord() {
   monitor_.remove(this);
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  count(seconds);
-  if (!failures_only_ || status_ >= 400) write_line(seconds);
+  try {
+    count(seconds);
+    if (!failures_only_ || status_ >= 400) write_line(seconds);
+  } catch (const std::exception&) {
+    // No memory for a line, most likely because this very request took it all. It must not take the process along.
+  }
 }
 
 void RequestRecord::set_usage(const engine::Usage& usage, const char* finish) {
@@ -61,6 +66,10 @@ ApiError RequestRecord::cancel_error() const {
   // wanted this request to end.
   if (cancelled_by_ == CancelledBy::a_call) {
     return {400, "the request was cancelled", "invalid_request_error", "", "cancelled"};
+  }
+  if (cancelled_by_ == CancelledBy::no_reader) {
+    return {503, "the answer was given up: nothing of it was read for a while, and other requests waited",
+            "server_error", "", "not_read"};
   }
   return {503, "the server is stopping", "server_error", "", "cancelled"};
 }

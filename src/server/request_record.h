@@ -40,10 +40,13 @@ class RequestRecord {
   void watch(orchestrator::ChatStream& stream) { streams_.push_back(&stream); }
   // The same for work that is no stream: it can be cancelled.
   void watch(std::function<void()> cancel) { cancel_work_ = std::move(cancel); }
+  // How long the reader of the stream has taken nothing of what waits for it.
+  void set_unread(Clock::duration time) { unread_ = time; }
+  Clock::duration unread() const { return unread_; }
   // A success is not worth a line.
   void log_failures_only() { failures_only_ = true; }
 
-  enum class CancelledBy { nobody, a_call, shutdown };
+  enum class CancelledBy { nobody, a_call, shutdown, no_reader };
   void cancel(CancelledBy who);
   // What the client of a cancelled request is told.
   ApiError cancel_error() const;
@@ -54,6 +57,7 @@ class RequestRecord {
   const std::string& user() const { return user_; }
   Clock::time_point started() const { return start_; }
   bool can_be_cancelled() const { return !streams_.empty() || cancel_work_; }
+  bool is_cancelled() const { return cancelled_by_ != CancelledBy::nobody; }
   const std::vector<orchestrator::ChatStream*>& streams() const { return streams_; }
 
  private:
@@ -73,6 +77,7 @@ class RequestRecord {
   std::string answer_;  // at most one byte more than RecentAnswers takes
   std::vector<orchestrator::ChatStream*> streams_;
   std::function<void()> cancel_work_;
+  Clock::duration unread_{0};
   bool failures_only_ = false;
   int status_ = 0;
   CancelledBy cancelled_by_ = CancelledBy::nobody;

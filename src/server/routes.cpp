@@ -3,8 +3,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
+#include "base/platform/memory_reserve.h"
 #include "base/platform/process.h"
 #include "server/api_error.h"
 #include "server/log.h"
@@ -15,6 +19,9 @@ namespace {
 constexpr size_t kLongestLoggedBody = size_t{64} << 10;
 constexpr int kReleaseTicks = 60;
 constexpr int kIdleReleaseTicks = 3;
+// How long nothing of a stream may be read before its place goes to another. Before that, the buffers of two systems
+// have filled with what was not read.
+constexpr std::chrono::seconds kLongestUnread{2};
 
 }  // namespace
 
@@ -72,6 +79,7 @@ std::unique_ptr<Answer> Routes::handle(HttpRequest request, Wake wake) {
 
 HttpResponse Routes::error(const std::string& request_id, int status, std::string message) {
   const bool ours = status >= 500;
+  if (ours) message = without_folders(message);  // of what a library threw
   HttpRequest unread;
   unread.id = request_id;
   unread.method = "-";
@@ -81,6 +89,7 @@ HttpResponse Routes::error(const std::string& request_id, int status, std::strin
 }
 
 void Routes::tick() {
+  keep_memory_reserve();
   const auto now = Monitor::Clock::now();
   const engine::EngineStats stats = services_.chat.stats();
   services_.monitor.sample(stats, now);
@@ -88,7 +97,27 @@ void Routes::tick() {
     ++services_.monitor.stalls;
     spdlog::error("{}", describe_stall(stats, services_.chat.requests(), watch_.dump_on_stall, now));
   }
+  give_up_unread(stats);
   release_memory(stats);
+}
+
+// Answers that nobody reads end when others wait for their places, those first that stood still longest.
+void Routes::give_up_unread(const engine::EngineStats& stats) {
+  if (stats.running < stats.max_running || stats.queued == 0) return;
+  std::set<engine::RequestId> running;
+  for (const engine::RequestInfo& info : services_.chat.requests()) {
+    if (info.state != engine::RequestState::queued) running.insert(info.id);
+  }
+  const auto has_place = [&](const orchestrator::ChatStream* stream) { return running.count(stream->engine_id()) > 0; };
+  std::vector<RequestRecord*> unread;
+  for (RequestRecord* record : services_.monitor.records()) {
+    const auto& streams = record->streams();
+    if (record->unread() < kLongestUnread || record->is_cancelled()) continue;
+    if (std::any_of(streams.begin(), streams.end(), has_place)) unread.push_back(record);
+  }
+  std::sort(unread.begin(), unread.end(), [](const auto* a, const auto* b) { return a->unread() > b->unread(); });
+  if (unread.size() > static_cast<size_t>(stats.queued)) unread.resize(static_cast<size_t>(stats.queued));
+  for (RequestRecord* record : unread) record->cancel(RequestRecord::CancelledBy::no_reader);
 }
 
 // Soon after the last answer ended, and once in a while under load.

@@ -31,6 +31,7 @@ class Routes : public HttpHandler {
  private:
   HttpResponse logged(const HttpRequest& request, const Route* route, HttpResponse response);
   void release_memory(const engine::EngineStats& stats);
+  void give_up_unread(const engine::EngineStats& stats);
 
   const Services services_;
   Router router_;

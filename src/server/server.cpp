@@ -19,12 +19,13 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   TRY(check(config));
   Access access(std::move(config.keys), config.rate_limit);
   std::unique_ptr<Server> server(new Server());
-  const Services services{service,
+  Services services{service,
                           embedder ? *embedder : service.embedder(),
                           server->monitor_,
                           config.version,
                           config.request_timeout,
                           config.lora_folder};
+  if (config.workers) services.workers = config.workers;
   server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
   return Result<std::unique_ptr<Server>>{std::move(server)};

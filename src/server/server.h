@@ -20,6 +20,7 @@ struct ServerConfig {
   std::chrono::milliseconds request_timeout{0};  // the longest an answer may take; 0: any time
   WatchConfig watch;
   std::string lora_folder;  // adapters that clients may load; empty: none
+  std::shared_ptr<Workers> workers;  // null: some of its own
   int rate_limit = 0;       // requests a minute of each key or, without keys, of each address; 0: any number
 };
 
@@ -35,6 +36,8 @@ class Server {
 
   void run() { http_->run(); }
   void stop() { http_->stop(); }
+  // When it was told to stop, after run() has returned.
+  std::chrono::steady_clock::time_point stop_began() const { return http_->stop_began(); }
   uint16_t port() const { return http_->port(); }
   std::string url() const { return http_->url(); }
 

@@ -76,6 +76,11 @@ bool parse(std::string_view bytes, HttpRequest& request) {
   }
   if (!parser.is_header_done()) return false;
   request = request_head(parser);
+  if (wrong_framing(request.headers, parser.get().version() >= 11)) return false;
+  // Whoever else reads these bytes sees the same end of the request.
+  if (!parser.get().has_content_length() && !parser.chunked() && parser.get().count("Transfer-Encoding") > 0) {
+    std::abort();
+  }
   request.body = parser.get().body();
   return true;
 }
