@@ -32,6 +32,7 @@ struct ServeOptions {
   bool json_log = false;
   double request_timeout = 0;  // seconds
   int dump_on_stall = 0;
+  int keep_responses = 60;  // minutes
   int context = 0;
   int parallel = 8;
   int queue = 64;
@@ -133,6 +134,7 @@ Status serve(ServeOptions& o) {
   TRY(collect_keys(o));
   o.server.version = CHIMERE_VERSION;
   o.server.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(o.request_timeout * 1000));
+  o.server.keep_responses = std::chrono::minutes(o.keep_responses);
   o.server.watch.dump_on_stall = std::chrono::seconds(o.dump_on_stall);
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
@@ -219,6 +221,22 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_option("--rate-limit", o->server.rate_limit, "requests a minute of each key or address; 0: any number")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
+  command
+      ->add_option("--allow-host", o->server.hosts,
+                   "name beside localhost by which clients without a key may call the server, such as "
+                   "host.docker.internal; may be repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--cors", o->server.origins,
+          "origin of web pages that may use the server (https://app.example), or a list of them; * needs a key")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--alias", o->server.aliases,
+                   "further names of the model, joined by commas; 'claude-*' stands for all that begin so")
+      ->allow_extra_args(false);
+  command->add_flag("--strict-model-name", o->server.strict_model_name,
+                    "refuse requests for a model of any other name, also where there is only one");
   command->add_option("--tls-cert", o->server.http.tls_certificate, "certificate chain in PEM form: serve HTTPS");
   command->add_option("--tls-key", o->server.http.tls_key, "private key of the certificate, in PEM form");
   command->add_option("--max-connections", o->server.http.max_connections, "connections at a time")
@@ -230,6 +248,11 @@ void add_serve(CLI::App& app, Outcome& outcome) {
           "MiB that the bodies of all requests under way may take together")
       ->check(CLI::Range(16, 1 << 20))
       ->default_str(std::to_string(o->server.http.max_body_memory >> 20));
+  command
+      ->add_option("--keep-responses", o->keep_responses,
+                   "minutes for which answers of /v1/responses are kept in memory, for previous_response_id; 0: none")
+      ->check(CLI::Range(0, 10080))
+      ->capture_default_str();
   command->add_option("--request-timeout", o->request_timeout, "seconds an answer may take; 0: any time")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "chat/jinja_json.h"
+#include "chat/system_messages.h"
 
 namespace chimere::chat {
 namespace {
@@ -49,6 +50,22 @@ jinja::Limits probe_limits(jinja::Limits limits, uint64_t steps) {
   limits.max_live_bytes = std::min(limits.max_live_bytes, size_t{16} << 20);
   limits.max_time = std::min(limits.max_time, std::chrono::milliseconds(2'000));
   return limits;
+}
+
+// Some templates pass over system messages that do not stand at the start. The first line is enough to know: parts are
+// joined in the template's own way.
+bool shows_later_system(const std::vector<Message>& messages, const std::string& rendered) {
+  constexpr const char* kBlank = " \t\r\n";
+  for (size_t i = 1; i < messages.size(); ++i) {
+    if (!is_system(messages[i])) continue;
+    const std::string text = text_of(messages[i]);
+    const size_t begin = text.find_first_not_of(kBlank);
+    if (begin == std::string::npos) continue;
+    std::string line = text.substr(begin, text.find('\n', begin) - begin);
+    line.resize(line.find_last_not_of(kBlank) + 1);
+    if (rendered.find(line) == std::string::npos) return false;
+  }
+  return true;
 }
 
 Error in_field(Error error, const std::string& field) {
@@ -222,7 +239,16 @@ Result<Rendered> ChatTemplate::render_with(const ChatInput& input, bool parse_ar
 }
 
 Result<Rendered> ChatTemplate::render(const ChatInput& input) const {
-  return render_with(input, arguments_as_object_, limits_);
+  Result<Rendered> rendered = render_with(input, arguments_as_object_, limits_);
+  if (std::none_of(input.messages.begin(), input.messages.end(), is_system)) return rendered;
+  if (rendered && shows_later_system(input.messages, rendered->text)) return rendered;
+  for (const SystemPlace place : {SystemPlace::among_users, SystemPlace::at_start, SystemPlace::in_first_user}) {
+    ChatInput moved = input;
+    moved.messages = with_system(input.messages, place);
+    Result<Rendered> other = render_with(moved, arguments_as_object_, limits_);
+    if (other && shows_later_system(input.messages, other->text)) return other;
+  }
+  return rendered;
 }
 
 Result<Rendered> ChatTemplate::render_open(const ChatInput& input) const {

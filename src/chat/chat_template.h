@@ -33,7 +33,8 @@ class ChatTemplate {
   static Result<ChatTemplate> create(std::string_view source, std::string bos_text, std::string eos_text,
                                      const jinja::Limits& limits = {});
 
-  // Spans marked is_input must be tokenised without recognising any special token.
+  // Spans marked is_input must be tokenised without recognising any special token. System messages that the template
+  // refuses, or passes over behind the start, go where it takes them (system_messages.h).
   Result<Rendered> render(const ChatInput& input) const;
 
   // The same up to the end of the last message, an assistant's text whose turn stays open: the model goes on with it.

@@ -59,7 +59,7 @@ struct ChatChunk {
   engine::Usage usage;                // finished and failed; of `started` only prompt_tokens
   std::vector<UsedPassage> passages;  // finished
   std::optional<Error> error;         // failed
-  bool is_too_long = false;           // failed: the prompt does not fit into the context
+  bool is_too_long = false;           // failed: the prompt (usage.prompt_tokens) does not fit into the context
 
   bool is_terminal() const { return kind == Kind::finished || kind == Kind::failed; }
 };

@@ -36,16 +36,16 @@ bool Mailbox::put(Result<Admitted> result) {
 void Mailbox::put_too_long(int n_prompt, int context_length) {
   {
     std::lock_guard lock(mutex_);
-    is_too_long_ = true;
+    n_too_many_ = n_prompt;
   }
   put(Error{Code::invalid_argument, "the prompt has " + std::to_string(n_prompt) +
                                         " tokens and leaves no room for an answer: the context holds " +
                                         std::to_string(context_length)});
 }
 
-bool Mailbox::is_too_long() const {
+int32_t Mailbox::n_too_many() const {
   std::lock_guard lock(mutex_);
-  return is_too_long_;
+  return n_too_many_;
 }
 
 bool Mailbox::is_cancelled() const {
@@ -146,7 +146,8 @@ ChatChunk ChatStream::start(Result<Admitted> result) {
     } else {
       chunk.kind = ChatChunk::Kind::failed;
       chunk.error = std::move(result.error());
-      chunk.is_too_long = mailbox_->is_too_long();
+      chunk.usage.prompt_tokens = mailbox_->n_too_many();
+      chunk.is_too_long = chunk.usage.prompt_tokens > 0;
     }
     return chunk;
   }

@@ -49,7 +49,8 @@ class Mailbox {
 
   // By the reader.
   std::optional<Result<Admitted>> take();
-  bool is_too_long() const;
+  // Tokens of the prompt when it does not fit; 0 otherwise.
+  int32_t n_too_many() const;
   void cancel();
   // cancel(), and nobody reads here any more: what is put later is dropped. Gives what was put and not taken.
   std::optional<Result<Admitted>> leave();
@@ -63,7 +64,7 @@ class Mailbox {
   bool rung_ = false;
   bool cancelled_ = false;
   bool left_ = false;
-  bool is_too_long_ = false;
+  int32_t n_too_many_ = 0;
   std::optional<Result<Admitted>> result_;
 };
 

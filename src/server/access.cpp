@@ -1,16 +1,27 @@
 // access.cpp  The checks of a request's head.
 #include "server/access.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace chimere::server {
 namespace {
 
-// "localhost:8081", "127.0.0.1", "[::1]:80"
-bool names_this_machine(std::string_view authority) {
-  if (authority.starts_with("[::1]")) return authority.size() == 5 || authority[5] == ':';
-  const std::string_view host = authority.substr(0, authority.find(':'));
-  return equals_ignoring_case(host, "localhost") || host == "127.0.0.1";
+constexpr size_t kMaxHostBytes = 255;
+
+// Of "localhost:8081", "127.0.0.1", "[::1]:80" what stands before the port. Empty when there is more than a port.
+std::string_view host_of(std::string_view authority) {
+  const size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
+  const size_t end = std::min(authority.find(':', bracket), authority.size());
+  if (bracket > 0 && bracket + 1 != end) return {};
+  return authority.substr(0, end);
+}
+
+bool is_host(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxHostBytes && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view(".-_[]:").find(c) != std::string_view::npos;
+  });
 }
 
 // OpenAI's clients send the first, Anthropic's the second.
@@ -23,53 +34,72 @@ std::string_view given_key(const HttpRequest& head) {
   return head.header("x-api-key");
 }
 
-HttpResponse too_many(std::chrono::seconds wait) {
-  HttpResponse response =
-      error_response({429, "too many requests: the next one is welcome in " + std::to_string(wait.count()) + " s",
-                      "rate_limit_error", "", "rate_limit_exceeded"});
-  response.set_header("Retry-After", std::to_string(wait.count()));
-  return response;
+ApiError too_many(std::chrono::seconds wait) {
+  const std::string seconds = std::to_string(wait.count());
+  ApiError error{429, "too many requests: the next one is welcome in " + seconds + " s", "rate_limit_error", "",
+                 "rate_limit_exceeded"};
+  error.retry_after = static_cast<int>(wait.count());
+  return error;
 }
 
 }  // namespace
 
-std::optional<HttpResponse> Access::refuse_stranger(HttpRequest& head) {
+std::optional<ApiError> Access::refuse_stranger(HttpRequest& head) {
   return keys_.empty() ? check_browser(head) : check_key(head);
 }
 
-std::optional<HttpResponse> Access::check_key(HttpRequest& head) {
+std::optional<ApiError> Access::check_key(HttpRequest& head) {
   if (const std::string* name = keys_.find(given_key(head))) {
     head.client = *name;
     return std::nullopt;
   }
   // Who guesses keys is counted by address; a space keeps it apart from the names of keys.
   if (const auto wait = limiter_.take(" " + head.remote, RateLimiter::Clock::now())) return too_many(*wait);
-  return error_response(
-      {401, "expected the header 'Authorization: Bearer KEY' or 'x-api-key: KEY' with a key of this server",
-       "authentication_error", "", "invalid_api_key"});
+  return ApiError{401, "expected the header 'Authorization: Bearer KEY' or 'x-api-key: KEY' with a key of this server",
+                  "authentication_error", "", "invalid_api_key"};
+}
+
+bool Access::names_us(std::string_view authority) const {
+  const std::string_view host = host_of(authority);
+  if (equals_ignoring_case(host, "localhost") || host == "127.0.0.1" || host == "[::1]") return true;
+  return !host.empty() && std::any_of(hosts_.begin(), hosts_.end(),
+                                      [&](const std::string& allowed) { return equals_ignoring_case(allowed, host); });
 }
 
 // Without a key we serve this machine alone, and not the web pages its browser happens to show: those come with a
 // foreign Origin, or with a foreign Host that was made to point here.
-std::optional<HttpResponse> Access::check_browser(const HttpRequest& head) const {
+std::optional<ApiError> Access::check_browser(const HttpRequest& head) const {
   const std::string_view host = head.header("Host");
-  if (!host.empty() && !names_this_machine(host)) {
-    return error_response({403, "Host: a server without a key answers to localhost only; start it with a key",
-                           "permission_error", "", "foreign_host"});
+  if (!host.empty() && !names_us(host)) {
+    const std::string name(is_host(host_of(host)) ? host_of(host) : "NAME");
+    return ApiError{403,
+                    "Host: a server without a key answers to localhost only; to let clients call it '" + name +
+                        "' start it with --allow-host " + name + ", or with a key",
+                    "permission_error", "", "foreign_host"};
   }
   const std::string_view origin = head.header("Origin");
-  if (origin.empty()) return std::nullopt;
+  if (origin.empty() || cors_.allows(head)) return std::nullopt;
   const size_t authority = origin.find("://");
-  if (authority != std::string_view::npos && names_this_machine(origin.substr(authority + 3))) return std::nullopt;
-  return error_response({403,
-                         "Origin: a server without a key answers to pages of this machine only; start it with a key",
-                         "permission_error", "", "foreign_origin"});
+  if (authority != std::string_view::npos && names_us(origin.substr(authority + 3))) return std::nullopt;
+  return ApiError{403,
+                  "Origin: a server without a key answers to pages of this machine only; to let a page of another "
+                  "origin in start it with --cors ORIGIN",
+                  "permission_error", "", "foreign_origin"};
 }
 
-std::optional<HttpResponse> Access::refuse_too_many(const HttpRequest& head) {
+std::optional<ApiError> Access::refuse_too_many(const HttpRequest& head) {
   const std::string& client = head.client.empty() ? head.remote : head.client;
   if (const auto wait = limiter_.take(client, RateLimiter::Clock::now())) return too_many(*wait);
   return std::nullopt;
+}
+
+Status check_hosts(const std::vector<std::string>& hosts) {
+  for (const std::string& host : hosts) {
+    if (is_host(host) && host_of(host) == host) continue;
+    return Error{Code::invalid_argument,
+                 "--allow-host: expected a name such as host.docker.internal, without a port, found '" + host + "'"};
+  }
+  return Ok{};
 }
 
 }  // namespace chimere::server

@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/api_error.h"
 #include "server/api_keys.h"
+#include "server/cors.h"
 #include "server/http.h"
 #include "server/rate_limiter.h"
 
@@ -15,20 +17,29 @@ namespace chimere::server {
 
 class Access {
  public:
-  // Without keys everything that comes from this machine is served.
-  Access(ApiKeys keys, int requests_per_minute) : keys_(std::move(keys)), limiter_(requests_per_minute) {}
+  // Without keys everything that comes from this machine is served, and what calls it by one of `hosts`.
+  Access(ApiKeys keys, int requests_per_minute, std::vector<std::string> hosts = {}, Cors cors = {})
+      : keys_(std::move(keys)), limiter_(requests_per_minute), hosts_(std::move(hosts)), cors_(std::move(cors)) {}
+
+  const Cors& cors() const { return cors_; }
 
   // Writes the name of its key into `head.client`, or says why it is not let in.
-  std::optional<HttpResponse> refuse_stranger(HttpRequest& head);
+  std::optional<ApiError> refuse_stranger(HttpRequest& head);
   // Counts the request.
-  std::optional<HttpResponse> refuse_too_many(const HttpRequest& head);
+  std::optional<ApiError> refuse_too_many(const HttpRequest& head);
 
  private:
-  std::optional<HttpResponse> check_key(HttpRequest& head);
-  std::optional<HttpResponse> check_browser(const HttpRequest& head) const;
+  std::optional<ApiError> check_key(HttpRequest& head);
+  std::optional<ApiError> check_browser(const HttpRequest& head) const;
+  bool names_us(std::string_view authority) const;
 
   const ApiKeys keys_;
   RateLimiter limiter_;
+  const std::vector<std::string> hosts_;
+  const Cors cors_;
 };
+
+// Names for `Access`; an error says which is none.
+Status check_hosts(const std::vector<std::string>& hosts);
 
 }  // namespace chimere::server

@@ -12,13 +12,8 @@ using orchestrator::ToolChoice;
 
 namespace {
 
-constexpr size_t kMaxMessages = 4096;
-constexpr size_t kMaxTools = 512;
-
-std::string at(const std::string& name, size_t index) { return name + "[" + std::to_string(index) + "]"; }
-
 // A string or an array of text blocks.
-bool read_texts(JsonFields& fields, const std::string& name, const Json& json, std::vector<std::string>& texts) {
+bool read_text_blocks(JsonFields& fields, const std::string& name, const Json& json, std::vector<std::string>& texts) {
   if (json.is_string()) {
     texts.push_back(json.get<std::string>());
     return true;
@@ -31,10 +26,10 @@ bool read_texts(JsonFields& fields, const std::string& name, const Json& json, s
     const bool is_text = json[i].is_object() && json[i].value("type", Json()) == "text";
     const Json text = is_text ? json[i].value("text", Json()) : Json();
     if (!text.is_string()) {
-      fields.fail(at(name, i), "expected a block of type text: this server reads text only");
+      fields.fail(path_at(name, i), "expected a block of type text: this server reads text only");
       return false;
     }
-    fields.check_keys(at(name, i), json[i], {"type", "text", "cache_control"});
+    fields.check_keys(path_at(name, i), json[i], {"type", "text", "cache_control"});
     texts.push_back(text.get<std::string>());
   }
   return true;
@@ -55,7 +50,7 @@ class BlockReader {
     }
     if (!content.is_array()) return fields_.fail_type(name_, "a string or an array of blocks", content);
     for (size_t i = 0; i < content.size() && fields_.ok(); ++i) {
-      const std::string name = at(name_, i);
+      const std::string name = path_at(name_, i);
       if (content[i].is_object()) {
         read_block(name, content[i]);
       } else {
@@ -117,7 +112,7 @@ class BlockReader {
     result.tool_call_id = id.get<std::string>();
     std::vector<std::string> texts;
     if (const auto content = block.find("content"); content != block.end() && !content->is_null()) {
-      if (!read_texts(fields_, name + ".content", *content, texts)) return;
+      if (!read_text_blocks(fields_, name + ".content", *content, texts)) return;
     }
     if (block.value("is_error", Json()) == true) texts.insert(texts.begin(), "Error:");
     set_text(result, texts);
@@ -136,7 +131,7 @@ void read_system(JsonFields& fields, ChatRequest& request) {
   const Json* system = fields.find("system");
   if (!system) return;
   std::vector<std::string> texts;
-  if (!read_texts(fields, "system", *system, texts)) return;
+  if (!read_text_blocks(fields, "system", *system, texts)) return;
   chat::Message message;
   message.role = "system";
   set_text(message, texts);
@@ -152,11 +147,13 @@ void read_conversation(JsonFields& fields, ChatRequest& request, std::vector<std
   }
   for (size_t i = 0; i < list->size() && fields.ok(); ++i) {
     const Json& json = (*list)[i];
-    if (!json.is_object()) return fields.fail_type(at("messages", i), "an object", json);
-    JsonFields inner(json, at("messages", i) + ".");
+    if (!json.is_object()) return fields.fail_type(path_at("messages", i), "an object", json);
+    JsonFields inner(json, path_at("messages", i) + ".");
     std::string role;
     inner.string("role", role);
-    if (role != "user" && role != "assistant") inner.fail("role", "expected user or assistant, found '" + role + "'");
+    if (role != "user" && role != "assistant" && role != "system") {
+      inner.fail("role", "expected user, assistant or system, found '" + role + "'");
+    }
     BlockReader reader(inner, role, "content");
     if (const Json* content = inner.find("content")) {
       reader.read(*content);
@@ -178,7 +175,7 @@ void read_anthropic_tools(JsonFields& fields, AnthropicCall& call) {
   }
   for (size_t i = 0; i < list->size(); ++i) {
     const Json& tool = (*list)[i];
-    const std::string name = at("tools", i);
+    const std::string name = path_at("tools", i);
     if (!tool.is_object()) return fields.fail_type(name, "an object", tool);
     const Json type = tool.value("type", Json("custom"));
     if (type != "custom") {
@@ -222,7 +219,7 @@ void read_anthropic_choice(JsonFields& fields, ChatRequest& request) {
   check_tool_choice(fields, request);
 }
 
-void read_thinking(JsonFields& fields, AnthropicCall& call) {
+void read_anthropic_thinking(JsonFields& fields, AnthropicCall& call) {
   call.request.enable_thinking = false;
   const Json* thinking = fields.object("thinking");
   if (!thinking) return;
@@ -235,6 +232,17 @@ void read_thinking(JsonFields& fields, AnthropicCall& call) {
   } else if (type != "disabled") {
     inner.fail("type", "expected enabled, adaptive or disabled, found '" + type + "'");
   }
+  fields.take_error(inner);
+  for (std::string& name : inner.unknown()) call.ignored.push_back(std::move(name));
+}
+
+// How hard to try. It says how long a thought may be and does not ask for one.
+void read_output_config(JsonFields& fields, AnthropicCall& call) {
+  const Json* config = fields.object("output_config");
+  if (!config) return;
+  JsonFields inner(*config, "output_config.");
+  if (const Json* effort = inner.find("effort")) read_effort(inner, "effort", *effort, call.request);
+  if (const Json* format = inner.object("format")) read_format(inner, "format", *format, call.request.form);
   fields.take_error(inner);
   for (std::string& name : inner.unknown()) call.ignored.push_back(std::move(name));
 }
@@ -261,13 +269,19 @@ std::variant<AnthropicCall, ApiError> parse_anthropic_call(std::string_view body
   ChatRequest& request = call.request;
   request.sampling = defaults;
   JsonFields fields(std::get<Json>(parsed));
+  if (fields.find("thread")) {
+    // The code at which Anthropic's SDK sends the whole conversation instead.
+    return ApiError{400, "thread: expected none: this server holds no conversations, send all messages",
+                    "invalid_request_error", "thread", "thread_unsupported_request"};
+  }
   fields.string("model", call.model);
   fields.boolean("stream", call.stream);
   read_system(fields, request);
   read_conversation(fields, request, call.ignored);
   read_anthropic_tools(fields, call);
   read_anthropic_choice(fields, request);
-  read_thinking(fields, call);
+  read_anthropic_thinking(fields, call);
+  read_output_config(fields, call);
   fields.integer("max_tokens", request.max_tokens, 1, kMaxInt);
   if (!is_count && request.max_tokens < 0) fields.fail("max_tokens", "expected an integer of at least 1, found none");
   read_stop(fields, "stop_sequences", request);
@@ -289,6 +303,16 @@ std::string anthropic_error_body(const ApiError& error) {
   body["type"] = "error";
   body["error"]["type"] = anthropic_type(error);
   body["error"]["message"] = error.message;
+  if (error.code == "thread_unsupported_request") {
+    body["error"]["details"] = Json{{"error_code", error.code}, {"unsupported", Json::array({error.param})}};
+  }
+  if (error.n_ctx > 0) {
+    // The words of Anthropic's own servers, which its programs look for.
+    body["error"]["message"] = "prompt is too long: " + std::to_string(error.n_prompt_tokens) + " tokens > " +
+                               std::to_string(error.n_ctx) + " maximum";
+    body["error"]["n_prompt_tokens"] = error.n_prompt_tokens;
+    body["error"]["n_ctx"] = error.n_ctx;
+  }
   return to_text(body);
 }
 

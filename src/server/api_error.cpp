@@ -42,19 +42,32 @@ std::string without_folders(std::string_view message) {
   return out;
 }
 
+ApiError prompt_too_long(int n_prompt_tokens, int n_ctx) {
+  const std::string message = "This model's maximum context length is " + std::to_string(n_ctx) +
+                              " tokens. However, you requested " + std::to_string(n_prompt_tokens) +
+                              " tokens in the prompt, which leaves no room for an answer. Please reduce its length.";
+  return {400, message, "invalid_request_error", "messages", "context_length_exceeded", n_prompt_tokens, n_ctx};
+}
+
 std::string error_body(const ApiError& error) {
   Json body;
   body["error"]["message"] = error.message;
   body["error"]["type"] = error.type;
   body["error"]["param"] = error.param.empty() ? Json(nullptr) : Json(error.param);
   body["error"]["code"] = error.code.empty() ? Json(nullptr) : Json(error.code);
+  if (error.n_ctx > 0) {
+    body["error"]["n_prompt_tokens"] = error.n_prompt_tokens;
+    body["error"]["n_ctx"] = error.n_ctx;
+  }
   return to_text(body);
 }
 
 HttpResponse error_response(const ApiError& error) {
   HttpResponse response{error.status, {{"Content-Type", "application/json"}}, error_body(error)};
   if (error.status == 401) response.add_header("WWW-Authenticate", "Bearer");
-  if (error.status == 429 || error.status == 503) response.add_header("Retry-After", "1");
+  if (error.status == 429 || error.status == 503) {
+    response.add_header("Retry-After", std::to_string(error.retry_after));
+  }
   return response;
 }
 

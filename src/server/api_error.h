@@ -16,7 +16,14 @@ struct ApiError {
   std::string type = "invalid_request_error";
   std::string param;  // the request field at fault; empty: null
   std::string code;   // a word for programs; empty: null
+  // Of a prompt that does not fit into the context: its tokens and the context's; 0: it is another error.
+  int n_prompt_tokens = 0;
+  int n_ctx = 0;
+  int retry_after = 1;  // seconds, of 429 and 503
 };
+
+// Programs that shorten their conversations and try again look for these words, and for the code.
+ApiError prompt_too_long(int n_prompt_tokens, int n_ctx);
 
 // {"error": {...}}
 std::string error_body(const ApiError& error);

@@ -18,11 +18,12 @@ class EmbeddingAnswer : public Answer {
   using Writer = std::function<std::string(const Embedded&)>;
 
   EmbeddingAnswer(std::shared_ptr<Workers> workers, std::unique_ptr<EmbedJob> job, Writer write, std::string ignored,
-                  Call call)
+                  std::string model, Call call)
       : workers_(std::move(workers)),
         job_(std::move(job)),
         write_(std::move(write)),
         ignored_(std::move(ignored)),
+        model_(std::move(model)),
         call_(std::move(call)) {
     call_.record->watch([job = job_.get()] { job->cancel(); });
   }
@@ -58,6 +59,7 @@ class EmbeddingAnswer : public Answer {
   }
   Piece whole(HttpResponse response) {
     if (!ignored_.empty()) response.add_header("X-Chimere-Ignored", ignored_);
+    response.add_header("X-Chimere-Model", model_);
     call_.record->set_status(response.status);
     return {std::move(response), {}, true};
   }
@@ -66,6 +68,7 @@ class EmbeddingAnswer : public Answer {
   std::unique_ptr<EmbedJob> job_;
   const Writer write_;
   const std::string ignored_;
+  const std::string model_;
   Call call_;
   std::unique_ptr<orchestrator::ServiceJob<std::string>> writing_;
 };
@@ -78,7 +81,7 @@ std::unique_ptr<Answer> start(const Services& services, Call& call, std::vector<
   if (services.request_timeout.count() > 0) embed.deadline = call.record->started() + services.request_timeout;
   auto job = services.embedder.start(std::move(embed), call.wake);
   return std::make_unique<EmbeddingAnswer>(services.workers, std::move(job), std::move(write), ignored_header(ignored),
-                                           std::move(call));
+                                           model_header(services.embedder.model_name()), std::move(call));
 }
 
 using EmbeddingParsed = std::variant<EmbeddingCall, ApiError>;
@@ -87,10 +90,10 @@ std::unique_ptr<Answer> embeddings(const Services& services, Call call, Embeddin
   const Embedder& embedder = services.embedder;
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   auto asked = std::make_shared<EmbeddingCall>(std::move(std::get<EmbeddingCall>(parsed)));
+  if (const auto error = services.names.refuse_to_embed(asked->model)) return answer_now(call, error_response(*error));
   call.record->set_user(asked->user);
-  std::string model = asked->model.empty() ? embedder.model_name() : asked->model;
   return start(services, call, std::move(asked->inputs), asked->ignored,
-               [asked, model = std::move(model)](const Embedded& e) { return embedding_body(*asked, e, model); });
+               [asked, &embedder](const Embedded& e) { return embedding_body(*asked, e, embedder.model_name()); });
 }
 
 using RerankParsed = std::variant<RerankCall, ApiError>;
@@ -98,8 +101,8 @@ using RerankParsed = std::variant<RerankCall, ApiError>;
 std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankParsed& parsed) {
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   auto asked = std::make_shared<RerankCall>(std::move(std::get<RerankCall>(parsed)));
+  if (const auto error = services.names.refuse_to_embed(asked->model)) return answer_now(call, error_response(*error));
   call.record->set_user(asked->user);
-  std::string model = asked->model.empty() ? services.embedder.model_name() : asked->model;
   const bool scored = services.embedder.scores_pairs();
   std::vector<orchestrator::EmbedInput> inputs;
   if (!scored) inputs.push_back({asked->query});
@@ -108,9 +111,10 @@ std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankParsed
     input.text = scored ? asked->query : document;
     if (scored) input.second = document;
   }
-  return start(
-      services, call, std::move(inputs), asked->ignored,
-      [asked, scored, model = std::move(model)](const Embedded& e) { return rerank_body(*asked, e, scored, model); });
+  return start(services, call, std::move(inputs), asked->ignored,
+               [asked, scored, &embedder = services.embedder](const Embedded& e) {
+                 return rerank_body(*asked, e, scored, embedder.model_name());
+               });
 }
 
 }  // namespace

@@ -14,9 +14,7 @@ void Services::limit(orchestrator::GenerateOptions& options, const Call& call) c
   options.owner = options.cache_scope = owner_of(call);
 }
 
-uint64_t Services::owner_of(const Call& call) {
-  return call.request.client.empty() ? 0 : hash64(call.request.client);
-}
+uint64_t Services::owner_of(const Call& call) { return call.request.client.empty() ? 0 : hash64(call.request.client); }
 
 std::string Services::system_fingerprint() const {
   constexpr char kHex[] = "0123456789abcdef";

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "orchestrator/chat_service.h"
+#include "server/kept_responses.h"
+#include "server/model_names.h"
 #include "server/monitor.h"
 #include "server/router.h"
 #include "server/workers.h"
@@ -22,6 +24,8 @@ struct Services {
   // An answer takes no longer than this, whatever its request says; 0: any time.
   std::chrono::milliseconds request_timeout{0};
   std::string lora_folder = {};  // where adapters that a client asks for are; empty: it may not
+  ModelNames names = {};
+  KeptResponses* kept = nullptr;  // never null
 
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 

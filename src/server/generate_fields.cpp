@@ -31,11 +31,12 @@ struct Effort {
   int32_t limit;
   const char* in_template;
 };
-constexpr std::array<Effort, 5> kEfforts = {{{"minimal", 64, "low"},
+constexpr std::array<Effort, 6> kEfforts = {{{"minimal", 64, "low"},
                                              {"low", 256, "low"},
                                              {"medium", 1024, "medium"},
                                              {"high", 4096, "high"},
-                                             {"xhigh", kMaxInt, "high"}}};
+                                             {"xhigh", kMaxInt, "high"},
+                                             {"max", kMaxInt, "high"}}};
 
 // {"1234": -100, ...}: token ids as keys.
 void read_logit_bias(JsonFields& fields, std::vector<TokenBias>& biases) {
@@ -179,7 +180,7 @@ void read_effort(JsonFields& fields, const std::string& field, const Json& effor
   }
   const auto found = std::find_if(kEfforts.begin(), kEfforts.end(), [&](const Effort& e) { return e.name == name; });
   if (found == kEfforts.end()) {
-    return fields.fail(field, "expected none, minimal, low, medium, high or xhigh, found " + to_text(effort));
+    return fields.fail(field, "expected none, minimal, low, medium, high, xhigh or max, found " + to_text(effort));
   }
   if (!request.enable_thinking) request.enable_thinking = true;
   request.thinking_limit = found->limit;

@@ -13,15 +13,6 @@ using orchestrator::ChatChunk;
 using orchestrator::ChatStream;
 using orchestrator::Finish;
 
-ApiError api_error(const ChatChunk& failed) {
-  ApiError error = to_api_error(*failed.error);
-  if (failed.is_too_long) {
-    error.param = "messages";
-    error.code = "context_length_exceeded";
-  }
-  return error;
-}
-
 // Tokens with their alternatives, of an answer that is sent whole: what is written of so many at most here, and at all.
 // The second is the context of most models, 24,000 tokens, with 20 alternatives each.
 constexpr size_t kMaxPieceBytes = 64 << 10;  // about, of a stream
@@ -74,7 +65,8 @@ class GenerationAnswer : public Answer {
     if (chunk.kind == ChatChunk::Kind::started) answer_limit_ = chunk.answer_limit;
     const bool is_cancelled = chunk.kind == ChatChunk::Kind::finished && chunk.finish == Finish::cancelled;
     if (is_cancelled) return fail(piece, record_->cancel_error());
-    if (chunk.kind == ChatChunk::Kind::failed) return fail(piece, api_error(chunk));
+    if (chunk.is_too_long) return fail(piece, prompt_too_long(chunk.usage.prompt_tokens, generation_.context_length));
+    if (chunk.kind == ChatChunk::Kind::failed) return fail(piece, to_api_error(*chunk.error));
     if (choice == 0) record_->add_answer(chunk.content);
     const bool is_last = chunk.is_terminal() && --n_open_ == 0;
     if (is_last) record_->keep_answer();
@@ -111,7 +103,7 @@ class GenerationAnswer : public Answer {
   }
 
   void send_whole(Piece& piece, std::string body) {
-    piece.head = with_ignored({200, {{"Content-Type", "application/json"}}, std::move(body)});
+    piece.head = with_headers({200, {{"Content-Type", "application/json"}}, std::move(body)});
     piece.done = true;
     record_->set_status(200);
   }
@@ -125,26 +117,28 @@ class GenerationAnswer : public Answer {
 
   // One choice that fails ends the answer; the others are cancelled with it.
   void fail(Piece& piece, const ApiError& error) {
+    if (generation_.stream && !head_sent_ && generation_.writer->streams(error)) send_head(piece);
     if (head_sent_) {
       piece.body += generation_.writer->error_event(error);
     } else {
-      piece.head = with_ignored(generation_.writer->error(error));
+      piece.head = with_headers(generation_.writer->error(error));
       record_->set_status(piece.head->status);
     }
     piece.done = true;
   }
 
   void send_head(Piece& piece) {
-    piece.head = with_ignored({200, {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}}, {}});
+    piece.head = with_headers({200, {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}}, {}});
     head_sent_ = true;
     record_->set_status(200);
   }
 
   engine::Usage total() const { return total_usage(usages_, generation_.choices_per_prompt); }
 
-  HttpResponse with_ignored(HttpResponse response) const {
+  HttpResponse with_headers(HttpResponse response) const {
     if (!ignored_.empty()) response.add_header("X-Chimere-Ignored", ignored_);
     if (answer_limit_ >= 0) response.add_header("X-Chimere-Max-Tokens", std::to_string(answer_limit_));
+    response.add_header("X-Chimere-Model", generation_.model);
     return response;
   }
 

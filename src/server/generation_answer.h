@@ -20,6 +20,8 @@ struct Generation {
   std::shared_ptr<ResponseWriter> writer;
   bool stream = false;
   std::vector<std::string> ignored;       // field names for X-Chimere-Ignored
+  std::string model;                      // the one that answers, for X-Chimere-Model
+  int context_length = 0;                 // of that model, for the error of a prompt that does not fit
   std::shared_ptr<BodyLease> body_lease;  // of the request's text, which is needed until its prompt is made
   std::shared_ptr<Workers> workers;       // write an answer that is large
   Wake wake;

@@ -19,15 +19,12 @@ namespace {
 
 using orchestrator::ChatService;
 
-std::string shown_model(const ChatService& chat, const CallOptions& options) {
-  return options.model.empty() ? chat.model_name() : options.model;
-}
-
-ResponseHead response_head(const ChatService& chat, const CallOptions& options, const char* prefix) {
+ResponseHead response_head(const Services& services, const char* prefix) {
   ResponseHead head;
   head.id = new_object_id(prefix);
-  head.model = shown_model(chat, options);
+  head.model = services.names.chat;
   head.created = static_cast<int64_t>(std::time(nullptr));
+  head.system_fingerprint = services.system_fingerprint();
   return head;
 }
 
@@ -39,18 +36,31 @@ std::unique_ptr<Answer> answer(const Services& services, Call& call, CallOptions
   generation.workers = services.workers;
   generation.wake = call.wake;
   generation.ignored = std::move(options.ignored);
+  generation.model = model_header(services.names.chat);
+  generation.context_length = services.chat.context_length();
   return generation_answer(std::move(generation), std::move(call.record));
+}
+
+KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std::vector<KeptResponses::Item> items) {
+  for (const Json& item : whole["output"]) items.push_back({item["id"].get<std::string>(), to_text(item)});
+  return {whole["id"].get<std::string>(), owner, std::move(items), to_text(whole), KeptResponses::Clock::now()};
+}
+
+// Why a body can not be answered, if it can not.
+template <class Parsed>
+std::optional<ApiError> refusal(const Services& services, const std::variant<Parsed, ApiError>& parsed) {
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return *error;
+  return services.names.refuse_to_chat(std::get<Parsed>(parsed).model);
 }
 
 std::unique_ptr<Answer> chat_completion(const Services& services, Call call, std::variant<ChatCall, ApiError>& parsed) {
   ChatService& chat = services.chat;
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
   ChatCall& asked = std::get<ChatCall>(parsed);
-  ResponseHead head = response_head(chat, asked, "chatcmpl-");
+  ResponseHead head = response_head(services, "chatcmpl-");
   head.logprobs = asked.request.logprobs;
   head.token_stats = asked.request.token_stats;
   head.include_usage = asked.include_usage;
-  head.system_fingerprint = services.system_fingerprint();
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = chat_writer(std::move(head));
@@ -63,13 +73,12 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call, std
 std::unique_ptr<Answer> completion(const Services& services, Call call,
                                    std::variant<CompletionCall, ApiError>& parsed) {
   ChatService& chat = services.chat;
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
   CompletionCall& asked = std::get<CompletionCall>(parsed);
-  ResponseHead head = response_head(chat, asked, "cmpl-");
+  ResponseHead head = response_head(services, "cmpl-");
   head.logprobs = asked.prompts.front().logprobs;
   head.token_stats = asked.prompts.front().token_stats;
   head.include_usage = asked.include_usage;
-  head.system_fingerprint = services.system_fingerprint();
   Generation generation;
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
   for (orchestrator::CompletionRequest& prompt : asked.prompts) {
@@ -85,25 +94,50 @@ std::unique_ptr<Answer> completion(const Services& services, Call call,
 
 std::unique_ptr<Answer> response(const Services& services, Call call, std::variant<ResponsesCall, ApiError>& parsed) {
   ChatService& chat = services.chat;
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  const std::string& owner = call.request.client;
+  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
   ResponsesCall& asked = std::get<ResponsesCall>(parsed);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
+  ResponsesHead head;
+  head.model = services.names.chat;
+  head.created = static_cast<int64_t>(std::time(nullptr));
+  head.echo = asked.echo;
+  head.tools = std::move(asked.tools);
+  head.logprobs = asked.request.logprobs;
+  head.token_stats = asked.request.token_stats;
+  if (asked.is_kept) {
+    head.keep = [kept = services.kept, owner, items = std::move(asked.items)](const Json& whole) {
+      kept->put(kept_entry(whole, owner, items));
+    };
+  }
   Generation generation;
-  generation.writer = responses_writer(shown_model(chat, asked), static_cast<int64_t>(std::time(nullptr)), asked.echo,
-                                       asked.request.logprobs, asked.request.token_stats);
+  generation.writer = responses_writer(std::move(head));
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
   return answer(services, call, std::move(asked), std::move(generation));
 }
 
+// GET and DELETE /v1/responses/{id}.
+std::unique_ptr<Answer> kept_response(const Services& services, Call call) {
+  const std::string& owner = call.request.client;
+  const bool forgets = call.request.method == "DELETE";
+  std::optional<std::string> body = services.kept->body(owner, call.parameter);
+  if (!body || (forgets && !services.kept->forget(owner, call.parameter))) {
+    return answer_now(call, error_response({404, "no response '" + call.parameter + "' is kept",
+                                            "invalid_request_error", "response_id", "not_found"}));
+  }
+  if (forgets) *body = to_text(Json{{"id", call.parameter}, {"object", "response"}, {"deleted", true}});
+  return answer_now(call, {200, {{"Content-Type", "application/json"}}, std::move(*body)});
+}
+
 std::unique_ptr<Answer> anthropic_message(const Services& services, Call call,
                                           std::variant<AnthropicCall, ApiError>& parsed) {
   ChatService& chat = services.chat;
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
+  if (const auto error = refusal(services, parsed)) return answer_now(call, anthropic_error_response(*error));
   AnthropicCall& asked = std::get<AnthropicCall>(parsed);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
-  generation.writer = anthropic_writer(shown_model(chat, asked), asked.request.token_stats);
+  generation.writer = anthropic_writer(services.names.chat, asked.request.token_stats);
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
   return answer(services, call, std::move(asked), std::move(generation));
@@ -132,9 +166,22 @@ void add_generation_endpoints(Router& router, const Services& services) {
   add_parsed_route<std::variant<CompletionCall, ApiError>>(
       router, services, "/v1/completions", [&chat](const std::string& body) { return parse_with_echoes(body, chat); },
       completion);
-  add_parsed_route<std::variant<ResponsesCall, ApiError>>(
-      router, services, "/v1/responses",
-      [&chat](const std::string& body) { return parse_responses_call(body, chat.default_sampling()); }, response);
+  // Its conversation may begin with what is kept for the key.
+  router.add({.method = "POST", .path = "/v1/responses", .handler = [services](Call call) {
+                using Parsed = std::variant<ResponsesCall, ApiError>;
+                const auto parse = [services, owner = call.request.client](const std::string& body) {
+                  return parse_responses_call(body, services.chat.default_sampling(), services.kept, owner);
+                };
+                const auto then = [services](Call parsed_call, Parsed& parsed) {
+                  return response(services, std::move(parsed_call), parsed);
+                };
+                return parse_first<Parsed>(services.workers, std::move(call), parse, then);
+              }});
+  for (const char* method : {"GET", "DELETE"}) {
+    router.add({.method = method, .path = "/v1/responses/{id}", .handler = [services](Call call) {
+                  return kept_response(services, std::move(call));
+                }});
+  }
   add_parsed_route<std::variant<AnthropicCall, ApiError>>(
       router, services, "/v1/messages",
       [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), false); },

@@ -15,6 +15,9 @@
 
 namespace chimere::server {
 
+// "name[3]"
+inline std::string path_at(const std::string& name, size_t index) { return name + "[" + std::to_string(index) + "]"; }
+
 class JsonFields {
  public:
   // `prefix` stands before field names in errors: "messages[2].". The object outlives the reader.

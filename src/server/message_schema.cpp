@@ -10,14 +10,9 @@ using orchestrator::ToolChoice;
 
 namespace {
 
-constexpr size_t kMaxMessages = 4096;
-constexpr size_t kMaxTools = 512;
-
 bool is_role(const std::string& role) {
   return role == "system" || role == "developer" || role == "user" || role == "assistant" || role == "tool";
 }
-
-std::string at(const std::string& name, size_t index) { return name + "[" + std::to_string(index) + "]"; }
 
 // A string, or an array of text parts, which goes to the template as it is: some treat parts in their own way.
 void read_content(JsonFields& fields, chat::Message& message) {
@@ -34,7 +29,7 @@ void read_content(JsonFields& fields, chat::Message& message) {
   std::vector<std::string> texts;
   for (size_t i = 0; i < content->size(); ++i) {
     const Json& part = (*content)[i];
-    const std::string name = at("content", i);
+    const std::string name = path_at("content", i);
     if (!part.is_object()) return fields.fail_type(name, "an object", part);
     const auto type = part.find("type");
     if (type == part.end() || !type->is_string()) return fields.fail(name + ".type", "expected \"text\", found none");
@@ -55,7 +50,7 @@ void read_tool_calls(JsonFields& fields, chat::Message& message) {
   if (!calls) return;
   for (size_t i = 0; i < calls->size(); ++i) {
     const Json& json = (*calls)[i];
-    const std::string name = at("tool_calls", i);
+    const std::string name = path_at("tool_calls", i);
     if (!json.is_object()) return fields.fail_type(name, "an object", json);
     const auto function = json.find("function");
     if (function == json.end() || !function->is_object()) return fields.fail(name + ".function", "expected an object");
@@ -159,10 +154,10 @@ std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::s
   for (size_t i = 0; i < list->size() && request.ok(); ++i) {
     const Json& json = (*list)[i];
     if (!json.is_object()) {
-      request.fail_type(at("messages", i), "an object", json);
+      request.fail_type(path_at("messages", i), "an object", json);
       break;
     }
-    JsonFields fields(json, at("messages", i) + ".");
+    JsonFields fields(json, path_at("messages", i) + ".");
     messages.push_back(read_message(fields));
     request.take_error(fields);
     for (std::string& name : fields.unknown()) ignored.push_back(std::move(name));
@@ -181,7 +176,7 @@ std::vector<chat::Tool> read_declarations(JsonFields& request) {
     }
     for (size_t i = 0; i < list->size() && request.ok(); ++i) {
       const Json& tool = (*list)[i];
-      const std::string name = at("tools", i);
+      const std::string name = path_at("tools", i);
       if (!tool.is_object() || tool.value("type", Json()) != "function") {
         request.fail(name + ".type", "expected \"function\"");
         break;
@@ -223,11 +218,11 @@ void read_choice(JsonFields& fields, ChatRequest& request) {
 void read_tools(JsonFields& fields, ChatRequest& request) {
   request.tools = read_declarations(fields);
   read_tool_choice(fields, request);
+  check_tool_choice(fields, request);
 }
 
 void read_tool_choice(JsonFields& fields, ChatRequest& request) {
   read_choice(fields, request);
-  check_tool_choice(fields, request);
   fields.boolean("parallel_tool_calls", request.parallel_tool_calls);
 }
 

@@ -11,6 +11,9 @@
 
 namespace chimere::server {
 
+inline constexpr size_t kMaxMessages = 4096;
+inline constexpr size_t kMaxTools = 512;
+
 // Reads request["messages"]; errors go to `request`, names of unknown fields to `ignored`.
 std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::string>& ignored);
 
@@ -23,7 +26,7 @@ void read_open_turn(JsonFields& fields, std::optional<bool> wanted, orchestrator
 
 // `tools`, `tool_choice` and `parallel_tool_calls`.
 void read_tools(JsonFields& fields, orchestrator::ChatRequest& request);
-// The last two alone, for requests that declare their tools in another way.
+// The last two alone, for requests that declare their tools in another way. The name of a tool is not checked yet.
 void read_tool_choice(JsonFields& fields, orchestrator::ChatRequest& request);
 // A call that is demanded must be one of a declared tool.
 void check_tool_choice(JsonFields& fields, const orchestrator::ChatRequest& request);

@@ -8,7 +8,7 @@
 namespace chimere::server {
 namespace {
 
-Json model_json(const std::string& name, int context_length, int64_t created) {
+Json listed_model(const std::string& name, int context_length, int64_t created) {
   Json json;
   json["id"] = name;
   json["object"] = "model";
@@ -23,14 +23,15 @@ Json model_json(const std::string& name, int context_length, int64_t created) {
 Json models_json(const Services& services, int64_t created) {
   const orchestrator::Embedder& embedder = services.embedder;
   const bool embeds_itself = &embedder == &services.chat.embedder();
-  Json models = Json::array({model_json(services.chat.model_name(), services.chat.context_length(), created)});
+  Json models = Json::array({listed_model(services.chat.model_name(), services.chat.context_length(), created)});
+  if (!services.names.aliases.empty()) models[0]["aliases"] = services.names.aliases;
   Json& capabilities = models[0]["capabilities"] = Json::array({"completion"});
   if (services.chat.model_info().chat) capabilities.push_back("chat");
   if (embeds_itself) {
     capabilities.push_back("embedding");
     return models;
   }
-  models.push_back(model_json(embedder.model_name(), embedder.context_length(), created));
+  models.push_back(listed_model(embedder.model_name(), embedder.context_length(), created));
   models.back()["dimensions"] = embedder.dimensions();
   models.back()["capabilities"] = Json::array({"embedding"});
   return models;
@@ -47,12 +48,14 @@ void add_model_endpoints(Router& router, const Services& services) {
     return answer_now(call, json_response(json));
   };
   auto one = [services, started](Call call) {
-    for (const Json& model : models_json(services, started)) {
+    const Json models = models_json(services, started);
+    for (const Json& model : models) {
       if (model["id"] == call.parameter) return answer_now(call, json_response(model));
     }
+    if (services.names.is_alias(call.parameter)) return answer_now(call, json_response(models[0]));
     return answer_now(
         call,
-        error_response({404, "model: expected '" + services.chat.model_name() + "', found '" + call.parameter + "'",
+        error_response({404, "model: expected one of " + services.names.list() + ", found '" + call.parameter + "'",
                         "invalid_request_error", "model", "model_not_found"}));
   };
   router.add({.method = "GET", .path = "/v1/models", .handler = list});

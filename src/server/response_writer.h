@@ -26,6 +26,9 @@ class ResponseWriter {
   // Instead of the rest of a stream.
   virtual std::string error_event(const ApiError& error) = 0;
 
+  // Whether an error that comes before anything was sent is an event all the same, and not a status.
+  virtual bool streams(const ApiError&) const { return false; }
+
   // An answer that is sent whole.
   virtual std::string body(const std::vector<orchestrator::ChatChunk>& choices, const engine::Usage& total) = 0;
   virtual HttpResponse error(const ApiError& error) = 0;

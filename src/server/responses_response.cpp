@@ -25,13 +25,8 @@ Json usage_of(const engine::Usage& usage) {
 
 class ResponsesWriter : public ResponseWriter {
  public:
-  ResponsesWriter(std::string model, int64_t created, const std::string& echo, bool logprobs, bool token_stats)
-      : id_(new_object_id("resp_")),
-        model_(std::move(model)),
-        created_(created),
-        logprobs_(logprobs),
-        token_stats_(token_stats) {
-    if (auto parsed = parse_json(echo)) echo_ = std::move(*parsed);
+  explicit ResponsesWriter(ResponsesHead head) : id_(new_object_id("resp_")), head_(std::move(head)) {
+    if (auto parsed = parse_json(head_.echo)) echo_ = std::move(*parsed);
   }
 
   std::string events(size_t, const ChatChunk& chunk) override {
@@ -43,7 +38,7 @@ class ResponsesWriter : public ResponseWriter {
     add_token_stats(chunk);
     if (!chunk.reasoning.empty()) add_text(out, Item::reasoning, chunk.reasoning);
     // Tokens come with the text they stand for; those of a thought or a call have no place in this protocol.
-    tokens_ = logprobs_ && !chunk.content.empty() ? logprobs_json(chunk.tokens) : Json::array();
+    tokens_ = head_.logprobs && !chunk.content.empty() ? logprobs_json(chunk.tokens) : Json::array();
     if (!chunk.content.empty()) add_text(out, Item::message, chunk.content);
     for (const ToolCallDelta& call : chunk.tool_calls) add_call(out, call);
     if (chunk.kind == ChatChunk::Kind::finished) {
@@ -56,17 +51,23 @@ class ResponsesWriter : public ResponseWriter {
 
   std::string end(const engine::Usage& total) override {
     std::string out;
-    const bool cut = is_cut();
-    emit(out, cut ? "response.incomplete" : "response.completed",
-         Json{{"response", response(cut ? "incomplete" : "completed", usage_of(total))}});
+    emit(out, is_cut() ? "response.incomplete" : "response.completed", Json{{"response", ended(total)}});
     return out;
   }
 
+  // Clients that shorten their conversation when it does not fit look for the event.
+  bool streams(const ApiError& error) const override { return error.n_ctx > 0; }
+
   std::string error_event(const ApiError& error) override {
     std::string out;
+    if (sequence_ == 0) emit(out, "response.created", Json{{"response", response("in_progress", nullptr)}});
     close(out, "incomplete");
     Json failed = response("failed", nullptr);
     failed["error"] = Json{{"code", error.code.empty() ? "server_error" : error.code}, {"message", error.message}};
+    if (error.n_ctx > 0) {
+      failed["error"]["n_prompt_tokens"] = error.n_prompt_tokens;
+      failed["error"]["n_ctx"] = error.n_ctx;
+    }
     emit(out, "response.failed", Json{{"response", std::move(failed)}});
     return out;
   }
@@ -75,8 +76,7 @@ class ResponsesWriter : public ResponseWriter {
     ChatChunk sum = choices.front();
     sum.kind = ChatChunk::Kind::finished;
     events(0, sum);  // the same items as in a stream
-    const bool cut = is_cut();
-    return to_text(response(cut ? "incomplete" : "completed", usage_of(total)));
+    return to_text(ended(total));
   }
 
   HttpResponse error(const ApiError& error) override { return error_response(error); }
@@ -86,9 +86,15 @@ class ResponsesWriter : public ResponseWriter {
 
   bool is_cut() const { return finish_ == Finish::length || finish_ == Finish::loop; }
 
+  Json ended(const engine::Usage& total) const {
+    Json whole = response(is_cut() ? "incomplete" : "completed", usage_of(total));
+    if (head_.keep) head_.keep(whole);
+    return whole;
+  }
+
   // Of all tokens of the chunk, on the first event of text that it makes.
   void add_token_stats(const ChatChunk& chunk) {
-    if (!token_stats_) return;
+    if (!head_.token_stats) return;
     for (Json& entry : stats_ = token_stats_json(chunk.tokens)) all_stats_.push_back(entry);
   }
 
@@ -104,18 +110,18 @@ class ResponsesWriter : public ResponseWriter {
     Json json;
     json["id"] = id_;
     json["object"] = "response";
-    json["created_at"] = created_;
+    json["created_at"] = head_.created;
     json["status"] = status;
     json["background"] = false;
     json["error"] = nullptr;
     json["incomplete_details"] = std::string_view(status) == "incomplete"
                                      ? Json{{"reason", finish_ == Finish::loop ? "loop" : "max_output_tokens"}}
                                      : Json(nullptr);
-    json["model"] = model_;
+    json["model"] = head_.model;
     json["output"] = output_;
     json["previous_response_id"] = nullptr;
     json.update(echo_);
-    if (token_stats_) json["token_stats"] = all_stats_;
+    if (head_.token_stats) json["token_stats"] = all_stats_;
     add_passages(json, passages_);
     json["usage"] = std::move(usage);
     return json;
@@ -135,13 +141,26 @@ class ResponsesWriter : public ResponseWriter {
       json["role"] = "assistant";
       json["content"] = text_.empty() ? Json::array() : Json::array({part_json()});
     } else {
-      json["type"] = "function_call";
-      json["status"] = status;
-      json["call_id"] = call_id_;
-      json["name"] = name_;
-      json["arguments"] = text_;
+      add_call_fields(json, status);
     }
     return json;
+  }
+
+  void add_call_fields(Json& json, const char* status) const {
+    const bool is_custom = tool_.kind == ResponseTool::Kind::custom;
+    const bool is_search = tool_.kind == ResponseTool::Kind::search;
+    json["type"] = is_custom ? "custom_tool_call" : is_search ? "tool_search_call" : "function_call";
+    json["status"] = status;
+    json["call_id"] = call_id_;
+    if (is_search) {
+      json["execution"] = "client";
+      auto arguments = parse_json(text_.empty() ? "{}" : text_);
+      json["arguments"] = arguments ? std::move(*arguments) : Json(text_);
+      return;
+    }
+    if (!tool_.space.empty()) json["namespace"] = tool_.space;
+    json["name"] = tool_.name;
+    json[is_custom ? "input" : "arguments"] = text_;
   }
 
   Json part_json() const {
@@ -179,7 +198,7 @@ class ResponsesWriter : public ResponseWriter {
     if (open_ != kind) open(out, kind, is_message ? "msg_" : "rs_");
     text_ += text;
     Json event = place("delta", text);
-    if (token_stats_) event["token_stats"] = std::exchange(stats_, Json::array());
+    if (head_.token_stats) event["token_stats"] = std::exchange(stats_, Json::array());
     if (is_message) {
       event["logprobs"] = tokens_;
       for (const Json& token : tokens_) part_tokens_.push_back(token);
@@ -191,18 +210,25 @@ class ResponsesWriter : public ResponseWriter {
     if (!call.id.empty()) {
       close(out);
       call_id_ = call.id;
-      name_ = call.name;
-      open(out, Item::call, "fc_");
+      const auto declared = head_.tools.find(call.name);
+      tool_ =
+          declared == head_.tools.end() ? ResponseTool{ResponseTool::Kind::function, {}, call.name} : declared->second;
+      input_ = {};
+      open(out, Item::call, tool_.kind == ResponseTool::Kind::custom ? "ctc_" : "fc_");
     }
-    if (call.arguments.empty()) return;
-    text_ += call.arguments;
-    emit(out, "response.function_call_arguments.delta", place("delta", call.arguments));
+    const bool is_custom = tool_.kind == ResponseTool::Kind::custom;
+    const std::string delta = is_custom ? input_.push(call.arguments) : call.arguments;
+    if (delta.empty()) return;
+    text_ += delta;
+    if (tool_.kind == ResponseTool::Kind::search) return;  // has no events for parts of it
+    emit(out, is_custom ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta",
+         place("delta", delta));
   }
 
   void close(std::string& out, const char* status = "completed") {
     if (open_ == Item::none) return;
     if (open_ == Item::call) {
-      emit(out, "response.function_call_arguments.done", place("arguments", text_));
+      close_call(out);
     } else {
       Json done = place("text", text_);
       if (open_ == Item::message) done["logprobs"] = part_tokens_;
@@ -215,11 +241,20 @@ class ResponsesWriter : public ResponseWriter {
     open_ = Item::none;
   }
 
+  void close_call(std::string& out) {
+    if (tool_.kind == ResponseTool::Kind::search) return;
+    if (tool_.kind == ResponseTool::Kind::function) {
+      return emit(out, "response.function_call_arguments.done", place("arguments", text_));
+    }
+    // What could only be read now.
+    if (text_.empty() && !(text_ = input_.text()).empty()) {
+      emit(out, "response.custom_tool_call_input.delta", place("delta", text_));
+    }
+    emit(out, "response.custom_tool_call_input.done", place("input", text_));
+  }
+
   const std::string id_;
-  const std::string model_;
-  const int64_t created_;
-  const bool logprobs_;
-  const bool token_stats_;
+  const ResponsesHead head_;
   Json stats_ = Json::array(), all_stats_ = Json::array();
   Json echo_ = Json::object();
   Json output_ = Json::array();  // items that are complete
@@ -228,16 +263,17 @@ class ResponsesWriter : public ResponseWriter {
   Finish finish_ = Finish::stop;
 
   Item open_ = Item::none;
-  std::string item_id_, call_id_, name_;
+  std::string item_id_, call_id_;
+  ResponseTool tool_;  // of an open call
+  CustomInput input_;
   std::string text_;  // of the open item: its text or its arguments
   Json tokens_ = Json::array(), part_tokens_ = Json::array();
 };
 
 }  // namespace
 
-std::unique_ptr<ResponseWriter> responses_writer(std::string model, int64_t created, const std::string& echo,
-                                                 bool logprobs, bool token_stats) {
-  return std::make_unique<ResponsesWriter>(std::move(model), created, echo, logprobs, token_stats);
+std::unique_ptr<ResponseWriter> responses_writer(ResponsesHead head) {
+  return std::make_unique<ResponsesWriter>(std::move(head));
 }
 
 }  // namespace chimere::server

@@ -2,15 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "server/json.h"
 #include "server/response_writer.h"
+#include "server/responses_tools.h"
 
 namespace chimere::server {
 
-// `echo`: see ResponsesCall.
-std::unique_ptr<ResponseWriter> responses_writer(std::string model, int64_t created, const std::string& echo,
-                                                 bool logprobs, bool token_stats = false);
+struct ResponsesHead {
+  std::string model;
+  int64_t created = 0;
+  std::string echo = "{}";  // see ResponsesCall
+  ResponseTools tools = {};
+  bool logprobs = false;
+  bool token_stats = false;
+  // Told of the whole response when it is there, before its last bytes are sent; null: nobody is.
+  std::function<void(const Json& response)> keep = {};
+};
+
+std::unique_ptr<ResponseWriter> responses_writer(ResponsesHead head);
 
 }  // namespace chimere::server

@@ -1,4 +1,5 @@
-// responses_schema.h  The body of POST /v1/responses. This server keeps no conversations: every request brings its own.
+// responses_schema.h  The body of POST /v1/responses. A request brings its conversation, or goes on with one that is
+// kept.
 #pragma once
 
 #include <string>
@@ -8,14 +9,22 @@
 #include "orchestrator/chat_request.h"
 #include "server/api_error.h"
 #include "server/generate_fields.h"
+#include "server/kept_responses.h"
+#include "server/responses_tools.h"
 
 namespace chimere::server {
 
 struct ResponsesCall : CallOptions {
   orchestrator::ChatRequest request;
-  std::string echo;  // a JSON object: settings that the answer repeats
+  ResponseTools tools;                     // those that are no plain functions
+  bool is_kept = false;                    // the answer may be asked for again
+  std::vector<KeptResponses::Item> items;  // if so: what the conversation has before the answer
+  std::string echo;                        // a JSON object: settings that the answer repeats
 };
 
-std::variant<ResponsesCall, ApiError> parse_responses_call(std::string_view body, const SamplingParams& defaults);
+// `kept` are the answers that `owner` may refer to; null: none.
+std::variant<ResponsesCall, ApiError> parse_responses_call(std::string_view body, const SamplingParams& defaults,
+                                                           const KeptResponses* kept = nullptr,
+                                                           const std::string& owner = {});
 
 }  // namespace chimere::server

@@ -10,6 +10,7 @@
 
 #include "base/platform/memory_reserve.h"
 #include "base/platform/process.h"
+#include "server/anthropic_schema.h"
 #include "server/api_error.h"
 #include "server/log.h"
 
@@ -22,6 +23,12 @@ constexpr int kIdleReleaseTicks = 3;
 // How long nothing of a stream may be read before its place goes to another. Before that, the buffers of two systems
 // have filled with what was not read.
 constexpr std::chrono::seconds kLongestUnread{2};
+
+// In the words of the API that the path belongs to.
+HttpResponse shaped_for(const HttpRequest& head, const ApiError& error) {
+  const bool is_anthropic = head.path == "/v1/messages" || head.path.starts_with("/v1/messages/");
+  return is_anthropic ? anthropic_error_response(error) : error_response(error);
+}
 
 }  // namespace
 
@@ -47,34 +54,43 @@ HttpResponse Routes::logged(const HttpRequest& request, const Route* route, Http
 
 std::optional<HttpResponse> Routes::refuse(HttpRequest& head) {
   const Router::Match match = router_.find(head.method, head.path);
+  if (access_.cors().is_preflight(head) && !match.allowed.empty()) return std::nullopt;
+  std::optional<ApiError> error = refusal_of(head, match);
+  if (!error) return std::nullopt;
+  HttpResponse response = shaped_for(head, *error);
+  if (error->status == 405) response.add_header("Allow", match.allowed);
+  if (access_.cors().allows(head)) Cors::open(head.header("Origin"), response);
+  return logged(head, match.route, std::move(response));
+}
+
+std::optional<ApiError> Routes::refusal_of(HttpRequest& head, const Router::Match& match) {
   if (!match.route || match.route->needs_key) {
-    if (auto refused = access_.refuse_stranger(head)) return logged(head, match.route, std::move(*refused));
+    if (auto refused = access_.refuse_stranger(head)) return refused;
   }
   if (match.allowed.empty()) {
-    return logged(head, match.route,
-                  error_response({404, "no such path: " + head.path, "invalid_request_error", "", "not_found"}));
+    return ApiError{404, "no such path: " + head.path, "invalid_request_error", "", "not_found"};
   }
   if (!match.route) {
-    HttpResponse response = error_response({405, head.path + ": expected " + match.allowed + ", found " + head.method,
-                                            "invalid_request_error", "", "method_not_allowed"});
-    response.add_header("Allow", match.allowed);
-    return logged(head, match.route, std::move(response));
+    return ApiError{405, head.path + ": expected " + match.allowed + ", found " + head.method, "invalid_request_error",
+                    "", "method_not_allowed"};
   }
   // Those who watch are not counted: a page that asks every second would lock its user out.
-  if (match.route->needs_key && !match.route->is_polled) {
-    if (auto refused = access_.refuse_too_many(head)) return logged(head, match.route, std::move(*refused));
-  }
+  if (match.route->needs_key && !match.route->is_polled) return access_.refuse_too_many(head);
   return std::nullopt;
 }
 
 std::unique_ptr<Answer> Routes::handle(HttpRequest request, Wake wake) {
   Router::Match match = router_.find(request.method, request.path);
+  if (!match.route) return immediate(logged(request, nullptr, access_.cors().leave(request, match.allowed)));
   if (watch_.log_prompts && !request.body.empty()) {
     spdlog::info("{} body {}", request.id, printable(request.body, kLongestLoggedBody));
   }
   auto record = std::make_unique<RequestRecord>(request, match.route->path, services_.monitor);
   if (match.route->is_polled) record->log_failures_only();
-  return match.route->handler({std::move(request), std::move(match.parameter), std::move(wake), std::move(record)});
+  const std::string origin(access_.cors().allows(request) ? request.header("Origin") : std::string_view());
+  auto answer =
+      match.route->handler({std::move(request), std::move(match.parameter), std::move(wake), std::move(record)});
+  return origin.empty() ? std::move(answer) : opened_to(origin, std::move(answer));
 }
 
 HttpResponse Routes::error(const std::string& request_id, int status, std::string message) {
@@ -93,6 +109,7 @@ void Routes::tick() {
   const auto now = Monitor::Clock::now();
   const engine::EngineStats stats = services_.chat.stats();
   services_.monitor.sample(stats, now);
+  services_.kept->drop_old();
   if (stall_watch_.is_stalled(stats, now)) {
     ++services_.monitor.stalls;
     spdlog::error("{}", describe_stall(stats, services_.chat.requests(), watch_.dump_on_stall, now));

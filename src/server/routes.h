@@ -29,6 +29,7 @@ class Routes : public HttpHandler {
   void end_answers() override;
 
  private:
+  std::optional<ApiError> refusal_of(HttpRequest& head, const Router::Match& match);
   HttpResponse logged(const HttpRequest& request, const Route* route, HttpResponse response);
   void release_memory(const engine::EngineStats& stats);
   void give_up_unread(const engine::EngineStats& stats);

@@ -11,20 +11,33 @@ Status Server::check(const ServerConfig& config) {
     return Error{Code::invalid_argument,
                  "host " + config.http.host + " is reachable from other machines: expected an API key, found none"};
   }
+  TRY(check_hosts(config.hosts));
+  TRY_ASSIGN(const Cors cors, Cors::of(config.origins));
+  if (cors.allows_everybody() && config.keys.empty()) {
+    return Error{Code::invalid_argument,
+                 "--cors *: any page that the browser shows could use this server: expected an API key, found none"};
+  }
+  TRY(parse_aliases(config.aliases));
   return Ok{};
 }
 
 Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator::ChatService& service,
                                                orchestrator::Embedder* embedder) {
   TRY(check(config));
-  Access access(std::move(config.keys), config.rate_limit);
-  std::unique_ptr<Server> server(new Server());
+  TRY_ASSIGN(Cors cors, Cors::of(config.origins));
+  TRY_ASSIGN(std::vector<std::string> aliases, parse_aliases(config.aliases));
+  Access access(std::move(config.keys), config.rate_limit, std::move(config.hosts), std::move(cors));
+  std::unique_ptr<Server> server(new Server(config.keep_responses));
+  ModelNames names{service.model_name(), embedder ? embedder->model_name() : std::string(), std::move(aliases),
+                   config.strict_model_name};
   Services services{service,
-                          embedder ? *embedder : service.embedder(),
-                          server->monitor_,
-                          config.version,
-                          config.request_timeout,
-                          config.lora_folder};
+                    embedder ? *embedder : service.embedder(),
+                    server->monitor_,
+                    config.version,
+                    config.request_timeout,
+                    config.lora_folder,
+                    std::move(names),
+                    &server->kept_};
   if (config.workers) services.workers = config.workers;
   server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));

@@ -19,9 +19,14 @@ struct ServerConfig {
   std::string version;
   std::chrono::milliseconds request_timeout{0};  // the longest an answer may take; 0: any time
   WatchConfig watch;
-  std::string lora_folder;  // adapters that clients may load; empty: none
-  std::shared_ptr<Workers> workers;  // null: some of its own
-  int rate_limit = 0;       // requests a minute of each key or, without keys, of each address; 0: any number
+  std::string lora_folder;           // adapters that clients may load; empty: none
+  std::vector<std::string> hosts;    // names beside localhost by which clients without a key may call the server
+  std::vector<std::string> origins;  // of web pages that may use it; "*": any, with a key
+  std::vector<std::string> aliases;  // further names of the model, `*` for any text
+  bool strict_model_name = false;    // other names are refused
+  std::chrono::seconds keep_responses{3600};  // answers of /v1/responses; 0: none is kept
+  std::shared_ptr<Workers> workers;           // null: some of its own
+  int rate_limit = 0;  // requests a minute of each key or, without keys, of each address; 0: any number
 };
 
 class Server {
@@ -42,9 +47,10 @@ class Server {
   std::string url() const { return http_->url(); }
 
  private:
-  Server() = default;
+  explicit Server(std::chrono::seconds keep_responses) : kept_(keep_responses) {}
 
   Monitor monitor_;
+  KeptResponses kept_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<HttpServer> http_;
 };

@@ -197,6 +197,9 @@ using CountParsed = std::variant<AnthropicCall, ApiError>;
 std::unique_ptr<Answer> count_tokens(const Services& services, Call call, CountParsed& parsed) {
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
   AnthropicCall& asked = std::get<AnthropicCall>(parsed);
+  if (const auto error = services.names.refuse_to_chat(asked.model)) {
+    return answer_now(call, anthropic_error_response(*error));
+  }
   asked.request.owner = Services::owner_of(call);
   auto job = services.chat.tokenize(std::move(asked.request), call.wake);
   auto write = [](const std::vector<int32_t>& ids) -> Result<std::string> {

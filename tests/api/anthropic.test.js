@@ -102,7 +102,7 @@ test("errors have the shape of this API", async () => {
     return true;
   });
   const long = { ...hello, messages: [{ role: "user", content: "word ".repeat(200_000) }] };
-  await assert.rejects(client.messages.create(long), /the context holds \d+/);
+  await assert.rejects(client.messages.create(long), /prompt is too long: \d+ tokens > \d+ maximum/);
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "" } };
   await assert.rejects(client.messages.create({ ...hello, messages: [{ role: "user", content: [image] }] }), /text only/);
 });
