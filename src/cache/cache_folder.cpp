@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/platform/atomic_file.h"
-#include "base/platform/private_folder.h"
+#include "base/platform/private_file.h"
 #include "cache/point_file.h"
 
 namespace chimere {

@@ -18,7 +18,7 @@ Result<FileLock> lock_for(const std::string& path) { return FileLock::acquire(pa
 // For those who may make a new table: its folder is made too.
 Result<FileLock> lock_new(const std::string& path, Readers readers) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (readers == Readers::owner) TRY(make_private_folder(folder.string()));
+  if (readers == Readers::owner) TRY(make_private_folders(folder.string()));
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) return Error{Code::io, folder.string() + ": can not be made: " + error.message()};

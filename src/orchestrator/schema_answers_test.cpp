@@ -78,7 +78,7 @@ TEST(SchemaAnswersTest, EveryOneComesToItsEnd) {
   const int n_schemas = from_environment("CHIMERE_SCHEMAS", 20), n_seeds = from_environment("CHIMERE_SEEDS", 2);
   LoadOptions options;
   options.max_rows = 64;
-  options.n_threads = from_environment("CHIMERE_THREADS", 2);
+  options.n_threads = from_environment("CHIMERE_THREADS", 1);
   auto model = models::Model::load(kModelInTheBox, models::BackendKind::cpu, options);
   ASSERT_TRUE(model) << model.error().message;
   auto chat_model = ChatModel::from_model(std::move(*model));

@@ -152,7 +152,7 @@ Result<uint64_t> NoteLibrary::add(const std::string& owner, Note note, const Enc
   TRY(engram::Library::check_owner(owner));
   const fs::path path = file_of(folder_, owner);
   std::lock_guard changing(changing_);
-  TRY(make_private_folder(path.parent_path().string()));
+  TRY(make_private_folders(path.parent_path().string()));
   TRY_ASSIGN(const FileLock lock, FileLock::acquire((folder_ / "users" / "notes.lock").string()));
   TRY_ASSIGN(std::shared_ptr<const Notebook> notebook, open(owner, encode));
   if (!notebook) notebook = Notebook::make({}, engram::today(), encode);

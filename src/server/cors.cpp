@@ -34,6 +34,7 @@ class OpenedAnswer : public Answer {
     if (piece.head) Cors::open(origin_, *piece.head);
     return piece;
   }
+  void reader_stands_still(std::chrono::steady_clock::duration time) override { answer_->reader_stands_still(time); }
 
  private:
   const std::string origin_;

@@ -39,13 +39,19 @@ Status append(int handle, const std::string& path, std::string_view line) {
 
 }  // namespace
 
-Status make_private_folder(const std::string& path) {
+Result<bool> make_private_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return true;
+  if (errno == EEXIST) return false;
+  return io_error(path, "cannot make the folder", errno);
+}
+
+Status make_private_folders(const std::string& path) {
   const std::filesystem::path folder(path);
   std::error_code error;
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return Ok{};
-  if (const auto parent = folder.parent_path(); parent != folder) TRY(make_private_folder(parent.string()));
-  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Ok{};
-  return io_error(path, "cannot make the folder", errno);
+  if (const auto parent = folder.parent_path(); parent != folder) TRY(make_private_folders(parent.string()));
+  TRY(make_private_folder(path));
+  return Ok{};
 }
 
 Status append_private_line(const std::string& path, std::string_view line) {

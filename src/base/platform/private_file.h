@@ -8,8 +8,10 @@
 
 namespace chimere {
 
+// False when something of that name is there already; nothing is changed then.
+Result<bool> make_private_folder(const std::string& path);
 // Makes the folder and what is missing above it. Folders that are there already stay as they are.
-Status make_private_folder(const std::string& path);
+Status make_private_folders(const std::string& path);
 
 // Puts a line and its end behind what a file holds, and waits for the disk; makes the file when there is none. A line
 // that was cut off before, by a crash or a full disk, is ended first, so that it spoils itself alone; what of this one
