@@ -166,11 +166,13 @@ void add_generation_endpoints(Router& router, const Services& services) {
   add_parsed_route<std::variant<CompletionCall, ApiError>>(
       router, services, "/v1/completions", [&chat](const std::string& body) { return parse_with_echoes(body, chat); },
       completion);
-  // Its conversation may begin with what is kept for the key.
+  // Its conversation may begin with what is kept for the key. What a worker holds of it must not be the services: they
+  // own the workers.
   router.add({.method = "POST", .path = "/v1/responses", .handler = [services](Call call) {
                 using Parsed = std::variant<ResponsesCall, ApiError>;
-                const auto parse = [services, owner = call.request.client](const std::string& body) {
-                  return parse_responses_call(body, services.chat.default_sampling(), services.kept, owner);
+                const auto parse = [&chat = services.chat, kept = services.kept,
+                                    owner = call.request.client](const std::string& body) {
+                  return parse_responses_call(body, chat.default_sampling(), kept, owner);
                 };
                 const auto then = [services](Call parsed_call, Parsed& parsed) {
                   return response(services, std::move(parsed_call), parsed);
