@@ -4,7 +4,8 @@ set -euo pipefail
 chimere=$1
 nano=$2/../assets/chimere-nano.gguf
 work=$(mktemp -d)
-screen() { tmux -S "$work/tmux" "$@"; }
+talks=0
+screen() { tmux -S "$work/tmux.$talks" "$@"; }
 trap 'screen kill-server 2>/dev/null || true; rm -rf "$work"' EXIT
 
 fail() { echo "FAILED: $*" >&2; shown >&2 || true; exit 1; }
@@ -20,11 +21,13 @@ see() {
 keys() { screen send-keys -t chat "$@"; }
 # ask TEXT: types a line.
 ask() { keys -l -- "$1"; keys Enter; }
-# talk WIDTH OPTIONS...: a new conversation.
+# talk WIDTH OPTIONS...: a new conversation, on a socket of its own: a server told to end still takes clients for a while,
+# and its end is then theirs.
 talk() {
   local width=$1
   shift
   screen kill-server 2>/dev/null || true
+  talks=$((talks + 1))
   printf '%q ' env CHIMERE_HOME="$work/home" "$chimere" chat "$nano" --temp 0 "$@" >"$work/command"
   echo '; echo "exit code $?"; sleep 600' >>"$work/command"
   screen -f /dev/null new-session -d -s chat -x "$width" -y 40 "bash $work/command"
