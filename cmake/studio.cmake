@@ -28,7 +28,7 @@ if(CHIMERE_STUDIO STREQUAL "OFF" OR studio_missing)
   if(studio_missing)
     message(WARNING "The program is built without its web page: ${studio_missing}. It serves the API alone.")
   endif()
-  file(CONFIGURE OUTPUT ${CHIMERE_STUDIO_SOURCE} CONTENT [[#include "server/page.h"
+  file(CONFIGURE OUTPUT ${CHIMERE_STUDIO_SOURCE} CONTENT [[#include "server/admin/page.h"
 
 namespace chimere::server {
 

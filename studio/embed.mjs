@@ -52,7 +52,7 @@ const table = entries.length
   : '  return {};\n'
 writeFileSync(
   out,
-  `#include "server/page.h"\n\nnamespace chimere::server {\n\n` +
+  `#include "server/admin/page.h"\n\nnamespace chimere::server {\n\n` +
     `std::span<const PageFile> embedded_page() {\n${table}}\n\n}  // namespace chimere::server\n`,
 )
 if (folder) console.log(`The page: ${entries.length} files, ${entries.reduce((sum, e) => sum + e.gzip, 0)} bytes compressed`)

@@ -4,7 +4,7 @@
 
 #include "commands.h"
 #include "common.h"
-#include "server/api_keys.h"
+#include "server/http/api_keys.h"
 
 namespace chimere::apps {
 namespace {

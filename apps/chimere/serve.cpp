@@ -16,7 +16,7 @@
 #include "data_folder.h"
 #include "open_browser.h"
 #include "orchestrator/chat_service.h"
-#include "server/log.h"
+#include "server/http/log.h"
 #include "server/server.h"
 #include "thinking.h"
 

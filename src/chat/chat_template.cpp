@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "chat/jinja_json.h"
 #include "chat/system_messages.h"
+#include "jinja/json.h"
 
 namespace chimere::chat {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "chat/jinja_template.h"
 #include "chat/message.h"
 #include "chat/tool_format.h"
+#include "jinja/template.h"
 
 namespace chimere::chat {
 

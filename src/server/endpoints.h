@@ -7,11 +7,11 @@
 #include <string>
 
 #include "orchestrator/chat_service.h"
-#include "server/kept_responses.h"
-#include "server/model_names.h"
-#include "server/monitor.h"
-#include "server/router.h"
-#include "server/workers.h"
+#include "server/http/monitor.h"
+#include "server/http/router.h"
+#include "server/http/workers.h"
+#include "server/protocols/kept_responses.h"
+#include "server/protocols/model_names.h"
 
 namespace chimere::server {
 

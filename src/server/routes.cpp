@@ -10,9 +10,9 @@
 
 #include "base/platform/memory_reserve.h"
 #include "base/platform/process.h"
-#include "server/anthropic_schema.h"
-#include "server/api_error.h"
-#include "server/log.h"
+#include "server/http/api_error.h"
+#include "server/http/log.h"
+#include "server/protocols/anthropic_schema.h"
 
 namespace chimere::server {
 namespace {

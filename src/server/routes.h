@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include "server/access.h"
+#include "server/admin/stall_watch.h"
 #include "server/endpoints.h"
-#include "server/http.h"
-#include "server/router.h"
-#include "server/stall_watch.h"
+#include "server/http/access.h"
+#include "server/http/http.h"
+#include "server/http/router.h"
 
 namespace chimere::server {
 

@@ -6,9 +6,9 @@
 
 #include "base/result.h"
 #include "orchestrator/chat_service.h"
-#include "server/api_keys.h"
-#include "server/http_server.h"
-#include "server/monitor.h"
+#include "server/http/api_keys.h"
+#include "server/http/http_server.h"
+#include "server/http/monitor.h"
 #include "server/routes.h"
 
 namespace chimere::server {

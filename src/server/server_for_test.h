@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "server/client_for_test.h"
-#include "server/json.h"
+#include "server/http/client_for_test.h"
+#include "server/http/json.h"
 #include "server/server.h"
 
 namespace chimere::server {

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <thread>
 
-#include "server/client_for_test.h"
-#include "server/json.h"
+#include "server/http/client_for_test.h"
+#include "server/http/json.h"
 
 namespace chimere::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "server/http_server.h"
+#include "server/http/http_server.h"
 #include "server/server_for_test.h"
 
 namespace chimere::server {

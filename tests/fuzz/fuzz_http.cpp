@@ -12,10 +12,10 @@
 #include <string>
 #include <string_view>
 
-#include "server/http_framing.h"
-#include "server/json.h"
-#include "server/request_head.h"
-#include "server/request_id.h"
+#include "server/http/http_framing.h"
+#include "server/http/json.h"
+#include "server/http/request_head.h"
+#include "server/http/request_id.h"
 #include "server/routes.h"
 
 namespace {

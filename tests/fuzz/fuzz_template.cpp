@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "chat/jinja_json.h"
-#include "chat/jinja_template.h"
+#include "jinja/json.h"
+#include "jinja/template.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace chimere::jinja;

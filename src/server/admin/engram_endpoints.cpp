@@ -1,0 +1,243 @@
+// engram_endpoints.cpp  /v1/engram: what tables and passages there are; accept, notes and forget below it: what is kept
+// of answers that a user found good, and what is taken back.
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "server/endpoints.h"
+#include "server/protocols/engram_schema.h"
+#include "server/protocols/generate_fields.h"
+#include "server/protocols/json_fields.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::ServiceJob;
+
+constexpr size_t kMaxLessonBytes = size_t{256} << 10;
+constexpr const char* kDefaultSource = "accepted";
+
+// Waits for the end of a job and says what came of it.
+template <class T>
+class JobAnswer : public Answer {
+ public:
+  using Writer = std::function<HttpResponse(const T&)>;
+
+  JobAnswer(std::unique_ptr<ServiceJob<T>> job, Writer write, std::string ignored,
+            std::unique_ptr<RequestRecord> record)
+      : job_(std::move(job)), write_(std::move(write)), ignored_(std::move(ignored)), record_(std::move(record)) {}
+
+  Piece poll() override {
+    Piece piece;
+    auto result = job_->poll();
+    if (!result) return piece;
+    piece.head = *result ? write_(**result) : failure(result->error());
+    if (!ignored_.empty()) piece.head->add_header("X-Chimere-Ignored", ignored_);
+    piece.done = true;
+    record_->set_status(piece.head->status);
+    return piece;
+  }
+
+ private:
+  static HttpResponse failure(const Error& error) {
+    ApiError api = to_api_error(error);
+    if (error.code == Code::not_found)
+      api = {404, without_folders(error.message), "invalid_request_error", "source", "not_found"};
+    return error_response(api);
+  }
+
+  std::unique_ptr<ServiceJob<T>> job_;
+  const Writer write_;
+  const std::string ignored_;
+  std::unique_ptr<RequestRecord> record_;
+};
+
+// What stands behind `NAME=` in a query, %XX and '+' undone; empty when it is not there.
+std::string query_value(std::string_view query, std::string_view name) {
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c = static_cast<char>(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  for (size_t at = 0; at < query.size();) {
+    const size_t end = std::min(query.find('&', at), query.size());
+    const std::string_view pair = query.substr(at, end - at);
+    at = end + 1;
+    if (!pair.starts_with(name) || pair.size() <= name.size() || pair[name.size()] != '=') continue;
+    std::string value;
+    for (size_t i = name.size() + 1; i < pair.size(); ++i) {
+      if (pair[i] == '%' && i + 2 < pair.size() && digit(pair[i + 1]) >= 0 && digit(pair[i + 2]) >= 0) {
+        value += static_cast<char>(digit(pair[i + 1]) * 16 + digit(pair[i + 2]));
+        i += 2;
+      } else {
+        value += pair[i] == '+' ? ' ' : pair[i];
+      }
+    }
+    return value;
+  }
+  return {};
+}
+
+// Whose memory a request without a body is about: of its key, and of the user it names behind '?'.
+std::string asked_owner(const Call& call) {
+  std::string user = query_value(call.request.query, "user");
+  std::string owner = memory_owner(call.request.client, user);
+  call.record->set_user(std::move(user));
+  return owner;
+}
+
+// Whose notes it is about. Notes that belong to nobody would be everybody's.
+std::string read_owner(JsonFields& fields, const Call& call) {
+  std::string user;
+  fields.string("user", user);
+  std::string owner = memory_owner(call.request.client, user);
+  if (owner.empty()) fields.fail("user", "expected the name of the user whose memory it is about, found none");
+  call.record->set_user(std::move(user));
+  return owner;
+}
+
+// The text itself, or the answer of a request that this owner made.
+void read_lesson(JsonFields& fields, const Services& services, orchestrator::LessonCall& lesson) {
+  std::string request_id;
+  fields.string("text", lesson.text);
+  fields.string("request_id", request_id);
+  if (fields.find("text") && fields.find("request_id")) fields.fail("request_id", "expected it or text, found both");
+  if (!request_id.empty() && fields.ok()) {
+    const std::string* answer = services.monitor.answers.find(request_id, lesson.owner);
+    if (!answer) return fields.fail("request_id", "no recent answer of this user has that id");
+    lesson.text = *answer;
+    lesson.source = request_id;
+  }
+  if (lesson.text.empty()) fields.fail("text", "expected the accepted text, or its request_id, found none");
+  if (lesson.text.size() > kMaxLessonBytes) {
+    fields.fail("text", "expected at most " + std::to_string(kMaxLessonBytes) + " bytes, found " +
+                            std::to_string(lesson.text.size()));
+  }
+}
+
+Json room_json(const retrieval::NoteUsage& usage) { return {{"bytes", usage.bytes}, {"users", usage.files}}; }
+
+std::unique_ptr<Answer> list(const Services& services, Call call) {
+  const auto write = [](const orchestrator::MemoryList& memories) {
+    const auto entry = [](const orchestrator::MemoryList::Table& table) {
+      return Json{{"ngrams", table.n_ngrams}, {"tokens", table.n_tokens}};
+    };
+    Json json{{"object", "engram"}, {"tables", Json::array()}, {"own", nullptr}, {"passages", memories.passages}};
+    for (const auto& table : memories.tables) {
+      Json named{{"name", table.name}};
+      named.update(entry(table));
+      json["tables"].push_back(std::move(named));
+    }
+    if (memories.own) {
+      json["own"] = entry(*memories.own);
+      json["own"]["notes"] = memories.n_notes;
+      json["own"]["bytes"] = memories.used.file.bytes;
+    }
+    if (memories.limits) {
+      const retrieval::NoteLimits& limits = *memories.limits;
+      json["used"] = {{"key", room_json(memories.used.key)}, {"all", room_json(memories.used.all)}};
+      json["limits"] = {{"own", {{"bytes", limits.file_bytes}, {"notes", limits.file_notes}}},
+                        {"key", room_json({limits.key_bytes, limits.key_files})},
+                        {"all", room_json({limits.all_bytes, limits.all_files})}};
+    }
+    return json_response(json);
+  };
+  auto job = services.chat.list_memories(asked_owner(call), call.wake);
+  return std::make_unique<JobAnswer<orchestrator::MemoryList>>(std::move(job), write, std::string(),
+                                                               std::move(call.record));
+}
+
+std::unique_ptr<Answer> notes(const Services& services, Call call) {
+  using Notes = std::vector<retrieval::Note>;
+  std::string owner = asked_owner(call);
+  if (owner.empty()) {
+    return answer_now(
+        call,
+        error_response(
+            {400, "user: expected ?user=NAME, whose notes they are, found none", "invalid_request_error", "user", {}}));
+  }
+  const auto write = [](const Notes& all) {
+    Json json{{"object", "list"}, {"data", Json::array()}};
+    for (const retrieval::Note& note : all) {
+      json["data"].push_back({{"id", note.id},
+                              {"source", note.source},
+                              {"created", int64_t{note.day} * 86400},
+                              {"score", note.score},
+                              {"text", note.text}});
+    }
+    return json_response(json);
+  };
+  auto job = services.chat.list_notes(std::move(owner), call.wake);
+  return std::make_unique<JobAnswer<Notes>>(std::move(job), write, std::string(), std::move(call.record));
+}
+
+using Body = std::variant<Json, ApiError>;
+
+std::unique_ptr<Answer> accept(const Services& services, Call call, Body& parsed) {
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  JsonFields fields(std::get<Json>(parsed));
+  orchestrator::LessonCall lesson;
+  lesson.source = kDefaultSource;
+  lesson.owner = read_owner(fields, call);
+  read_lesson(fields, services, lesson);
+  fields.string("source", lesson.source);
+  if (lesson.source.empty() || lesson.source.size() > 1000) {
+    fields.fail("source", "expected a name of 1 to 1000 bytes, found one of " + std::to_string(lesson.source.size()));
+  }
+  fields.number("score", lesson.score, 0, 5);
+  if (!fields.ok()) return answer_now(call, error_response(fields.error()));
+  const auto write = [source = lesson.source, score = lesson.score,
+                      threshold = lesson.threshold](const orchestrator::Learned& learned) {
+    if (!learned.no_room.empty()) {
+      return error_response({507, learned.no_room, "insufficient_storage_error", {}, "insufficient_storage"});
+    }
+    Json json{{"object", "engram.lesson"}, {"learned", learned.learned}, {"source", source}, {"score", score},
+              {"threshold", threshold},    {"tokens", learned.n_tokens}};
+    if (learned.learned) json["note"] = learned.note;
+    return json_response(json);
+  };
+  return std::make_unique<JobAnswer<orchestrator::Learned>>(services.chat.learn(std::move(lesson), call.wake), write,
+                                                            ignored_header(fields.unknown()), std::move(call.record));
+}
+
+std::unique_ptr<Answer> forget(const Services& services, Call call, Body& parsed) {
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  JsonFields fields(std::get<Json>(parsed));
+  orchestrator::ForgetCall what;
+  what.owner = read_owner(fields, call);
+  what.source = kDefaultSource;
+  int64_t note = 0;
+  fields.string("source", what.source);
+  fields.integer("note", note, 1, INT64_MAX);
+  fields.boolean("all", what.everything);
+  what.note = static_cast<uint64_t>(note);
+  const int ways = (fields.find("source") ? 1 : 0) + (note != 0 ? 1 : 0) + (what.everything ? 1 : 0);
+  if (ways > 1) fields.fail("source", "expected one of source, note and all, found " + std::to_string(ways));
+  if (!fields.ok()) return answer_now(call, error_response(fields.error()));
+  const auto write = [what](const orchestrator::Forgotten& removed) {
+    Json json{{"object", "engram.forgotten"}};
+    if (!what.everything && what.note == 0) json["source"] = what.source;
+    json["removed_sources"] = removed.sources;
+    json["removed_notes"] = removed.notes;
+    json["removed_ngrams"] = removed.ngrams;
+    return json_response(json);
+  };
+  return std::make_unique<JobAnswer<orchestrator::Forgotten>>(services.chat.forget(what, call.wake), write,
+                                                              ignored_header(fields.unknown()), std::move(call.record));
+}
+
+}  // namespace
+
+void add_engram_endpoints(Router& router, const Services& services) {
+  router.add({.method = "GET", .path = "/v1/engram", .handler = [services](Call call) {
+                return list(services, std::move(call));
+              }});
+  router.add({.method = "GET", .path = "/v1/engram/notes", .handler = [services](Call call) {
+                return notes(services, std::move(call));
+              }});
+  const auto parse = [](const std::string& body) { return parse_body(body); };
+  add_parsed_route<Body>(router, services, "/v1/engram/accept", parse, accept);
+  add_parsed_route<Body>(router, services, "/v1/engram/forget", parse, forget);
+}
+
+}  // namespace chimere::server

@@ -1,0 +1,127 @@
+// lora_endpoints.cpp  /v1/lora: the adapters that requests may name, loaded and unloaded while the server runs.
+//
+// A client names an adapter and never a path: files come from the folder that the server was started with.
+#include <filesystem>
+#include <utility>
+
+#include "server/endpoints.h"
+#include "server/http/api_error.h"
+#include "server/http/json.h"
+#include "server/protocols/generate_fields.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::ChatService;
+using orchestrator::TokenJob;
+
+constexpr float kMaxScale = 100;
+
+Json list_json(ChatService& chat) {
+  Json json;
+  json["object"] = "list";
+  json["data"] = Json::array();
+  for (const auto& entry : chat.adapters().list()) {
+    Json item;
+    item["name"] = entry.name;
+    item["file"] = std::filesystem::path(entry.path).filename().string();
+    item["scale"] = entry.scale;
+    item["bytes"] = entry.n_bytes;
+    json["data"].push_back(std::move(item));
+  }
+  return json;
+}
+
+// Waits for the file to be read.
+class LoadAnswer : public Answer {
+ public:
+  LoadAnswer(ChatService& chat, std::unique_ptr<TokenJob> job, std::unique_ptr<RequestRecord> record)
+      : chat_(chat), job_(std::move(job)), record_(std::move(record)) {}
+
+  Piece poll() override {
+    Piece piece;
+    const auto done = job_->poll();
+    if (!done) return piece;
+    piece.head = *done ? json_response(list_json(chat_)) : error_response(refusal(done->error()));
+    piece.done = true;
+    record_->set_status(piece.head->status);
+    return piece;
+  }
+
+ private:
+  // The client named the file, so that it can not be used is no failure of the server's.
+  static ApiError refusal(const Error& error) {
+    ApiError api = to_api_error(error);
+    if (error.code == Code::corrupt) api = {400, api.message, "invalid_request_error", "name", "damaged_adapter"};
+    return api;
+  }
+
+  ChatService& chat_;
+  std::unique_ptr<TokenJob> job_;
+  std::unique_ptr<RequestRecord> record_;
+};
+
+struct LoadCall {
+  std::string name;
+  float scale = 1;
+};
+using LoadParsed = std::variant<LoadCall, ApiError>;
+
+LoadParsed parse_load(const std::string& body, bool has_folder) {
+  auto parsed = parse_body(body);
+  if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  JsonFields fields(std::get<Json>(parsed));
+  LoadCall call;
+  fields.string("name", call.name);
+  fields.number("scale", call.scale, -kMaxScale, kMaxScale);
+  const std::string& name = call.name;
+  if (!has_folder) {
+    fields.fail("name", "this server loads no adapters: it was started without --lora-dir");
+  } else if (name.empty() || name[0] == '.' || name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+    fields.fail("name", "expected the name of a file of the adapters' folder, without .gguf");
+  }
+  for (const std::string& unknown : fields.unknown()) fields.fail(unknown, "expected name and scale");
+  if (!fields.ok()) return fields.error();
+  return call;
+}
+
+std::unique_ptr<Answer> load(const Services& services, Call call, LoadParsed& parsed) {
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  const LoadCall& asked = std::get<LoadCall>(parsed);
+  const std::string path = services.lora_folder + "/" + asked.name + ".gguf";
+  std::error_code ec;
+  if (!std::filesystem::is_regular_file(path, ec)) {
+    return answer_now(call, error_response({404, "the adapters' folder has no '" + asked.name + ".gguf'",
+                                            "invalid_request_error", "name", "not_found"}));
+  }
+  auto job = services.chat.load_adapter(asked.name, path, asked.scale, call.request.client, call.wake);
+  return std::make_unique<LoadAnswer>(services.chat, std::move(job), std::move(call.record));
+}
+
+// By whom it was loaded. What the server was started with belongs to no key; where there are no keys, all are one.
+HttpResponse unload(ChatService& chat, const std::string& name, const std::string& client) {
+  for (const auto& entry : chat.adapters().list()) {
+    if (entry.name != name || entry.owner == client) continue;
+    return error_response({403, "adapter '" + name + "' was not loaded with this key: only who loaded it may unload it",
+                           "invalid_request_error", "name", "not_yours"});
+  }
+  const Status done = chat.adapters().unload(name);
+  if (done) return json_response(list_json(chat));
+  return error_response({404, done.error().message, "invalid_request_error", "name", "not_found"});
+}
+
+}  // namespace
+
+void add_lora_endpoints(Router& router, const Services& services) {
+  ChatService& chat = services.chat;
+  auto list = [&chat](Call call) { return answer_now(call, json_response(list_json(chat))); };
+  auto unloaded = [&chat](Call call) { return answer_now(call, unload(chat, call.parameter, call.request.client)); };
+  router.add({.method = "GET", .path = "/v1/lora", .handler = list});
+  add_parsed_route<LoadParsed>(
+      router, services, "/v1/lora",
+      [has_folder = !services.lora_folder.empty()](const std::string& body) { return parse_load(body, has_folder); },
+      load);
+  router.add({.method = "DELETE", .path = "/v1/lora/{id}", .handler = unloaded});
+}
+
+}  // namespace chimere::server

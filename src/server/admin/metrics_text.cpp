@@ -1,0 +1,133 @@
+// metrics_text.cpp  The text format of Prometheus: HELP, TYPE, then one line for each set of labels.
+#include "server/admin/metrics_text.h"
+
+#include <vector>
+
+namespace chimere::server {
+namespace {
+
+struct Line {
+  std::string labels;  // {name="value"}, or nothing
+  double value = 0;
+};
+
+void family(std::string& out, const std::string& name, const char* type, const char* help,
+            const std::vector<Line>& lines) {
+  out += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+  for (const Line& line : lines) out += name + line.labels + " " + number_text(line.value) + "\n";
+}
+
+void gauge(std::string& out, const std::string& name, const char* help, double value) {
+  family(out, name, "gauge", help, {{"", value}});
+}
+
+void counter(std::string& out, const std::string& name, const char* help, uint64_t value) {
+  family(out, name, "counter", help, {{"", static_cast<double>(value)}});
+}
+
+// Values come from our own tables, but one may come from a file.
+std::string label(const std::string& name, const std::string& value) {
+  std::string text = "{" + name + "=\"";
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? ' ' : c;
+  }
+  return text + "\"}";
+}
+
+const char* reason_name(size_t reason) {
+  switch (static_cast<engine::FinishReason>(reason)) {
+    case engine::FinishReason::stop: return "stop";
+    case engine::FinishReason::length: return "length";
+    case engine::FinishReason::cancelled: return "cancelled";
+    case engine::FinishReason::deadline: return "deadline";
+    case engine::FinishReason::loop: return "loop";
+  }
+  return "other";
+}
+
+void add_requests(std::string& out, const Monitor& monitor, const engine::EngineStats& stats) {
+  std::vector<Line> lines;
+  for (const auto& [key, n] : monitor.ended()) {
+    const std::string status = key.second == 0 ? "client_left" : std::to_string(key.second);
+    lines.push_back({"{route=\"" + (key.first.empty() ? "none" : key.first) + "\",status=\"" + status + "\"}",
+                     static_cast<double>(n)});
+  }
+  family(out, "chimere_http_requests_total", "counter", "Requests that ended, by route and status.", lines);
+  lines.clear();
+  for (size_t i = 0; i < stats.finished_by_reason.size(); ++i) {
+    lines.push_back({label("reason", reason_name(i)), static_cast<double>(stats.finished_by_reason[i])});
+  }
+  family(out, "chimere_answers_total", "counter", "Answers that the engine finished, by reason.", lines);
+  counter(out, "chimere_answers_failed_total", "Answers that ended with an error.", stats.requests_failed);
+  gauge(out, "chimere_requests_running", "Requests that are computed now.", stats.running);
+  gauge(out, "chimere_requests_queued", "Requests that wait for a place.", stats.queued);
+}
+
+void add_tokens(std::string& out, const engine::EngineStats& stats) {
+  counter(out, "chimere_prompt_tokens_total", "Tokens of prompts that were computed.", stats.prompt_tokens);
+  counter(out, "chimere_prompt_tokens_reused_total", "Tokens of prompts whose state came from the cache.",
+          stats.prompt_tokens_reused);
+  counter(out, "chimere_generated_tokens_total", "Tokens of answers.", stats.generated_tokens);
+}
+
+void add_cache(std::string& out, const engine::CacheStats& cache) {
+  counter(out, "chimere_cache_lookups_total", "Prompts looked up in the prefix cache.", cache.lookups);
+  counter(out, "chimere_cache_hits_total", "Lookups that found something.", cache.hits);
+  std::vector<Line> lines;
+  for (const auto& [reason, n] : cache.misses) lines.push_back({label("reason", reason), static_cast<double>(n)});
+  family(out, "chimere_cache_misses_total", "counter", "Lookups that found less than they could, by reason.", lines);
+  family(out, "chimere_cache_bytes", "gauge", "Bytes of cached state, by tier.",
+         {{label("tier", "ram"), static_cast<double>(cache.ram_bytes)},
+          {label("tier", "disk"), static_cast<double>(cache.disk_bytes)}});
+  gauge(out, "chimere_cache_disk_limit_bytes", "What cached state may take of the disk.",
+        static_cast<double>(cache.disk_limit_bytes));
+  counter(out, "chimere_cache_cleared_bytes_total", "Cached state that was removed because somebody asked for it.",
+          cache.cleared_bytes);
+  gauge(out, "chimere_cache_entries", "Positions at which state is kept.", static_cast<double>(cache.entries));
+}
+
+Histogram batch_rows(const engine::EngineStats& stats) {
+  std::vector<double> bounds;
+  for (int i = 0; i + 1 < engine::kBatchSizes; ++i) bounds.push_back(1 << i);
+  std::vector<uint64_t> counts(stats.steps_by_rows.begin(), stats.steps_by_rows.end());
+  return Histogram(std::move(bounds), std::move(counts), static_cast<double>(stats.rows));
+}
+
+void add_memory(std::string& out, const engine::EngineStats& stats, uint64_t resident_bytes) {
+  std::vector<Line> lines;
+  for (const auto& [purpose, bytes] : stats.memory)
+    lines.push_back({label("purpose", purpose), static_cast<double>(bytes)});
+  family(out, "chimere_memory_bytes", "gauge", "Memory, by purpose.", lines);
+  gauge(out, "process_resident_memory_bytes", "Memory of the process.", static_cast<double>(resident_bytes));
+}
+
+}  // namespace
+
+std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stats, uint64_t resident_bytes,
+                         const std::optional<retrieval::NoteUsage>& learned) {
+  std::string out;
+  const auto now = Monitor::Clock::now();
+  gauge(out, "chimere_uptime_seconds", "Since the server started.",
+        std::chrono::duration<double>(now - monitor.started).count());
+  add_requests(out, monitor, stats);
+  add_tokens(out, stats);
+  counter(out, "chimere_engine_stalls_total", "Times that --dump-on-stall found the engine stalled.", monitor.stalls);
+  out += monitor.first_token_seconds.text("chimere_time_to_first_token_seconds",
+                                          "From the head of a request to the first token of its answer.");
+  out += monitor.tokens_per_second.text("chimere_generated_tokens_per_second", "Speed of an answer.");
+  out += monitor.queue_seconds.text("chimere_queue_seconds", "Time a request waited for its place.");
+  out +=
+      monitor.request_seconds.text("chimere_request_seconds", "From the head of a request to the end of its answer.");
+  out += batch_rows(stats).text("chimere_batch_rows", "Rows of the engine's steps.");
+  add_cache(out, stats.cache);
+  add_memory(out, stats, resident_bytes);
+  if (learned) {
+    gauge(out, "chimere_engram_learned_bytes", "Bytes of the notes and tables of all users.",
+          static_cast<double>(learned->bytes));
+    gauge(out, "chimere_engram_users", "Users that have notes or a table.", static_cast<double>(learned->files));
+  }
+  return out;
+}
+
+}  // namespace chimere::server

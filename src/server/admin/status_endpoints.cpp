@@ -1,0 +1,102 @@
+// status_endpoints.cpp  What those ask who watch the server: /health, /metrics, /v1/status. They answer from what the
+// engine last published and never wait for a step.
+#include "base/platform/process.h"
+#include "server/admin/metrics_text.h"
+#include "server/endpoints.h"
+#include "server/http/json.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::ModelInfo;
+
+Json model_json(const ModelInfo& model, int context_length) {
+  Json json;
+  json["name"] = model.name;
+  json["architecture"] = model.architecture;
+  json["backend"] = model.backend;
+  json["file_bytes"] = model.file_bytes;
+  json["parameters"] = model.parameters;
+  json["context_length"] = context_length;
+  json["vocabulary"] = model.vocabulary;
+  json["experts"] = model.experts;
+  json["experts_used"] = model.experts_used;
+  json["thinking"] = model.thinking;
+  json["tools"] = model.tools;
+  json["layers"] = Json::array();
+  for (const ModelInfo::Layer& layer : model.layers) {
+    json["layers"].push_back(Json{{"mixer", layer.mixer}, {"ffn", layer.ffn}});
+  }
+  json["formats"] = Json::array();
+  for (const ModelInfo::Format& format : model.formats) {
+    json["formats"].push_back(Json{{"type", format.type}, {"tensors", format.tensors}, {"bytes", format.bytes}});
+  }
+  return json;
+}
+
+Json cache_json(const engine::EngineStats& stats) {
+  const engine::CacheStats& cache = stats.cache;
+  Json json;
+  json["lookups"] = cache.lookups;
+  json["hits"] = cache.hits;
+  json["tokens_reused"] = stats.prompt_tokens_reused;
+  json["tokens_computed"] = stats.prompt_tokens;
+  json["misses"] = Json::object();
+  for (const auto& [reason, n] : cache.misses) json["misses"][reason] = n;
+  json["ram_bytes"] = cache.ram_bytes;
+  json["disk_bytes"] = cache.disk_bytes;
+  json["budget_bytes"] = cache.budget_bytes;
+  json["entries"] = cache.entries;
+  return json;
+}
+
+Json status_json(const Services& services) {
+  const engine::EngineStats stats = services.chat.stats();
+  const auto now = Monitor::Clock::now();
+  const TokenRates rates = services.monitor.rates(stats, now);
+  Json json;
+  json["version"] = services.version;
+  json["uptime_seconds"] = std::chrono::duration<double>(now - services.monitor.started).count();
+  json["model"] = model_json(services.chat.model_info(), services.chat.context_length());
+  json["load"] = Json{{"running", stats.running},
+                      {"queued", stats.queued},
+                      {"max_running", stats.max_running},
+                      {"max_queued", stats.max_queued},
+                      {"batch_rows", stats.batch_rows}};
+  json["tokens"] = Json{{"prompt_total", stats.prompt_tokens},
+                        {"prompt_reused_total", stats.prompt_tokens_reused},
+                        {"generated_total", stats.generated_tokens},
+                        {"prompt_per_second", rates.prompt},
+                        {"generated_per_second", rates.generated}};
+  json["cache"] = cache_json(stats);
+  json["memory"] = Json::array();
+  for (const auto& [purpose, bytes] : stats.memory) {
+    json["memory"].push_back(Json{{"purpose", purpose}, {"bytes", bytes}});
+  }
+  return json;
+}
+
+}  // namespace
+
+void add_status_endpoints(Router& router, const Services& services) {
+  auto health = [services](Call call) {
+    const engine::EngineStats stats = services.chat.stats();
+    Json json;
+    json["status"] = "ok";
+    json["model"] = services.chat.model_name();
+    json["running"] = stats.running;
+    json["queued"] = stats.queued;
+    return answer_now(call, json_response(json));
+  };
+  auto metrics = [services](Call call) {
+    std::string text =
+        metrics_text(services.monitor, services.chat.stats(), resident_bytes(), services.chat.learned_usage());
+    return answer_now(call, {200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}}, std::move(text)});
+  };
+  auto status = [services](Call call) { return answer_now(call, json_response(status_json(services))); };
+  router.add({.method = "GET", .path = "/health", .handler = health, .needs_key = false, .is_polled = true});
+  router.add({.method = "GET", .path = "/metrics", .handler = metrics, .is_polled = true});
+  router.add({.method = "GET", .path = "/v1/status", .handler = status, .is_polled = true});
+}
+
+}  // namespace chimere::server

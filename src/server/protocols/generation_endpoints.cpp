@@ -1,0 +1,193 @@
+// generation_endpoints.cpp  The endpoints that generate: chat completions, completions, responses, messages.
+#include <ctime>
+#include <utility>
+
+#include "server/endpoints.h"
+#include "server/protocols/anthropic_response.h"
+#include "server/protocols/anthropic_schema.h"
+#include "server/protocols/chat_response.h"
+#include "server/protocols/chat_schema.h"
+#include "server/protocols/completion_response.h"
+#include "server/protocols/completion_schema.h"
+#include "server/protocols/engram_schema.h"
+#include "server/protocols/generation_answer.h"
+#include "server/protocols/responses_response.h"
+#include "server/protocols/responses_schema.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::ChatService;
+
+ResponseHead response_head(const Services& services, const char* prefix) {
+  ResponseHead head;
+  head.id = new_object_id(prefix);
+  head.model = services.names.chat;
+  head.created = static_cast<int64_t>(std::time(nullptr));
+  head.system_fingerprint = services.system_fingerprint();
+  return head;
+}
+
+std::unique_ptr<Answer> answer(const Services& services, Call& call, CallOptions options, Generation generation) {
+  call.record->set_owner(memory_owner(call.request.client, options.user));
+  call.record->set_user(std::move(options.user));
+  generation.stream = options.stream;
+  generation.body_lease = std::move(call.request.body_lease);
+  generation.workers = services.workers;
+  generation.wake = call.wake;
+  generation.ignored = std::move(options.ignored);
+  generation.model = model_header(services.names.chat);
+  generation.context_length = services.chat.context_length();
+  return generation_answer(std::move(generation), std::move(call.record));
+}
+
+KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std::vector<KeptResponses::Item> items) {
+  for (const Json& item : whole["output"]) items.push_back({item["id"].get<std::string>(), to_text(item)});
+  return {whole["id"].get<std::string>(), owner, std::move(items), to_text(whole), KeptResponses::Clock::now()};
+}
+
+// Why a body can not be answered, if it can not.
+template <class Parsed>
+std::optional<ApiError> refusal(const Services& services, const std::variant<Parsed, ApiError>& parsed) {
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return *error;
+  return services.names.refuse_to_chat(std::get<Parsed>(parsed).model);
+}
+
+std::unique_ptr<Answer> chat_completion(const Services& services, Call call, std::variant<ChatCall, ApiError>& parsed) {
+  ChatService& chat = services.chat;
+  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
+  ChatCall& asked = std::get<ChatCall>(parsed);
+  ResponseHead head = response_head(services, "chatcmpl-");
+  head.logprobs = asked.request.logprobs;
+  head.token_stats = asked.request.token_stats;
+  head.include_usage = asked.include_usage;
+  asked.request.memory.owner = memory_owner(call.request.client, asked.user);
+  Generation generation;
+  generation.writer = chat_writer(std::move(head));
+  services.limit(asked.request, call);
+  generation.choices = chat.start(std::move(asked.request), asked.n, call.wake);
+  generation.choices_per_prompt = static_cast<size_t>(asked.n);
+  return answer(services, call, std::move(asked), std::move(generation));
+}
+
+std::unique_ptr<Answer> completion(const Services& services, Call call,
+                                   std::variant<CompletionCall, ApiError>& parsed) {
+  ChatService& chat = services.chat;
+  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
+  CompletionCall& asked = std::get<CompletionCall>(parsed);
+  ResponseHead head = response_head(services, "cmpl-");
+  head.logprobs = asked.prompts.front().logprobs;
+  head.token_stats = asked.prompts.front().token_stats;
+  head.include_usage = asked.include_usage;
+  Generation generation;
+  generation.choices_per_prompt = static_cast<size_t>(asked.n);
+  for (orchestrator::CompletionRequest& prompt : asked.prompts) {
+    prompt.memory.owner = memory_owner(call.request.client, asked.user);
+    services.limit(prompt, call);
+    for (auto& choice : chat.complete(std::move(prompt), asked.n, call.wake)) {
+      generation.choices.push_back(std::move(choice));
+    }
+  }
+  generation.writer = completion_writer(std::move(head), std::move(asked.echoes));
+  return answer(services, call, std::move(asked), std::move(generation));
+}
+
+std::unique_ptr<Answer> response(const Services& services, Call call, std::variant<ResponsesCall, ApiError>& parsed) {
+  ChatService& chat = services.chat;
+  const std::string& owner = call.request.client;
+  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
+  ResponsesCall& asked = std::get<ResponsesCall>(parsed);
+  asked.request.memory.owner = memory_owner(call.request.client, asked.user);
+  ResponsesHead head;
+  head.model = services.names.chat;
+  head.created = static_cast<int64_t>(std::time(nullptr));
+  head.echo = asked.echo;
+  head.tools = std::move(asked.tools);
+  head.logprobs = asked.request.logprobs;
+  head.token_stats = asked.request.token_stats;
+  if (asked.is_kept) {
+    head.keep = [kept = services.kept, owner, items = std::move(asked.items)](const Json& whole) {
+      kept->put(kept_entry(whole, owner, items));
+    };
+  }
+  Generation generation;
+  generation.writer = responses_writer(std::move(head));
+  services.limit(asked.request, call);
+  generation.choices = chat.start(std::move(asked.request), 1, call.wake);
+  return answer(services, call, std::move(asked), std::move(generation));
+}
+
+// GET and DELETE /v1/responses/{id}.
+std::unique_ptr<Answer> kept_response(const Services& services, Call call) {
+  const std::string& owner = call.request.client;
+  const bool forgets = call.request.method == "DELETE";
+  std::optional<std::string> body = services.kept->body(owner, call.parameter);
+  if (!body || (forgets && !services.kept->forget(owner, call.parameter))) {
+    return answer_now(call, error_response({404, "no response '" + call.parameter + "' is kept",
+                                            "invalid_request_error", "response_id", "not_found"}));
+  }
+  if (forgets) *body = to_text(Json{{"id", call.parameter}, {"object", "response"}, {"deleted", true}});
+  return answer_now(call, {200, {{"Content-Type", "application/json"}}, std::move(*body)});
+}
+
+std::unique_ptr<Answer> anthropic_message(const Services& services, Call call,
+                                          std::variant<AnthropicCall, ApiError>& parsed) {
+  ChatService& chat = services.chat;
+  if (const auto error = refusal(services, parsed)) return answer_now(call, anthropic_error_response(*error));
+  AnthropicCall& asked = std::get<AnthropicCall>(parsed);
+  asked.request.memory.owner = memory_owner(call.request.client, asked.user);
+  Generation generation;
+  generation.writer = anthropic_writer(services.names.chat, asked.request.token_stats);
+  services.limit(asked.request, call);
+  generation.choices = chat.start(std::move(asked.request), 1, call.wake);
+  return answer(services, call, std::move(asked), std::move(generation));
+}
+
+// With the texts that come back before the answers, one for each of them.
+std::variant<CompletionCall, ApiError> parse_with_echoes(std::string_view body, const ChatService& chat) {
+  auto parsed = parse_completion_call(body, chat.default_sampling());
+  CompletionCall* call = std::get_if<CompletionCall>(&parsed);
+  if (!call || !call->echo) return parsed;
+  for (const orchestrator::CompletionRequest& prompt : call->prompts) {
+    const std::string text =
+        prompt.prompt_ids.empty() ? prompt.prompt : chat.tokenizer().decode(prompt.prompt_ids, true);
+    call->echoes.insert(call->echoes.end(), static_cast<size_t>(call->n), text);
+  }
+  return parsed;
+}
+
+}  // namespace
+
+void add_generation_endpoints(Router& router, const Services& services) {
+  const ChatService& chat = services.chat;
+  add_parsed_route<std::variant<ChatCall, ApiError>>(
+      router, services, "/v1/chat/completions",
+      [&chat](const std::string& body) { return parse_chat_call(body, chat.default_sampling()); }, chat_completion);
+  add_parsed_route<std::variant<CompletionCall, ApiError>>(
+      router, services, "/v1/completions", [&chat](const std::string& body) { return parse_with_echoes(body, chat); },
+      completion);
+  // Its conversation may begin with what is kept for the key. What a worker holds of it must not be the services: they
+  // own the workers.
+  router.add({.method = "POST", .path = "/v1/responses", .handler = [services](Call call) {
+                using Parsed = std::variant<ResponsesCall, ApiError>;
+                const auto parse = [&chat = services.chat, kept = services.kept,
+                                    owner = call.request.client](const std::string& body) {
+                  return parse_responses_call(body, chat.default_sampling(), kept, owner);
+                };
+                const auto then = [services](Call parsed_call, Parsed& parsed) {
+                  return response(services, std::move(parsed_call), parsed);
+                };
+                return parse_first<Parsed>(services.workers, std::move(call), parse, then);
+              }});
+  for (const char* method : {"GET", "DELETE"}) {
+    router.add({.method = method, .path = "/v1/responses/{id}", .handler = [services](Call call) {
+                  return kept_response(services, std::move(call));
+                }});
+  }
+  add_parsed_route<std::variant<AnthropicCall, ApiError>>(
+      router, services, "/v1/messages",
+      [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), false); },
+      anthropic_message);
+}
+
+}  // namespace chimere::server

@@ -1,0 +1,226 @@
+// token_endpoints.cpp  /tokenize, /detokenize and /v1/messages/count_tokens: text and ids, nothing generated.
+#include <utility>
+#include <variant>
+
+#include "jinja/unicode.h"
+#include "server/endpoints.h"
+#include "server/protocols/anthropic_schema.h"
+#include "server/protocols/chat_schema.h"
+#include "server/protocols/json_fields.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::ChatService;
+using orchestrator::TokenJob;
+
+constexpr size_t kMaxDetokenized = 1 << 20;
+// Of an answer. A piece takes some 30 bytes of it, an id alone 7.
+constexpr size_t kMaxTokenized = 1 << 20;
+constexpr size_t kMaxPieces = 1 << 17;
+
+// Waits for the ids, and for the worker that makes an answer of them.
+class TokenAnswer : public Answer {
+ public:
+  using Writer = std::function<Result<std::string>(const std::vector<int32_t>&)>;
+  using ErrorWriter = HttpResponse (*)(const ApiError&);
+
+  TokenAnswer(std::shared_ptr<Workers> workers, std::unique_ptr<TokenJob> job, Writer write, ErrorWriter write_error,
+              std::string ignored, Call call)
+      : workers_(std::move(workers)),
+        job_(std::move(job)),
+        write_(std::move(write)),
+        write_error_(write_error),
+        ignored_(std::move(ignored)),
+        call_(std::move(call)) {}
+
+  Piece poll() override {
+    if (!writing_) {
+      auto ids = job_->poll();
+      if (!ids) return {};
+      if (!*ids) return whole(write_error_(to_api_error(ids->error())));
+      writing_ =
+          workers_->run<std::string>([write = write_, list = std::move(**ids)] { return write(list); }, call_.wake);
+    }
+    auto text = writing_->poll();
+    if (!text) return {};
+    if (!*text) return whole(write_error_(failed_work(text->error())));
+    return whole({200, {{"Content-Type", "application/json"}}, std::move(**text)});
+  }
+
+ private:
+  Piece whole(HttpResponse response) {
+    if (!ignored_.empty()) response.add_header("X-Chimere-Ignored", ignored_);
+    call_.record->set_status(response.status);
+    return {std::move(response), {}, true};
+  }
+
+  const std::shared_ptr<Workers> workers_;
+  std::unique_ptr<TokenJob> job_;
+  const Writer write_;
+  const ErrorWriter write_error_;
+  const std::string ignored_;
+  Call call_;
+  std::unique_ptr<orchestrator::ServiceJob<std::string>> writing_;
+};
+
+// A piece that is no whole text is given as its bytes.
+void append_piece(const Tokenizer& tokenizer, int32_t id, std::string& out) {
+  const std::string text(tokenizer.token_text(id));
+  out += "{\"id\":" + std::to_string(id) + ",\"piece\":";
+  if (jinja::is_valid_utf8(text)) {
+    out += to_text(Json(text));
+  } else {
+    out += '[';
+    for (const char c : text) {
+      if (out.back() != '[') out += ',';
+      out += std::to_string(static_cast<unsigned char>(c));
+    }
+    out += ']';
+  }
+  out += '}';
+}
+
+// Written as it is: a value for each token would cost ten times the text.
+Result<std::string> tokens_text(const ChatService& chat, const std::vector<int32_t>& ids, bool with_pieces) {
+  const size_t most = with_pieces ? kMaxPieces : kMaxTokenized;
+  if (ids.size() > most) {
+    return Error{Code::invalid_argument, std::string(with_pieces ? "with_pieces" : "content") +
+                                             ": expected a text of at most " + std::to_string(most) +
+                                             " tokens, found " + std::to_string(ids.size())};
+  }
+  std::string out = "{\"tokens\":[";
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i > 0) out += ',';
+    if (with_pieces) {
+      append_piece(chat.tokenizer(), ids[i], out);
+    } else {
+      out += std::to_string(ids[i]);
+    }
+  }
+  return out + "],\"count\":" + std::to_string(ids.size()) +
+         ",\"max_model_len\":" + std::to_string(chat.context_length()) + "}";
+}
+
+struct TokenizeCall {
+  std::variant<std::string, orchestrator::ChatRequest> what;
+  bool add_special = false, with_pieces = false;
+  std::vector<std::string> ignored = {};
+};
+using TokenizeParsed = std::variant<TokenizeCall, ApiError>;
+
+// {"content": TEXT} (or "prompt"), or the "messages" and "tools" of a chat.
+TokenizeParsed parse_tokenize(const std::string& body) {
+  auto parsed = parse_body(body);
+  if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  JsonFields fields(std::get<Json>(parsed));
+  TokenizeCall call;
+  std::string model, text;
+  fields.string("model", model);
+  fields.boolean("add_special", call.add_special);
+  fields.boolean("with_pieces", call.with_pieces);
+  if (fields.ok() && fields.find("messages")) {
+    auto chat_call = parse_chat_call(body, {});
+    if (ApiError* error = std::get_if<ApiError>(&chat_call)) return std::move(*error);
+    ChatCall& asked = std::get<ChatCall>(chat_call);
+    std::erase(asked.ignored, "with_pieces");
+    std::erase(asked.ignored, "add_special");
+    call.what = std::move(asked.request);
+    call.ignored = std::move(asked.ignored);
+    return call;
+  }
+  fields.string("prompt", text);
+  fields.string("content", text);
+  if (!fields.find("prompt") && !fields.find("content")) fields.fail("content", "expected a string, found none");
+  if (!fields.ok()) return fields.error();
+  call.what = std::move(text);
+  call.ignored = fields.unknown();
+  return call;
+}
+
+std::unique_ptr<Answer> tokenize(const Services& services, Call call, TokenizeParsed& parsed) {
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  ChatService& chat = services.chat;
+  TokenizeCall& asked = std::get<TokenizeCall>(parsed);
+  std::string* text = std::get_if<std::string>(&asked.what);
+  const uint64_t owner = Services::owner_of(call);
+  if (!text) std::get<orchestrator::ChatRequest>(asked.what).owner = owner;
+  auto job = text ? chat.tokenize(std::move(*text), asked.add_special, call.wake, owner)
+                  : chat.tokenize(std::move(std::get<orchestrator::ChatRequest>(asked.what)), call.wake);
+  const auto write = [&chat, with_pieces = asked.with_pieces](const std::vector<int32_t>& ids) {
+    return tokens_text(chat, ids, with_pieces);
+  };
+  return std::make_unique<TokenAnswer>(services.workers, std::move(job), write, error_response,
+                                       ignored_header(asked.ignored), std::move(call));
+}
+
+using Detokenized = std::variant<HttpResponse, ApiError>;
+
+Detokenized detokenized(const ChatService& chat, const std::string& body) {
+  auto parsed = parse_body(body);
+  if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  JsonFields fields(std::get<Json>(parsed));
+  std::string model;
+  fields.string("model", model);
+  std::vector<int32_t> ids;
+  const Json* tokens = fields.array("tokens");
+  if (!tokens) {
+    fields.fail("tokens", "expected an array of token ids, found none");
+  } else if (tokens->size() > kMaxDetokenized) {
+    fields.fail("tokens", "expected at most " + std::to_string(kMaxDetokenized) + " ids");
+  } else {
+    for (const Json& id : *tokens) {
+      if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= chat.tokenizer().n_vocab()) {
+        fields.fail("tokens", "expected ids from 0 to " + std::to_string(chat.tokenizer().n_vocab() - 1) + ", found " +
+                                  to_text(id));
+        break;
+      }
+      ids.push_back(id.get<int32_t>());
+    }
+  }
+  if (!fields.ok()) return fields.error();
+  const std::string text = chat.tokenizer().decode(ids, true);
+  HttpResponse response = json_response(Json{{"content", text}, {"prompt", text}});
+  if (const std::string ignored = ignored_header(fields.unknown()); !ignored.empty()) {
+    response.add_header("X-Chimere-Ignored", ignored);
+  }
+  return response;
+}
+
+std::unique_ptr<Answer> detokenize(const Services&, Call call, Detokenized& made) {
+  if (const ApiError* error = std::get_if<ApiError>(&made)) return answer_now(call, error_response(*error));
+  return answer_now(call, std::move(std::get<HttpResponse>(made)));
+}
+
+using CountParsed = std::variant<AnthropicCall, ApiError>;
+
+std::unique_ptr<Answer> count_tokens(const Services& services, Call call, CountParsed& parsed) {
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
+  AnthropicCall& asked = std::get<AnthropicCall>(parsed);
+  if (const auto error = services.names.refuse_to_chat(asked.model)) {
+    return answer_now(call, anthropic_error_response(*error));
+  }
+  asked.request.owner = Services::owner_of(call);
+  auto job = services.chat.tokenize(std::move(asked.request), call.wake);
+  auto write = [](const std::vector<int32_t>& ids) -> Result<std::string> {
+    return to_text(Json{{"input_tokens", ids.size()}});
+  };
+  return std::make_unique<TokenAnswer>(services.workers, std::move(job), write, anthropic_error_response,
+                                       ignored_header(asked.ignored), std::move(call));
+}
+
+}  // namespace
+
+void add_token_endpoints(Router& router, const Services& services) {
+  const ChatService& chat = services.chat;
+  add_parsed_route<TokenizeParsed>(router, services, "/tokenize", parse_tokenize, tokenize);
+  add_parsed_route<Detokenized>(
+      router, services, "/detokenize", [&chat](const std::string& body) { return detokenized(chat, body); },
+      detokenize);
+  add_parsed_route<CountParsed>(
+      router, services, "/v1/messages/count_tokens",
+      [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), true); },
+      count_tokens);
+}
+
+}  // namespace chimere::server
