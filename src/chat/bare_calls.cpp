@@ -9,7 +9,6 @@ namespace {
 constexpr std::string_view kArgs = "[ARGS]";
 constexpr std::string_view kCallId = "[CALL_ID]";
 constexpr size_t kMaxBareHeadBytes = 512;
-constexpr auto npos = std::string_view::npos;
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';

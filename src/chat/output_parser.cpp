@@ -11,7 +11,6 @@ namespace chimere::chat {
 namespace {
 
 constexpr std::string_view kFunctionTag = "<function=";
-constexpr auto npos = std::string_view::npos;
 
 }  // namespace
 

@@ -7,6 +7,8 @@
 
 namespace chimere::chat {
 
+inline constexpr auto npos = std::string_view::npos;
+
 inline bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
 
 // Spaces at the start.
