@@ -1,7 +1,7 @@
-// prefix_tree.h  A radix tree over token ids, with points: positions of texts that something is kept of.
+// prefix_tree.h  A radix tree over token ids, with points: positions whose state is kept.
 //
-// Plain bookkeeping: it knows nothing of memory or files. A node ends where a point is, where texts part, or where the
-// root is; so a text of n tokens costs n ids once, however many points lie on it and however many texts begin with it.
+// Plain bookkeeping: it knows nothing of memory or files. A node ends at a point, where texts diverge, or at the root;
+// so a text of n tokens costs n ids once, however many points lie on it and however many texts begin with it.
 #pragma once
 
 #include <cstdint>
