@@ -91,7 +91,7 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
 
 namespace {
 
-// `assets/NAME` of the clone the program was built in, or `share/chimere/NAME` of the place it was installed to; empty
+// `assets/NAME` of the clone the program was built in, or `share/chimere/NAME` in a folder above the program; empty
 // when there is neither. `looked_in` gets the folders that have neither.
 std::filesystem::path beside_program(const char* name, std::string* looked_in = nullptr) {
   namespace fs = std::filesystem;

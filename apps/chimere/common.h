@@ -30,7 +30,7 @@ struct ModelOptions {
 void add_model_options(CLI::App& command, ModelOptions& options, bool positional);
 
 // The file to use: `given`, or without one the model in the box: `assets/chimere-nano.gguf` of the clone the program
-// was built in, or `share/chimere/` of the place it was installed to.
+// was built in, or of `share/chimere/` in a folder above the program, where a package may put it.
 Result<std::string> model_path(const std::string& given);
 
 // Folder of the tables that come with the program, beside the model in the box; empty when there is none.

@@ -15,7 +15,7 @@
 namespace chimere {
 
 struct LowRank {
-  int rank = 0;          // 0: the matrix is left alone
+  int rank = 0;          // 0: the matrix is unchanged
   std::vector<float> a;  // [rank][in]
   std::vector<float> b;  // [rank][out], times alpha / rank
 };
@@ -24,7 +24,7 @@ struct Adapter {
   std::string name;
   uint64_t fingerprint = 0;          // of its content
   std::vector<LowRank> by_matrix;    // by MatrixId
-  std::shared_ptr<const void> held;  // Executable::hold_adapter's, of the executable that it was loaded for
+  std::shared_ptr<const void> held;  // from Executable::hold_adapter of the executable it was loaded for
 
   const LowRank* find(MatrixId id) const {
     const auto at = static_cast<size_t>(id);
@@ -33,7 +33,7 @@ struct Adapter {
   uint64_t size_bytes() const;
 };
 
-// What a request uses, in order; their changes add up.
+// The adapters of a request, in order; their changes add up.
 struct AdapterSet {
   struct Use {
     std::shared_ptr<const Adapter> adapter;
@@ -41,7 +41,7 @@ struct AdapterSet {
   };
   std::vector<Use> uses;
 
-  // Of contents and scales: state computed under one key is of no use under another.
+  // A hash of contents and scales: state computed under one key is of no use under another.
   uint64_t key() const;
 };
 

@@ -24,7 +24,7 @@ struct AdapterSet;
 struct SequenceView {
   std::byte* const* kv_pages = nullptr;  // [ceil((pos + n_tokens) / kPageTokens)], all writable where this slice writes
   float* recurrent = nullptr;            // the blob of StateLayout
-  // When set, every recurrent op also keeps its raw inputs here, so that a rollback can replay them exactly:
+  // When set, every recurrent op also records its raw inputs here, so that a rollback can replay them exactly:
   // [n_tokens of the slice][ReplayLayout::floats_per_token].
   float* replay = nullptr;
 };
@@ -36,7 +36,7 @@ struct Slice {
   int32_t n_tokens = 0;
   int32_t first_row = 0;
   const AdapterSet* adapters = nullptr;  // null: none. REQUIRES otherwise: the executable holds each of them
-  // From this token of the slice on they are of an encoder's second kind: the other text of a pair.
+  // For encoders: from this token of the slice on, tokens are of the second type, the other text of a pair.
   int32_t second_kind_at = INT32_MAX;
 
   bool is_adapted() const;
@@ -60,17 +60,17 @@ struct Draw {
   uint64_t position = 0;
 };
 
-// Where the results of the batch's logit rows go, in host memory; what is null is not computed.
+// Where the results for the batch's logit rows go, in host memory. A null pointer: not computed.
 struct Outputs {
-  float* logits = nullptr;  // [logit_rows, n_vocab]; rows that a token is drawn from stay as they are
+  float* logits = nullptr;  // [logit_rows, n_vocab]; rows that a token is drawn from are not written
   float* hidden = nullptr;  // [logit_rows, d_model], after the final norm
-  // [logit_rows], or empty. Logits stay where they are computed and only the tokens come back.
-  // REQUIRES: Executable::prepare_draws() said yes.
+  // [logit_rows], or empty. The logits stay on the device and only the drawn tokens come back.
+  // REQUIRES: Executable::prepare_draws() returned true.
   std::span<const Draw> draws = {};
-  std::span<Result<Sampled>> drawn = {};  // as many
+  std::span<Result<Sampled>> drawn = {};  // one for each draw
 };
 
-// Memory of a backend for sequence state.
+// Allocates and copies sequence state in a backend's memory.
 class StateMemory {
  public:
   virtual ~StateMemory() = default;
@@ -81,9 +81,9 @@ class StateMemory {
   virtual void write(std::byte* to, const std::byte* host, uint64_t bytes) = 0;
 };
 
-// Told while weights are taken over: bytes done, bytes in all.
+// Called while weights are loaded: bytes done, bytes in total.
 using LoadProgress = std::function<void(uint64_t, uint64_t)>;
-// Told when a matrix of the source was copied and its pages may be dropped.
+// Called when a matrix of the file has been copied and its mapped pages may be dropped.
 using MatrixTaken = std::function<void(const TensorView&)>;
 
 // How many experts of a mixture a token uses (op::MoeFfn): `least` to `most`, by the entropy of its router.
@@ -92,7 +92,7 @@ struct ExpertRange {
   int most = 0;   // 0: what the file says
   float entropy_low = 0.3f, entropy_high = 0.7f;
 
-  // Writes it into every mixture. Refuses what the program can not do.
+  // Writes it into every op::MoeFfn. Refuses a range that the program cannot do.
   Status apply_to(Program& program) const;
 };
 
@@ -102,22 +102,22 @@ Result<int> cpu_moe_from_text(std::string_view text);
 
 struct LoadOptions {
   KvFormat kv;
-  int decode_rows = kDecodeTokens;  // of a batch, kept for decoding sequences beside a slice of a prompt
+  int decode_rows = kDecodeTokens;  // batch rows reserved for decoding sequences beside a slice of a prompt
   int max_rows = 0;    // the largest batch; 0: a prefill slice that suits the model, and some decoding rows beside it
   bool exact = false;  // activations stay float32 whatever the weights are
   int n_threads = 0;   // 0: one per core
   ExpertRange experts;
-  uint64_t device_bytes = 0;  // of a card's memory, at most; 0: all that is free
-  // The routed experts of the first so many mixtures stay in host memory and are computed there, on n_threads, while a
-  // card does the rest; kAllMixtures: of all. Of a card alone.
+  uint64_t device_bytes = 0;  // the most of a card's memory to use; 0: all that is free
+  // CUDA only: the routed experts of the first `cpu_moe` MoE layers stay in host memory and are computed there, by
+  // n_threads threads, while the card does the rest. kAllMixtures: of every MoE layer.
   int cpu_moe = 0;
   LoadProgress progress;
   MatrixTaken matrix_taken;
 };
 
-// The default of LoadOptions::max_rows. Experts want tokens enough to share each reading of their weights: about 16 a
-// chosen expert, within bounds that keep activations small beside the weights and a step short beside a person's
-// patience.
+// The default of LoadOptions::max_rows. A batch should be large enough that the tokens of an expert share each read of
+// its weights: about 16 tokens per chosen expert, within bounds that keep activations small beside the weights and a
+// step short enough for the people whose answers wait for it.
 int default_max_rows(const Program& program, int decode_rows);
 
 // The longest slice of a prompt in a batch of max_rows: whole chunks, or the whole batch when it is smaller than one.
@@ -126,14 +126,14 @@ inline int prefill_rows(int max_rows, int decode_rows) {
   return whole > 0 ? whole : max_rows;
 }
 
-// What a card tells of itself, for benchmarks.
+// What a card reports about itself, for benchmarks.
 struct DeviceReport {
   std::string name;
-  std::string memory;       // who holds its memory, in words
+  std::string memory;       // what its memory is used for, in words
   double copy_bytes_s = 0;  // copies inside its memory, bytes read and bytes written
 };
 
-// The launches of one kind in a batch, run by themselves.
+// The launches of one kind of kernel in a batch, timed alone.
 struct FamilyTime {
   std::string name;
   int n_launches = 0;
@@ -153,8 +153,8 @@ class Executable {
   // for bit as run() did.
   virtual Status replay(float* recurrent, const float* recorded, int n_tokens) = 0;
 
-  // Makes ready for Outputs::draws; the ids stand for no text and are never drawn. False: this backend leaves drawing
-  // to the host's Sampler, or has no memory for it.
+  // Prepares for Outputs::draws; `suppressed` ids stand for no text and are never drawn. False: this backend leaves
+  // drawing to the host's Sampler, or has no memory left for it.
   virtual Result<bool> prepare_draws(std::span<const int32_t> suppressed) {
     static_cast<void>(suppressed);
     return false;
@@ -162,17 +162,17 @@ class Executable {
 
   // Whether slices may have adapters.
   virtual bool has_adapters() const { return false; }
-  // Brings an adapter to where kernels find it: Adapter::held, which keeps it there and goes before the executable
-  // does. Null where the adapter can be used as it is. From any thread. Fails when there is no room.
+  // Copies an adapter to where kernels can read it. The result goes into Adapter::held, which keeps the copy alive and
+  // must be released before the executable. Null where the adapter can be used in place. Any thread. Fails if full.
   virtual Result<std::shared_ptr<const void>> hold_adapter(const Adapter& adapter) {
     static_cast<void>(adapter);
     return std::shared_ptr<const void>();
   }
 
-  // Nothing where the model runs on the host's processor.
+  // Nothing when the model runs on the CPU.
   virtual Result<std::optional<DeviceReport>> report() { return std::optional<DeviceReport>{}; }
-  // Times each family of launches of the batch alone, the median of `repeats`; the sequences' state is worthless
-  // afterwards. Empty where there are no launches.
+  // Times each kind of launch of the batch alone, the median of `repeats`. Destroys the sequences' state. Empty where
+  // there are no launches.
   virtual Result<std::vector<FamilyTime>> profile(const Batch& batch, int repeats) {
     static_cast<void>(batch), static_cast<void>(repeats);
     return std::vector<FamilyTime>{};
@@ -184,13 +184,13 @@ class Executable {
   virtual int max_rows() const = 0;
   // The longest slice of a prompt that leaves room for LoadOptions::decode_rows in the same batch.
   virtual int prefill_rows() const = 0;
-  virtual uint64_t weight_bytes() const = 0;  // as held by the backend
-  // Of one matrix of the program, likewise.
+  virtual uint64_t weight_bytes() const = 0;  // as the backend stores them
+  // The same for one matrix of the program.
   virtual uint64_t matrix_bytes(MatrixId id) const { return program().matrices[id].size_bytes(); }
   virtual uint64_t scratch_bytes() const = 0;  // activations and working memory
 };
 
-// What a token's replay record holds: for each recurrent layer its raw conv input, then what the op calls its gates:
+// What a token's replay record holds: for each recurrent layer its raw conv input, then the inputs of its gates:
 //   GdnMix  alpha, beta      Mamba2Mix  dt before bias and softplus      SelectiveScan  x, dt, B as it reads them
 struct ReplayLayout {
   explicit ReplayLayout(const StateLayout& state) {

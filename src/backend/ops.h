@@ -55,7 +55,7 @@ struct Embed {
   BufferId out;
   float scale = 1;
   MatrixId positions = kNone;  // {d_model, longest sequence}
-  VectorId kinds = kNone;      // [kinds of tokens, d_model]; a slice says which are of the second
+  VectorId kinds = kNone;      // [token types, d_model], BERT's segments; Slice::second_kind_at divides them
 };
 
 struct Projection {
@@ -88,7 +88,7 @@ struct GdnMix {
   BufferId qkv;          // [T, (2 n_key_heads + n_value_heads) d_head]
   BufferId z;            // [T, n_value_heads d_head]
   BufferId alpha, beta;  // [T, n_value_heads]
-  VectorId conv;         // [channels][kernel], the last tap meets the current token
+  VectorId conv;         // [channels][kernel]; the last tap is applied to the current token
   VectorId a, dt_bias;   // [n_value_heads]; a is already -exp(A_log)
   VectorId norm;         // [d_head]
   float eps;
@@ -101,12 +101,12 @@ struct GdnMix {
   int key_head(int j) const { return tiled_heads ? j % n_key_heads : j / (n_value_heads / n_key_heads); }
 };
 
-// Mamba-2: causal conv + SiLU over [x | B | C], a state with one decay a head, SiLU(z) gate, RMSNorm of each group.
+// Mamba-2: causal conv + SiLU over [x | B | C], a state with one decay per head, SiLU(z) gate, RMSNorm per group.
 //   per head h of group h / (n_heads / n_groups):  S <- exp(dt a[h]) S + B (dt x)^T;  y = S^T C + d[h] x
 //   dt = softplus(dt + dt_bias[h]);  out = RMSNorm(y silu(z)) * norm, each group by itself; without norm, y silu(z)
 struct Mamba2Mix {
   BufferId in;                 // [T, z: d_inner | x: d_inner, B: n_groups d_state, C: n_groups d_state | dt: n_heads]
-  VectorId conv;               // [channels][kernel], the last tap meets the current token
+  VectorId conv;               // [channels][kernel]; the last tap is applied to the current token
   VectorId conv_bias = kNone;  // [channels]
   VectorId a, d, dt_bias;      // [n_heads]; a is already -exp(A_log)
   VectorId norm = kNone;       // [d_inner]
@@ -121,7 +121,7 @@ struct Mamba2Mix {
   int group(int head) const { return head / (n_heads / n_groups); }
 };
 
-// Causal conv + SiLU over the first `channels` columns of `in`: the head of a Mamba-1 layer.
+// Causal conv + SiLU over the first `channels` columns of `in`: the first part of a Mamba-1 layer.
 struct CausalConv {
   BufferId in;
   VectorId conv;               // [channels][kernel]
@@ -131,7 +131,7 @@ struct CausalConv {
   BufferId out;  // [T, channels]
 };
 
-// Mamba-1: a state with a decay of its own for each channel and state index, D skip, SiLU(z) gate.
+// Mamba-1: a state with a separate decay for each channel and state index, D skip, SiLU(z) gate.
 //   s[n][c] <- exp(dt[c] a[n][c]) s[n][c] + dt[c] B[n] x[c];  out[c] = (sum_n C[n] s[n][c] + d[c] x[c]) silu(z[c])
 //   dt = softplus(dt), its bias added before;  B and C under RMSNorm where they have a norm
 struct SelectiveScan {
@@ -150,7 +150,7 @@ struct SelectiveScan {
 };
 
 // Grouped-query causal attention: optional per-head RMSNorm of q and k, RoPE, store K and V, softmax(q k scale) V,
-// optional elementwise sigmoid gate. A sink is one more logit a head, of a key without a value.
+// optional elementwise sigmoid gate. A sink is one extra logit per head: it takes part in the softmax, without a value.
 struct Attention {
   BufferId q;  // [T, n_heads (gated ? 2 : 1) head_dim_k]; gated rows hold [query | gate] head by head
   BufferId k, v;
@@ -164,11 +164,11 @@ struct Attention {
   int window = 0;          // the query at p sees keys p - window + 1 .. p; 0: all up to p
   int kv_layer;            // into StateLayout::kv
   BufferId out;            // [T, n_heads head_dim_v]
-  // Every query sees every key, of later tokens too. A sequence then comes in one slice, from position 0; no window.
+  // Encoders: every query sees every key, later ones too. REQUIRES: one slice per sequence, from position 0; no window.
   bool bidirectional = false;
 };
 
-// What stands between the two products of a feed-forward.
+// The function between the up-projection (and the gate projection) and the down-projection of a feed-forward.
 enum class Activation {
   swiglu,          // silu(gate) * up
   relu2,           // max(up, 0)^2; there is no gate
@@ -191,14 +191,14 @@ enum class Gating { softmax, sigmoid };
 // chosen; their weights are s, divided by their sum if `renormalise`, times weight_scale:
 //   x += scale (sum_e w_e expert_e(n)  [+ sigmoid(shared_router . n) * shared(n)])
 // With latent matrices the experts see latent_down n, and their weighted sum goes through latent_up.
-// The router always sees float32 activations: speed is not bought with expert choices. Ties go to the lower index.
+// The router always reads float32 activations, so that quantisation never changes a choice. Ties: the lower index.
 struct MoeFfn {
   BufferId x;
   VectorId norm;
   float eps;
   MatrixId router;  // {d_model, n_experts}
-  MatrixId gate, up,
-      down;  // {d_in, d_ff, n_experts} twice, {d_ff, d_in, n_experts}; d_in = d_model or the latent width
+  // {d_in, d_ff, n_experts} twice, {d_ff, d_in, n_experts}; d_in = d_model or the latent width
+  MatrixId gate, up, down;
   int n_experts, n_used;
   MatrixId shared_gate = kNone, shared_up = kNone, shared_down = kNone;
   VectorId shared_router = kNone;  // [d_model]; without it the shared expert is not gated
@@ -210,9 +210,9 @@ struct MoeFfn {
   VectorId gate_bias = kNone, up_bias = kNone, down_bias = kNone;  // [n_experts][d_ff] twice, [n_experts][d_in]
   MatrixId latent_down = kNone, latent_up = kNone;                 // {d_model, latent}, {latent, d_model}
   float scale = 1;
-  // Adaptive: with n_least > 0 a token uses n_least to n_used experts, by how undecided its router is. h is the entropy
-  // of softmax(router n + router_bias) divided by ln n_experts; at entropy_low and below it is n_least of them, at
-  // entropy_high and above n_used. The others are as if they had never been chosen.
+  // Adaptive: with n_least > 0 a token uses n_least to n_used experts, more the less decided its router is. h is the
+  // entropy of softmax(router n + router_bias) divided by ln n_experts: n_least at entropy_low and below, n_used
+  // at entropy_high and above, linear between. The others count as not chosen.
   int n_least = 0;
   float entropy_low = 0, entropy_high = 1;
 
@@ -263,13 +263,13 @@ struct Buffer {
   int width;
 };
 
-// A tensor made at load, where a file groups its rows otherwise than the ops want them.
+// A tensor built at load, where the file orders rows differently from what the ops expect.
 struct OwnedTensor {
   std::string name;
   std::vector<std::byte> data;
 };
 
-// One number of the first hidden state of a text, in models that say how well a pair of texts matches:
+// The head of a reranker: one score, of how well two texts match, from the first token's hidden state:
 //   out . tanh(dense x + dense_bias) + out_bias,   or out . x + out_bias without a dense layer
 struct ScoreHead {
   VectorId out;  // [d_model]
@@ -294,7 +294,7 @@ struct Program {
 
   // False for an encoder: it has hidden states and no logits.
   bool has_logits() const;
-  // The longest slice that a sequence may and must come in, or 0 when any cut will do.
+  // For models that need a whole sequence in one slice (encoders): the longest one. 0: it may be cut anywhere.
   int whole_sequence_rows() const;
   // REQUIRES: score_head, and d_model values.
   float score(std::span<const float> state) const;

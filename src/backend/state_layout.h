@@ -1,4 +1,4 @@
-// state_layout.h  Where one sequence's memory of the past lives: KV pages and the recurrent blob.
+// state_layout.h  How one sequence's state is laid out in memory: KV pages and recurrent state.
 //
 // A sequence owns
 //   - a list of KV pages. A page covers kPageTokens consecutive positions of *all* attention layers, so one id per
@@ -7,7 +7,7 @@
 //     so that attention of one head walks contiguous rows.
 //   - one recurrent blob of floats. Layer after layer: conv window [conv_width][conv_channels] (oldest first), then
 //     the state matrices [n_heads][d_key][d_value].
-// The layout is a fact of the model and of the KV format; backends index with it, cache/ allocates with it.
+// The layout follows from the model and the KV format; backends index with it, cache/ allocates with it.
 #pragma once
 
 #include <cstdint>

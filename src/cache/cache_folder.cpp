@@ -52,7 +52,7 @@ Status mark_folder(const fs::path& folder) {
   return file.commit();
 }
 
-// Another process may be at marking it.
+// Another process may be marking it at this moment.
 bool is_empty_folder(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -61,7 +61,7 @@ bool is_empty_folder(const fs::path& folder) {
   return !error;
 }
 
-// A folder that is made here, or that we made before. Links are not followed.
+// Creates the folder, or accepts one that we created before. Symbolic links are not followed.
 Result<std::string> claim_real_folder(const fs::path& folder) {
   TRY_ASSIGN(const bool is_new, make_private_folder(folder.string()));
   if (is_real_folder(folder)) {
@@ -85,7 +85,7 @@ Kind kind_of(std::string_view file) {
   return parse_page_file_name(name, page) ? Kind::page : Kind::none;
 }
 
-// Files of a model's folder that are ours, points first: without them nobody asks for their pages.
+// Files of a model's folder that are ours, points first: pages are only reached through points.
 std::vector<fs::path> own_files(const std::string& folder) {
   std::vector<fs::path> points, pages;
   if (!is_real_folder(folder) || !has_marker(folder)) return points;
@@ -165,7 +165,7 @@ CacheUse clear_folder(const std::string& model_folder) {
     cleared.bytes += one.bytes;
     cleared.entries += one.entries;
   }
-  // Where it fails, a store that runs finds file by file that they are gone.
+  // If that fails, a running store still notices file by file that they are gone.
   if (is_real_folder(model_folder) && has_marker(model_folder)) (void)mark_folder(model_folder);
   return cleared;
 }

@@ -78,7 +78,7 @@ Result<PointRecord> DiskStore::read_head(const std::string& path) const {
   return parse_point_head(format_, head);
 }
 
-// Another key is another folder, so nobody has to look into foreign files.
+// Another key means another folder, so files of other keys are never read.
 Status DiskStore::open_folder() {
   TRY_ASSIGN(std::string root, claim_cache_folder(config_.folder));
   TRY_ASSIGN(folder_, claim_model_folder(root, format_.key));
@@ -88,7 +88,7 @@ Status DiskStore::open_folder() {
   return Ok{};
 }
 
-// After somebody removed it while we run.
+// For when another process has removed it.
 Status DiskStore::make_folder_again() {
   TRY_ASSIGN(const std::string root, claim_cache_folder(root_));
   if (root != root_) return Error{Code::invalid_argument, root_ + ": holds other things now"};
@@ -154,7 +154,7 @@ void DiskStore::scan(const std::function<void(const PointRecord&)>& found) {
   make_room_among_others(disk_bytes_);
 }
 
-// The quota is for all models together; the ones not used for the longest time go first, whole.
+// The quota is for all models together; the least recently used ones are removed first, as a whole.
 void DiskStore::make_room_among_others(uint64_t own_bytes) {
   std::error_code error;
   std::vector<std::pair<fs::file_time_type, std::string>> others;
@@ -230,7 +230,7 @@ void DiskStore::look_again() {
   if (root_.empty()) return;
   std::string mark = clear_mark(folder_);
   if (mark == clear_mark_) return;
-  // The folder itself may be gone: it is made anew, or refused if something else stands there.
+  // The folder itself may be gone: it is created again, or refused if something else has its name.
   if (mark.empty()) {
     if (const Status made = make_folder_again(); !made && failures_ < kMaxFailures) {
       log(made.error().message + "; no more is written until the next start");
@@ -265,7 +265,7 @@ void DiskStore::do_clear(const Clear& job) {
     const uint64_t before = disk_bytes_;
     for (const uint64_t name : names) remove(name);
     cleared.bytes = before - disk_bytes_;
-    // Everything is also what another process wrote for the same model, and what there is of others.
+    // Everything includes what another process wrote for the same model, and the folders of other models.
     const bool is_all = !job.owner && !root_.empty();
     for (const std::string& folder : is_all ? model_folders(root_) : std::vector<std::string>()) {
       const CacheUse more = clear_folder(folder);
@@ -320,7 +320,7 @@ Status DiskStore::store(Write& job) {
   for (const PageName& p : record.pages) {
     if (!pages_.count(p) && !new_pages.count(p)) return Error{Code::not_found, "a page of it was removed meanwhile"};
   }
-  // Held from here on, so that making room does not take what this position needs.
+  // Held from here on, so that making room does not remove what this position needs.
   for (const PageName& p : record.pages) ++pages_[p].holders;
   auto give_up = [&](Status why) {
     for (const PageName& p : record.pages) release_page(p);

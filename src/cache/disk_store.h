@@ -1,12 +1,12 @@
-// disk_store.h  Kept positions on the disk: one folder a model, files named after their content (point_file.h), one
-// thread that reads and writes them in the order it was asked to.
+// disk_store.h  Points of the prefix cache on disk: one folder per model, files named after their content
+// (point_file.h), and one thread that reads and writes them in the order of the requests.
 //
-// Who asks never waits: jobs go into a queue, results come back through take_results(), after `wake` was called on the
-// store's thread. The store keeps within its quota by removing what was not used for the longest time, and reports what
-// it removed. A file that is not what it should be is removed with a line in the log; nothing of it is used.
+// Callers never wait: jobs go into a queue, and results come back through take_results() after `wake` was called on the
+// store's thread. The store stays within its quota by removing the least recently used points, and reports what it
+// removed. A file that is damaged or does not belong is removed with a line in the log; nothing of it is used.
 //
-// Everything on the disk is for its owner alone (a model's folder has mode 0700): the files hold what people wrote.
-// Which folders and files are ours is said in cache_folder.h; others are not touched.
+// The files hold what people wrote, so a model's folder is readable by its owner alone (mode 0700). cache_folder.h says
+// which folders and files are ours; others are not touched.
 #pragma once
 
 #include <atomic>
@@ -28,11 +28,11 @@
 namespace chimere {
 
 struct DiskConfig {
-  std::string folder;                                // of all models; empty: nothing is kept on the disk
-  uint64_t quota_bytes = 0;                          // of all models together
-  uint64_t model_quota_bytes = UINT64_MAX;           // of the model that runs
+  std::string folder;                                // for all models; empty: nothing is kept on disk
+  uint64_t quota_bytes = 0;                          // for all models together
+  uint64_t model_quota_bytes = UINT64_MAX;           // for the model that runs
   std::function<void(const std::string&)> log = {};  // lines for a person; called from any thread
-  // Writes a file so that it is there as a whole or not at all; tests make it fail.
+  // Writes a file atomically: all of it or nothing. Tests replace it to make writes fail.
   std::function<Status(const std::string& path, std::span<const std::byte>)> write_file = {};
 };
 
@@ -64,23 +64,23 @@ class DiskStore {
   // Reads the index of what is there; `found` is called for each usable position, the least recently used first.
   DiskStore(DiskConfig config, PointFormat format, std::function<void()> wake,
             const std::function<void(const PointRecord&)>& found);
-  // Ends what is queued.
+  // Finishes the queued jobs.
   ~DiskStore();
 
   void write(Write job);
   void read(Read job);
-  void touch(uint64_t name);  // it was used
-  // Removes what an owner has here, or all of it and of other models. `done` is called on the store's thread with the
-  // bytes that were freed, and with the number of entries that were none of this store's.
+  void touch(uint64_t name);  // records that it was used
+  // Removes what an owner has here, or everything, other models' included. `done` is called on the store's thread with
+  // the bytes that were freed and the number of entries that belonged to other models.
   void clear(std::optional<uint64_t> owner, std::function<void(CacheUse)> done);
   Results take_results();
 
   uint64_t queued_bytes() const { return queued_bytes_; }  // memory of jobs and results
   uint64_t disk_bytes() const { return disk_bytes_; }
   uint64_t others_bytes() const { return others_bytes_; }  // of other models
-  // What these two together come to at most.
+  // The limit for these two together.
   uint64_t limit_bytes() const;
-  const std::string& folder() const { return root_; }  // of all models; empty when there is none to be had
+  const std::string& folder() const { return root_; }  // of all models; empty when no folder could be used
 
  private:
   struct Point {
@@ -116,7 +116,7 @@ class DiskStore {
   void do_read(Read& job);
   Result<Results::Loaded> load(const Read& job);
   void do_clear(const Clear& job);
-  // Forgets what somebody else has removed.
+  // Forgets points that another process has removed.
   void look_again();
   bool make_room(uint64_t bytes);
   void remove(uint64_t name);
@@ -129,15 +129,15 @@ class DiskStore {
   const DiskConfig config_;
   const PointFormat format_;
   const std::function<void()> wake_;
-  std::string root_;    // of all models
-  std::string folder_;  // of this one; neither changes once the thread runs
+  std::string root_;    // for all models
+  std::string folder_;  // for this model; neither changes once the thread runs
 
-  // Of the store's thread, once it runs.
+  // Owned by the store's thread once it runs.
   std::map<uint64_t, Point> points_;
   std::map<PageName, Page> pages_;
   uint64_t tick_ = 0;
   int failures_ = 0;                  // in a row
-  std::string clear_mark_;            // of the folder, when it was last looked through
+  std::string clear_mark_;            // the folder's marker when it was last scanned
   std::optional<PageName> bad_page_;  // that load() found
 
   std::atomic<uint64_t> queued_bytes_{0};

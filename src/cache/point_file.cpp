@@ -39,7 +39,7 @@ uint64_t head_bytes(const Header& h) {
          sizeof(uint64_t);
 }
 
-// Copies to `to` and moves it on.
+// Copies to `to` and advances it.
 void put(std::byte*& to, const void* from, uint64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
   to += bytes;

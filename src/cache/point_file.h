@@ -1,4 +1,4 @@
-// point_file.h  A kept position of a prompt as bytes for the disk.
+// point_file.h  The on-disk format of the prefix cache: one kept position of a prompt.
 //
 // Two kinds of files, both named after what is in them:
 //   NAME.point   the tokens up to the position, the names of the whole KV pages, the last page that is not whole, and

@@ -9,11 +9,11 @@
 namespace chimere {
 namespace {
 
-// Names remembered for the sake of an explanation.
+// Names remembered to explain misses.
 constexpr size_t kRemembered = 8192;
-// Points in all, so that the work of giving way stays small whatever the size of states.
+// The most points, so that eviction stays cheap however small the states are.
 constexpr size_t kMaxPointsInRam = 20000;
-// Memory of jobs that wait for the disk; what gives way beyond it is lost.
+// Memory for jobs that wait for the disk; points evicted beyond it are lost.
 constexpr uint64_t kMaxQueuedBytes = uint64_t{512} << 20;
 constexpr std::chrono::seconds kLongestFlush{30};
 
@@ -89,8 +89,8 @@ void PrefixCache::flush() {
   }
 }
 
-// A recurrent model goes on from points themselves; others from any cut of what a point begins with. Inside decoded
-// text there are no cuts to keep to.
+// A recurrent model continues from the points themselves; others from any cut before a point. Inside decoded text there
+// are no cuts to respect.
 PrefixPoint* PrefixCache::best(const PrefixTree::Match& match, std::span<const int32_t> cuts, int32_t longest,
                                bool in_memory, int32_t& length) const {
   PrefixPoint* best = nullptr;
@@ -141,7 +141,7 @@ PrefixCache::Found PrefixCache::find(const Text& text, std::span<const int32_t> 
 CacheMiss PrefixCache::why(const Text& text, const PrefixTree::Match& match, std::span<const int32_t> cuts,
                            int32_t length) const {
   if (cuts.empty() || length >= cuts.back()) return CacheMiss::none;
-  // Names of the cuts behind what was found: was one of them kept once?
+  // The cuts after what was found: was one of them kept earlier?
   uint64_t hash = prefix_hash(format_.key, text.scope);
   int32_t at = 0;
   CacheMiss known = CacheMiss::none;
@@ -155,7 +155,7 @@ CacheMiss PrefixCache::why(const Text& text, const PrefixTree::Match& match, std
   if (known != CacheMiss::none) return known;
   if (by_name_.empty()) return CacheMiss::empty;
   if (match.length == 0) {
-    // Told in sums only, so that nobody learns what others wrote.
+    // Reported in sums only, so that nobody learns what others wrote.
     for (const auto& [scope, tree] : trees_) {
       if (scope != text.scope && tree.match(text.tokens, false).length >= cuts.front()) return CacheMiss::scope;
     }
@@ -168,11 +168,11 @@ void PrefixCache::use(const Found& found) {
   n_hits_ += found.length > 0;
   if (found.miss != CacheMiss::none) ++misses_[static_cast<size_t>(found.miss)];
   const auto entry = found.length > 0 ? by_name_.find(found.name) : by_name_.end();
-  if (entry == by_name_.end()) return;  // nothing, or it gave way to this very request
+  if (entry == by_name_.end()) return;  // nothing, or it was evicted for this very request
   PrefixPoint& used = *entry->second.point;
   const PrefixTree& tree = trees_.at(entry->second.scope);
   used.last_used = ++tick_;
-  // Positions where texts part serve many; the others on the way were of use to nobody now.
+  // Positions where texts diverge serve many; the others on the way were not used this time.
   for (PrefixPoint* point : tree.points_before(used)) {
     if (tree.is_fork(*point)) point->last_used = tick_;
   }
@@ -241,8 +241,8 @@ void PrefixCache::keep(const Text& text, Snapshot snapshot, int32_t prefilled, b
 
 bool PrefixCache::is_in_the_middle(const PrefixTree& tree, const PrefixPoint& point) const {
   if (point.is_filler) return true;
-  // The first point is the end of what many conversations begin with; the last two are where the next turn, or the
-  // last one written anew, goes on.
+  // The first point ends what many conversations begin with; the last two are where the next turn, or a regenerated
+  // last one, continues.
   return tree.has_point_before(point) && tree.points_behind(point, 3) >= 3;
 }
 
@@ -307,7 +307,7 @@ void PrefixCache::clear(std::optional<uint64_t> owner, std::function<void(CacheU
 bool PrefixCache::make_room(uint64_t bytes) {
   if (bytes > config_.ram_bytes) return false;
   if (ram_bytes_ + bytes <= config_.ram_bytes && by_name_.size() < kMaxPointsInRam) return true;
-  // A little more than is asked for, as looking through all points is worth doing for several at a time.
+  // A little more than requested: scanning all points pays only if several go at a time.
   const uint64_t goal =
       config_.ram_bytes - std::max(bytes, std::min(config_.ram_bytes, bytes + config_.ram_bytes / 32));
   for (const Place& place : by_worth()) {
@@ -376,7 +376,7 @@ void PrefixCache::take_loaded(DiskStore::Results::Loaded& loaded) {
     } else if (const auto read = loaded.pages.find(name); read != loaded.pages.end()) {
       page = fresh[name] = block_of(read->second);
     }
-    if (!page) return;  // gave way meanwhile, or there is no memory: the file is still there
+    if (!page) return;  // evicted meanwhile, or no memory: the file is still there
     s.pages.push_back(std::move(page));
   }
   if (!loaded.state.tail.empty()) s.pages.push_back(block_of(loaded.state.tail));

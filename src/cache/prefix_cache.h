@@ -1,16 +1,16 @@
-// prefix_cache.h  What prompts share: states of positions that were computed before, in memory and on the disk.
+// prefix_cache.h  Snapshots of positions in earlier prompts, in memory and on disk, for prompts that begin alike.
 //
-// A position of a text is kept as a point of a radix tree (prefix_tree.h): its KV pages, shared with every other
-// holder, and a copy of the recurrent state there. A model with recurrent layers can go on from points alone; one
-// without them can cut a point's pages at any earlier position.
+// A kept position is a point of a radix tree over token ids (prefix_tree.h). It holds the KV pages up to there, shared
+// with every other holder, and a copy of the recurrent state. A model with recurrent layers can continue only from
+// points; one without them can also cut a point's pages at any earlier position.
 //
-// Numbers: a prompt is computed in slices whose ends ("cuts") follow from its tokens alone, cached or not. find() goes
-// back to cuts of the prompt itself, so the rest is computed by the same arithmetic as all of it would be; only where
-// an answer was decoded and comes back as prompt may it go on from any point inside that answer.
+// Numbers: a prompt is computed in slices whose ends ("cuts") follow from its tokens alone, cached or not. find() only
+// returns positions that are cuts of the prompt itself, so that the rest is computed by the same arithmetic as without
+// a cache. The exception is an answer that was decoded and comes back as part of a prompt: any point inside it will do.
 //
-// Memory: one budget for pages and states of points, each shared block counted once. Room is made before anything is
-// allocated. What gives way first: points in the middle of a conversation that nobody turned off at, then the least
-// recently used. With a disk, what matters is written when the engine is idle, when it gives way, and at the end.
+// Memory: one budget for pages and states of all points, each shared block counted once. Room is made before anything
+// is allocated. Evicted first are points in the middle of a conversation at which no other branches off, then the
+// least recently used. With a disk, points worth keeping are written when the engine is idle, on eviction, and at exit.
 //
 // Used by the engine thread alone. docs/caches.md has the whole story.
 #pragma once
@@ -39,7 +39,7 @@ struct CacheConfig {
 
 class PrefixCache {
  public:
-  // `key` stands for everything that states depend on. `wake` is called on another thread when poll() has work.
+  // `key` identifies everything that states depend on. `wake` is called on another thread when poll() has work.
   PrefixCache(Executable& executable, uint64_t key, CacheConfig config, std::function<void()> wake);
   ~PrefixCache();
   PrefixCache(const PrefixCache&) = delete;
@@ -48,42 +48,42 @@ class PrefixCache {
   struct Text {
     uint64_t scope = 0;
     std::span<const int32_t> tokens;
-    uint64_t owner = 0;  // who may clear() what is kept of it
+    uint64_t owner = 0;  // who may clear() what is kept of this text
   };
   struct Found {
     int32_t length = 0;  // tokens that need not be computed
-    Snapshot snapshot;   // there, when length > 0
+    Snapshot snapshot;   // of that position, when length > 0
     CacheMiss miss = CacheMiss::none;
-    int32_t differs_at = 0;   // the first token that no kept text has
-    bool is_loading = false;  // something longer comes from the disk; poll() tells when to ask again
-    uint64_t name = 0;        // of the point that it comes from, when length > 0
+    int32_t differs_at = 0;   // the first token at which every kept text differs
+    bool is_loading = false;  // a longer match is being read from disk; poll() says when to ask again
+    uint64_t name = 0;        // of the point that the snapshot comes from, when length > 0
   };
-  // The longest position before the last token that the prompt can go on from. `cuts`: ends of the slices it is
-  // computed in, ascending. With may_load, a longer one on the disk is asked for.
+  // The furthest position before the last token that the prompt can continue from. `cuts`: the ends of its slices,
+  // ascending. With may_load, a further one on disk is requested.
   Found find(const Text& text, std::span<const int32_t> cuts, bool may_load);
-  // A result of find() is used now: it counts, and its point is worth keeping.
+  // Records that a result of find() is used: it counts as a hit and refreshes its point.
   void use(const Found& found);
 
-  // Whether there is no state in memory for this position yet.
+  // Whether no state of this position is in memory yet.
   bool wants(const Text& text) const;
-  // Makes room for so many bytes, within the budget; false when they do not fit into it at all.
+  // Makes room for that many bytes within the budget; false when they exceed all of it.
   bool make_room(uint64_t bytes);
   // Keeps the state of a position. `prefilled`: tokens before this were computed as a prompt.
   void keep(const Text& text, Snapshot snapshot, int32_t prefilled, bool is_filler);
-  // Gives up points until this much memory is free again, or nothing is left to give.
+  // Evicts points until this much memory is free, or none is left.
   void release(uint64_t bytes);
-  uint64_t releasable_bytes() const;  // held by the cache alone
+  uint64_t releasable_bytes() const;  // in blocks that only the cache holds
   bool holds(const StateBlock& block) const { return blocks_.count(&block) > 0; }
 
-  // Forgets what is kept for an owner, or everything, on the disk also what other models kept. `done` is called once
-  // with what was given back, here or on the disk's thread. What runs now is kept when it ends.
+  // Forgets what is kept for an owner, or everything (on disk, of other models too). `done` is called once with what
+  // was freed, here or on the disk's thread. Requests that run now are kept again when they end.
   void clear(std::optional<uint64_t> owner, std::function<void(CacheUse)> done);
 
-  // Takes over what the disk has done; false when it was nothing.
+  // Takes over what the disk's thread has finished; false when there was nothing.
   bool poll();
-  // One step towards having on the disk what matters; false when there is nothing to do. Call when nothing else is.
+  // Writes one more point worth keeping to disk; false when none is left. Call when the engine is idle.
   bool write_some();
-  // Everything that matters goes to the disk. Takes as long as the disk does, within limits.
+  // Writes every point worth keeping to disk. Blocks while the disk works, up to a limit.
   void flush();
 
   uint64_t ram_bytes() const { return ram_bytes_; }
@@ -98,7 +98,7 @@ class PrefixCache {
   uint64_t n_hits() const { return n_hits_; }
   const std::array<uint64_t, kCacheMisses>& misses() const { return misses_; }
 
-  // The sums are right and every point is where it belongs; CHECKs otherwise.
+  // CHECKs that the sums are right and that every point is where it belongs.
   void check_integrity() const;
 
  private:
@@ -124,7 +124,7 @@ class PrefixCache {
   void drop_memory(const Place& place);
   void forget(const Place& place);
   bool is_in_the_middle(const PrefixTree& tree, const PrefixPoint& point) const;
-  std::vector<Place> by_worth() const;  // in memory, what gives way first in front
+  std::vector<Place> by_worth() const;  // points in memory, the next to evict first
   bool write(const Place& place);
 
   Executable& executable_;
@@ -136,10 +136,10 @@ class PrefixCache {
   std::unordered_map<const StateBlock*, Block> blocks_;
   std::map<PageName, const StateBlock*> pages_in_memory_;
   uint64_t ram_bytes_ = 0;
-  uint64_t freed_bytes_ = 0;  // given back so far, as nobody else held it
+  uint64_t freed_bytes_ = 0;  // so far, in blocks that nobody else held
   uint64_t tick_ = 0;
   std::unordered_set<uint64_t> loading_;
-  std::unordered_set<uint64_t> evicted_, bad_;  // names, for why(): the latest of them
+  std::unordered_set<uint64_t> evicted_, bad_;  // the latest names, for why()
   std::deque<uint64_t> evicted_order_, bad_order_;
   uint64_t n_lookups_ = 0, n_hits_ = 0;
   std::array<uint64_t, kCacheMisses> misses_{};

@@ -60,7 +60,7 @@ void visit_all(const PrefixNode& from, const std::function<void(PrefixNode&)>& v
 PrefixTree::PrefixTree() : root_(std::make_unique<PrefixNode>()) {}
 
 PrefixTree::~PrefixTree() {
-  // Leaves first, so that a long chain of nodes is no deep recursion.
+  // Leaves first, so that a long chain of nodes causes no deep recursion.
   std::vector<std::unique_ptr<PrefixNode>> open;
   open.push_back(std::move(root_));
   while (!open.empty()) {

@@ -1,14 +1,14 @@
-// sequence.h  The state of one sequence: KV pages, recurrent blob, and the exact ways back.
+// sequence.h  The memory of one sequence (KV pages and recurrent state), and exact ways to go back in it.
 //
 //   Sequence s = Sequence::create(executable, rollback_window);
 //   Slice slice = s.begin(n);   run a batch with it;   s.commit(n);
 //
-// Ways back, all exact (the continuation equals a run that never went there):
-//   snapshot / restore   any position that was kept. KV pages are shared and copied on write; the recurrent blob is
-//                        copied. A snapshot outlives its sequence and may start others.
+// Going back is exact: the continuation equals that of a run which never went further.
+//   snapshot / restore   any position that was kept. KV pages are shared and copied on write; the recurrent state is
+//                        copied. A snapshot outlives its sequence and can start others.
 //   rollback(n)          the last n tokens, within the window, without a snapshot of each position: the sequence keeps
-//                        one checkpoint of the recurrent blob and the inputs of the tokens since, and replays them.
-//   serialize / parse    bytes for the disk: versioned, bound to a cache key, checksummed.
+//                        one checkpoint of the recurrent state and the inputs of the tokens since, and replays them.
+//   serialize / parse    bytes for the disk: versioned, tied to a cache key, checksummed.
 //
 // Ownership: pages are shared_ptr, freed with their last holder. One thread uses a sequence at a time; the Executable
 // outlives it.
@@ -25,7 +25,7 @@
 
 namespace chimere {
 
-// Memory of the backend, given back on destruction.
+// A block of the backend's memory, released on destruction.
 class StateBlock {
  public:
   static Result<std::shared_ptr<StateBlock>> allocate(StateMemory& memory, uint64_t bytes);
@@ -46,7 +46,7 @@ class StateBlock {
 
 using StateBlockPtr = std::shared_ptr<StateBlock>;
 
-// A kept position. Cheap to copy: everything in it is shared and never written again.
+// The state of a sequence at one position. Cheap to copy: everything in it is shared and never written again.
 struct Snapshot {
   int32_t length = 0;
   std::vector<StateBlockPtr> pages;
@@ -64,21 +64,21 @@ class Sequence {
 
   // Makes room for n more tokens and says where they go. Pages shared with a snapshot are copied first.
   Result<Slice> begin(int n_tokens);
-  // The slice of the last begin() was run.
+  // Records that the slice of the last begin() was run.
   Status commit(int n_tokens);
 
   Result<Snapshot> snapshot() const;
-  // Like snapshot(), but takes the state along: nothing is copied, and the sequence is good for nothing more.
+  // Like snapshot(), but moves the state out: nothing is copied, and the sequence can only be destroyed afterwards.
   Snapshot take();
   Status restore(const Snapshot& snapshot);
-  // What begin(n) will allocate.
+  // What begin(n) would allocate.
   uint64_t bytes_to_begin(int n_tokens) const;
   Status rollback(int n_tokens);
   // How many tokens rollback() can take back now.
   int rollback_reach() const;
 
   uint64_t size_bytes() const;
-  // The blocks it holds, each of them perhaps shared.
+  // Visits the blocks it holds, which may be shared with others.
   void for_each_block(const std::function<void(const StateBlock&)>& visit) const;
 
  private:
@@ -92,7 +92,7 @@ class Sequence {
   std::vector<std::byte*> page_pointers_;
   StateBlockPtr recurrent_;
 
-  // Only with a rollback window: the blob as it was at checkpoint_, and the inputs of the tokens since.
+  // Only with a rollback window: the recurrent state at position checkpoint_, and the inputs of the tokens since.
   int window_ = 0;
   int32_t checkpoint_ = 0;
   StateBlockPtr checkpoint_state_;
@@ -100,9 +100,9 @@ class Sequence {
   int n_records_ = 0;
 };
 
-// Bytes of a snapshot for the disk. `key` binds them to what made them: model fingerprint, KV types, rotation.
+// A snapshot as bytes for the disk. `key` ties them to what made them: model fingerprint, KV types, rotation.
 Result<std::vector<std::byte>> serialize(const Snapshot& snapshot, Executable& executable, uint64_t key);
-// Refuses, with the reason, bytes of another version, key, layout or checksum.
+// Refuses bytes of another version, key, layout or checksum, and says why.
 Result<Snapshot> parse_snapshot(std::span<const std::byte> bytes, Executable& executable, uint64_t key);
 
 }  // namespace chimere

@@ -1,7 +1,7 @@
 // snapshot_file.cpp  Snapshots as bytes.
 //
 //   magic "CHIMSNAP" | version u32 | length u32 | key u64 | page_bytes u64 | n_pages u64 | recurrent_bytes u64
-//   pages | recurrent blob | checksum u64 (hash64 of everything before it)
+//   pages | recurrent state | checksum u64 (hash64 of everything before it)
 // Little-endian. Every size is implied by the layout and compared with it before anything is allocated.
 #include <cstring>
 #include <string>

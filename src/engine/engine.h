@@ -1,12 +1,12 @@
-// engine.h  The narrow border of the engine: token ids in, events out.
+// engine.h  The public interface of the engine: token ids in, events out.
 //
-// One thread owns the model, the sequences and the schedule; callers on any thread speak to it through these verbs,
-// which only put a message into its queue. The engine batches what is running: every step takes one token of each
+// One thread owns the model, the sequences and the schedule. Callers on any thread talk to it through these methods,
+// which only post a message to its queue. The engine batches what is running: every step takes one token of each
 // decoding request and as much prefill as fits into the batch, prompts taking turns. Owners of requests have equal
 // shares of its places and steps (queue_places.h, fair_share.h).
 //
 //   Engine engine(model, {});
-//   auto answer = engine.submit(request);            // Result<Submitted>: refused at once when it can not run
+//   auto answer = engine.submit(request);            // Result<Submitted>: refused at once if it cannot run
 //   for (Event e = answer->events->pop(); ; ...) {...}
 #pragma once
 
@@ -29,14 +29,14 @@
 namespace chimere::engine {
 
 struct EngineConfig {
-  int max_running = 8;     // sequences that decode together (a few more may be under way and take turns); at most
-                           // LoadOptions::decode_rows, so that prompts get in
+  int max_running = 8;     // sequences that decode together (a few more may be admitted and take turns); at most
+                           // LoadOptions::decode_rows, so that a batch has room for prompts
   int max_queued = 64;     // waiting requests of one owner; one more is refused as exhausted
-  int context_length = 0;  // of a sequence; 0: what the model was made for
+  int context_length = 0;  // of a sequence; 0: what the model was trained for
   int prefill_tokens = 0;  // the longest slice of a prompt in one step, and its grid; 0: what suits the model
   uint64_t state_bytes = uint64_t{4} << 30;  // KV pages and recurrent state of all sequences and of the cache together
   CacheConfig cache = {.ram_bytes = uint64_t{2} << 30, .disk = {}};  // at most half of state_bytes
-  int filler_tokens = 0;  // a snapshot of a long prompt at least every so many tokens; 0: what suits the slices
+  int filler_tokens = 0;  // snapshots inside a long prompt are at most this far apart; 0: what suits the slices
   std::vector<int32_t> suppressed_ids;  // never drawn
 };
 
@@ -55,18 +55,18 @@ struct Scored {
   std::vector<float> logprobs;  // [tokens - 1]: of tokens[i + 1] after tokens[0..i]
 };
 
-class Loop;  // loop.h: the thread behind the verbs
+class Loop;  // loop.h: the engine thread
 
 class Engine {
  public:
-  // Starts the engine thread. The model outlives the engine and is used by it alone.
+  // Starts the engine thread. The model must outlive the engine, which alone uses it.
   Engine(models::Model& model, EngineConfig config);
-  // Cancels what runs, ends every request with its terminal event, stops the thread.
+  // Cancels running requests, ends each with its terminal event, stops the thread.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Places in the queue for requests that belong together and are handed in one after the other (Request::place).
+  // Reserves places in the queue for requests that belong together and are submitted one by one (Request::place).
   // Refuses with exhausted when the owner has its share of a full queue.
   Result<std::vector<QueuePlacePtr>> reserve(uint64_t owner, int n);
   // Refuses with invalid_argument (ids, parameters, a prompt beyond the context: the message has the numbers) or
@@ -78,15 +78,15 @@ class Engine {
   // A second request that shares everything computed for `id` so far and goes on with its own sampling. When `id` has
   // already ended, the new one ends at once with a failed event (not_found).
   Result<Submitted> fork(RequestId id, SamplingParams sampling, std::function<void()> notify = {});
-  // Vectors of texts, in batches beside what is generated. Refuses like submit(); cancel() ends it with an error.
+  // Embeds texts, in batches beside the requests that generate. Refuses like submit(); cancel() ends it with an error.
   Result<SubmittedEmbed> embed(EmbedRequest request, std::function<void()> notify = {});
   // Blocks until the engine has done the work, between two of its steps.
   Result<Scored> score(std::vector<int32_t> tokens);
 
-  // Forgets what is kept of prompts: an owner's, or everything, in memory and on the disk. What runs is kept when it
-  // ends. `done` is called once on the engine thread with what was given back, unless the engine stops before.
+  // Clears the prefix cache, of an owner or all of it, in memory and on disk. Requests that run now are kept again when
+  // they end. `done` is called once on the engine thread with what was freed, unless the engine stops first.
   void clear_cache(std::optional<uint64_t> owner, std::function<void(CacheUse)> done);
-  // Where prompts are kept on the disk; empty when they are not.
+  // The folder of the prefix cache on disk; empty without one.
   std::string cache_folder() const;
 
   // These two never wait for a step.

@@ -1,4 +1,4 @@
-// cursor.h  A reading position in untrusted bytes; nothing is read before it is known to be there.
+// cursor.h  A read position in untrusted bytes; every read is checked against the bytes that remain.
 #pragma once
 
 #include <bit>

@@ -23,7 +23,7 @@ std::string shard_suffix(size_t number, size_t count) {
   return text;
 }
 
-// Puts the path in front of what a metadata reader says.
+// Prefixes a metadata reader's message with the path.
 template <class T>
 Result<T> located(const std::string& path, Result<T> result) {
   if (result) return result;

@@ -1,4 +1,4 @@
-// shard.h  One GGUF file as bytes, checked: the part of reading that knows nothing of paths or split sets.
+// shard.h  Checks and reads the bytes of one GGUF file; paths and split sets are handled by its callers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline constexpr uint64_t kMaxStringBytes = 16 << 20;
 inline constexpr uint64_t kMaxArrayElements = uint64_t{1} << 30;
 inline constexpr uint64_t kMaxDimension = uint64_t{1} << 40;  // exclusive
 inline constexpr uint64_t kDefaultAlignment = 32;
-// At least 8, as the format asks: then every element of every type lies at an address natural to it.
+// At least 8, as the format requires: then every element of every type is naturally aligned.
 inline constexpr uint64_t kMinAlignment = 8;
 inline constexpr uint64_t kMaxAlignment = 64 << 10;
 
@@ -48,7 +48,7 @@ struct Shard {
   std::vector<TensorInfo> tensors;  // in file order; names are not yet known to be unique
 };
 
-// `label` opens every message, usually the path.
+// `label`, usually the path, begins every message.
 Result<Shard> parse_shard(std::span<const std::byte> bytes, const std::string& label, MemoryBudget& budget);
 
 // general.alignment or its default, checked.

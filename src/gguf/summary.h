@@ -1,4 +1,4 @@
-// summary.h  The facts of an opened file, for people: architecture, sizes by type, metadata as short text.
+// summary.h  A readable summary of an opened file: architecture, sizes by type, metadata as short text.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace chimere::gguf {
 namespace {
 
 constexpr uint32_t kVersion = 3;
-// Between two notes of what is safely on the disk: a killed run repeats a second's work, not more.
+// Between two records of what is safely on disk: a killed run repeats at most a second's work.
 constexpr uint64_t kCheckpointBytes = uint64_t{256} << 20;
 
 Error invalid(const std::string& message) { return Error{Code::invalid_argument, message}; }

@@ -1,6 +1,6 @@
 // adapter_file.h  LoRA adapters in GGUF: `general.type` adapter, `adapter.type` lora.
 //
-// A change of matrix NAME is two tensors, NAME.lora_a {in, rank} and NAME.lora_b {rank, out}; it counts alpha / rank
+// A change of matrix NAME is two tensors, NAME.lora_a {in, rank} and NAME.lora_b {rank, out}, scaled by alpha / rank
 // (`adapter.lora.alpha`; 0 or absent: 1). A file of another architecture, a shape that does not fit, or a matrix that
 // cannot be changed is refused by name: an adapter is applied whole or not at all.
 #pragma once

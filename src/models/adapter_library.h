@@ -1,6 +1,6 @@
-// adapter_library.h  The LoRA adapters of a model that requests may name. Use it from any thread.
+// adapter_library.h  The loaded LoRA adapters that requests may name. Thread-safe.
 //
-// A request keeps what it uses: unloading an adapter ends no answer.
+// A request keeps the adapters it uses: unloading one does not end answers under way.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,23 @@ class Model;
 
 class AdapterLibrary {
  public:
-  // The model outlives the library.
+  // The model must outlive the library.
   explicit AdapterLibrary(Model& model) : model_(model) {}
 
   struct Entry {
     std::string name;
     std::string path;
-    float scale = 1;  // where a request does not say
+    float scale = 1;  // the default, when a request names none
     uint64_t n_bytes = 0;
-    std::string owner = {};  // the client that had it loaded; empty: none did
+    std::string owner = {};  // name of the key that loaded it; empty: no key
   };
 
-  // Refuses a name that is taken, or is none: letters, digits, '-', '_' and '.'.
+  // Refuses a name that is taken or invalid. Valid: letters, digits, '-', '_' and '.'.
   Status load(const std::string& name, const std::string& path, float scale, const std::string& owner = {});
   Status unload(const std::string& name);
   std::vector<Entry> list() const;  // by name
 
-  // In the given order; each with its scale or the adapter's own. not_found names those there are.
+  // In the given order, each with the given scale or the adapter's own. not_found lists the known names.
   Result<std::shared_ptr<const AdapterSet>> set_of(
       const std::vector<std::pair<std::string, std::optional<float>>>& names) const;
 

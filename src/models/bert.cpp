@@ -1,6 +1,6 @@
-// bert.cpp  BERT and what is built like it (BGE, E5, MiniLM): an encoder with learned positions, a LayerNorm after
-// every sum, attention in both directions and GELU. Its answer is the hidden states; a reranker's head makes a score of
-// the first one.
+// bert.cpp  BERT and models built like it (BGE, E5, MiniLM): an encoder with learned positions, a LayerNorm after every
+// residual sum, bidirectional attention and GELU. Its output is the hidden states; a reranker's head turns the first
+// one into a score.
 #include <algorithm>
 
 #include "models/layers.h"
@@ -30,7 +30,7 @@ Trunk begin_encoder(Binder& b, const Config& c, uint64_t n_token_types) {
   return t;
 }
 
-// How well a pair of texts matches. Classifiers with several labels have hidden states alone.
+// The score of a pair of texts. Classifiers with several labels are loaded as encoders without it.
 Status bind_score_head(Binder& b, WeightSource& source, const Config& c) {
   TRY_ASSIGN(const int64_t pooling, source.metadata().get_int_or(c.key("pooling_type"), 0, 1000, 0));
   const bool declared = pooling == kRankPooling;

@@ -61,8 +61,8 @@ const TensorView* Binder::require(const std::string& name, const Shape& shape) {
 MatrixId Binder::matrix(const std::string& name, std::initializer_list<uint64_t> shape) {
   const TensorView* tensor = require(name, full_shape(shape));
   if (!tensor) return 0;
-  // A factor beside the weight (NVFP4 files have one) would have to multiply every product; leaving it out is no
-  // option.
+  // A factor beside the weight (NVFP4 files have one) would have to multiply every product; ignoring it would be
+  // wrong.
   constexpr std::string_view kSuffix = ".weight";
   if (name.size() > kSuffix.size() && name.ends_with(kSuffix)) {
     const std::string scale = name.substr(0, name.size() - kSuffix.size()) + ".scale";

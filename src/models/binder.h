@@ -18,7 +18,7 @@ class Binder {
  public:
   explicit Binder(WeightSource& source) : source_(source) {}
 
-  // A matrix {in, out} or an expert stack {in, out, n_experts}. Trailing ones do not count.
+  // A matrix {in, out} or an expert stack {in, out, n_experts}. Trailing dimensions of 1 are ignored.
   MatrixId matrix(const std::string& name, std::initializer_list<uint64_t> shape);
   MatrixId matrix_if_present(const std::string& name, std::initializer_list<uint64_t> shape);
   // A float vector of n values (any float type in the file; {n}, {1, n}, {n, 1} and {a, b} with a*b = n all count).
@@ -29,7 +29,7 @@ class Binder {
   VectorId ones(uint64_t n);
   bool has(const std::string& name);
 
-  // A new matrix made of the given rows of `name`, for files whose rows are grouped otherwise. A stack
+  // A new matrix made of the given rows of `name`, for files that order rows differently. A stack
   // {in, out, n_experts} gives the same rows of every expert.
   MatrixId gathered_rows(const std::string& name, std::initializer_list<uint64_t> shape, std::span<const uint64_t> rows,
                          const std::string& new_name);

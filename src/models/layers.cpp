@@ -136,7 +136,7 @@ void add_dense_ffn(Binder& b, const Config& c, int layer, const Trunk& t, const 
 
 namespace {
 
-// The expert stacks in front of the activation: gate and up apart, in one tensor, or up alone.
+// The expert stacks before the activation: gate and up separate, fused in one tensor, or up alone.
 void bind_expert_inputs(Binder& b, const Config& c, int layer, uint64_t d_in, op::MoeFfn& moe) {
   const auto ff = static_cast<uint64_t>(c.d_ff_expert), n = static_cast<uint64_t>(c.n_experts);
   const std::string fused = block(layer, "ffn_gate_up_exps.weight");

@@ -8,13 +8,13 @@
 
 namespace chimere::models {
 
-// The buffers every trunk uses. Widths are the largest that any layer of the model needs.
+// The buffers that every architecture uses. Widths are the largest that any layer of the model needs.
 struct Trunk {
   BufferId x;  // residual stream [T, d_model]
 };
 
 Trunk begin_trunk(Binder& b, const Config& c, float embedding_scale = 1);
-// Final norm and output head; the head is the embedding when the file has none of its own.
+// Final norm and output head; the head is tied to the embedding when the file has none of its own.
 void end_trunk(Binder& b, const Config& c, const Trunk& t, float logit_scale = 1);
 
 struct AttentionStyle {
@@ -48,14 +48,14 @@ struct FfnStyle {
   std::string norm;  // name of its tensor inside the block
   op::Activation activation = op::Activation::swiglu;
   float scale = 1;  // of what is added to the residual
-  // Of experts.
+  // Mixture of experts:
   op::Gating gating = op::Gating::softmax;
   bool renormalise = true;
   float weight_scale = 1;
   bool shared_router = true;    // ffn_gate_inp_shexp gates the shared expert
   bool selection_bias = false;  // exp_probs_b
   bool biases = false;          // of the router and of every expert
-  int d_latent = 0;             // width that experts see; 0: d_model
+  int d_latent = 0;             // input width of the experts; 0: d_model
 };
 
 // x += ffn_down(activation(ffn_gate n, ffn_up n)), n = RMSNorm(x; norm)

@@ -16,22 +16,22 @@ namespace chimere::models {
 
 enum class BackendKind { reference, cpu, cuda };
 
-// cpu, cuda or reference; auto: cuda where the build has it and the machine a card that it can use, else cpu. A build
-// without CUDA says so.
+// cpu, cuda or reference. auto: cuda if the build has it and the machine a card it can use, else cpu. A build without
+// CUDA says so.
 Result<BackendKind> backend_from_name(std::string_view name);
 
 const char* backend_name(BackendKind backend);
 
-// What a set of weights is: a hash of metadata, tensor table and sampled pages. Not of all 15 GB.
+// Identifies a set of weights: a hash of metadata, tensor table and sampled pages, not of all 15 GB.
 uint64_t fingerprint(const gguf::File& file);
 
-// What cached state belongs to: the weights, how keys and values are stored, how many experts a token uses.
+// Identifies what cached state depends on: the weights, the KV types, how many experts a token uses.
 uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts = {});
 
 class Model {
  public:
   static Result<std::unique_ptr<Model>> load(const std::string& path, BackendKind backend, LoadOptions options);
-  // From any source of weights, e.g. shapes alone. The source outlives the model.
+  // From any source of weights, e.g. shapes alone. The source must outlive the model.
   static Result<std::unique_ptr<Model>> load(std::unique_ptr<WeightSource> source, BackendKind backend,
                                              LoadOptions options);
 
@@ -41,14 +41,14 @@ class Model {
   const std::string& architecture() const { return architecture_; }
   BackendKind backend() const { return backend_; }
   int n_vocab() const { return executable_->program().n_vocab; }
-  // It has hidden states and no logits, and reads a text as a whole.
+  // It gives hidden states instead of logits, and reads each text as a whole.
   bool is_encoder() const { return !executable_->program().has_logits(); }
-  // It has a head that says how well a pair of texts matches.
+  // It is a reranker: a head scores how well two texts match.
   bool scores_pairs() const { return executable_->program().score_head.has_value(); }
-  // An error that says so, for those who need logits.
+  // An error for callers that need logits, if it has none.
   Status require_logits() const;
   int d_model() const { return executable_->program().d_model; }
-  int context_length() const { return context_length_; }  // what the model was made for
+  int context_length() const { return context_length_; }  // what the model was trained for
   uint64_t fingerprint() const { return fingerprint_; }
   uint64_t cache_key() const { return cache_key_; }
   uint64_t file_bytes() const { return file_bytes_; }

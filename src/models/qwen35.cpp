@@ -1,12 +1,12 @@
 // qwen35.cpp  Qwen3.5 / 3.6 (dense and MoE) and Qwen3-Next: Gated DeltaNet layers, every fourth one gated attention.
 //
-// What the files already did: norms are stored as 1 + w, `ssm_a` is -exp(A_log), and for qwen35* the value heads are
-// tiled over the key heads (value head j belongs to key head j % n_key_heads). qwen3next keeps them grouped
+// What the converters already did: norms are stored as 1 + w, `ssm_a` is -exp(A_log), and for qwen35* the value heads
+// are tiled over the key heads (value head j belongs to key head j % n_key_heads). qwen3next keeps them grouped
 // (j / r), and holds alpha and beta in one tensor, key head by key head.
 //
 //   h = x + mixer(RMSNorm(x; attn_norm));   x = h + ffn(RMSNorm(h; post_attention_norm))
 //
-// MTP blocks after the trunk are recognised (Config::n_mtp_layers) and are no part of it.
+// MTP blocks after the main layers are recognised (Config::n_mtp_layers) and not run.
 #include <algorithm>
 
 #include "models/layers.h"

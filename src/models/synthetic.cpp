@@ -64,7 +64,7 @@ class SyntheticSource final : public WeightSource {
   void taken(const TensorView&) override {}
 
   const TensorView* find(std::string_view name, const Shape& wanted, bool required) override {
-    // Of the optional tensors the shapes have two: an output head of their own, and biases of convolutions.
+    // Two of the optional tensors are present: an output head of its own, and biases of convolutions.
     if (!required && name != "output.weight" && !contains(name, "ssm_conv1d.bias")) return nullptr;
     auto [it, is_new] = tensors_.try_emplace(std::string(name));
     if (is_new) {
@@ -212,7 +212,7 @@ std::string synthetic_mixes() {
 Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec) {
   const size_t colon = spec.find(':');
   const std::string model = spec.substr(0, colon);
-  // Rows of 2688 elements are no multiple of 256: a mix of such blocks would leave Nemotron's matrices as halves.
+  // Rows of 2688 elements are not a multiple of 256: a mix of such formats would leave Nemotron's matrices as halves.
   const char* usual = model.starts_with("nemotron") ? "q4_0" : "iq3_s";
   const std::string mix_name = colon == std::string::npos ? usual : spec.substr(colon + 1);
   const Mix* mix = nullptr;

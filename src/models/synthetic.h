@@ -1,5 +1,5 @@
-// synthetic.h  Models of true shapes with random weights, made in memory: how fast will this machine be, before
-// anything is downloaded.
+// synthetic.h  Models with the shapes of real ones and random weights, built in memory: to measure how fast a machine
+// will be before anything is downloaded.
 //
 // Routing over random weights is close to uniform, the worst case for caches. Tensors of one type and size are views of
 // a shared pool at different offsets; a backend that repacks gives each its own memory, so timings are those of the

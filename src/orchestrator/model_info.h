@@ -24,8 +24,8 @@ struct ModelInfo {
   std::string architecture;
   std::string backend;
   uint64_t file_bytes = 0;
-  uint64_t parameters = 0;
-  int context_length = 0;  // what the model was made for
+  uint64_t parameters = 0;  // that the program computes with: without draft blocks, which `chimere inspect` counts too
+  int context_length = 0;   // what the model was made for
   int vocabulary = 0;
   int experts = 0;  // 0 without mixture
   int experts_used = 0;

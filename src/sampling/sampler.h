@@ -7,23 +7,23 @@
 //   1  memory      p' = (1 - A) p + a, with a_i the sum of weight * probability of token i and A the sum of all a_i,
 //                  scaled down to kMaxMemoryShare when it is larger. First, because it corrects the model: bans,
 //                  penalties and temperature then act on memory and model alike, and greedy decoding sees it too
-//   2  suppressed  ids that stand for no text (padding of the vocabulary) lose their score
+//   2  suppressed  ids that stand for no text (padding of the vocabulary) are banned
 //   3  bias        SamplingParams::logit_bias, then RowInputs::bias
 //   4  penalties   repetition (divides a positive logit, multiplies a negative one), then presence and frequency
 //   5  DRY
-//   6  temperature t_i = (score_i - max) / temperature; below kGreedyBelow the best allowed token is taken and we are
-//   done 7  top-k, 8 top-p, 9 min-p (truncation.h) 10 mask        candidates whose bit is 0 are dropped. If none is
-//   left, the truncation did not know the grammar:
+//   6  temperature t_i = (score_i - max) / temperature; below kGreedyBelow the best allowed token is taken at once
+//   7  top-k, then 8 top-p, then 9 min-p (truncation.h)
+//   10 mask        candidates whose bit is 0 are dropped. If none is left (truncation does not know the grammar),
 //                  stages 7 to 9 run again over the allowed tokens alone. A masked token is never drawn
 //   11 draw        Gumbel-max (gumbel.h)
 //
 // Equal scores always go to the lower token id. A forced token wins over everything, the mask included; its stats are
 // still the model's own.
 //
-// Odd numbers: NaN and -infinity logits can not be drawn; +infinity counts as 1e30. A row without one finite logit is
-// an error, as is a mask that allows nothing. If bans took the score of every token the mask allows, the mask wins: the
-// allowed token with the largest raw logit is taken (the lowest allowed id when those are -infinity too).
-// Entries of RowInputs with ids outside the vocabulary or with NaN are ignored: memory tables are files.
+// Odd numbers: NaN and -infinity logits are never drawn; +infinity counts as 1e30. A row without a finite logit is an
+// error, as is a mask that allows nothing. If every token that the mask allows is banned, the mask wins: the allowed
+// token with the largest raw logit is taken (the lowest allowed id when those are all -infinity).
+// Entries of RowInputs with ids outside the vocabulary or with NaN are ignored: they come from files.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct MemoryEntry {
   float weight;       // how much of the whole distribution this memory may claim, 0 to 1
 };
 
-// What one row brings beside its logits. Views: the caller keeps the storage alive during the call.
+// The inputs of one row beside its logits. Views: the caller keeps the storage alive during the call.
 struct RowInputs {
   std::span<const std::uint64_t> mask;  // bit id % 64 of word id / 64: 1 = allowed; empty = all allowed
   std::span<const TokenBias> bias;
@@ -70,7 +70,7 @@ struct Sampled {
   std::vector<TokenLogprob> top;  // best first
 };
 
-// Holds scratch space for one row, allocated once; nothing of one call reaches the next. One per thread.
+// Holds scratch space for one row, allocated once; no state carries over between calls. One per thread.
 class Sampler {
  public:
   // For sizes that come from a file: refuses a vocabulary of no tokens or of more than kMaxVocab (weight.h).

@@ -176,7 +176,7 @@ void decode(const BlockIQ4_XS& b, float* y) {
   }
 }
 
-// Code-book types. Groups of 8 elements, g = 4j + l.
+// Codebook types. Groups of 8 elements, g = 4j + l.
 
 void decode_signed(float scale, const int8_t* grid, int elements, int signs, float* y) {
   for (int e = 0; e < elements; ++e) {

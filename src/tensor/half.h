@@ -1,8 +1,8 @@
 // half.h  IEEE half and bfloat16 to and from float: portable, exact, rounding to nearest even.
 //
 // Halves travel as their bit patterns (uint16_t) because that is what files and caches hold. Everything is constexpr
-// plain C++, so the same header serves scalar code, tests and device code. Signalling NaNs become quiet on the way
-// down and keep their payload on the way up.
+// plain C++, so the same header serves scalar code, tests and device code. Signalling NaNs become quiet when
+// narrowed and keep their payload when widened.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// iq_grids.h  The code-books of the IQ1, IQ2 and IQ3 types: constants of the file format.
+// iq_grids.h  The codebooks of the IQ1, IQ2 and IQ3 types: constants of the file format.
 //
 // An entry is a vector of 8 (IQ1, IQ2) or 4 (IQ3) small integers, element 0 first, so an entry may be loaded as one
 // 64-bit or 32-bit word. The choice of points follows no formula; the tables are expanded at compile time from the

@@ -1,4 +1,4 @@
-// tensor_view.h  A non-owning look at a tensor in its file format.
+// tensor_view.h  A non-owning view of a tensor in its file format.
 #pragma once
 
 #include <array>

@@ -37,7 +37,7 @@ test('every example that is offered is answered rightly, whatever the seed', asy
 
 test('the empty page says what the model in the box is, and which others fit', async ({ studio, page }) => {
   const empty = page.locator('.empty')
-  await expect(empty).toContainText('demonstration model of 24 M parameters')
+  await expect(empty).toContainText('demonstration model of 23.8 M parameters')
   await expect(empty).toContainText('GGUF')
   await empty.getByRole('link', { name: 'Which models fit which memory' }).click()
   const guide = page.getByRole('main', { name: 'Choosing a model' })

@@ -1,4 +1,4 @@
-// activations.h  Rows of activations made ready for matmul: the floats, and their 8-bit form in blocks of 32.
+// activations.h  Rows of activations prepared for matmul: the floats, and their 8-bit form in blocks of 32.
 //
 // A block keeps d = max|x| / 127, q = round(x / d) and the sums of q that matmul needs for weights with an offset or a
 // minimum (isa/act_block.h). Quantisation of a row depends on that row alone, so a row's bits never depend on its

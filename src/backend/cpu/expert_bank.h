@@ -1,4 +1,4 @@
-// expert_bank.h  The routed experts of some mixtures in RAM, for a backend that computes everything else itself.
+// expert_bank.h  The routed experts of some MoE layers in RAM, for a backend that computes everything else itself.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace chimere::cpu {
 
 class ExpertBank {
  public:
-  // Takes over gate, up, down and their biases; the mixtures are numbered as they come. Of the options it follows
-  // exact, n_threads, progress and matrix_taken.
+  // Packs gate, up, down and their biases; MoE layers are numbered in the order given. Of the options only exact,
+  // n_threads, progress and matrix_taken matter.
   static Result<std::unique_ptr<ExpertBank>> create(const Program& program,
                                                     const std::vector<const op::MoeFfn*>& mixtures, int max_rows,
                                                     const LoadOptions& options);
 
-  // out[t] = sum_k weights[t][k] expert_k(x[t]), k over ids[t], added in their order; rows are as wide as what experts
-  // take and give. A row's bits depend on that row alone. Computed on all threads of the bank, asked by one at a time.
+  // out[t] = sum_k weights[t][k] expert_k(x[t]), k over ids[t], added in that order; rows are as wide as the experts'
+  // input and output. A row's bits depend on that row alone. Uses all threads of the bank; one caller at a time.
   // REQUIRES: 1 <= n_rows <= max_rows; ids [n_rows][n_used] are experts of the mixture.
   void run(int mixture, int n_rows, const float* x, const int32_t* ids, const float* weights, float* out);
 
@@ -31,12 +31,12 @@ class ExpertBank {
   ExpertBank(Program experts, StateLayout layout, const LoadOptions& options);
   Status take_weights(const LoadOptions& options);
 
-  const Program experts_;  // a mixture an op, and nothing but their experts
+  const Program experts_;  // one MoeFfn per layer, with its routed experts only
   const StateLayout layout_;
   ThreadPool pool_;
   Workspace workspace_;
   Batch batch_;
-  std::vector<float*> buffers_;  // where the results of each mixture go
+  std::vector<float*> buffers_;  // where the results of each layer go
 };
 
 }  // namespace chimere::cpu

@@ -155,7 +155,7 @@ void take(const BlockIQ4_XS& b, BlockParts& out) {
 }
 
 namespace {
-// Code-book types. Grids are turned into codes once, a word of 4 or 8 bytes an entry; signs are then a table of words
+// Codebook types. Grids are turned into codes once, a word of 4 or 8 bytes an entry; signs are then a table of words
 // too, so that packing costs a few operations a group.
 struct GridCodes {
   uint64_t iq2_xxs[256];

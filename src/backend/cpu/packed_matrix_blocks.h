@@ -1,4 +1,4 @@
-// packed_matrix_blocks.h  File blocks taken apart into codes and scales, the step before they are spread over a panel.
+// packed_matrix_blocks.h  Splits file blocks into codes and scales, before these are interleaved into a panel.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// packed_matrix_dispatch.h  The kernels of the level in use.
+// packed_matrix_dispatch.h  The matmul kernels for the instruction set in use.
 #pragma once
 
 #include "backend/cpu/isa/panel_kernels.h"

@@ -1,4 +1,4 @@
-// packed_matrix_encode.h  From file blocks to panels and back: which kind a type takes, and where its bits go.
+// packed_matrix_encode.h  From file blocks to panels and back: which panel layout a type uses, and where its bits go.
 #pragma once
 
 #include <cstddef>

@@ -36,7 +36,7 @@ int largest_tile(const TileFn (&fns)[kMaxTile + 1], int limit) {
   return n;
 }
 
-// Even shares: 17 tokens are 9 and 8, not 16 and a lonely one that unpacks all weights for itself.
+// Even shares: 17 tokens are 9 and 8, not 16 and a single one that unpacks all weights for itself.
 int next_tile(const TileFn (&fns)[kMaxTile + 1], int max_tile, int tokens) {
   const int n_tiles = (tokens + max_tile - 1) / max_tile;
   return largest_tile(fns, (tokens + n_tiles - 1) / n_tiles);

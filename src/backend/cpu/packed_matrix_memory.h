@@ -1,6 +1,6 @@
 // packed_matrix_memory.h  Memory for packed weights, on huge pages where the system offers them.
 //
-// Decode streams every weight once a token; with 4 KiB pages the walk of the page tables costs a third of the memory
+// Decode streams every weight once per token; with 4 KiB pages, walking the page tables costs a third of the memory
 // bandwidth (18 GB/s against 29 GB/s a core on a Zen 4 server). Transparent huge pages only serve ranges of 2 MiB, so
 // matrices below that size share chunks.
 #pragma once

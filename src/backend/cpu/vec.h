@@ -4,8 +4,8 @@
 // vector type; isa/vec_portable.cpp, vec_avx2.cpp and vec_avx512.cpp each supply that type.
 //
 // Bits: every result element is computed by a chain of operations that depends on its own inputs and lengths only,
-// never on which rows or columns are computed beside it. So blocking, batching and threads leave no trace. Two tables
-// may differ in the last bits of each other.
+// never on which rows or columns are computed beside it. So blocking, batching and threads do not change a bit. Two
+// tables may differ from each other in the last bits.
 #pragma once
 
 #include <cstddef>

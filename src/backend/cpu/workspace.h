@@ -15,7 +15,7 @@
 
 namespace chimere::cpu {
 
-// Rows of floats and their 8-bit form, bound to each other for the length of a batch.
+// Rows of floats and their 8-bit form, paired for the duration of a batch.
 struct Rows {
   AlignedFloats floats;
   Activations acts;
@@ -28,7 +28,7 @@ struct Rows {
   uint64_t size_bytes() const;
 };
 
-// A type without a panel form is decoded to float32: exact, and larger.
+// A type without a panel layout is decoded to float32: exact, but larger.
 Result<PackedMatrix> pack_matrix(const TensorView& tensor, const ParallelFor& parallel);
 
 inline constexpr int32_t kNoExpert = -1;
@@ -36,7 +36,7 @@ inline constexpr int32_t kNoExpert = -1;
 // Which token goes to which expert: slot s of an expert holds one (token, choice).
 struct Routing {
   std::vector<float> logits;           // [rows, n_experts]
-  std::vector<float> keys;             // [rows, n_experts] what experts are chosen by where it is not the logits
+  std::vector<float> keys;             // [rows, n_experts] what experts are chosen by, where that is not the logits
   std::vector<int32_t> chosen;         // [rows, n_used] experts, best first, then kNoExpert
   std::vector<float> weight;           // [rows, n_used]
   std::vector<float> shared_gate;      // [rows]
@@ -60,7 +60,7 @@ struct Workspace {
   Rows head;                      // the same for rows whose logits are wanted
   Rows hidden;                    // activations of dense layers, or of expert slots
   Rows shared_hidden;             // the same of the shared expert
-  Rows latent;                    // what latent experts see
+  Rows latent;                    // input of latent experts
   Rows latent_sum;                // [rows, latent] their weighted sums
   AlignedFloats product;          // [max(rows, slots), widest output] results before they are added up
   AlignedFloats gate;             // [max(rows, slots), d_ff] before the activation
@@ -85,7 +85,7 @@ void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspa
 void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace& w);
 void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& w);
 void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w);
-// The experts of it alone. REQUIRES: w.normed (of latent experts w.latent) and the choices in w.routing, grouped.
+// Its experts alone. REQUIRES: w.normed (for latent experts w.latent), and the choices in w.routing, grouped.
 void moe_experts(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w);
 void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& outputs, Workspace& w);
 void layer_norm(Team& team, const Context& c, const op::LayerNorm& op);
@@ -102,7 +102,7 @@ void add_adapters(Team& team, const Context& c, MatrixId matrix, RowsView x, Row
 // Whether any token of the batch has adapters.
 bool is_adapted(const Context& c);
 
-// Shared by them: to = RMSNorm(x) * weight.
+// Shared by the ops: to = RMSNorm(x) * weight.
 void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* to);
 // h[i] = silu(g[i]) * h[i]
 void apply_gate(const float* g, int64_t n, float* h);

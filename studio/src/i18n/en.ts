@@ -48,7 +48,7 @@ export const en = {
   diskCache: 'cache on disk',
   dropHere: 'Drop text files here',
   edit: 'Edit',
-  emptyBox: 'The model in the box, chimere-nano, is a demonstration model of 24 M parameters: simple English, short answers, often wrong. For real work, serve a GGUF file of your own.',
+  emptyBox: 'The model in the box, chimere-nano, is a demonstration model of 23.8 M parameters: simple English, short answers, often wrong. For real work, serve a GGUF file of your own.',
   emptyHint: 'Nothing goes beyond this page and its server. Conversations are kept in this browser; the server keeps computed states of prompts, which contain their text, in its cache until that is cleared.',
   emptyTitle: 'What shall we talk about?',
   endedByLength: 'The answer reached its limit of tokens.',

@@ -50,7 +50,7 @@ export const fr: Words = {
   diskCache: 'cache sur disque',
   dropHere: 'Déposez des fichiers texte ici',
   edit: 'Modifier',
-  emptyBox: 'Le modèle fourni, chimere-nano, est un modèle de démonstration de 24 M de paramètres : un anglais simple, des réponses courtes, souvent fausses. Pour un vrai travail, servez votre propre fichier GGUF.',
+  emptyBox: 'Le modèle fourni, chimere-nano, est un modèle de démonstration de 23,8 M de paramètres : un anglais simple, des réponses courtes, souvent fausses. Pour un vrai travail, servez votre propre fichier GGUF.',
   emptyHint: 'Rien ne va au-delà de cette page et de son serveur. Les conversations sont gardées dans ce navigateur ; le serveur garde dans son cache des états calculés des invites, qui en contiennent le texte, jusqu’à ce qu’on le vide.',
   emptyTitle: 'De quoi parlons-nous ?',
   endedByLength: 'La réponse a atteint sa limite de jetons.',

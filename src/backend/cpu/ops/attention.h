@@ -3,7 +3,7 @@
 // Phase 1, by (row, KV head): norm, RoPE, rotation; queries go to scratch as [kv_head][row][query of the group],
 // already times the scale; keys and values go to their pages. Decode class, by (rows of a slice, KV head, split): a
 // row's context is cut into splits that depend on its position alone. Each split yields a running maximum, a sum and an
-// unnormalised output; they are joined in order. So a row's bits depend neither on the batch nor on who computed what.
+// unnormalised output; they are joined in order. So a row's bits depend neither on the batch nor on the threads.
 // Rows of one slice share the conversion of K and V. Prefill class, by (block of rows, KV head): page by page, K and V
 // of a page are converted to float once for all query rows of the block, then two matrix products with the online
 // softmax between them.

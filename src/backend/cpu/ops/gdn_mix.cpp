@@ -307,7 +307,7 @@ void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, Recurrent
       run_chunks(layer, run, task, memory);
     }
   };
-  // What the channels of a key head leave behind, once nobody reads its window any more.
+  // The new window of a key head's channels, once nobody reads the old one any more.
   const auto leave = [&](const Slice& slice, const GdnRun& run, int key_head) {
     if (slice.state.replay != nullptr) {
       record(layer, run, key_head, slice.state.replay + scratch.replay_offset(op.recurrent_layer),

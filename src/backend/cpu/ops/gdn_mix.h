@@ -1,6 +1,6 @@
 // gdn_mix.h  Gated DeltaNet on the CPU: op::GdnMix.
 //
-// Work is shared out by key head: one task owns the conv channels of its query, key and value heads, so conv, delta
+// Work is divided by key head: one task owns the conv channels of its query, key and value heads, so conv, delta
 // rule and gated norm run in one phase with nothing computed twice and no barrier but the last. When that would leave
 // workers idle, by value head, and the conv windows advance in a second phase. The bits are the same.
 //
@@ -11,8 +11,8 @@
 //   X solves (I + strictly_lower(diag(beta) K K^T .* D)) X = R,   D[i][j] = exp(G_i - G_j)
 //   O = diag(exp G) Q S + (lower(Q K^T) .* D) X
 //   S <- exp(G_last) S + K^T diag(exp(G_last - G)) X
-// X is what the usual U - W S comes to, by one triangular solve after S is known instead of an inverse and two products
-// before: heads give parallelism enough, and a third of the operations is saved.
+// X equals the usual U - W S, by one triangular solve after S is known instead of an inverse and two products before
+// it: the heads alone give enough parallelism, and a third of the operations is saved.
 //
 // Bytes     decode: 2 x 4 x n_value_heads x d_head^2 a token (state read and written); 1 MiB for 8 heads of 128
 // Numerics  float32, the chunk's running sum of g in double; state within 1e-5 of a double recurrence (test)

@@ -156,7 +156,7 @@ void run_chunks(const Mamba2Layer& layer, const Mamba2Run& run, const Task& task
   }
 }
 
-// What a run leaves behind once nobody reads its window any more.
+// The new window of a run, once nobody reads the old one any more.
 void leave(const Mamba2Layer& layer, const Mamba2Run& run, int64_t replay_stride) {
   const op::Mamba2Mix& op = layer.op;
   if (run.replay != nullptr) {

@@ -2,7 +2,7 @@
 //
 // Mamba-2 in three phases: conv, SiLU and time steps by (row, block of channels) into scratch; the recurrence by
 // (slice, heads of one group); gate and norm by (row, group), whose statistics span the heads. B and C belong to whole
-// groups, often to all heads, so computing them once for everybody is worth the barrier.
+// groups, often to all heads, so computing them once for all heads is worth the barrier.
 //
 // Decode class: token by token, one pass over each head's state (vec.h, decay_step).
 // Prefill class: chunks that end at multiples of kChunkTokens. With L the running sum of dt a inside the chunk, S the
@@ -12,7 +12,7 @@
 // C B^T is computed once for the heads of a task.
 //
 // Mamba-1 has a decay for every element of its state, so there is no chunked form of it: token by token in both
-// classes, shared out by blocks of channels.
+// classes, divided by blocks of channels.
 //
 // Bytes     decode: 2 x 4 x n_heads x d_state x d_head a token (state read and written)
 // Numerics  float32, the chunk's running sum in double

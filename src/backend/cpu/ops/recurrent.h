@@ -1,7 +1,7 @@
 // recurrent.h  What the recurrent ops of the CPU share: conv windows, replay records, and the memory of the workers.
 //
 // Conv weights are kept in blocks of channels, [channels / block][taps][block]: rows of a power-of-two stride would
-// fight for the same cache sets. A bias is one more tap, which meets ones.
+// compete for the same cache sets. A bias is stored as one more tap, whose input is 1.
 #pragma once
 
 #include <cstdint>
