@@ -211,7 +211,7 @@ ChatStep engram(const Call& call) {
     use = {};
     return say(call, "No memory takes part.");
   }
-  const auto job = call.session.service().list_memories(use.owner, {});
+  const auto job = call.session.service().memory().list(use.owner, {});
   auto result = job->poll();
   for (; !result; result = job->poll()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   if (!*result) return report(call, (*result).error(), "");

@@ -219,7 +219,7 @@ Status ChatSession::load(const std::string& path) {
 
 std::string ChatSession::facts() const {
   const orchestrator::ModelInfo& info = service_->model_info();
-  return service_->model_name() + ", " + human_count(info.parameters) + " parameters, a context of " +
+  return service_->model_info().name + ", " + human_count(info.parameters) + " parameters, a context of " +
          std::to_string(service_->context_length()) + " tokens";
 }
 

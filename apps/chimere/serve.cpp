@@ -66,10 +66,10 @@ CacheConfig cache_config(const ServeOptions& o, uint64_t model_bytes) {
 }
 
 void print_ready(const server::Server& server, const orchestrator::ChatService& service, const ServeOptions& o) {
-  std::printf("\n%s is ready on %s  (context of %d tokens, %d answers at a time)\n\n", service.model_name().c_str(),
-              server.url().c_str(), service.context_length(), o.parallel);
+  std::printf("\n%s is ready on %s  (context of %d tokens, %d answers at a time)\n\n",
+              service.model_info().name.c_str(), server.url().c_str(), service.context_length(), o.parallel);
   // A model without a template continues text and answers no messages.
-  const bool chats = service.has_template();
+  const bool chats = service.model_info().chat;
   std::printf("curl -N %s/v1/%s -H 'Content-Type: application/json'%s -d '{%s,\"stream\":true}'\n\n",
               server.url().c_str(), chats ? "chat/completions" : "completions",
               o.server.keys.empty() ? "" : " -H \"Authorization: Bearer $CHIMERE_API_KEY\"",
@@ -158,7 +158,7 @@ Status serve(ServeOptions& o) {
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   orchestrator::ChatService service(std::move(chat_model), std::move(config));
   TRY_ASSIGN(const auto embedding_model, open_embedding_model(o));
-  if (embedding_model) service.add_embedder(embedding_model->embedder());
+  if (embedding_model) service.memory().passages().add_embedder(embedding_model->embedder());
   TRY_ASSIGN(auto server,
              server::Server::listen(o.server, service, embedding_model ? &embedding_model->embedder() : nullptr));
   print_ready(*server, service, o);

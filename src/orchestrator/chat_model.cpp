@@ -5,7 +5,10 @@
 #include <array>
 #include <random>
 
+#include "engram/library.h"
 #include "orchestrator/embedder.h"
+#include "retrieval/passage_library.h"
+#include "tokenizer/fingerprint.h"
 
 namespace chimere::orchestrator {
 namespace {
@@ -84,6 +87,17 @@ Result<SamplingParams> recommended_sampling(const gguf::Metadata& metadata) {
     return Error{Code::corrupt, "general.sampling of the file: " + s.error().message};
   }
   return params;
+}
+
+void ChatModel::open_memories(const std::string& folder, const std::string& shipped,
+                              const retrieval::NoteLimits& limits) {
+  const engram::Vocabulary vocabulary{vocabulary_fingerprint(tokenizer), static_cast<uint32_t>(tokenizer.n_vocab())};
+  memory.tables = std::make_shared<engram::Library>(folder, vocabulary, shipped);
+  for (const Error& error : memory.tables->check()) warnings.push_back(error.message);
+  if (folder.empty()) return;
+  memory.passages = std::make_shared<retrieval::PassageLibrary>(folder);
+  memory.notes = std::make_shared<retrieval::NoteLibrary>(folder, limits);
+  for (const Error& error : memory.notes->check()) warnings.push_back(error.message);
 }
 
 Result<std::shared_ptr<const AdapterSet>> ChatModel::adapters_for(const std::vector<AdapterUse>& uses) const {

@@ -10,17 +10,12 @@
 #include "chat/chat_template.h"
 #include "engine/embedding.h"
 #include "engine/request.h"
-#include "engram/library.h"
-#include "engram/table_memory.h"
 #include "models/adapter_library.h"
 #include "models/model.h"
 #include "orchestrator/chat_request.h"
+#include "orchestrator/memory_files.h"
 #include "retrieval/note_library.h"
 #include "tokenizer/tokenizer.h"
-
-namespace chimere::retrieval {
-class PassageLibrary;
-}
 
 namespace chimere::orchestrator {
 
@@ -31,10 +26,8 @@ struct ChatModel {
   std::optional<chat::ChatTemplate> tool_template;  // some files have another one for requests with tools
   SamplingParams default_sampling;
   int32_t thinking_budget = -1;  // chimere.thinking_budget of the file: tokens of a thought when a request does not say
-  std::vector<std::string> warnings;                    // what its user should know
-  std::shared_ptr<engram::Library> memories = nullptr;  // null: none
-  std::shared_ptr<retrieval::PassageLibrary> passages = nullptr;
-  std::shared_ptr<retrieval::NoteLibrary> notes = nullptr;
+  std::vector<std::string> warnings;  // what its user should know
+  MemoryFiles memory = {};
   engine::Pooling pooling = engine::Pooling::mean;             // of its embeddings
   std::shared_ptr<models::AdapterLibrary> adapters = nullptr;  // of `model`; never null after from_model
   ThinkingOptions thinking = {};                               // where a request does not say
@@ -52,13 +45,6 @@ struct ChatModel {
   // be empty. What is wrong with a file of the folder becomes a warning, and the others can be used.
   void open_memories(const std::string& folder, const std::string& shipped = {},
                      const retrieval::NoteLimits& limits = {});
-  // What this owner accepted; null when that is nothing.
-  std::shared_ptr<const retrieval::Notebook> notebook_of(const std::string& owner) const;
-  // How notes become tokens. Lives no longer than the model.
-  retrieval::Encode encoder() const;
-  // What these tables say together with `more`, or null when none takes part. not_found names the tables there are.
-  Result<std::shared_ptr<const MemorySource>> memory_for(const MemoryUse& use,
-                                                         std::vector<engram::WeightedTable> more) const;
   // The adapters a request names, or null when it names none. not_found names those there are.
   Result<std::shared_ptr<const AdapterSet>> adapters_for(const std::vector<AdapterUse>& uses) const;
   // Ids that are never drawn: placeholders of the vocabulary, rows of the output matrix beyond it, what the file asks

@@ -121,7 +121,7 @@ TEST_F(ChatServiceTest, StreamsMayBeDroppedAtAnyTime) {
     auto stream = service_->start(hello(200, static_cast<uint64_t>(i)));
     for (int polls = 0; polls < i; ++polls) stream->wait(std::chrono::milliseconds(1));
   }
-  while (service_->stats().running + service_->stats().queued > 0) {
+  while (service_->engine().stats().running + service_->engine().stats().queued > 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(read_all(*service_->start(hello(3))).terminal, 1);

@@ -15,14 +15,6 @@
 
 namespace chimere::orchestrator {
 
-// A request ready for the engine, and the reader of its answer.
-struct Prepared {
-  engine::Request request;
-  AnswerText text;
-  std::vector<UsedPassage> passages = {};
-  bool names_loops = false;  // an answer that repeats itself ends as Finish::loop; otherwise as one that is too long
-};
-
 // What was made of a request: it runs.
 struct Admitted {
   engine::Submitted submitted;

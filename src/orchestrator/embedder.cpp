@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "models/config.h"
-#include "orchestrator/prepare_thread.h"
 
 namespace chimere::orchestrator {
 namespace {
@@ -82,6 +81,10 @@ Result<engine::Pooling> pooling_of(const models::Model& model) {
                                       (type == models::kRankPooling ? " (a head for ranking, which it lacks)" : "")};
 }
 
+Embedder::Embedder(const models::Model& model, const Tokenizer& tokenizer, engine::Engine& engine,
+                   engine::Pooling pooling)
+    : model_(model), tokenizer_(tokenizer), engine_(engine), pooling_(pooling), prepare_(kMaxTextsPreparing) {}
+
 Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
   engine::EmbedRequest request;
   request.pooling = pooling_;
@@ -126,9 +129,7 @@ std::unique_ptr<EmbedJob> Embedder::start(EmbedCall call, std::function<void()> 
     }
     box->ring();  // the answer may have come before it was put where it is looked for
   };
-  if (!prepare_.post(std::move(job), owner)) {
-    box->fail({Code::exhausted, "too many requests wait to be prepared: " + std::to_string(kMaxTextsPreparing)});
-  }
+  if (!prepare_.post(std::move(job), owner)) box->fail(prepare_.full());
   return std::make_unique<EmbedJob>(engine_, std::move(box));
 }
 
@@ -152,9 +153,7 @@ Result<std::unique_ptr<EmbeddingModel>> EmbeddingModel::open(std::unique_ptr<mod
   TRY_ASSIGN(const engine::Pooling pooling, pooling_of(*model));
   std::unique_ptr<EmbeddingModel> opened(new EmbeddingModel(std::move(model), std::move(tokenizer)));
   opened->engine_ = std::make_unique<engine::Engine>(*opened->model_, std::move(config));
-  opened->prepare_ = std::make_unique<PrepareThread>(kMaxTextsPreparing);
-  opened->embedder_ =
-      std::make_unique<Embedder>(*opened->model_, opened->tokenizer_, *opened->engine_, *opened->prepare_, pooling);
+  opened->embedder_ = std::make_unique<Embedder>(*opened->model_, opened->tokenizer_, *opened->engine_, pooling);
   return Result<std::unique_ptr<EmbeddingModel>>{std::move(opened)};
 }
 

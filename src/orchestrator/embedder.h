@@ -1,4 +1,4 @@
-// embedder.h  Texts to vectors, pairs of texts to scores: tokenized on the service's thread, run in batches by an
+// embedder.h  Texts to vectors, pairs of texts to scores: tokenized on a thread of their own, run in batches by an
 // engine.
 //
 // Any model can embed: an encoder or an embedding model as its file says, another one by the mean of its hidden states.
@@ -16,11 +16,10 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "orchestrator/prepare_thread.h"
 #include "tokenizer/tokenizer.h"
 
 namespace chimere::orchestrator {
-
-class PrepareThread;
 
 struct EmbedInput {
   std::string text;
@@ -89,9 +88,7 @@ Result<engine::Pooling> pooling_of(const models::Model& model);
 class Embedder {
  public:
   // All of them outlive the embedder.
-  Embedder(const models::Model& model, const Tokenizer& tokenizer, engine::Engine& engine, PrepareThread& prepare,
-           engine::Pooling pooling)
-      : model_(model), tokenizer_(tokenizer), engine_(engine), prepare_(prepare), pooling_(pooling) {}
+  Embedder(const models::Model& model, const Tokenizer& tokenizer, engine::Engine& engine, engine::Pooling pooling);
 
   // Never blocks and never refuses: what can not run ends in an error. `notify` is called from other threads whenever
   // poll() may have something new, also shortly after the job is gone.
@@ -114,8 +111,9 @@ class Embedder {
   const models::Model& model_;
   const Tokenizer& tokenizer_;
   engine::Engine& engine_;
-  PrepareThread& prepare_;
   const engine::Pooling pooling_;
+  // Its own: who has many long texts embedded holds up nobody's prompt. Ends first, as its jobs use the others.
+  PrepareThread prepare_;
 };
 
 // A model of its own for embeddings, beside the one that chats.
@@ -133,7 +131,6 @@ class EmbeddingModel {
   Tokenizer tokenizer_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<Embedder> embedder_;
-  std::unique_ptr<PrepareThread> prepare_;  // ends first: its jobs use the others
 };
 
 }  // namespace chimere::orchestrator

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engram/edit.h"
+#include "engram/library.h"
 #include "orchestrator/chat_service.h"
 #include "orchestrator/models_for_test.h"
 #include "tokenizer/fingerprint.h"

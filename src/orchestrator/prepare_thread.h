@@ -5,12 +5,29 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
+
+#include "base/result.h"
+#include "orchestrator/token_job.h"
 
 namespace chimere::orchestrator {
+
+// The one place where what libraries throw while a request is prepared becomes its error.
+template <class T>
+Result<T> guarded(const std::function<Result<T>()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& e) {
+    return Error{Code::internal, std::string("preparing the prompt: ") + e.what()};
+  }
+}
 
 class PrepareThread {
  public:
@@ -24,6 +41,24 @@ class PrepareThread {
   // False when too many wait; the job was dropped. An owner that has less than its share gets in all the same, as in
   // the engine's queue (engine/queue_places.h).
   bool post(Job job, uint64_t owner = 0);
+  // Why post() refused.
+  Error full() const {
+    return {Code::exhausted, "too many requests wait to be prepared: " + std::to_string(max_waiting_)};
+  }
+
+  // post() for work that has a result and is refused through it. `notify` is called from another thread when the result
+  // is there.
+  template <class T>
+  std::unique_ptr<ServiceJob<T>> run(std::function<Result<T>()> work, std::function<void()> notify,
+                                     uint64_t owner = 0) {
+    auto box = std::make_shared<typename ServiceJob<T>::Box>(std::move(notify));
+    auto job = [box, work = std::move(work)](bool go_on) {
+      if (!go_on) return box->put(Error{Code::cancelled, "the service is stopping"});
+      box->put(guarded(work));
+    };
+    if (!post(std::move(job), owner)) box->put(full());
+    return std::make_unique<ServiceJob<T>>(std::move(box));
+  }
 
  private:
   void thread_main();

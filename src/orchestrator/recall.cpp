@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "chat/tool_schema.h"
-#include "retrieval/note_library.h"
 
 namespace chimere::orchestrator {
 namespace {
@@ -48,12 +47,13 @@ void put_before(chat::Message& message, const std::vector<std::string>& texts) {
   message.content_parts_json.insert(1, part + (is_empty ? "" : ","));
 }
 
-std::vector<UsedPassage> recall(const ChatModel& model, const MemoryUse& use, const std::vector<UsedPassage>& passages,
-                                int context_length, std::vector<chat::Message>& messages) {
+std::vector<UsedPassage> recall(const MemoryService& memory, const MemoryUse& use,
+                                const std::vector<UsedPassage>& passages, int context_length,
+                                std::vector<chat::Message>& messages) {
   std::vector<UsedPassage> notes;
-  const auto notebook = use.notes > 0 && use.alpha > 0 ? model.notebook_of(use.owner) : nullptr;
+  const auto notebook = use.notes > 0 && use.alpha > 0 ? memory.notebook_of(use.owner) : nullptr;
   if (!notebook && passages.empty()) return notes;
-  const auto rarity = [&](std::string_view word) { return rarity_of(model.tokenizer, word); };
+  const auto rarity = [&](std::string_view word) { return rarity_of(memory.tokenizer(), word); };
   const auto is_users = [](const chat::Message& message) { return message.role == "user"; };
   const auto last = std::find_if(messages.rbegin(), messages.rend(), is_users);
   for (chat::Message& message : messages) {

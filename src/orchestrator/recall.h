@@ -9,8 +9,8 @@
 
 #include "chat/message.h"
 #include "orchestrator/chat_chunk.h"
-#include "orchestrator/chat_model.h"
 #include "orchestrator/chat_request.h"
+#include "orchestrator/memory_service.h"
 
 namespace chimere::orchestrator {
 
@@ -20,8 +20,9 @@ std::string question_of(const std::vector<chat::Message>& messages);
 // Puts the notes of `use.owner` into the user's messages that they are about, and `passages` into the last of them.
 // Gives the notes of the last one. Without a match the messages stay as they are. Texts for which there is no room, at
 // most a quarter of the context for a message, are left out.
-std::vector<UsedPassage> recall(const ChatModel& model, const MemoryUse& use, const std::vector<UsedPassage>& passages,
-                                int context_length, std::vector<chat::Message>& messages);
+std::vector<UsedPassage> recall(const MemoryService& memory, const MemoryUse& use,
+                                const std::vector<UsedPassage>& passages, int context_length,
+                                std::vector<chat::Message>& messages);
 
 // Puts texts before what a message says. They are words of the message like all others: input, never control tokens.
 void put_before(chat::Message& message, const std::vector<std::string>& texts);

@@ -67,7 +67,7 @@ class Recall : public testing::Test {
     call.owner = owner;
     call.text = text;
     call.source = "accepted";
-    auto learned = wait<Learned>([&](auto notify) { return service_->learn(call, notify); });
+    auto learned = wait<Learned>([&](auto notify) { return service_->memory().learn(call, notify); });
     ASSERT_TRUE(learned) << learned.error().message;
     ASSERT_TRUE(learned->learned) << learned->no_room;
   }

@@ -3,15 +3,20 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
 
 #include "orchestrator/chat_service.h"
+#include "server/http/api_error.h"
 #include "server/http/monitor.h"
 #include "server/http/router.h"
 #include "server/http/workers.h"
 #include "server/protocols/kept_responses.h"
-#include "server/protocols/model_names.h"
+#include "server/protocols/shared/model_names.h"
 
 namespace chimere::server {
 
@@ -38,16 +43,34 @@ struct Services {
   std::string system_fingerprint() const;
 };
 
-// A POST whose body is parsed first, by a worker when it is large; the handler runs on the I/O thread.
-template <class Parsed>
-void add_parsed_route(Router& router, const Services& services, const char* path,
-                      typename ParsedLater<Parsed>::Parse parse,
-                      std::unique_ptr<Answer> (*handler)(const Services&, Call, Parsed&)) {
-  const auto then = [services, handler](Call call, Parsed& parsed) {
-    return handler(services, std::move(call), parsed);
+// What a protocol's parser gives: the call, or why it is none.
+template <class T>
+using Parsed = std::variant<T, ApiError>;
+
+template <class T>
+using ParsedHandler = std::unique_ptr<Answer> (*)(const Services&, Call, T&);
+using ErrorWriter = HttpResponse (*)(const ApiError&);
+
+// The answer to a call whose body is parsed first, by a worker when it is large. The handler runs on the I/O thread and
+// sees only what could be parsed.
+template <class T>
+std::unique_ptr<Answer> answer_parsed(const Services& services, Call call,
+                                      std::function<Parsed<T>(const std::string& body)> parse, ParsedHandler<T> handler,
+                                      ErrorWriter write_error = error_response) {
+  const auto then = [services, handler, write_error](Call parsed_call, Parsed<T>& parsed) {
+    if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(parsed_call, write_error(*error));
+    return handler(services, std::move(parsed_call), std::get<T>(parsed));
   };
-  router.add({.method = "POST", .path = path, .handler = [workers = services.workers, parse, then](Call call) {
-                return parse_first<Parsed>(workers, std::move(call), parse, then);
+  return parse_first<Parsed<T>>(services.workers, std::move(call), std::move(parse), then);
+}
+
+// A POST that is answered so.
+template <class T>
+void add_parsed_route(Router& router, const Services& services, const char* path,
+                      std::type_identity_t<std::function<Parsed<T>(const std::string& body)>> parse,
+                      ParsedHandler<T> handler, ErrorWriter write_error = error_response) {
+  router.add({.method = "POST", .path = path, .handler = [services, parse, handler, write_error](Call call) {
+                return answer_parsed<T>(services, std::move(call), parse, handler, write_error);
               }});
 }
 

@@ -107,7 +107,7 @@ TEST_F(HostileServer, LargeAnswersAreWrittenByWorkers) {
   vectors.send(post_text("/v1/embeddings", R"({"input":"Hello"})"));
   list.send(post_text("/v1/chat/completions", endless(R"("max_tokens":150,"logprobs":true,"top_logprobs":20)")));
   // All that is left to do is to write it.
-  while (server_.service->stats().generated_tokens < 100 || server_.service->stats().running > 0) {
+  while (server_.service->engine().stats().generated_tokens < 100 || server_.service->engine().stats().running > 0) {
     EXPECT_EQ(server_.get("/health").status, 200);
   }
   for (const Client* client : {&tokens, &vectors, &list}) EXPECT_FALSE(has_answer(*client));
@@ -161,10 +161,10 @@ TEST_F(HostileServer, ReadersThatStandStillDoNotHoldUpOthers) {
         "/v1/chat/completions",
         endless(R"("stream":true,"logprobs":true,"top_logprobs":5,"max_tokens":)" + std::to_string(kTokens))));
   }
-  brake->step_until([&] { return server_.service->stats().running == 1 + kUnread; });
+  brake->step_until([&] { return server_.service->engine().stats().running == 1 + kUnread; });
   Client waiting(server_.port());
   waiting.send(post_text("/v1/chat/completions", chat_body(R"("max_tokens":3)")));
-  while (server_.service->stats().queued == 0) std::this_thread::yield();
+  while (server_.service->engine().stats().queued == 0) std::this_thread::yield();
   for (int i = 0; i < kStepsToFill; ++i) brake->step();
   for (int i = 0; i < kMoreSteps && !has_answer(waiting); ++i) {
     brake->step();

@@ -3,26 +3,16 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <set>
 #include <utility>
-#include <vector>
 
-#include "base/platform/memory_reserve.h"
-#include "base/platform/process.h"
 #include "server/http/api_error.h"
 #include "server/http/log.h"
-#include "server/protocols/anthropic_schema.h"
+#include "server/protocols/anthropic_response.h"
 
 namespace chimere::server {
 namespace {
 
 constexpr size_t kLongestLoggedBody = size_t{64} << 10;
-constexpr int kReleaseTicks = 60;
-constexpr int kIdleReleaseTicks = 3;
-// How long nothing of a stream may be read before its place goes to another. Before that, the buffers of two systems
-// have filled with what was not read.
-constexpr std::chrono::seconds kLongestUnread{2};
 
 // In the words of the API that the path belongs to.
 HttpResponse shaped_for(const HttpRequest& head, const ApiError& error) {
@@ -33,7 +23,10 @@ HttpResponse shaped_for(const HttpRequest& head, const ApiError& error) {
 }  // namespace
 
 Routes::Routes(const Services& services, Access access, WatchConfig watch)
-    : services_(services), access_(std::move(access)), watch_(watch), stall_watch_(watch.dump_on_stall) {
+    : services_(services),
+      access_(std::move(access)),
+      log_prompts_(watch.log_prompts),
+      housekeeping_(services_, watch.dump_on_stall) {
   add_status_endpoints(router_, services_);
   add_request_endpoints(router_, services_);
   add_model_endpoints(router_, services_);
@@ -82,7 +75,7 @@ std::optional<ApiError> Routes::refusal_of(HttpRequest& head, const Router::Matc
 std::unique_ptr<Answer> Routes::handle(HttpRequest request, Wake wake) {
   Router::Match match = router_.find(request.method, request.path);
   if (!match.route) return immediate(logged(request, nullptr, access_.cors().leave(request, match.allowed)));
-  if (watch_.log_prompts && !request.body.empty()) {
+  if (log_prompts_ && !request.body.empty()) {
     spdlog::info("{} body {}", request.id, printable(request.body, kLongestLoggedBody));
   }
   auto record = std::make_unique<RequestRecord>(request, match.route->path, services_.monitor);
@@ -102,50 +95,6 @@ HttpResponse Routes::error(const std::string& request_id, int status, std::strin
   unread.path = "-";
   return logged(unread, nullptr,
                 error_response({status, std::move(message), ours ? "server_error" : "invalid_request_error", "", ""}));
-}
-
-void Routes::tick() {
-  keep_memory_reserve();
-  const auto now = Monitor::Clock::now();
-  const engine::EngineStats stats = services_.chat.stats();
-  services_.monitor.sample(stats, now);
-  services_.kept->drop_old();
-  if (stall_watch_.is_stalled(stats, now)) {
-    ++services_.monitor.stalls;
-    spdlog::error("{}", describe_stall(stats, services_.chat.requests(), watch_.dump_on_stall, now));
-  }
-  give_up_unread(stats);
-  release_memory(stats);
-}
-
-// Answers that nobody reads end when others wait for their places, those first that stood still longest.
-void Routes::give_up_unread(const engine::EngineStats& stats) {
-  if (stats.running < stats.max_running || stats.queued == 0) return;
-  std::set<engine::RequestId> running;
-  for (const engine::RequestInfo& info : services_.chat.requests()) {
-    if (info.state != engine::RequestState::queued) running.insert(info.id);
-  }
-  const auto has_place = [&](const orchestrator::ChatStream* stream) { return running.count(stream->engine_id()) > 0; };
-  std::vector<RequestRecord*> unread;
-  for (RequestRecord* record : services_.monitor.records()) {
-    const auto& streams = record->streams();
-    if (record->unread() < kLongestUnread || record->is_cancelled()) continue;
-    if (std::any_of(streams.begin(), streams.end(), has_place)) unread.push_back(record);
-  }
-  std::sort(unread.begin(), unread.end(), [](const auto* a, const auto* b) { return a->unread() > b->unread(); });
-  if (unread.size() > static_cast<size_t>(stats.queued)) unread.resize(static_cast<size_t>(stats.queued));
-  for (RequestRecord* record : unread) record->cancel(RequestRecord::CancelledBy::no_reader);
-}
-
-// Soon after the last answer ended, and once in a while under load.
-void Routes::release_memory(const engine::EngineStats& stats) {
-  ++ticks_since_release_;
-  if (stats.steps == steps_at_release_) return;
-  const bool is_idle = stats.running + stats.queued == 0;
-  if (ticks_since_release_ < (is_idle ? kIdleReleaseTicks : kReleaseTicks)) return;
-  release_free_memory();
-  steps_at_release_ = stats.steps;
-  ticks_since_release_ = 0;
 }
 
 void Routes::end_answers() {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "server/admin/stall_watch.h"
+#include "server/admin/housekeeping.h"
 #include "server/endpoints.h"
 #include "server/http/access.h"
 #include "server/http/http.h"
@@ -25,22 +25,18 @@ class Routes : public HttpHandler {
   std::optional<HttpResponse> refuse(HttpRequest& head) override;
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override;
   HttpResponse error(const std::string& request_id, int status, std::string message) override;
-  void tick() override;
+  void tick() override { housekeeping_.tick(); }
   void end_answers() override;
 
  private:
   std::optional<ApiError> refusal_of(HttpRequest& head, const Router::Match& match);
   HttpResponse logged(const HttpRequest& request, const Route* route, HttpResponse response);
-  void release_memory(const engine::EngineStats& stats);
-  void give_up_unread(const engine::EngineStats& stats);
 
   const Services services_;
   Router router_;
   Access access_;
-  const WatchConfig watch_;
-  StallWatch stall_watch_;
-  uint64_t steps_at_release_ = 0;  // the engine's, when freed memory was last given back
-  int ticks_since_release_ = 0;
+  const bool log_prompts_;
+  Housekeeping housekeeping_;
 };
 
 }  // namespace chimere::server

@@ -28,7 +28,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   TRY_ASSIGN(std::vector<std::string> aliases, parse_aliases(config.aliases));
   Access access(std::move(config.keys), config.rate_limit, std::move(config.hosts), std::move(cors));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
-  ModelNames names{service.model_name(), embedder ? embedder->model_name() : std::string(), std::move(aliases),
+  ModelNames names{service.model_info().name, embedder ? embedder->model_name() : std::string(), std::move(aliases),
                    config.strict_model_name};
   Services services{service,
                     embedder ? *embedder : service.embedder(),

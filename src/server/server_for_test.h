@@ -101,7 +101,7 @@ class EngineBrake {
     stream_ = service.start(std::move(request), [steps = steps_] { steps->acquire(); });
     // The thread that prepares the prompt rings as well.
     steps_->release();
-    while (service.stats().running == 0) std::this_thread::yield();
+    while (service.engine().stats().running == 0) std::this_thread::yield();
   }
   ~EngineBrake() {
     steps_->release(1'000'000);

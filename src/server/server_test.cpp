@@ -104,7 +104,7 @@ class ServerTest : public testing::Test {
     return parsed ? *parsed : Json();
   }
   void wait_until_idle() {
-    while (service_->stats().running + service_->stats().queued > 0) {
+    while (service_->engine().stats().running + service_->engine().stats().queued > 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -125,7 +125,7 @@ TEST_F(ServerTest, HealthAndModels) {
   EXPECT_EQ(health["status"], "ok");
   const Json models = json(client.request("GET", "/v1/models"));
   EXPECT_EQ(models["object"], "list");
-  EXPECT_EQ(models["data"][0]["id"], service_->model_name());
+  EXPECT_EQ(models["data"][0]["id"], service_->model_info().name);
   EXPECT_EQ(models["data"][0]["context_length"], service_->context_length());
   EXPECT_EQ(models["data"][0]["capabilities"], Json::array({"completion", "chat", "embedding"}));
 }
@@ -152,7 +152,7 @@ TEST_F(ServerTest, StreamedAndWholeAnswersAreTheSameText) {
     streamed_usage.erase("prompt_tokens_details");
     EXPECT_EQ(streamed_usage, whole_usage);
     EXPECT_TRUE(sum.done);
-    EXPECT_EQ(response["model"], service_->model_name());
+    EXPECT_EQ(response["model"], service_->model_info().name);
   }
 }
 
@@ -162,7 +162,7 @@ TEST_F(ServerTest, SameSeedSameTextAndUsageIsTrue) {
   const Json c = json(chat(R"("max_tokens":16,"seed":8)"));
   EXPECT_EQ(all_text(a), all_text(b));
   EXPECT_NE(all_text(a), all_text(c));
-  EXPECT_EQ(a["model"], service_->model_name());
+  EXPECT_EQ(a["model"], service_->model_info().name);
   EXPECT_EQ(a["choices"][0]["finish_reason"], "length");
   EXPECT_EQ(a["usage"]["completion_tokens"], 16);
   EXPECT_GT(a["usage"]["prompt_tokens"], 3);
@@ -272,16 +272,18 @@ TEST_F(ServerTest, UserTextNeverBecomesAControlToken) {
 
 TEST_F(ServerTest, AClientThatLeavesStopsItsRequest) {
   for (const char* stream : {"true", "false"}) {
-    const uint64_t before = service_->stats().generated_tokens;
+    const uint64_t before = service_->engine().stats().generated_tokens;
     Client client(server_->port());
     const std::string body = std::string(R"({"messages":[{"role":"user","content":"Hello"}],"seed":1,"stream":)") +
                              stream + R"(,"max_tokens":100000,"logit_bias":{}})";
     client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
                 std::to_string(body.size()) + "\r\n\r\n" + body);
-    while (service_->stats().generated_tokens < before + 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (service_->engine().stats().generated_tokens < before + 3)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     client.close();
     wait_until_idle();
-    EXPECT_LT(service_->stats().generated_tokens, before + static_cast<uint64_t>(service_->context_length()) / 2);
+    EXPECT_LT(service_->engine().stats().generated_tokens,
+              before + static_cast<uint64_t>(service_->context_length()) / 2);
   }
 }
 

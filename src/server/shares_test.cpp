@@ -33,10 +33,10 @@ TEST(Shares, AFullQueueIsFullForTheKeyThatFilledIt) {
   };
   std::vector<std::unique_ptr<Client>> crowd;
   while (crowd.size() < 10 && !is_refused()) {
-    const size_t n = server.service->requests().size();
+    const size_t n = server.service->engine().list().size();
     crowd.push_back(std::make_unique<Client>(server.port()));
     crowd.back()->send(post_text(kChatPath, chat_body(R"("max_tokens":900)"), kGreedyKey));
-    while (server.service->requests().size() == n && !is_refused()) std::this_thread::yield();
+    while (server.service->engine().list().size() == n && !is_refused()) std::this_thread::yield();
   }
   EXPECT_LE(crowd.size(), 6u) << "one runs, four wait";
   EXPECT_EQ(crowd.back()->read_response().status, 429);
@@ -53,7 +53,7 @@ TEST(Shares, SeveralAnswersAreSeveralRequests) {
   EngineBrake brake(*server.service);
   Client first(server.port());
   first.send(post_text(kChatPath, chat_body(R"("max_tokens":50,"n":4)"), kGreedyKey));
-  while (server.service->requests().size() < 2) std::this_thread::yield();
+  while (server.service->engine().list().size() < 2) std::this_thread::yield();
   Client second(server.port());
   second.send(post_text(kChatPath, chat_body(R"("max_tokens":50,"n":4)"), kGreedyKey));
   const ClientResponse refused = second.read_response();

@@ -12,8 +12,8 @@
 
 #include "gguf/gguf.h"
 #include "orchestrator/thinking_options.h"
-#include "server/protocols/json_fields.h"
-#include "server/protocols/thinking_schema.h"
+#include "server/protocols/shared/json_fields.h"
+#include "server/protocols/shared/thinking_field.h"
 
 namespace {
 

@@ -2,13 +2,11 @@
 #include <utility>
 
 #include "server/endpoints.h"
-#include "server/http/api_error.h"
 #include "server/http/json.h"
+#include "server/job_answer.h"
 
 namespace chimere::server {
 namespace {
-
-using orchestrator::ServiceJob;
 
 // Where files lie on the server is for those at the same machine to know.
 bool may_see_paths(const HttpRequest& request) {
@@ -16,8 +14,8 @@ bool may_see_paths(const HttpRequest& request) {
 }
 
 Json kept_json(const Services& services, const HttpRequest& request) {
-  const engine::CacheStats cache = services.chat.stats().cache;
-  const std::string folder = services.chat.cache_folder();
+  const engine::CacheStats cache = services.chat.engine().stats().cache;
+  const std::string folder = services.chat.engine().cache_folder();
   Json json;
   json["object"] = "cache";
   json["enabled"] = cache.budget_bytes > 0;
@@ -29,36 +27,16 @@ Json kept_json(const Services& services, const HttpRequest& request) {
   return json;
 }
 
-// Waits until everything is gone.
-class ClearAnswer : public Answer {
- public:
-  ClearAnswer(std::unique_ptr<ServiceJob<CacheUse>> job, std::unique_ptr<RequestRecord> record)
-      : job_(std::move(job)), record_(std::move(record)) {}
-
-  Piece poll() override {
-    Piece piece;
-    const auto cleared = job_->poll();
-    if (!cleared) return piece;
-    piece.head =
-        *cleared
-            ? json_response(Json{
-                  {"object", "cache"}, {"cleared_bytes", (*cleared)->bytes}, {"cleared_entries", (*cleared)->entries}})
-            : error_response(to_api_error(cleared->error()));
-    piece.done = true;
-    record_->set_status(piece.head->status);
-    return piece;
-  }
-
- private:
-  std::unique_ptr<ServiceJob<CacheUse>> job_;
-  std::unique_ptr<RequestRecord> record_;
-};
-
 // Of a key its own part; without keys everything.
 std::unique_ptr<Answer> clear_kept(const Services& services, Call call) {
   std::optional<uint64_t> owner;
   if (!call.request.client.empty()) owner = Services::owner_of(call);
-  return std::make_unique<ClearAnswer>(services.chat.clear_cache(owner, call.wake), std::move(call.record));
+  const auto write = [](const CacheUse& cleared) {
+    return json_response(
+        Json{{"object", "cache"}, {"cleared_bytes", cleared.bytes}, {"cleared_entries", cleared.entries}});
+  };
+  return std::make_unique<JobAnswer<CacheUse>>(services.chat.clear_cache(owner, call.wake), std::move(call.record),
+                                               write);
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ class CacheEndpoint : public testing::Test {
   }
   int64_t cached_tokens(const char* headers = "") const {
     const ClientResponse response = test_.post("/v1/chat/completions", chat_body(R"("max_tokens":12)"), headers);
-    while (test_.service->stats().running > 0) std::this_thread::yield();  // its end is kept behind its last event
+    while (test_.service->engine().stats().running > 0)
+      std::this_thread::yield();  // its end is kept behind its last event
     return (*parse_json(response.body))["usage"]["prompt_tokens_details"]["cached_tokens"].get<int64_t>();
   }
 

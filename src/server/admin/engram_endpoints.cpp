@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "server/endpoints.h"
-#include "server/protocols/engram_schema.h"
-#include "server/protocols/generate_fields.h"
-#include "server/protocols/json_fields.h"
+#include "server/job_answer.h"
+#include "server/protocols/shared/engram_field.h"
+#include "server/protocols/shared/generate_fields.h"
+#include "server/protocols/shared/json_fields.h"
 
 namespace chimere::server {
 namespace {
@@ -17,40 +18,18 @@ using orchestrator::ServiceJob;
 constexpr size_t kMaxLessonBytes = size_t{256} << 10;
 constexpr const char* kDefaultSource = "accepted";
 
-// Waits for the end of a job and says what came of it.
+ApiError failure(const Error& error) {
+  if (error.code != Code::not_found) return to_api_error(error);
+  return {404, without_folders(error.message), "invalid_request_error", "source", "not_found"};
+}
+
+// The answer to a call that remembers, forgets or lists.
 template <class T>
-class JobAnswer : public Answer {
- public:
-  using Writer = std::function<HttpResponse(const T&)>;
-
-  JobAnswer(std::unique_ptr<ServiceJob<T>> job, Writer write, std::string ignored,
-            std::unique_ptr<RequestRecord> record)
-      : job_(std::move(job)), write_(std::move(write)), ignored_(std::move(ignored)), record_(std::move(record)) {}
-
-  Piece poll() override {
-    Piece piece;
-    auto result = job_->poll();
-    if (!result) return piece;
-    piece.head = *result ? write_(**result) : failure(result->error());
-    if (!ignored_.empty()) piece.head->add_header("X-Chimere-Ignored", ignored_);
-    piece.done = true;
-    record_->set_status(piece.head->status);
-    return piece;
-  }
-
- private:
-  static HttpResponse failure(const Error& error) {
-    ApiError api = to_api_error(error);
-    if (error.code == Code::not_found)
-      api = {404, without_folders(error.message), "invalid_request_error", "source", "not_found"};
-    return error_response(api);
-  }
-
-  std::unique_ptr<ServiceJob<T>> job_;
-  const Writer write_;
-  const std::string ignored_;
-  std::unique_ptr<RequestRecord> record_;
-};
+std::unique_ptr<Answer> answer_later(std::unique_ptr<ServiceJob<T>> job, Call& call,
+                                     typename JobAnswer<T>::Writer write, std::string ignored = {}) {
+  return std::make_unique<JobAnswer<T>>(std::move(job), std::move(call.record), std::move(write), failure,
+                                        std::move(ignored));
+}
 
 // What stands behind `NAME=` in a query, %XX and '+' undone; empty when it is not there.
 std::string query_value(std::string_view query, std::string_view name) {
@@ -142,9 +121,8 @@ std::unique_ptr<Answer> list(const Services& services, Call call) {
     }
     return json_response(json);
   };
-  auto job = services.chat.list_memories(asked_owner(call), call.wake);
-  return std::make_unique<JobAnswer<orchestrator::MemoryList>>(std::move(job), write, std::string(),
-                                                               std::move(call.record));
+  auto job = services.chat.memory().list(asked_owner(call), call.wake);
+  return answer_later(std::move(job), call, write);
 }
 
 std::unique_ptr<Answer> notes(const Services& services, Call call) {
@@ -167,15 +145,12 @@ std::unique_ptr<Answer> notes(const Services& services, Call call) {
     }
     return json_response(json);
   };
-  auto job = services.chat.list_notes(std::move(owner), call.wake);
-  return std::make_unique<JobAnswer<Notes>>(std::move(job), write, std::string(), std::move(call.record));
+  auto job = services.chat.memory().list_notes(std::move(owner), call.wake);
+  return answer_later(std::move(job), call, write);
 }
 
-using Body = std::variant<Json, ApiError>;
-
-std::unique_ptr<Answer> accept(const Services& services, Call call, Body& parsed) {
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
-  JsonFields fields(std::get<Json>(parsed));
+std::unique_ptr<Answer> accept(const Services& services, Call call, Json& body) {
+  JsonFields fields(body);
   orchestrator::LessonCall lesson;
   lesson.source = kDefaultSource;
   lesson.owner = read_owner(fields, call);
@@ -196,13 +171,12 @@ std::unique_ptr<Answer> accept(const Services& services, Call call, Body& parsed
     if (learned.learned) json["note"] = learned.note;
     return json_response(json);
   };
-  return std::make_unique<JobAnswer<orchestrator::Learned>>(services.chat.learn(std::move(lesson), call.wake), write,
-                                                            ignored_header(fields.unknown()), std::move(call.record));
+  return answer_later(services.chat.memory().learn(std::move(lesson), call.wake), call, write,
+                      ignored_header(fields.unknown()));
 }
 
-std::unique_ptr<Answer> forget(const Services& services, Call call, Body& parsed) {
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
-  JsonFields fields(std::get<Json>(parsed));
+std::unique_ptr<Answer> forget(const Services& services, Call call, Json& body) {
+  JsonFields fields(body);
   orchestrator::ForgetCall what;
   what.owner = read_owner(fields, call);
   what.source = kDefaultSource;
@@ -222,8 +196,7 @@ std::unique_ptr<Answer> forget(const Services& services, Call call, Body& parsed
     json["removed_ngrams"] = removed.ngrams;
     return json_response(json);
   };
-  return std::make_unique<JobAnswer<orchestrator::Forgotten>>(services.chat.forget(what, call.wake), write,
-                                                              ignored_header(fields.unknown()), std::move(call.record));
+  return answer_later(services.chat.memory().forget(what, call.wake), call, write, ignored_header(fields.unknown()));
 }
 
 }  // namespace
@@ -235,9 +208,8 @@ void add_engram_endpoints(Router& router, const Services& services) {
   router.add({.method = "GET", .path = "/v1/engram/notes", .handler = [services](Call call) {
                 return notes(services, std::move(call));
               }});
-  const auto parse = [](const std::string& body) { return parse_body(body); };
-  add_parsed_route<Body>(router, services, "/v1/engram/accept", parse, accept);
-  add_parsed_route<Body>(router, services, "/v1/engram/forget", parse, forget);
+  add_parsed_route(router, services, "/v1/engram/accept", parse_body, accept);
+  add_parsed_route(router, services, "/v1/engram/forget", parse_body, forget);
 }
 
 }  // namespace chimere::server

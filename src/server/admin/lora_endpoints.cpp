@@ -5,15 +5,14 @@
 #include <utility>
 
 #include "server/endpoints.h"
-#include "server/http/api_error.h"
 #include "server/http/json.h"
-#include "server/protocols/generate_fields.h"
+#include "server/job_answer.h"
+#include "server/protocols/shared/generate_fields.h"
 
 namespace chimere::server {
 namespace {
 
 using orchestrator::ChatService;
-using orchestrator::TokenJob;
 
 constexpr float kMaxScale = 100;
 
@@ -32,42 +31,19 @@ Json list_json(ChatService& chat) {
   return json;
 }
 
-// Waits for the file to be read.
-class LoadAnswer : public Answer {
- public:
-  LoadAnswer(ChatService& chat, std::unique_ptr<TokenJob> job, std::unique_ptr<RequestRecord> record)
-      : chat_(chat), job_(std::move(job)), record_(std::move(record)) {}
-
-  Piece poll() override {
-    Piece piece;
-    const auto done = job_->poll();
-    if (!done) return piece;
-    piece.head = *done ? json_response(list_json(chat_)) : error_response(refusal(done->error()));
-    piece.done = true;
-    record_->set_status(piece.head->status);
-    return piece;
-  }
-
- private:
-  // The client named the file, so that it can not be used is no failure of the server's.
-  static ApiError refusal(const Error& error) {
-    ApiError api = to_api_error(error);
-    if (error.code == Code::corrupt) api = {400, api.message, "invalid_request_error", "name", "damaged_adapter"};
-    return api;
-  }
-
-  ChatService& chat_;
-  std::unique_ptr<TokenJob> job_;
-  std::unique_ptr<RequestRecord> record_;
-};
+// The client named the file, so that it can not be used is no failure of the server's.
+ApiError load_failure(const Error& error) {
+  ApiError api = to_api_error(error);
+  if (error.code == Code::corrupt) api = {400, api.message, "invalid_request_error", "name", "damaged_adapter"};
+  return api;
+}
 
 struct LoadCall {
   std::string name;
   float scale = 1;
 };
-using LoadParsed = std::variant<LoadCall, ApiError>;
 
-LoadParsed parse_load(const std::string& body, bool has_folder) {
+Parsed<LoadCall> parse_load(const std::string& body, bool has_folder) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   JsonFields fields(std::get<Json>(parsed));
@@ -85,9 +61,7 @@ LoadParsed parse_load(const std::string& body, bool has_folder) {
   return call;
 }
 
-std::unique_ptr<Answer> load(const Services& services, Call call, LoadParsed& parsed) {
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
-  const LoadCall& asked = std::get<LoadCall>(parsed);
+std::unique_ptr<Answer> load(const Services& services, Call call, LoadCall& asked) {
   const std::string path = services.lora_folder + "/" + asked.name + ".gguf";
   std::error_code ec;
   if (!std::filesystem::is_regular_file(path, ec)) {
@@ -95,7 +69,8 @@ std::unique_ptr<Answer> load(const Services& services, Call call, LoadParsed& pa
                                             "invalid_request_error", "name", "not_found"}));
   }
   auto job = services.chat.load_adapter(asked.name, path, asked.scale, call.request.client, call.wake);
-  return std::make_unique<LoadAnswer>(services.chat, std::move(job), std::move(call.record));
+  const auto write = [&chat = services.chat](const Ok&) { return json_response(list_json(chat)); };
+  return std::make_unique<JobAnswer<Ok>>(std::move(job), std::move(call.record), write, load_failure);
 }
 
 // By whom it was loaded. What the server was started with belongs to no key; where there are no keys, all are one.
@@ -117,7 +92,7 @@ void add_lora_endpoints(Router& router, const Services& services) {
   auto list = [&chat](Call call) { return answer_now(call, json_response(list_json(chat))); };
   auto unloaded = [&chat](Call call) { return answer_now(call, unload(chat, call.parameter, call.request.client)); };
   router.add({.method = "GET", .path = "/v1/lora", .handler = list});
-  add_parsed_route<LoadParsed>(
+  add_parsed_route(
       router, services, "/v1/lora",
       [has_folder = !services.lora_folder.empty()](const std::string& body) { return parse_load(body, has_folder); },
       load);

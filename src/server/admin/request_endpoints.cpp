@@ -15,7 +15,7 @@ using InfoById = std::map<engine::RequestId, RequestInfo>;
 
 InfoById engine_requests(const Services& services) {
   InfoById by_id;
-  for (const RequestInfo& info : services.chat.requests()) by_id[info.id] = info;
+  for (const RequestInfo& info : services.chat.engine().list()) by_id[info.id] = info;
   return by_id;
 }
 

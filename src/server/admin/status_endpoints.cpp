@@ -51,7 +51,7 @@ Json cache_json(const engine::EngineStats& stats) {
 }
 
 Json status_json(const Services& services) {
-  const engine::EngineStats stats = services.chat.stats();
+  const engine::EngineStats stats = services.chat.engine().stats();
   const auto now = Monitor::Clock::now();
   const TokenRates rates = services.monitor.rates(stats, now);
   Json json;
@@ -80,17 +80,17 @@ Json status_json(const Services& services) {
 
 void add_status_endpoints(Router& router, const Services& services) {
   auto health = [services](Call call) {
-    const engine::EngineStats stats = services.chat.stats();
+    const engine::EngineStats stats = services.chat.engine().stats();
     Json json;
     json["status"] = "ok";
-    json["model"] = services.chat.model_name();
+    json["model"] = services.chat.model_info().name;
     json["running"] = stats.running;
     json["queued"] = stats.queued;
     return answer_now(call, json_response(json));
   };
   auto metrics = [services](Call call) {
-    std::string text =
-        metrics_text(services.monitor, services.chat.stats(), resident_bytes(), services.chat.learned_usage());
+    std::string text = metrics_text(services.monitor, services.chat.engine().stats(), resident_bytes(),
+                                    services.chat.memory().usage());
     return answer_now(call, {200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}}, std::move(text)});
   };
   auto status = [services](Call call) { return answer_now(call, json_response(status_json(services))); };

@@ -57,7 +57,7 @@ TEST(Watching, StatusHasTheModelAndTheLoad) {
   EXPECT_EQ(status["version"], "1.2.3");
   EXPECT_GE(status["uptime_seconds"], 0.0);
   const Json& model = status["model"];
-  EXPECT_EQ(model["name"], server.service->model_name());
+  EXPECT_EQ(model["name"], server.service->model_info().name);
   EXPECT_EQ(model["backend"], "reference");
   EXPECT_EQ(model["context_length"], 1000);
   EXPECT_GT(model["parameters"], 1000);
@@ -213,7 +213,7 @@ TEST(Watching, AFullQueueIsTooManyRequests) {
   EngineBrake brake(*server.service);
   Client waiting(server.port());
   waiting.send(post_text(kChat, chat_body(R"("max_tokens":1)")));
-  brake.step_until([&] { return server.service->stats().queued == 1; });
+  brake.step_until([&] { return server.service->engine().stats().queued == 1; });
   Client refused(server.port());
   refused.send(post_text(kChat, chat_body(R"("max_tokens":1)"), "X-Request-Id: second\r\n"));
   const ClientResponse response = refused.read_response();
@@ -229,12 +229,12 @@ TEST(Watching, AClientThatLeavesEndsItsRequest) {
   Client client(server.port());
   client.send(post_text(kChat, chat_body(R"("stream":true)"), "X-Request-Id: leaver\r\n"));
   brake.step_until([&] { return !find_request(server, "leaver").empty(); });
-  brake.step_until([&] { return server.service->requests().size() == 2; });
+  brake.step_until([&] { return server.service->engine().list().size() == 2; });
   client.close();
   while (!find_request(server, "leaver").empty()) std::this_thread::yield();
   // The engine is held, and the word to cancel waits for it: it is heard before the next step.
   brake.step();
-  while (server.service->requests().size() != 1) std::this_thread::yield();
+  while (server.service->engine().list().size() != 1) std::this_thread::yield();
 }
 
 TEST(Watching, DeadlinesEndAnswers) {

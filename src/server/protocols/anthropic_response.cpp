@@ -5,8 +5,7 @@
 
 #include "chat/json_stream.h"
 #include "server/http/json.h"
-#include "server/protocols/anthropic_schema.h"
-#include "server/protocols/openai_json.h"
+#include "server/protocols/shared/answer_json.h"
 
 namespace chimere::server {
 
@@ -15,6 +14,18 @@ using orchestrator::Finish;
 using orchestrator::ToolCallDelta;
 
 namespace {
+
+const char* anthropic_type(const ApiError& error) {
+  switch (error.status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 404: return "not_found_error";
+    case 413: return "request_too_large";
+    case 429: return "rate_limit_error";
+    case 503: return "overloaded_error";
+    default: return error.status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
 
 const char* stop_reason(const ChatChunk& chunk) {
   switch (chunk.finish) {
@@ -169,6 +180,30 @@ class AnthropicWriter : public ResponseWriter {
 
 std::unique_ptr<ResponseWriter> anthropic_writer(std::string model, bool token_stats) {
   return std::make_unique<AnthropicWriter>(std::move(model), token_stats);
+}
+
+std::string anthropic_error_body(const ApiError& error) {
+  Json body;
+  body["type"] = "error";
+  body["error"]["type"] = anthropic_type(error);
+  body["error"]["message"] = error.message;
+  if (error.code == "thread_unsupported_request") {
+    body["error"]["details"] = Json{{"error_code", error.code}, {"unsupported", Json::array({error.param})}};
+  }
+  if (error.n_ctx > 0) {
+    // The words of Anthropic's own servers, which its programs look for.
+    body["error"]["message"] = "prompt is too long: " + std::to_string(error.n_prompt_tokens) + " tokens > " +
+                               std::to_string(error.n_ctx) + " maximum";
+    body["error"]["n_prompt_tokens"] = error.n_prompt_tokens;
+    body["error"]["n_ctx"] = error.n_ctx;
+  }
+  return to_text(body);
+}
+
+HttpResponse anthropic_error_response(const ApiError& error) {
+  HttpResponse response = error_response(error);
+  response.body = anthropic_error_body(error);
+  return response;
 }
 
 }  // namespace chimere::server

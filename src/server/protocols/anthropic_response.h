@@ -4,11 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "server/protocols/response_writer.h"
+#include "server/protocols/shared/response_writer.h"
 
 namespace chimere::server {
 
 // `model` as the request named it.
 std::unique_ptr<ResponseWriter> anthropic_writer(std::string model, bool token_stats = false);
+
+// {"type": "error", "error": {"type", "message"}}
+std::string anthropic_error_body(const ApiError& error);
+HttpResponse anthropic_error_response(const ApiError& error);
 
 }  // namespace chimere::server

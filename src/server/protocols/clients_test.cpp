@@ -55,7 +55,7 @@ TEST(ModelNames, ANameOfTheOtherModelIsRefused) {
 TEST(ClientPrograms, AnyNameIsAnsweredAndTheAnswerSaysByWhom) {
   ServerForTest server;
   server.start();
-  const std::string name = server.service->model_name();
+  const std::string name = server.service->model_info().name;
   const std::string model = R"(,"model":"claude-x"})";
   for (const char* path : {"/v1/chat/completions", "/v1/messages"}) {
     const ClientResponse response = server.post(path, kShort + model);
@@ -78,7 +78,7 @@ TEST(ClientPrograms, AStrictServerAnswersToItsNamesAlone) {
   server.config.strict_model_name = true;
   server.config.aliases = {"claude-*,gpt-4o"};
   server.start();
-  const std::string name = server.service->model_name();
+  const std::string name = server.service->model_info().name;
   const auto status = [&](const std::string& path, const std::string& model) {
     return server.post(path, kShort + R"(,"model":")" + model + "\"}");
   };

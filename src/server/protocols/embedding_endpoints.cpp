@@ -2,8 +2,9 @@
 #include <utility>
 
 #include "server/endpoints.h"
-#include "server/protocols/embedding_schema.h"
-#include "server/protocols/generate_fields.h"
+#include "server/protocols/embedding_request.h"
+#include "server/protocols/embedding_response.h"
+#include "server/protocols/shared/generate_fields.h"
 
 namespace chimere::server {
 namespace {
@@ -84,23 +85,17 @@ std::unique_ptr<Answer> start(const Services& services, Call& call, std::vector<
                                            model_header(services.embedder.model_name()), std::move(call));
 }
 
-using EmbeddingParsed = std::variant<EmbeddingCall, ApiError>;
-
-std::unique_ptr<Answer> embeddings(const Services& services, Call call, EmbeddingParsed& parsed) {
+std::unique_ptr<Answer> embeddings(const Services& services, Call call, EmbeddingCall& parsed) {
   const Embedder& embedder = services.embedder;
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
-  auto asked = std::make_shared<EmbeddingCall>(std::move(std::get<EmbeddingCall>(parsed)));
+  auto asked = std::make_shared<EmbeddingCall>(std::move(parsed));
   if (const auto error = services.names.refuse_to_embed(asked->model)) return answer_now(call, error_response(*error));
   call.record->set_user(asked->user);
   return start(services, call, std::move(asked->inputs), asked->ignored,
                [asked, &embedder](const Embedded& e) { return embedding_body(*asked, e, embedder.model_name()); });
 }
 
-using RerankParsed = std::variant<RerankCall, ApiError>;
-
-std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankParsed& parsed) {
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
-  auto asked = std::make_shared<RerankCall>(std::move(std::get<RerankCall>(parsed)));
+std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankCall& parsed) {
+  auto asked = std::make_shared<RerankCall>(std::move(parsed));
   if (const auto error = services.names.refuse_to_embed(asked->model)) return answer_now(call, error_response(*error));
   call.record->set_user(asked->user);
   const bool scored = services.embedder.scores_pairs();
@@ -121,11 +116,10 @@ std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankParsed
 
 void add_embedding_endpoints(Router& router, const Services& services) {
   const Embedder& embedder = services.embedder;
-  add_parsed_route<EmbeddingParsed>(
+  add_parsed_route(
       router, services, "/v1/embeddings",
       [&embedder](const std::string& body) { return parse_embedding_call(body, embedder.dimensions()); }, embeddings);
-  add_parsed_route<RerankParsed>(
-      router, services, "/v1/rerank", [](const std::string& body) { return parse_rerank_call(body); }, rerank);
+  add_parsed_route(router, services, "/v1/rerank", parse_rerank_call, rerank);
 }
 
 }  // namespace chimere::server

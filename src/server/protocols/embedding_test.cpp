@@ -206,7 +206,7 @@ TEST(Embeddings, OfTheModelThatChatsWhenThereIsNoOther) {
   const ClientResponse response = server.post("/v1/embeddings", R"({"input":["Hello","Hello","x"]})");
   ASSERT_EQ(response.status, 200) << response.body;
   const Json json = *parse_json(response.body);
-  EXPECT_EQ(json["model"], server.service->model_name());
+  EXPECT_EQ(json["model"], server.service->model_info().name);
   EXPECT_EQ(vector_at(json, 0), vector_at(json, 1));
   EXPECT_NE(vector_at(json, 0), vector_at(json, 2));
   EXPECT_EQ(vector_at(json, 0).size(), static_cast<size_t>(server.service->embedder().dimensions()));

@@ -3,16 +3,16 @@
 #include <utility>
 
 #include "server/endpoints.h"
+#include "server/protocols/anthropic_request.h"
 #include "server/protocols/anthropic_response.h"
-#include "server/protocols/anthropic_schema.h"
-#include "server/protocols/chat_response.h"
-#include "server/protocols/chat_schema.h"
-#include "server/protocols/completion_response.h"
-#include "server/protocols/completion_schema.h"
-#include "server/protocols/engram_schema.h"
-#include "server/protocols/generation_answer.h"
-#include "server/protocols/responses_response.h"
-#include "server/protocols/responses_schema.h"
+#include "server/protocols/openai_chat_request.h"
+#include "server/protocols/openai_chat_response.h"
+#include "server/protocols/openai_completion_request.h"
+#include "server/protocols/openai_completion_response.h"
+#include "server/protocols/openai_responses_request.h"
+#include "server/protocols/openai_responses_response.h"
+#include "server/protocols/shared/engram_field.h"
+#include "server/protocols/shared/generation_answer.h"
 
 namespace chimere::server {
 namespace {
@@ -46,17 +46,9 @@ KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std
   return {whole["id"].get<std::string>(), owner, std::move(items), to_text(whole), KeptResponses::Clock::now()};
 }
 
-// Why a body can not be answered, if it can not.
-template <class Parsed>
-std::optional<ApiError> refusal(const Services& services, const std::variant<Parsed, ApiError>& parsed) {
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return *error;
-  return services.names.refuse_to_chat(std::get<Parsed>(parsed).model);
-}
-
-std::unique_ptr<Answer> chat_completion(const Services& services, Call call, std::variant<ChatCall, ApiError>& parsed) {
+std::unique_ptr<Answer> chat_completion(const Services& services, Call call, ChatCall& asked) {
   ChatService& chat = services.chat;
-  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
-  ChatCall& asked = std::get<ChatCall>(parsed);
+  if (const auto error = services.names.refuse_to_chat(asked.model)) return answer_now(call, error_response(*error));
   ResponseHead head = response_head(services, "chatcmpl-");
   head.logprobs = asked.request.logprobs;
   head.token_stats = asked.request.token_stats;
@@ -70,11 +62,9 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call, std
   return answer(services, call, std::move(asked), std::move(generation));
 }
 
-std::unique_ptr<Answer> completion(const Services& services, Call call,
-                                   std::variant<CompletionCall, ApiError>& parsed) {
+std::unique_ptr<Answer> completion(const Services& services, Call call, CompletionCall& asked) {
   ChatService& chat = services.chat;
-  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
-  CompletionCall& asked = std::get<CompletionCall>(parsed);
+  if (const auto error = services.names.refuse_to_chat(asked.model)) return answer_now(call, error_response(*error));
   ResponseHead head = response_head(services, "cmpl-");
   head.logprobs = asked.prompts.front().logprobs;
   head.token_stats = asked.prompts.front().token_stats;
@@ -92,11 +82,10 @@ std::unique_ptr<Answer> completion(const Services& services, Call call,
   return answer(services, call, std::move(asked), std::move(generation));
 }
 
-std::unique_ptr<Answer> response(const Services& services, Call call, std::variant<ResponsesCall, ApiError>& parsed) {
+std::unique_ptr<Answer> response(const Services& services, Call call, ResponsesCall& asked) {
   ChatService& chat = services.chat;
   const std::string& owner = call.request.client;
-  if (const auto error = refusal(services, parsed)) return answer_now(call, error_response(*error));
-  ResponsesCall& asked = std::get<ResponsesCall>(parsed);
+  if (const auto error = services.names.refuse_to_chat(asked.model)) return answer_now(call, error_response(*error));
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   ResponsesHead head;
   head.model = services.names.chat;
@@ -130,11 +119,11 @@ std::unique_ptr<Answer> kept_response(const Services& services, Call call) {
   return answer_now(call, {200, {{"Content-Type", "application/json"}}, std::move(*body)});
 }
 
-std::unique_ptr<Answer> anthropic_message(const Services& services, Call call,
-                                          std::variant<AnthropicCall, ApiError>& parsed) {
+std::unique_ptr<Answer> anthropic_message(const Services& services, Call call, AnthropicCall& asked) {
   ChatService& chat = services.chat;
-  if (const auto error = refusal(services, parsed)) return answer_now(call, anthropic_error_response(*error));
-  AnthropicCall& asked = std::get<AnthropicCall>(parsed);
+  if (const auto error = services.names.refuse_to_chat(asked.model)) {
+    return answer_now(call, anthropic_error_response(*error));
+  }
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = anthropic_writer(services.names.chat, asked.request.token_stats);
@@ -160,34 +149,30 @@ std::variant<CompletionCall, ApiError> parse_with_echoes(std::string_view body, 
 
 void add_generation_endpoints(Router& router, const Services& services) {
   const ChatService& chat = services.chat;
-  add_parsed_route<std::variant<ChatCall, ApiError>>(
+  add_parsed_route(
       router, services, "/v1/chat/completions",
       [&chat](const std::string& body) { return parse_chat_call(body, chat.default_sampling()); }, chat_completion);
-  add_parsed_route<std::variant<CompletionCall, ApiError>>(
+  add_parsed_route(
       router, services, "/v1/completions", [&chat](const std::string& body) { return parse_with_echoes(body, chat); },
       completion);
   // Its conversation may begin with what is kept for the key. What a worker holds of it must not be the services: they
   // own the workers.
   router.add({.method = "POST", .path = "/v1/responses", .handler = [services](Call call) {
-                using Parsed = std::variant<ResponsesCall, ApiError>;
-                const auto parse = [&chat = services.chat, kept = services.kept,
-                                    owner = call.request.client](const std::string& body) {
+                auto parse = [&chat = services.chat, kept = services.kept,
+                              owner = call.request.client](const std::string& body) {
                   return parse_responses_call(body, chat.default_sampling(), kept, owner);
                 };
-                const auto then = [services](Call parsed_call, Parsed& parsed) {
-                  return response(services, std::move(parsed_call), parsed);
-                };
-                return parse_first<Parsed>(services.workers, std::move(call), parse, then);
+                return answer_parsed<ResponsesCall>(services, std::move(call), std::move(parse), response);
               }});
   for (const char* method : {"GET", "DELETE"}) {
     router.add({.method = method, .path = "/v1/responses/{id}", .handler = [services](Call call) {
                   return kept_response(services, std::move(call));
                 }});
   }
-  add_parsed_route<std::variant<AnthropicCall, ApiError>>(
+  add_parsed_route(
       router, services, "/v1/messages",
       [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), false); },
-      anthropic_message);
+      anthropic_message, anthropic_error_response);
 }
 
 }  // namespace chimere::server

@@ -4,9 +4,10 @@
 
 #include "jinja/unicode.h"
 #include "server/endpoints.h"
-#include "server/protocols/anthropic_schema.h"
-#include "server/protocols/chat_schema.h"
-#include "server/protocols/json_fields.h"
+#include "server/protocols/anthropic_request.h"
+#include "server/protocols/anthropic_response.h"
+#include "server/protocols/openai_chat_request.h"
+#include "server/protocols/shared/json_fields.h"
 
 namespace chimere::server {
 namespace {
@@ -23,7 +24,6 @@ constexpr size_t kMaxPieces = 1 << 17;
 class TokenAnswer : public Answer {
  public:
   using Writer = std::function<Result<std::string>(const std::vector<int32_t>&)>;
-  using ErrorWriter = HttpResponse (*)(const ApiError&);
 
   TokenAnswer(std::shared_ptr<Workers> workers, std::unique_ptr<TokenJob> job, Writer write, ErrorWriter write_error,
               std::string ignored, Call call)
@@ -107,10 +107,9 @@ struct TokenizeCall {
   bool add_special = false, with_pieces = false;
   std::vector<std::string> ignored = {};
 };
-using TokenizeParsed = std::variant<TokenizeCall, ApiError>;
 
 // {"content": TEXT} (or "prompt"), or the "messages" and "tools" of a chat.
-TokenizeParsed parse_tokenize(const std::string& body) {
+Parsed<TokenizeCall> parse_tokenize(const std::string& body) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   JsonFields fields(std::get<Json>(parsed));
@@ -138,10 +137,8 @@ TokenizeParsed parse_tokenize(const std::string& body) {
   return call;
 }
 
-std::unique_ptr<Answer> tokenize(const Services& services, Call call, TokenizeParsed& parsed) {
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+std::unique_ptr<Answer> tokenize(const Services& services, Call call, TokenizeCall& asked) {
   ChatService& chat = services.chat;
-  TokenizeCall& asked = std::get<TokenizeCall>(parsed);
   std::string* text = std::get_if<std::string>(&asked.what);
   const uint64_t owner = Services::owner_of(call);
   if (!text) std::get<orchestrator::ChatRequest>(asked.what).owner = owner;
@@ -154,9 +151,7 @@ std::unique_ptr<Answer> tokenize(const Services& services, Call call, TokenizePa
                                        ignored_header(asked.ignored), std::move(call));
 }
 
-using Detokenized = std::variant<HttpResponse, ApiError>;
-
-Detokenized detokenized(const ChatService& chat, const std::string& body) {
+Parsed<HttpResponse> detokenized(const ChatService& chat, const std::string& body) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   JsonFields fields(std::get<Json>(parsed));
@@ -187,16 +182,11 @@ Detokenized detokenized(const ChatService& chat, const std::string& body) {
   return response;
 }
 
-std::unique_ptr<Answer> detokenize(const Services&, Call call, Detokenized& made) {
-  if (const ApiError* error = std::get_if<ApiError>(&made)) return answer_now(call, error_response(*error));
-  return answer_now(call, std::move(std::get<HttpResponse>(made)));
+std::unique_ptr<Answer> detokenize(const Services&, Call call, HttpResponse& made) {
+  return answer_now(call, std::move(made));
 }
 
-using CountParsed = std::variant<AnthropicCall, ApiError>;
-
-std::unique_ptr<Answer> count_tokens(const Services& services, Call call, CountParsed& parsed) {
-  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, anthropic_error_response(*error));
-  AnthropicCall& asked = std::get<AnthropicCall>(parsed);
+std::unique_ptr<Answer> count_tokens(const Services& services, Call call, AnthropicCall& asked) {
   if (const auto error = services.names.refuse_to_chat(asked.model)) {
     return answer_now(call, anthropic_error_response(*error));
   }
@@ -213,14 +203,14 @@ std::unique_ptr<Answer> count_tokens(const Services& services, Call call, CountP
 
 void add_token_endpoints(Router& router, const Services& services) {
   const ChatService& chat = services.chat;
-  add_parsed_route<TokenizeParsed>(router, services, "/tokenize", parse_tokenize, tokenize);
-  add_parsed_route<Detokenized>(
+  add_parsed_route(router, services, "/tokenize", parse_tokenize, tokenize);
+  add_parsed_route(
       router, services, "/detokenize", [&chat](const std::string& body) { return detokenized(chat, body); },
       detokenize);
-  add_parsed_route<CountParsed>(
+  add_parsed_route(
       router, services, "/v1/messages/count_tokens",
       [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), true); },
-      count_tokens);
+      count_tokens, anthropic_error_response);
 }
 
 }  // namespace chimere::server

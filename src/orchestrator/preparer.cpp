@@ -1,0 +1,195 @@
+// preparer.cpp  Requests on their way to token ids.
+#include "orchestrator/preparer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "chat/bare_calls.h"
+#include "chat/markers.h"
+#include "orchestrator/recall.h"
+#include "orchestrator/snapshot_points.h"
+#include "orchestrator/tools_as_text.h"
+
+namespace chimere::orchestrator {
+namespace {
+
+// The template's own words may be control tokens; what came in from outside never is.
+std::vector<int32_t> encode(const Tokenizer& tokenizer, const chat::Rendered& rendered) {
+  std::vector<TextSpan> spans;
+  for (const chat::Span& span : rendered.spans) {
+    spans.push_back({std::string_view(rendered.text).substr(span.begin, span.end - span.begin),
+                     span.is_input ? EncodeMode::plain : EncodeMode::special});
+  }
+  std::vector<int32_t> ids = tokenizer.encode_spans(spans, false);
+  // A template usually writes the begin token itself. An end token has no place before an answer.
+  const int32_t bos = tokenizer.special_ids().bos;
+  if (tokenizer.adds_bos() && bos >= 0 && (ids.empty() || ids.front() != bos)) ids.insert(ids.begin(), bos);
+  return ids;
+}
+
+// The last words of the template itself: they say whether the answer starts inside a thought.
+std::string_view last_words(const chat::Rendered& rendered) {
+  if (rendered.spans.empty() || rendered.spans.back().is_input) return {};
+  return std::string_view(rendered.text).substr(rendered.spans.back().begin);
+}
+
+// Whether the template has written an empty thought: the model is not to think.
+bool ends_after_thought(std::string_view words, const chat::ThoughtMarkers& markers) {
+  const size_t end = words.find_last_not_of(" \n");
+  return end != std::string_view::npos && words.substr(0, end + 1).ends_with(markers.close);
+}
+
+// No thought can begin or end any more: a small model may write such a word by mistake.
+void ban_thoughts(const Tokenizer& tokenizer, const chat::ThoughtMarkers& markers, SamplingParams& sampling) {
+  for (const std::string_view word : {markers.open, markers.close}) {
+    if (const int32_t id = tokenizer.find_token(word); id >= 0) {
+      sampling.logit_bias.push_back({id, -std::numeric_limits<float>::infinity()});
+    }
+  }
+}
+
+// Tokens of a thought when the request does not count them itself. An answer must fit behind it, so it has half of the
+// context at most.
+int32_t default_budget(const ChatModel& model, const ChatRequest& request, int32_t room) {
+  int32_t budget = model.thinking_budget >= 0 ? model.thinking_budget : std::max(room / 2, 0);
+  if (request.thinking_limit >= 0) budget = std::min(request.thinking_limit, std::max(room / 2, 0));
+  return budget;
+}
+
+// A thought the model does not end is ended for it. Vocabularies without one token for the end of a thought are left
+// alone.
+engine::Thought thought_of(const Tokenizer& tokenizer, const chat::ThoughtMarkers& markers, int32_t budget,
+                           bool allows_calls) {
+  engine::Thought thought;
+  const int32_t end = tokenizer.find_token(markers.close);
+  if (end < 0) return thought;
+  thought.open = true;
+  thought.opener = tokenizer.find_token(markers.open);
+  thought.end_ids = {end};
+  for (const std::string_view call : {chat::kToolCallOpen, chat::kToolCalls}) {
+    if (const int32_t id = tokenizer.find_token(call); id >= 0 && allows_calls) thought.end_ids.push_back(id);
+  }
+  thought.close = tokenizer.encode("\n" + std::string(markers.close) + "\n\n", EncodeMode::special, false);
+  thought.budget = budget;
+  return thought;
+}
+
+// What the template writes before an answer. It is the same whatever the conversation, so the shortest one will do.
+std::string generation_prompt(const chat::ChatTemplate& chat_template) {
+  chat::ChatInput input;
+  input.messages.emplace_back();
+  input.messages.back().role = "user";
+  input.messages.back().content = "";
+  auto prompt = chat_template.generation_prompt(input);
+  return prompt ? std::move(*prompt) : std::string();
+}
+
+void bind(const Constraints::Made& form, const GenerateOptions& request, engine::Request& generate) {
+  generate.constraint = form.constraint;
+  generate.completes = form.completes;
+  if (form.is_bound && request.max_tokens < 0) generate.max_answer_tokens = Constraints::kMaxAnswerTokens;
+}
+
+}  // namespace
+
+Preparer::Preparer(const ChatModel& model, MemoryService& memory, int context_length)
+    : model_(model),
+      memory_(memory),
+      context_length_(context_length),
+      constraints_(model.tokenizer, model.model->n_vocab()),
+      thinking_(model.tokenizer, model.model->n_vocab() - static_cast<int32_t>(model.suppressed_ids().size())) {}
+
+Result<std::vector<int32_t>> Preparer::prompt_of(const ChatRequest& request) {
+  TRY_ASSIGN(Prepared prepared, prepare_chat(request, false));
+  return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
+}
+
+Result<Prepared> Preparer::prepare(const CompletionRequest& request) {
+  engine::Request generate = generation_request(request, model_.tokenizer);
+  generate.prompt =
+      request.prompt_ids.empty() ? model_.tokenizer.encode(request.prompt, EncodeMode::text, true) : request.prompt_ids;
+  TRY_ASSIGN(const Constraints::Made form, constraints_.of_completion(request));
+  bind(form, request, generate);
+  // For the same text once more: several answers, or another try.
+  if (generate.prompt.size() > 1) generate.snapshot_points = {static_cast<int32_t>(generate.prompt.size()) - 1};
+  const std::string query = request.prompt_ids.empty() || request.memory.passages.empty()
+                                ? request.prompt
+                                : model_.tokenizer.decode(request.prompt_ids, false);
+  TRY_ASSIGN(PassageMemory::Found found, memory_.passages().find(request.memory, query, request.deadline));
+  return finished(request, std::move(generate), std::nullopt, std::move(found));
+}
+
+Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_passages) {
+  const chat::ChatTemplate* chat_template = model_.template_for(request);
+  if (!chat_template) {
+    return Error{Code::unsupported,
+                 "messages: this model has no chat template, so it continues text and answers no messages: use "
+                 "/v1/completions, or start the server with --chat-template FILE"};
+  }
+  chat::OutputOptions output;
+  output.format = chat_template->tool_format();
+  output.is_harmony = chat_template->is_harmony();
+  output.thought = chat_template->thought_markers();
+  if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
+  PassageMemory::Found found;
+  if (with_passages) {
+    TRY_ASSIGN(found, memory_.passages().find(request.memory, question_of(request.messages), request.deadline));
+  }
+  chat::ChatInput input;
+  input.messages = request.messages;
+  for (UsedPassage& note : recall(memory_, request.memory, found.used, context_length_, input.messages)) {
+    found.used.push_back(std::move(note));
+  }
+  input.tools = request.tools;
+  if (!request.tools.empty() && !chat_template->supports_tools()) {
+    input.messages = tools_as_text(std::move(input.messages), request.tools);
+    input.tools.clear();
+    output.format = chat::ToolFormat::hermes;
+  }
+  // An answer that has begun has no thought before it.
+  input.enable_thinking = request.goes_on ? false : request.enable_thinking;
+  input.add_generation_prompt = request.add_generation_prompt;
+  input.extra_kwargs_json = request.template_kwargs;
+  auto rendered = request.goes_on ? chat_template->render_open(input) : chat_template->render(input);
+  // Whatever stopped the template, it was this conversation that it could not render.
+  if (!rendered) return Error{Code::invalid_argument, "chat template: " + rendered.error().message};
+  output.starts_in_content = request.goes_on;
+  output.starts_in_reasoning = chat::ends_inside_reasoning(last_words(*rendered), output.thought);
+  engine::Request generate = generation_request(request, model_.tokenizer);
+  generate.prompt = encode(model_.tokenizer, *rendered);
+  Constraints::Lead lead;
+  // The engine leaves a thought alone whose end is one token; others are part of the text it constrains.
+  const bool has_end_token = model_.tokenizer.find_token(output.thought.close) >= 0;
+  lead.blank_lines = output.starts_in_reasoning;
+  if (output.starts_in_reasoning && !has_end_token) lead.thought_close = output.thought.close;
+  TRY_ASSIGN(const Constraints::Made form, constraints_.of_chat(request, output.format, lead));
+  bind(form, request, generate);
+  generate.snapshot_points = snapshot_points(model_.tokenizer, generation_prompt(*chat_template), generate.prompt);
+  const bool is_silent = input.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
+  if (is_silent && !output.starts_in_reasoning) {
+    ban_thoughts(model_.tokenizer, output.thought, generate.sampling);
+  } else {
+    const int32_t room = context_length_ - static_cast<int32_t>(generate.prompt.size());
+    const int32_t asked = request.thinking_budget;
+    const int32_t budget = asked >= 0 ? asked : default_budget(model_, request, room);
+    generate.thought = thought_of(model_.tokenizer, output.thought, budget, form.allows_calls);
+    generate.thought.open = generate.thought.open && output.starts_in_reasoning;
+  }
+  return finished(request, std::move(generate), chat::OutputParser(output), std::move(found));
+}
+
+// What of a request is the same for messages and for text.
+Result<Prepared> Preparer::finished(const GenerateOptions& request, engine::Request generate,
+                                    std::optional<chat::OutputParser> parser, PassageMemory::Found passages) {
+  TRY_ASSIGN(generate.memory, memory_.source_for(request.memory, std::move(passages.tables)));
+  TRY_ASSIGN(generate.adapters, model_.adapters_for(request.adapters));
+  const ThinkingOptions steered = request.thinking.over(model_.thinking);
+  generate.thinking = thinking_.resolve(steered);
+  AnswerText text(model_.tokenizer, std::move(parser),
+                  {request.stop, request.logprobs || request.token_stats, thinking_.max_entropy()});
+  return Result<Prepared>{
+      Prepared{std::move(generate), std::move(text), std::move(passages.used), steered.asks_for_loop_guard()}};
+}
+
+}  // namespace chimere::orchestrator

@@ -1,0 +1,120 @@
+// embedding_request.cpp  Inputs and documents: JSON to structs.
+#include "server/protocols/embedding_request.h"
+
+#include <algorithm>
+
+#include "server/protocols/shared/generate_fields.h"
+#include "server/protocols/shared/json_fields.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::EmbedInput;
+
+constexpr int64_t kLargestId = INT32_MAX;
+
+bool is_id(const Json& json) {
+  return json.is_number_integer() && json.get<int64_t>() >= 0 && json.get<int64_t>() <= kLargestId;
+}
+
+// False when it is no list of ids.
+bool read_ids(const Json& list, std::vector<int32_t>& ids) {
+  if (list.empty() || !std::all_of(list.begin(), list.end(), is_id)) return false;
+  for (const Json& id : list) ids.push_back(id.get<int32_t>());
+  return true;
+}
+
+void read_inputs(JsonFields& fields, std::vector<EmbedInput>& inputs) {
+  constexpr const char* kExpected = "a string, a list of strings, a list of token ids or a list of such lists";
+  const Json* input = fields.find("input");
+  if (!input) return fields.fail("input", std::string("expected ") + kExpected + ", found none");
+  if (input->is_string()) {
+    inputs.push_back({input->get<std::string>()});
+    return;
+  }
+  if (!input->is_array()) return fields.fail_type("input", kExpected, *input);
+  if (input->empty()) return fields.fail("input", std::string("expected ") + kExpected + ", found an empty list");
+  if (is_id(input->front())) {
+    if (!read_ids(*input, inputs.emplace_back().ids)) fields.fail("input", "expected token ids, found something else");
+    return;
+  }
+  if (input->size() > kMaxEmbedInputs) {
+    return fields.fail("input", "expected at most " + std::to_string(kMaxEmbedInputs) + " texts, found " +
+                                    std::to_string(input->size()));
+  }
+  for (size_t i = 0; i < input->size(); ++i) {
+    const Json& item = (*input)[i];
+    EmbedInput& to = inputs.emplace_back();
+    if (item.is_string()) {
+      to.text = item.get<std::string>();
+    } else if (!item.is_array() || !read_ids(item, to.ids)) {
+      return fields.fail("input", "expected a string or a list of token ids at " + std::to_string(i) + ", found " +
+                                      (item.is_array() ? "another list" : describe(item)));
+    }
+  }
+}
+
+void read_documents(JsonFields& fields, std::vector<std::string>& documents) {
+  const Json* list = fields.array("documents");
+  if (!list || list->empty()) return fields.fail("documents", "expected a list of at least 1 text, found none");
+  if (list->size() >= kMaxEmbedInputs) {
+    return fields.fail("documents", "expected fewer than " + std::to_string(kMaxEmbedInputs) + " texts, found " +
+                                        std::to_string(list->size()));
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const Json& item = (*list)[i];
+    const Json* text = item.is_object() && item.contains("text") ? &item["text"] : &item;
+    if (!text->is_string()) {
+      return fields.fail("documents", "expected a string or {\"text\": string} at " + std::to_string(i) + ", found " +
+                                          describe(*text));
+    }
+    documents.push_back(text->get<std::string>());
+  }
+}
+
+}  // namespace
+
+std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions) {
+  auto parsed = parse_body(body);
+  if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  JsonFields fields(std::get<Json>(parsed));
+  EmbeddingCall call;
+  fields.string("model", call.model);
+  fields.string("user", call.user);
+  read_inputs(fields, call.inputs);
+  std::string format = "float";
+  fields.string("encoding_format", format);
+  if (format != "float" && format != "base64") {
+    fields.fail("encoding_format", "expected \"float\" or \"base64\", found \"" + format.substr(0, 64) + "\"");
+  }
+  call.as_base64 = format == "base64";
+  fields.integer("dimensions", call.dimensions, 1, max_dimensions);
+  const size_t numbers =
+      call.inputs.size() * static_cast<size_t>(call.dimensions > 0 ? call.dimensions : max_dimensions);
+  if (!call.as_base64 && numbers > kMaxEmbedNumbers) {
+    fields.fail("input", "expected at most " + std::to_string(kMaxEmbedNumbers) + " numbers in an answer, found " +
+                             std::to_string(numbers) + ": send fewer texts, or ask for encoding_format base64");
+  }
+  if (!fields.ok()) return fields.error();
+  call.ignored = fields.unknown();
+  return call;
+}
+
+std::variant<RerankCall, ApiError> parse_rerank_call(std::string_view body) {
+  auto parsed = parse_body(body);
+  if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  JsonFields fields(std::get<Json>(parsed));
+  RerankCall call;
+  fields.string("model", call.model);
+  fields.string("user", call.user);
+  fields.string("query", call.query);
+  if (call.query.empty()) fields.fail("query", "expected a text, found none");
+  read_documents(fields, call.documents);
+  fields.integer("top_n", call.top_n, 1, INT32_MAX);
+  fields.boolean("return_documents", call.return_documents);
+  if (!fields.ok()) return fields.error();
+  call.ignored = fields.unknown();
+  return call;
+}
+
+}  // namespace chimere::server

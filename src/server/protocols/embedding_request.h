@@ -1,0 +1,40 @@
+// embedding_request.h  Bodies of POST /v1/embeddings and /v1/rerank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "orchestrator/embedder.h"
+#include "server/http/api_error.h"
+
+namespace chimere::server {
+
+inline constexpr size_t kMaxEmbedInputs = 2048;
+inline constexpr size_t kMaxEmbedNumbers = size_t{4} << 20;  // written as decimals
+
+struct EmbeddingCall {
+  std::string model;
+  std::string user;
+  std::vector<orchestrator::EmbedInput> inputs;
+  bool as_base64 = false;
+  int dimensions = 0;  // 0: all
+  std::vector<std::string> ignored;
+};
+
+struct RerankCall {
+  std::string model;
+  std::string user;
+  std::string query;
+  std::vector<std::string> documents;
+  int top_n = 0;  // 0: all
+  bool return_documents = false;
+  std::vector<std::string> ignored;
+};
+
+std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions);
+std::variant<RerankCall, ApiError> parse_rerank_call(std::string_view body);
+
+}  // namespace chimere::server

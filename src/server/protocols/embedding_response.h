@@ -1,0 +1,17 @@
+// embedding_response.h  Answers of /v1/embeddings and /v1/rerank.
+#pragma once
+
+#include <string>
+
+#include "orchestrator/embedder.h"
+#include "server/protocols/embedding_request.h"
+
+namespace chimere::server {
+
+// `model` is the name shown.
+std::string embedding_body(const EmbeddingCall& call, const orchestrator::Embedded& embedded, const std::string& model);
+// `scored`: one number for each document, by the model's head; otherwise vectors, the first of which is the query's.
+std::string rerank_body(const RerankCall& call, const orchestrator::Embedded& embedded, bool scored,
+                        const std::string& model);
+
+}  // namespace chimere::server

@@ -1,0 +1,219 @@
+// openai_chat_request.cpp  The fields of a chat request.
+#include "server/protocols/openai_chat_request.h"
+
+#include "server/protocols/shared/conversation_fields.h"
+
+namespace chimere::server {
+namespace {
+
+using orchestrator::ChatRequest;
+
+bool is_role(const std::string& role) {
+  return role == "system" || role == "developer" || role == "user" || role == "assistant" || role == "tool";
+}
+
+// A string, or an array of text parts, which goes to the template as it is: some treat parts in their own way.
+void read_content(JsonFields& fields, chat::Message& message) {
+  const Json* content = fields.find("content");
+  if (!content) {
+    if (message.role != "assistant") fields.fail("content", "expected a string or an array of text parts, found none");
+    return;
+  }
+  if (content->is_string()) {
+    message.content = content->get<std::string>();
+    return;
+  }
+  if (!content->is_array()) return fields.fail_type("content", "a string or an array of text parts", *content);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < content->size(); ++i) {
+    const Json& part = (*content)[i];
+    const std::string name = path_at("content", i);
+    if (!part.is_object()) return fields.fail_type(name, "an object", part);
+    const auto type = part.find("type");
+    if (type == part.end() || !type->is_string()) return fields.fail(name + ".type", "expected \"text\", found none");
+    if (*type != "text") {
+      return fields.fail(name + ".type",
+                         "expected \"text\", found " + to_text(*type) + ": this server reads text only");
+    }
+    const auto text = part.find("text");
+    if (text == part.end() || !text->is_string()) return fields.fail(name + ".text", "expected a string");
+    fields.check_keys(name, part, {"type", "text"});
+    texts.push_back(text->get<std::string>());
+  }
+  set_text(message, texts);
+}
+
+void read_tool_calls(JsonFields& fields, chat::Message& message) {
+  const Json* calls = fields.array("tool_calls");
+  if (!calls) return;
+  for (size_t i = 0; i < calls->size(); ++i) {
+    const Json& json = (*calls)[i];
+    const std::string name = path_at("tool_calls", i);
+    if (!json.is_object()) return fields.fail_type(name, "an object", json);
+    const auto function = json.find("function");
+    if (function == json.end() || !function->is_object()) return fields.fail(name + ".function", "expected an object");
+    fields.check_keys(name, json, {"type", "id", "index", "function"});
+    fields.check_keys(name + ".function", *function, {"name", "arguments"});
+    chat::ToolCall call;
+    if (const auto id = json.find("id"); id != json.end() && id->is_string()) call.id = id->get<std::string>();
+    const auto called = function->find("name");
+    if (called == function->end() || !called->is_string()) {
+      return fields.fail(name + ".function.name", "expected a string");
+    }
+    call.name = called->get<std::string>();
+    const auto arguments = function->find("arguments");
+    if (arguments == function->end()) {
+      call.arguments_json = "{}";
+    } else if (arguments->is_string()) {
+      call.arguments_json = arguments->get<std::string>();
+    } else if (arguments->is_object()) {
+      call.arguments_json = to_text(*arguments);
+    } else {
+      return fields.fail_type(name + ".function.arguments", "a string that holds JSON", *arguments);
+    }
+    message.tool_calls.push_back(std::move(call));
+  }
+}
+
+chat::Message read_message(JsonFields& fields) {
+  chat::Message message;
+  fields.string("role", message.role);
+  if (fields.ok() && !is_role(message.role)) {
+    fields.fail("role", "expected system, developer, user, assistant or tool, found '" + message.role + "'");
+  }
+  read_content(fields, message);
+  if (message.role == "assistant") {
+    for (const char* name : {"reasoning", "reasoning_content"}) {  // two names are in use
+      if (!fields.find(name)) continue;
+      std::string reasoning;
+      fields.string(name, reasoning);
+      message.reasoning_content = std::move(reasoning);
+    }
+    read_tool_calls(fields, message);
+    // Parts of OpenAI's own answers that come back with the history and say nothing here.
+    for (const char* name : {"refusal", "annotations", "audio", "function_call"}) fields.find(name);
+  }
+  if (message.role == "tool") fields.string("tool_call_id", message.tool_call_id);
+  fields.string("name", message.name);
+  return message;
+}
+
+// Reads request["messages"]; errors go to `request`, names of unknown fields to `ignored`.
+std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::string>& ignored) {
+  std::vector<chat::Message> messages;
+  const Json* list = request.array("messages");
+  if (!request.ok()) return messages;
+  if (!list || list->empty() || list->size() > kMaxMessages) {
+    request.fail("messages", "expected 1 to " + std::to_string(kMaxMessages) + " messages, found " +
+                                 std::to_string(list ? list->size() : 0));
+    return messages;
+  }
+  for (size_t i = 0; i < list->size() && request.ok(); ++i) {
+    const Json& json = (*list)[i];
+    if (!json.is_object()) {
+      request.fail_type(path_at("messages", i), "an object", json);
+      break;
+    }
+    JsonFields fields(json, path_at("messages", i) + ".");
+    messages.push_back(read_message(fields));
+    request.take_error(fields);
+    for (std::string& name : fields.unknown()) ignored.push_back(std::move(name));
+  }
+  return messages;
+}
+
+std::vector<chat::Tool> read_declarations(JsonFields& request) {
+  std::vector<chat::Tool> tools;
+  if (const Json* list = request.array("tools")) {
+    if (list->size() > kMaxTools) {
+      request.fail("tools",
+                   "expected at most " + std::to_string(kMaxTools) + ", found " + std::to_string(list->size()));
+    }
+    for (size_t i = 0; i < list->size() && request.ok(); ++i) {
+      const Json& tool = (*list)[i];
+      const std::string name = path_at("tools", i);
+      if (!tool.is_object() || tool.value("type", Json()) != "function") {
+        request.fail(name + ".type", "expected \"function\"");
+        break;
+      }
+      const auto function = tool.find("function");
+      if (function == tool.end() || !function->is_object() || !function->value("name", Json()).is_string()) {
+        request.fail(name + ".function.name", "expected a string");
+        break;
+      }
+      request.check_keys(name, tool, {"type", "function"});
+      request.check_keys(name + ".function", *function, {"name", "description", "parameters", "strict"});
+      tools.push_back({to_text(tool)});
+    }
+  }
+  return tools;
+}
+
+void read_lengths(JsonFields& fields, ChatRequest& request) {
+  fields.integer("max_tokens", request.max_tokens, 1, kMaxInt);
+  fields.integer("max_completion_tokens", request.max_tokens, 1, kMaxInt);  // the newer name wins
+  read_stop(fields, "stop", request);
+}
+
+void read_logprobs(JsonFields& fields, ChatRequest& request) {
+  fields.boolean("logprobs", request.logprobs);
+  fields.integer("top_logprobs", request.sampling.top_logprobs, 0, kMaxApiTopLogprobs);
+  if (request.sampling.top_logprobs > 0 && !request.logprobs) {
+    fields.fail("top_logprobs", "expected logprobs to be true as well");
+  }
+}
+
+void read_stream_options(JsonFields& fields, ChatCall& call) {
+  const Json* options = fields.object("stream_options");
+  if (!options) return;
+  JsonFields inner(*options, "stream_options.");
+  inner.boolean("include_usage", call.include_usage);
+  fields.take_error(inner);
+  for (std::string& name : inner.unknown()) call.ignored.push_back(std::move(name));
+}
+
+// vLLM's two words for a conversation that does not end with a question.
+void read_turn(JsonFields& fields, ChatRequest& request) {
+  std::optional<bool> wanted;
+  bool value = false;
+  fields.boolean("continue_final_message", value);
+  if (fields.find("continue_final_message")) wanted = value;
+  fields.boolean("add_generation_prompt", request.add_generation_prompt);
+  if (wanted == true && fields.find("add_generation_prompt") && request.add_generation_prompt) {
+    fields.fail("add_generation_prompt", "expected false beside continue_final_message: the answer has begun");
+  }
+  read_open_turn(fields, wanted, request);
+}
+
+}  // namespace
+
+std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const SamplingParams& defaults) {
+  auto parsed = parse_body(body);
+  if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  ChatCall call;
+  call.request.sampling = defaults;
+  JsonFields fields(std::get<Json>(parsed));
+  read_call_options(fields, call);
+  call.request.messages = read_messages(fields, call.ignored);
+  call.request.tools = read_declarations(fields);
+  read_tool_choice(fields, call.request);
+  check_tool_choice(fields, call.request);
+  read_stream_options(fields, call);
+  read_generation(fields, call.request);
+  read_lengths(fields, call.request);
+  read_logprobs(fields, call.request);
+  read_template(fields, call.request);
+  if (const Json* effort = fields.find("reasoning_effort")) {
+    read_effort(fields, "reasoning_effort", *effort, call.request);
+  }
+  if (const Json* format = fields.object("response_format")) {
+    read_format(fields, "response_format", *format, call.request.form);
+  }
+  read_turn(fields, call.request);
+  fields.integer("n", call.n, 1, kMaxChoices);
+  if (!fields.ok()) return fields.error();
+  for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));
+  return call;
+}
+
+}  // namespace chimere::server

@@ -1,0 +1,23 @@
+// openai_chat_request.h  The body of POST /v1/chat/completions: every field checked, none silently dropped.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "orchestrator/chat_request.h"
+#include "server/http/api_error.h"
+#include "server/protocols/shared/generate_fields.h"
+
+namespace chimere::server {
+
+struct ChatCall : CallOptions {
+  orchestrator::ChatRequest request;
+  int n = 1;  // answers
+  bool include_usage = false;
+};
+
+// `defaults`: the sampling of a request that says nothing about it.
+std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const SamplingParams& defaults);
+
+}  // namespace chimere::server

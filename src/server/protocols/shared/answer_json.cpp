@@ -1,0 +1,92 @@
+// answer_json.cpp  Tokens, usage and timings.
+#include "server/protocols/shared/answer_json.h"
+
+#include <utility>
+
+namespace chimere::server {
+
+using orchestrator::Finish;
+using orchestrator::TokenChance;
+using orchestrator::TokenInfo;
+
+namespace {
+
+Json chance_json(const TokenChance& chance) {
+  Json json;
+  json["token"] = chance.bytes;
+  json["logprob"] = shown_logprob(chance.logprob);
+  Json bytes = Json::array();
+  for (const char c : chance.bytes) bytes.push_back(static_cast<unsigned char>(c));
+  json["bytes"] = std::move(bytes);
+  return json;
+}
+
+double tokens_per_second(int n, double seconds) { return seconds > 0 ? n / seconds : 0; }
+
+}  // namespace
+
+float shown_logprob(float logprob) { return logprob >= kLowestLogprob ? logprob : kLowestLogprob; }
+
+Json logprobs_json(const std::vector<TokenInfo>& tokens) {
+  Json content = Json::array();
+  for (const TokenInfo& token : tokens) {
+    Json entry = chance_json(token.token);
+    entry["top_logprobs"] = Json::array();
+    for (const TokenChance& other : token.top) entry["top_logprobs"].push_back(chance_json(other));
+    content.push_back(std::move(entry));
+  }
+  return content;
+}
+
+Json token_stats_json(const std::vector<TokenInfo>& tokens) {
+  Json list = Json::array();
+  for (const TokenInfo& token : tokens) {
+    Json entry;
+    entry["token"] = token.token.bytes;
+    entry["entropy"] = token.entropy;
+    entry["certainty"] = token.certainty;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json usage_json(const engine::Usage& usage) {
+  Json json;
+  json["prompt_tokens"] = usage.prompt_tokens;
+  json["completion_tokens"] = usage.completion_tokens;
+  json["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
+  json["prompt_tokens_details"]["cached_tokens"] = usage.cached_tokens;
+  json["completion_tokens_details"]["reasoning_tokens"] = usage.reasoning_tokens;
+  return json;
+}
+
+void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages) {
+  for (const orchestrator::UsedPassage& passage : passages) {
+    Json entry{{"source", passage.source}, {"score", passage.score}, {"text", passage.text}};
+    if (passage.note != 0) entry["id"] = passage.note;
+    json["engram"][passage.note != 0 ? "notes" : "passages"].push_back(std::move(entry));
+  }
+}
+
+Json timings_json(const engine::Usage& usage) {
+  Json json;
+  json["queue_ms"] = usage.queue_seconds * 1000;
+  json["prefill_ms"] = usage.prefill_seconds * 1000;
+  json["decode_ms"] = usage.decode_seconds * 1000;
+  json["prompt_per_second"] = tokens_per_second(usage.prompt_tokens - usage.cached_tokens, usage.prefill_seconds);
+  json["generated_per_second"] = tokens_per_second(usage.completion_tokens, usage.decode_seconds);
+  return json;
+}
+
+const char* finish_name(Finish finish) {
+  switch (finish) {
+    case Finish::stop: return "stop";
+    case Finish::length: return "length";
+    case Finish::tool_calls: return "tool_calls";
+    case Finish::cancelled: return "cancelled";
+    case Finish::loop: return "loop";
+  }
+  return "stop";
+}
+
+}  // namespace chimere::server

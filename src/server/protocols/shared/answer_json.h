@@ -1,0 +1,39 @@
+// answer_json.h  Pieces of JSON that the answers of several protocols share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orchestrator/chat_chunk.h"
+#include "server/http/json.h"
+
+namespace chimere::server {
+
+// What all texts of one of OpenAI's completions repeat.
+struct ResponseHead {
+  std::string id;     // "chatcmpl-..."
+  std::string model;  // as the request named it
+  int64_t created = 0;
+  bool logprobs = false;
+  bool include_usage = false;  // at the end of a stream
+  bool token_stats = false;
+  std::string system_fingerprint = {};  // "fp_...": of the model and the program; empty: not said
+};
+
+// Probabilities of 0 have no logarithm in JSON; this is what OpenAI sends for "very unlikely".
+inline constexpr float kLowestLogprob = -9999.0f;
+
+float shown_logprob(float logprob);
+// [{"token", "logprob", "bytes", "top_logprobs"}]
+Json logprobs_json(const std::vector<orchestrator::TokenInfo>& tokens);
+// [{"token", "entropy", "certainty"}], for `token_stats`.
+Json token_stats_json(const std::vector<orchestrator::TokenInfo>& tokens);
+Json usage_json(const engine::Usage& usage);
+// Adds {"engram": {"passages": [{"source", "score", "text"}], "notes": [the same and "id"]}} if some took part.
+void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages);
+// Milliseconds and tokens a second.
+Json timings_json(const engine::Usage& usage);
+const char* finish_name(orchestrator::Finish finish);
+
+}  // namespace chimere::server
