@@ -186,7 +186,7 @@ Rate engine_rate(engine::Engine& engine, const orchestrator::ChatModel& model, i
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (size_t i = 0; i < running.size();) {
       bool ended = false;
-      while (auto event = running[i].events->try_pop()) {
+      while (auto event = running[i].events->take()) {
         if (event->kind == engine::Event::Kind::failed) die(event->error->message);
         if (event->kind != engine::Event::Kind::finished) continue;
         tokens += event->usage.completion_tokens;

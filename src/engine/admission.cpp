@@ -26,8 +26,8 @@ int32_t common_length(std::span<const int32_t> a, std::span<const int32_t> b) {
 }
 
 int32_t reserve_for_answer(const Active& a) {
-  const int32_t left = a.request.max_tokens - a.usage.completion_tokens;
-  return a.request.max_tokens < 0 ? kReservedTokens : std::clamp(left, 0, kReservedTokens);
+  const int32_t most = a.answer.max_tokens();
+  return most < 0 ? kReservedTokens : std::clamp(most - a.answer.n_tokens(), 0, kReservedTokens);
 }
 
 // The last position that `leader` will come to and keep, and that the prompt of `a` can go on from.
@@ -103,8 +103,8 @@ bool Loop::has_room_for(const Active& a, int32_t n_cached) {
 
 bool Loop::waits_for_another(Active& a, int32_t n_cached) {
   for (const auto& leader : running_) {
-    const bool prefills = leader->events && leader->sequence && leader->usage.completion_tokens == 0;
-    if (!prefills || leader->request.cache_scope != a.request.cache_scope) continue;
+    const bool prefills = leader->events && leader->sequence && leader->answer.n_tokens() == 0;
+    if (!prefills || leader->request->cache_scope != a.request->cache_scope) continue;
     if (position_to_share(a, *leader) < n_cached + kWorthWaiting) continue;
     if (a.leader != leader->id && ++a.n_leaders > kMaxLeaders) return false;
     a.leader = leader->id;
@@ -125,7 +125,7 @@ Active* Loop::next_to_start(const std::set<RequestId>& passed) {
     is_long |= left > kLongSlices * config_.prefill_tokens;
   };
   for (const auto& a : running_) {
-    ++n_running[a->request.owner];
+    ++n_running[a->request->owner];
     n_express += a->is_express;
     look(*a);
   }
@@ -136,8 +136,8 @@ Active* Loop::next_to_start(const std::set<RequestId>& passed) {
   Active* best = nullptr;
   std::pair<int, uint64_t> least;
   for (const auto& a : waiting_) {
-    if (!a->events || passed.count(a->id)) continue;
-    const OwnerId owner = a->request.owner;
+    if (!a->events || a->parent != 0 || passed.count(a->id)) continue;
+    const OwnerId owner = a->request->owner;
     const bool is_express = is_full && n_running[owner] >= share;
     if (is_express && !(has_express && a->usage.prompt_tokens <= config_.prefill_tokens)) continue;
     const std::pair<int, uint64_t> rank{n_running[owner], shares_.time(owner)};
@@ -153,13 +153,13 @@ Active* Loop::next_to_start(const std::set<RequestId>& passed) {
 // others pass; one that waits for memory does not, or it would wait for ever.
 void Loop::start_waiting() {
   std::set<OwnerId> owners;
-  for (const auto& a : running_) owners.insert(a->request.owner);
-  for (const auto& a : waiting_) owners.insert(a->request.owner);
+  for (const auto& a : running_) owners.insert(a->request->owner);
+  for (const auto& a : waiting_) owners.insert(a->request->owner);
   shares_.set_active(owners);
   std::set<RequestId> passed;
   while (Active* next = next_to_start(passed)) {
     Active& a = *next;
-    const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens(), a.request.owner};
+    const PrefixCache::Text text{a.request->cache_scope, a.sampler.tokens(), a.request->owner};
     PrefixCache::Found found = cache_.find(text, a.cuts.cuts, a.n_loads < kMaxLoads);
     if (found.is_loading && !a.is_loading) ++a.n_loads;
     a.is_loading = found.is_loading;
@@ -172,7 +172,7 @@ void Loop::start_waiting() {
     const auto at = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w.get() == next; });
     running_.push_back(std::move(*at));
     waiting_.erase(at);
-    a.request.place = nullptr;
+    a.place = nullptr;
     a.started = Clock::now();
     a.usage.queue_seconds = std::chrono::duration<double>(a.started - a.submitted).count();
     if (Status s = start(a, found); !s) fail(a, s.error());
@@ -200,7 +200,7 @@ void Loop::keep_state(Active& a) {
   const bool is_wanted = is_prompt ? among(a.cuts.keep) : at - a.kept_at >= kAnswerSnapshotTokens;
   if (!is_wanted) return;
   a.kept_at = at;
-  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at), a.request.owner};
+  const PrefixCache::Text text{a.request->cache_scope, a.sampler.tokens().first(at), a.request->owner};
   if (!cache_.wants(text)) return;
   const StateLayout& layout = model_.executable().layout();
   const uint64_t bytes = layout.recurrent_floats() * sizeof(float);
@@ -215,7 +215,7 @@ void Loop::keep_state(Active& a) {
 void Loop::keep_last_state(Active& a) {
   if (!a.sequence) return;
   const int32_t at = a.sequence->length();
-  const PrefixCache::Text text{a.request.cache_scope, a.sampler.tokens().first(at), a.request.owner};
+  const PrefixCache::Text text{a.request->cache_scope, a.sampler.tokens().first(at), a.request->owner};
   if (at - a.kept_at >= kMinKeptTokens && cache_.wants(text)) {
     cache_.keep(text, a.sequence->take(), std::min(at, a.usage.prompt_tokens), false);
   }

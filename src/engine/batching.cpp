@@ -1,10 +1,40 @@
 // batching.cpp  What goes into the next step.
 #include <algorithm>
+#include <exception>
 #include <tuple>
 
 #include "engine/loop.h"
 
 namespace chimere::engine {
+namespace {
+
+// Steps towards masks that one answer may take in a step of all: well below a millisecond. Almost every mask needs
+// fewer, or is known.
+constexpr int64_t kMaskSteps = 50'000;
+
+}  // namespace
+
+void Loop::prepare_masks() {
+  for (auto& a : running_) {
+    const bool draws = a->events && a->sequence && a->answer.draws_answer();
+    if (!draws || !a->constraint || a->waits_for_mask) continue;
+    if (a->constraint->prepare(kMaskSteps)) continue;
+    a->waits_for_mask = true;
+    masks_.post([this, id = a->id, made = std::shared_ptr<TokenConstraint>(a->constraint->clone())] {
+      try {
+        made->prepare(kWholeMask);
+      } catch (const std::exception&) {
+        // No memory: the engine tries once more itself, and fails the request if there still is none.
+      }
+      post([id, made](Loop& loop) {
+        Active* waiting = loop.find(id);
+        if (!waiting) return;
+        waiting->constraint = made;
+        waiting->waits_for_mask = false;
+      });
+    });
+  }
+}
 
 // False when there is no memory for it now, or when it failed.
 bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
@@ -16,7 +46,7 @@ bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
     return false;
   }
   slice->first_row = batch.n_rows();
-  slice->adapters = a.request.adapters.get();
+  slice->adapters = a.request->adapters.get();
   const std::span<const int32_t> pending = a.pending();
   batch.tokens.insert(batch.tokens.end(), pending.begin(), pending.begin() + n_tokens);
   batch.slices.push_back(*slice);
@@ -38,11 +68,11 @@ void Loop::add_prompts(Batch& batch) {
   for (auto& a : running_) {
     if (!a->events || !a->sequence || a->pending().size() <= 1 || a->waits_for_mask) continue;
     prompts.push_back(a.get());
-    ++n_prompts[a->request.owner];
+    ++n_prompts[a->request->owner];
   }
   // Of two who had the same, the one that has less here is the one that came last.
   const auto rank = [&](const Active* a) {
-    const OwnerId owner = a->request.owner;
+    const OwnerId owner = a->request->owner;
     return std::tuple(shares_.time(owner), n_prompts[owner], owner, a->last_slice);
   };
   std::stable_sort(prompts.begin(), prompts.end(), [&](const Active* a, const Active* b) { return rank(a) < rank(b); });
@@ -54,12 +84,12 @@ void Loop::add_prompts(Batch& batch) {
     const auto cut = std::upper_bound(a->cuts.cuts.begin(), a->cuts.cuts.end(), at);
     const int32_t end = cut == a->cuts.cuts.end() ? at + static_cast<int32_t>(a->pending().size()) : *cut;
     if (batch.n_rows() + end - at > model_.executable().max_rows()) continue;
-    const bool is_first = own_rows == 0 || a->request.owner == first;
+    const bool is_first = own_rows == 0 || a->request->owner == first;
     if (!is_first && batch.n_rows() - n_decoding + end - at > rows_with_others(own_rows)) continue;
     if (!add_slice(batch, *a, end - at)) continue;
     a->last_slice = n_steps_;
     if (!is_first) continue;
-    first = a->request.owner;
+    first = a->request->owner;
     own_rows += end - at;
   }
 }
@@ -79,9 +109,9 @@ std::vector<Active*> Loop::choose_decoders() {
   std::vector<Active*> chosen;
   while (chosen.size() < n) {
     const auto next = std::min_element(all.begin(), all.end(), [&](const Active* a, const Active* b) {
-      return n_chosen[a->request.owner] < n_chosen[b->request.owner];
+      return n_chosen[a->request->owner] < n_chosen[b->request->owner];
     });
-    ++n_chosen[(*next)->request.owner];
+    ++n_chosen[(*next)->request->owner];
     chosen.push_back(*next);
     all.erase(next);
   }

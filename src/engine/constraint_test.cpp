@@ -185,7 +185,7 @@ TEST_F(ConstraintTest, AMaskThatTakesLongHoldsUpItsOwnAnswerAlone) {
   slow.constraint = std::make_shared<SlowLadder>(model_->n_vocab(), 6, shared);
   auto waiting = engine.submit(slow);
   ASSERT_TRUE(waiting);
-  EXPECT_EQ(waiting->events->pop().kind, Event::Kind::token);
+  EXPECT_EQ(waiting->events->wait().kind, Event::Kind::token);
   // The second mask is under way and stays so; others come, are answered and go.
   for (uint64_t seed = 0; seed < 3; ++seed) {
     auto other = engine.submit(constrained(6, seed));
@@ -194,12 +194,12 @@ TEST_F(ConstraintTest, AMaskThatTakesLongHoldsUpItsOwnAnswerAlone) {
     EXPECT_EQ(answer.end.reason, FinishReason::stop);
     EXPECT_TRUE(climbs(answer.ids));
   }
-  EXPECT_FALSE(waiting->events->try_pop());
+  EXPECT_FALSE(waiting->events->take());
   // One that is cancelled meanwhile is gone at once.
   slow.sampling.seed = 3;
   auto cancelled = engine.submit(slow);
   ASSERT_TRUE(cancelled);
-  EXPECT_EQ(cancelled->events->pop().kind, Event::Kind::token);
+  EXPECT_EQ(cancelled->events->wait().kind, Event::Kind::token);
   engine.cancel(cancelled->id);
   EXPECT_EQ(collect(*cancelled->events).end.reason, FinishReason::cancelled);
   {

@@ -26,30 +26,10 @@ std::vector<float> at_length_one(const std::vector<double>& sum) {
 
 }  // namespace
 
-void EmbedResult::put(Result<Vectors> vectors) {
-  {
-    std::lock_guard lock(mutex_);
-    vectors_.emplace(std::move(vectors));
-  }
-  ready_.notify_one();
-  if (notify_) notify_();
-}
-
-std::optional<Result<Vectors>> EmbedResult::take() {
-  std::lock_guard lock(mutex_);
-  return std::exchange(vectors_, std::nullopt);
-}
-
-Result<Vectors> EmbedResult::wait() {
-  std::unique_lock lock(mutex_);
-  ready_.wait(lock, [&] { return vectors_.has_value(); });
-  return *std::exchange(vectors_, std::nullopt);
-}
-
 EmbedQueue::EmbedQueue(models::Model& model, int slice_tokens)
     : model_(model), slice_tokens_(model.is_encoder() ? model.executable().max_rows() : slice_tokens) {}
 
-void EmbedQueue::add(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result) {
+void EmbedQueue::add(RequestId id, EmbedRequest request, std::shared_ptr<Channel<Result<Vectors>>> result) {
   auto job = std::make_shared<Job>();
   job->id = id;
   job->request = std::move(request);

@@ -1,5 +1,5 @@
-// embedding.h  Vectors for texts, scores for pairs: what is asked for, where the answer is left, and the queue on the
-// engine's thread.
+// embedding.h  Vectors for texts, scores for pairs: what is asked for, and the queue on the engine's thread, which puts
+// one answer into the channel of each request.
 //
 // Texts of all requests share batches: owners take turns (fair_share.h), and of each its texts, short ones beside a
 // slice of a long one. Where a text is cut follows from the text alone, so its vector has the same bits whatever else
@@ -7,19 +7,19 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/channel.h"
 #include "base/result.h"
 #include "cache/sequence.h"
 #include "engine/fair_share.h"
+#include "engine/queue_places.h"
 #include "engine/request.h"
 #include "models/model.h"
 
@@ -40,31 +40,13 @@ struct EmbedRequest {
 
 using Vectors = std::vector<std::vector<float>>;  // [texts][d_model], each of length 1; [texts][1] of scores
 
-// Where the answer to one request is left, once, by the engine's thread. Read by one consumer.
-class EmbedResult {
- public:
-  // `notify` is called on the engine's thread when the answer is there.
-  explicit EmbedResult(std::function<void()> notify = {}) : notify_(std::move(notify)) {}
-  void put(Result<Vectors> vectors);
-  // The answer, once; nullopt before.
-  std::optional<Result<Vectors>> take();
-  // Blocks until it is there.
-  Result<Vectors> wait();
-
- private:
-  const std::function<void()> notify_;
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::optional<Result<Vectors>> vectors_;
-};
-
 // The engine thread's part.
 class EmbedQueue {
  public:
   // The longest slice of a text is `slice_tokens`; an encoder's texts come whole.
   EmbedQueue(models::Model& model, int slice_tokens);
 
-  void add(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result);
+  void add(RequestId id, EmbedRequest request, std::shared_ptr<Channel<Result<Vectors>>> result);
   void cancel(RequestId id);
   void end_late(std::chrono::steady_clock::time_point now);
   void end_all(const Error& error);
@@ -81,7 +63,7 @@ class EmbedQueue {
   struct Job {
     RequestId id = 0;
     EmbedRequest request;
-    std::shared_ptr<EmbedResult> result;
+    std::shared_ptr<Channel<Result<Vectors>>> result;
     Vectors vectors;
     size_t n_left = 0;
   };

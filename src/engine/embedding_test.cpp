@@ -188,7 +188,7 @@ TEST(Embeddings, WaitForRoomInTheStateOfOthers) {
 TEST(Embeddings, EndWhenTheyAreCancelledLateOrTheEngineStops) {
   auto model = load("qwen3_5-A");
   ASSERT_TRUE(model);
-  std::shared_ptr<EmbedResult> left_behind;
+  std::shared_ptr<Channel<Result<Vectors>>> left_behind;
   {
     Engine engine(*model, {});
     Gate gate;
@@ -197,7 +197,7 @@ TEST(Embeddings, EndWhenTheyAreCancelledLateOrTheEngineStops) {
     request.max_tokens = 2;
     auto answer = engine.submit(request, gate.hook());
     ASSERT_TRUE(answer);
-    answer->events->pop();  // the engine's thread is held from here on
+    answer->events->wait();  // the engine's thread is held from here on
     auto cancelled = engine.embed({.texts = {ids_of_text(2, 100)}});
     auto late = engine.embed({.texts = {ids_of_text(2, 100)}, .deadline = std::chrono::steady_clock::now()});
     auto kept = engine.embed({.texts = {ids_of_text(2, 100)}});

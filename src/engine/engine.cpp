@@ -58,9 +58,12 @@ Status Engine::check(std::span<const int32_t> tokens) const {
   return Ok{};
 }
 
-Result<std::vector<QueuePlacePtr>> Engine::reserve(uint64_t owner, int n) { return loop_->places().take(owner, n); }
-
 Result<Submitted> Engine::submit(Request request, std::function<void()> notify) {
+  TRY_ASSIGN(std::vector<Submitted> submitted, submit_choices(std::move(request), {std::move(notify)}));
+  return Result<Submitted>{std::move(submitted.front())};
+}
+
+Result<std::vector<Submitted>> Engine::submit_choices(Request request, std::vector<std::function<void()>> notify) {
   TRY(model_.require_logits());
   TRY(check(request.prompt));
   TRY(request.sampling.validate(n_vocab()));
@@ -78,29 +81,35 @@ Result<Submitted> Engine::submit(Request request, std::function<void()> notify) 
     }
     request.cache_scope = hash_mix(request.cache_scope ^ request.adapters->key());
   }
-  Submitted submitted{next_id(), std::make_shared<EventQueue>()};
-  if (notify) submitted.events->on_ready(std::move(notify));
-  auto active = std::make_shared<std::unique_ptr<Active>>(std::make_unique<Active>());
-  Active& a = **active;
-  a.id = submitted.id;
-  a.events = submitted.events;
-  a.sampler = SamplerState(request.prompt);
-  a.usage.prompt_tokens = static_cast<int32_t>(request.prompt.size());
-  if (request.constraint) a.constraint = request.constraint->clone();
-  a.cuts = cut_prompt(a.usage.prompt_tokens, request.snapshot_points, config_.prefill_tokens, config_.filler_tokens);
-  a.request = std::move(request);
-  a.begin(a.request.memory.get(), ThinkingControl(a.request.thinking));
-  a.submitted = std::chrono::steady_clock::now();
+  const auto n_prompt = static_cast<int32_t>(request.prompt.size());
+  TRY(loop_->check_state_bytes(n_prompt, "prompt"));
+  TRY_ASSIGN(const auto places, loop_->places().take(request.owner, static_cast<int>(notify.size())));
+  std::vector<Submitted> submitted;
+  for (auto& n : notify) submitted.push_back({next_id(), std::make_shared<Channel<Event>>(std::move(n))});
+  const auto shared = std::make_shared<const Request>(std::move(request));
+  auto first = std::make_unique<Active>(submitted[0].id, shared, submitted[0].events,
+                                        AnswerState(shared, context_length_ - n_prompt));
+  first->place = places[0];
+  first->sampler = SamplerState(shared->prompt);
+  first->usage.prompt_tokens = n_prompt;
+  if (shared->constraint) first->constraint = shared->constraint->clone();
+  if (shared->memory) first->memory = shared->memory->clone();
+  first->cuts = cut_prompt(n_prompt, shared->snapshot_points, config_.prefill_tokens, config_.filler_tokens);
+  first->submitted = std::chrono::steady_clock::now();
 
   // Nothing here waits for the engine thread: a caller with one I/O thread must not stall for the length of a step.
-  TRY(loop_->check_state_bytes(a.usage.prompt_tokens, "prompt"));
-  if (!a.request.place) {
-    TRY_ASSIGN(auto places, reserve(a.request.owner, 1));
-    a.request.place = std::move(places.front());
-  }
-  loop_->announce(a);
-  loop_->post([active](Loop& loop) { loop.admit(std::move(*active)); });
-  return submitted;
+  loop_->announce(*first);
+  auto active = std::make_shared<std::unique_ptr<Active>>(std::move(first));
+  // One message, so that the first can not have ended before it is forked.
+  loop_->post([active, submitted, places](Loop& loop) {
+    SamplingParams sampling = (*active)->request->sampling;
+    loop.admit(std::move(*active));
+    for (size_t i = 1; i < submitted.size(); ++i) {
+      ++sampling.choice;
+      loop.fork(submitted[0].id, sampling, submitted[i].id, submitted[i].events, places[i]);
+    }
+  });
+  return Result<std::vector<Submitted>>{std::move(submitted)};
 }
 
 void Engine::cancel(RequestId id) {
@@ -113,9 +122,8 @@ void Engine::update(RequestId id, Update update) {
 
 Result<Submitted> Engine::fork(RequestId id, SamplingParams sampling, std::function<void()> notify) {
   TRY(sampling.validate(n_vocab()));
-  Submitted submitted{next_id(), std::make_shared<EventQueue>()};
-  if (notify) submitted.events->on_ready(std::move(notify));
-  TRY_ASSIGN(const auto places, reserve(0, 1));
+  Submitted submitted{next_id(), std::make_shared<Channel<Event>>(std::move(notify))};
+  TRY_ASSIGN(const auto places, loop_->places().take(0, 1));
   loop_->post([=, sampling = std::move(sampling)](Loop& loop) {
     loop.fork(id, sampling, submitted.id, submitted.events, places.front());
   });
@@ -149,7 +157,7 @@ Result<SubmittedEmbed> Engine::embed(EmbedRequest request, std::function<void()>
   TRY(loop_->check_state_bytes(static_cast<int32_t>(longest), "text"));
   TRY_ASSIGN(auto places, loop_->embed_places().take(request.owner, 1));
   request.place = std::move(places.front());
-  SubmittedEmbed submitted{next_id(), std::make_shared<EmbedResult>(std::move(notify))};
+  SubmittedEmbed submitted{next_id(), std::make_shared<Channel<Result<Vectors>>>(std::move(notify))};
   auto shared = std::make_shared<EmbedRequest>(std::move(request));
   loop_->post([submitted, shared](Loop& loop) { loop.embed(submitted.id, std::move(*shared), submitted.result); });
   return submitted;

@@ -7,7 +7,7 @@
 //
 //   Engine engine(model, {});
 //   auto answer = engine.submit(request);            // Result<Submitted>: refused at once if it cannot run
-//   for (Event e = answer->events->pop(); ; ...) {...}
+//   for (Event e = answer->events->wait(); ; ...) {...}
 #pragma once
 
 #include <cstdint>
@@ -42,12 +42,12 @@ struct EngineConfig {
 
 struct Submitted {
   RequestId id;
-  std::shared_ptr<EventQueue> events;
+  std::shared_ptr<Channel<Event>> events;
 };
 
 struct SubmittedEmbed {
   RequestId id;
-  std::shared_ptr<EmbedResult> result;
+  std::shared_ptr<Channel<Result<Vectors>>> result;  // one value
 };
 
 // Log-probabilities of given text.
@@ -66,17 +66,18 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Reserves places in the queue for requests that belong together and are submitted one by one (Request::place).
-  // Refuses with exhausted when the owner has its share of a full queue.
-  Result<std::vector<QueuePlacePtr>> reserve(uint64_t owner, int n);
   // Refuses with invalid_argument (ids, parameters, a prompt beyond the context: the message has the numbers) or
-  // exhausted (queue full). `notify` is called on the engine thread after each event; see EventQueue::on_ready.
+  // exhausted (queue full). `notify` is called on the engine thread after each event.
   Result<Submitted> submit(Request request, std::function<void()> notify = {});
+  // Several answers to one prompt, one for each `notify`: the first, and forks of it with the next values of
+  // SamplingParams::choice, which begin when it has read the prompt. They are as many requests: all of them get a place
+  // in the queue or none does, and each ends by itself. REQUIRES: at least one.
+  Result<std::vector<Submitted>> submit_choices(Request request, std::vector<std::function<void()>> notify);
   // Ends the request within one step; its terminal event is `finished` with reason cancelled. Unknown ids are ignored.
   void cancel(RequestId id);
   void update(RequestId id, Update update);
-  // A second request that shares everything computed for `id` so far and goes on with its own sampling. When `id` has
-  // already ended, the new one ends at once with a failed event (not_found).
+  // A second request that shares everything computed for `id` so far and goes on with its own sampling; it waits while
+  // `id` reads its prompt. When `id` has already ended, the new one ends at once with a failed event (not_found).
   Result<Submitted> fork(RequestId id, SamplingParams sampling, std::function<void()> notify = {});
   // Embeds texts, in batches beside the requests that generate. Refuses like submit(); cancel() ends it with an error.
   Result<SubmittedEmbed> embed(EmbedRequest request, std::function<void()> notify = {});

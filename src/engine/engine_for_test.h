@@ -17,10 +17,10 @@ struct Answer {
   int32_t cached() const { return end.usage.cached_tokens; }
 };
 
-inline Answer collect(EventQueue& events) {
+inline Answer collect(Channel<Event>& events) {
   Answer answer;
   while (true) {
-    Event e = events.pop();
+    Event e = events.wait();
     if (e.is_terminal()) {
       answer.end = std::move(e);
       return answer;

@@ -101,14 +101,14 @@ TEST_F(EngineTest, CancelEndsARequestAndTheNextOneWorks) {
   Gate gate;
   auto s = engine.submit(greedy(prompt(1, 10), 100000), gate.hook());
   ASSERT_TRUE(s);
-  EXPECT_EQ(s->events->pop().kind, Event::Kind::token);
+  EXPECT_EQ(s->events->wait().kind, Event::Kind::token);
   engine.cancel(s->id);
   engine.cancel(s->id);
   engine.cancel(123456789);
   gate.open();
   const Answer a = collect(*s->events);
   EXPECT_EQ(a.end.reason, FinishReason::cancelled);
-  EXPECT_FALSE(s->events->try_pop().has_value()) << "one terminal event only";
+  EXPECT_FALSE(s->events->take().has_value()) << "one terminal event only";
   auto next = engine.submit(greedy(prompt(2, 10), 4));
   EXPECT_EQ(collect(*next->events).ids.size(), 4u);
 }
@@ -141,7 +141,7 @@ TEST_F(EngineTest, ForkSharesThePastAndGoesItsOwnWay) {
   Gate gate;
   auto s = engine.submit(greedy(prompt(4, 50), 30), gate.hook());
   ASSERT_TRUE(s);
-  const int32_t first = s->events->pop().token.id;
+  const int32_t first = s->events->wait().token.id;
   SamplingParams sampling;
   sampling.temperature = 0;
   auto fork = engine.fork(s->id, sampling);
@@ -158,12 +158,69 @@ TEST_F(EngineTest, ForkSharesThePastAndGoesItsOwnWay) {
   EXPECT_EQ(collect(*gone->events).end.error->code, Code::not_found);
 }
 
+TEST_F(EngineTest, ChoicesAreThoseThatWouldBeDrawnAlone) {
+  Request r = greedy(prompt(7, 60), 8);
+  r.sampling.temperature = 1;
+  r.sampling.seed = 3;
+  r.snapshot_points = {55};
+  std::vector<std::vector<int32_t>> alone;
+  {
+    Engine engine(*model_, {});
+    for (uint32_t i = 0; i < 4; ++i) {
+      Request one = r;
+      one.sampling.choice = i;
+      alone.push_back(collect(*engine.submit(one)->events).ids);
+    }
+  }
+  Engine engine(*model_, {});
+  const auto choices = engine.submit_choices(r, std::vector<std::function<void()>>(4));
+  ASSERT_TRUE(choices);
+  ASSERT_EQ(choices->size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const Answer a = collect(*(*choices)[i].events);
+    EXPECT_EQ(a.ids, alone[i]) << i;
+    EXPECT_EQ(a.end.usage.prompt_tokens, 60);
+    EXPECT_EQ(a.cached(), i == 0 ? 0 : 55) << i;
+    EXPECT_FALSE((*choices)[i].events->take());
+  }
+  EXPECT_EQ(engine.stats().prompt_tokens, 60u + 3 * 5) << "the prompt was read once";
+}
+
+TEST_F(EngineTest, EveryChoiceEndsByItself) {
+  EngineConfig config;
+  config.max_running = 1;
+  Engine engine(*model_, config);
+  Request r = greedy(prompt(7, 60), 1);
+  const std::vector<int32_t> first = collect(*engine.submit(r)->events).ids;
+  // The first has ended when its prompt is read.
+  const auto brief = engine.submit_choices(r, std::vector<std::function<void()>>(3));
+  ASSERT_TRUE(brief);
+  for (const Submitted& s : *brief) EXPECT_EQ(collect(*s.events).ids, first);
+  // Some are cancelled before they begin, the first among them.
+  Gate gate;
+  auto held = engine.submit(greedy(prompt(1, 10), 3), gate.hook());
+  held->events->wait();
+  const auto choices = engine.submit_choices(r, std::vector<std::function<void()>>(4));
+  ASSERT_TRUE(choices);
+  for (const size_t i : {0, 2}) engine.cancel((*choices)[i].id);
+  gate.open();
+  collect(*held->events);
+  for (size_t i = 0; i < 4; ++i) {
+    const Answer a = collect(*(*choices)[i].events);
+    EXPECT_EQ(a.end.reason, i % 2 == 0 ? FinishReason::cancelled : FinishReason::length) << i;
+    EXPECT_EQ(a.ids, i % 2 == 0 ? std::vector<int32_t>{} : first) << i;
+    EXPECT_FALSE((*choices)[i].events->take()) << "one terminal event only";
+  }
+  // They come into the queue together or not at all.
+  EXPECT_TRUE(engine.submit_choices(r, std::vector<std::function<void()>>(200))) << "who has nothing there gets in";
+}
+
 TEST_F(EngineTest, ForcedTokensComeNext) {
   Engine engine(*model_, {});
   Request r = greedy(prompt(5, 10), 40);
   Gate gate;
   auto s = engine.submit(r, gate.hook());
-  s->events->pop();
+  s->events->wait();
   engine.update(s->id, {.force = {7, 8, 9}, .max_tokens = 20});
   gate.open();
   const std::vector<int32_t> ids = collect(*s->events).ids;
@@ -200,7 +257,7 @@ TEST_F(EngineTest, AThoughtThatDoesNotEndIsClosed) {
   r.thought = {.open = true, .end_ids = {8}, .close = close, .budget = 1};
   Gate gate;
   auto held = engine.submit(r, gate.hook());
-  held->events->pop();
+  held->events->wait();
   engine.update(held->id, {.force = {3, 4}});
   gate.open();
   ids = collect(*held->events).ids;

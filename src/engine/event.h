@@ -1,17 +1,14 @@
-// event.h  What comes out of the engine, and the queue it comes through.
+// event.h  What comes out of the engine, through one channel a request (base/channel.h): written by the engine thread,
+// read by one consumer, and as long as the answer at most.
 //
 // Every admitted request ends with exactly one terminal event: finished or failed.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/channel.h"
 #include "base/result.h"
 #include "cache/cache_miss.h"
 #include "sampling/sampler.h"
@@ -42,25 +39,6 @@ struct Event {
   std::optional<Error> error;                // kind failed
 
   bool is_terminal() const { return kind != Kind::token; }
-};
-
-// One request's events. Written by the engine thread, read by one consumer. Unbounded by itself, but bounded by the
-// request's max_tokens; a slow reader never stalls the engine.
-class EventQueue {
- public:
-  // Blocks until there is an event.
-  Event pop();
-  std::optional<Event> try_pop();
-  // Called by the engine thread, without locks held, whenever an event was added. Set before submit().
-  void on_ready(std::function<void()> notify) { notify_ = std::move(notify); }
-
-  void push(Event event);
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::deque<Event> events_;
-  std::function<void()> notify_;
 };
 
 }  // namespace chimere::engine

@@ -114,7 +114,7 @@ TEST_F(Shares, AnotherOwnersFirstTokenIsAFewStepsAway) {
     ASSERT_TRUE(s) << s.error().message;
     crowd.push_back(*s);
   }
-  crowd[0].events->pop();  // the engine's thread is held from here on
+  crowd[0].events->wait();  // the engine's thread is held from here on
   Noted steps;
   const uint64_t before = engine.stats().steps;
   auto s = engine.submit(asked_by(kBob, 99, 20, 8), steps.hook(engine));
@@ -140,7 +140,7 @@ TEST_F(Shares, WhoTakesTurnsAnswersAsAlone) {
   std::vector<Submitted> submitted;
   for (size_t i = 0; i < requests.size(); ++i) {
     submitted.push_back(*engine.submit(requests[i], i == 0 ? gate.hook() : nullptr));
-    if (i == 4) submitted[0].events->pop();
+    if (i == 4) submitted[0].events->wait();
   }
   gate.open();
   for (size_t i = 1; i < requests.size(); ++i) EXPECT_EQ(collect(*submitted[i].events).ids, alone[i]) << i;
@@ -154,7 +154,7 @@ TEST_F(Shares, StepsAreSharedBetweenOwnersNotRequests) {
   for (int i = 0; i < 8; ++i) {
     crowd.push_back(*engine.submit(asked_by(kAnn, i, 20, 400), i == 0 ? gate.hook() : nullptr));
   }
-  crowd[0].events->pop();
+  crowd[0].events->wait();
   std::vector<Submitted> few;
   Noted steps[2];
   for (int i = 0; i < 2; ++i) few.push_back(*engine.submit(asked_by(kBob, 50 + i, 20, 100), steps[i].hook(engine)));
@@ -177,7 +177,7 @@ TEST_F(Shares, AShortPromptPassesLongOnes) {
   for (int i = 0; i < 20; ++i) {
     crowd.push_back(*engine.submit(asked_by(0, i, 900, 50), i == 0 ? gate.hook() : nullptr));
   }
-  crowd[0].events->pop();
+  crowd[0].events->wait();
   Noted steps;
   const uint64_t before = engine.stats().steps;
   auto s = engine.submit(asked_by(0, 99, 20, 4), steps.hook(engine));
@@ -195,7 +195,7 @@ TEST_F(Shares, LongPromptsOfOthersDoNotLengthenTheStepOfAShortOne) {
   for (int i = 0; i < 4; ++i) {
     crowd.push_back(*engine.submit(asked_by(kAnn, i, 900, 50), i == 0 ? gate.hook() : nullptr));
   }
-  crowd[0].events->pop();
+  crowd[0].events->wait();
   std::vector<uint64_t> rows;  // before the step of each of its tokens; written by the engine's thread
   auto s = engine.submit(asked_by(kBob, 99, 10, 2), [&] {
     if (rows.size() < 2) rows.push_back(engine.stats().rows);
@@ -218,7 +218,7 @@ TEST_F(Shares, EmbeddingsAndAnswersHoldUpEachOtherByHalf) {
                                 hold();
                                 note();
                               });
-  answer->events->pop();
+  answer->events->wait();
   EmbedRequest many;
   many.owner = kBob;
   for (int i = 0; i < 400; ++i) many.texts.push_back(asked_by(kBob, i, 60, 1).prompt);

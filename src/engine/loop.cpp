@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 
 #include "base/hash.h"
 
@@ -29,11 +28,11 @@ constexpr std::chrono::hours kLongest{1};
 RequestInfo Active::info() const {
   RequestInfo i;
   i.id = id;
-  if (sequence) i.state = usage.completion_tokens > 0 ? RequestState::decode : RequestState::prefill;
+  if (sequence) i.state = answer.n_tokens() > 0 ? RequestState::decode : RequestState::prefill;
   i.prompt_tokens = usage.prompt_tokens;
   i.cached_tokens = usage.cached_tokens;
-  i.completion_tokens = usage.completion_tokens;
-  i.is_thinking = request.thought.open;
+  i.completion_tokens = answer.n_tokens();
+  i.is_thinking = answer.is_thinking();
   i.submitted = submitted;
   i.started = started;
   return i;
@@ -90,11 +89,6 @@ void Loop::announce(const Active& a) {
   announced_[a.id] = a.info();
 }
 
-void Loop::forget(const Active& a) {
-  std::lock_guard lock(mutex_);
-  announced_.erase(a.id);
-}
-
 void Loop::thread_main() {
   if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
   while (take_messages()) {
@@ -112,10 +106,12 @@ void Loop::thread_main() {
       embeds_.end_all(error);
     }
     remove_ended();
+    release_forks();
     // A request that waits for the disk or for its mask is heard of through a message.
-    can_go_on_ = std::any_of(running_.begin(), running_.end(), [](const auto& a) { return !a->waits_for_mask; }) ||
-                 embeds_.has_work() ||
-                 std::any_of(waiting_.begin(), waiting_.end(), [](const auto& a) { return !a->is_loading; });
+    can_go_on_ =
+        std::any_of(running_.begin(), running_.end(), [](const auto& a) { return !a->waits_for_mask; }) ||
+        embeds_.has_work() ||
+        std::any_of(waiting_.begin(), waiting_.end(), [](const auto& a) { return !a->is_loading && a->parent == 0; });
     if (running_.empty() && waiting_.empty() && !embeds_.has_work()) work_while_idle();
     publish_stats();
   }
@@ -149,7 +145,7 @@ bool Loop::take_messages() {
 
 Clock::time_point Loop::next_alarm() const {
   Clock::time_point alarm = Clock::now() + kLongest;
-  for (const auto& a : waiting_) alarm = std::min(alarm, a->request.deadline);
+  for (const auto& a : waiting_) alarm = std::min(alarm, a->request->deadline);
   return may_write_ ? std::min(alarm, last_step_ + kQuiet) : alarm;
 }
 
@@ -200,10 +196,10 @@ Active* Loop::find(RequestId id) {
 void Loop::end_late_requests() {
   const auto now = Clock::now();
   for (auto& a : waiting_) {
-    if (a->request.deadline <= now) finish(*a, FinishReason::deadline);
+    if (a->request->deadline <= now) finish(*a, FinishReason::deadline);
   }
   for (auto& a : running_) {
-    if (a->request.deadline <= now) finish(*a, FinishReason::deadline);
+    if (a->request->deadline <= now) finish(*a, FinishReason::deadline);
   }
   remove_ended();
 }
@@ -216,7 +212,7 @@ void Loop::cancel(RequestId id) {
   embeds_.cancel(id);
 }
 
-void Loop::embed(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result) {
+void Loop::embed(RequestId id, EmbedRequest request, std::shared_ptr<Channel<Result<Vectors>>> result) {
   embeds_.add(id, std::move(request), std::move(result));
 }
 
@@ -252,42 +248,53 @@ void Loop::embed_step(int rows_before) {
 }
 
 void Loop::update(RequestId id, const Update& update) {
-  if (Active* a = find(id)) {
-    a->forced.insert(a->forced.end(), update.force.begin(), update.force.end());
-    if (update.max_tokens > 0) a->request.max_tokens = update.max_tokens;
-    if (update.thinking_budget) a->request.thought.budget = *update.thinking_budget;
-    if (update.stop_thinking) a->request.thought.budget = 0;
-  }
+  if (Active* a = find(id)) a->answer.update(update);
 }
 
-void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events,
+void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<Channel<Event>> events,
                 QueuePlacePtr place) {
-  auto a = std::make_unique<Active>();
-  a->id = new_id;
-  a->events = std::move(events);
   const Active* from = find(id);
-  if (!from) return fail(*a, {Code::not_found, "request " + std::to_string(id) + " is not running"});
-  a->request = from->request;
-  a->request.place = std::move(place);
+  if (!from) {
+    ++counts_.requests_failed;
+    Event event;
+    event.kind = Event::Kind::failed;
+    event.error = Error{Code::not_found, "request " + std::to_string(id) + " is not running"};
+    events->put(std::move(event));
+    return;
+  }
+  auto request = std::make_shared<Request>(*from->request);
+  request->sampling = std::move(sampling);
+  auto a = std::make_unique<Active>(new_id, std::move(request), std::move(events), from->answer);
+  a->place = std::move(place);
   a->cuts = from->cuts;
-  a->request.sampling = std::move(sampling);
   a->sampler = from->sampler;
-  a->forced = from->forced;
-  a->closing = from->closing;
   if (from->constraint) a->constraint = from->constraint->clone();
-  a->answer_tokens = from->answer_tokens;
-  a->n_loops = from->n_loops;
-  a->ending = from->ending;
-  a->phrase = from->phrase;
-  a->begin(from->memory.get(), from->control);
+  if (from->memory) a->memory = from->memory->clone();
+  a->usage.prompt_tokens = from->usage.prompt_tokens;
+  a->submitted = Clock::now();
+  if (from->answer.n_tokens() == 0) {
+    a->parent = id;
+    announce(*a);
+    return waiting_.push_back(std::move(a));
+  }
+  a->place = nullptr;
   a->usage = from->usage;
-  a->usage.cached_tokens = from->sequence ? std::min(from->sequence->length(), a->usage.prompt_tokens) : 0;
-  a->submitted = a->started = a->first_token = Clock::now();
+  a->usage.cached_tokens = a->usage.prompt_tokens;
+  a->started = a->first_token = a->submitted;
   announce(*a);
-  if (!from->sequence) return waiting_.push_back(std::move(a));
-  a->request.place = nullptr;
   if (Status s = start_fork(*a, *from); !s) return fail(*a, s.error());
   running_.push_back(std::move(a));
+}
+
+void Loop::release_forks() {
+  for (auto& a : waiting_) {
+    if (a->parent == 0) continue;
+    const Active* parent = find(a->parent);
+    if (parent && parent->answer.n_tokens() == 0) continue;
+    a->parent = 0;
+    a->submitted = Clock::now();
+    announce(*a);
+  }
 }
 
 Status Loop::start_fork(Active& a, const Active& from) {
@@ -317,7 +324,7 @@ int Loop::step() {
   bool wants_logits = false;
   for (auto& a : running_) {
     if (!a->events || a->logit_index < 0) continue;
-    a->inputs = next_inputs(*a);
+    set_inputs(*a);
     draws_[a->logit_index] = device_draw(*a);
     wants_logits |= !draws_[a->logit_index].params;
   }
@@ -341,7 +348,7 @@ int Loop::step() {
   }
   for (auto& a : running_) {
     if (!a->events || a->rows_in_batch == 0) continue;
-    shares_.charge(a->request.owner, static_cast<uint64_t>(a->rows_in_batch));
+    shares_.charge(a->request->owner, static_cast<uint64_t>(a->rows_in_batch));
     if (Status s = a->sequence->commit(a->rows_in_batch); !s) {
       fail(*a, s.error());
       continue;
@@ -359,13 +366,6 @@ int Loop::step() {
   return batch.n_rows();
 }
 
-void Active::begin(const MemorySource* source, const ThinkingControl& from) {
-  if (source) memory = source->clone();
-  control = from;
-  measured = request.sampling;
-  measured.stats = true;
-}
-
 void Loop::count_step(int rows) {
   int bucket = 0;
   while (bucket < kBatchSizes - 1 && (1 << bucket) < rows) ++bucket;
@@ -374,73 +374,22 @@ void Loop::count_step(int rows) {
   ++counts_.steps_by_rows[static_cast<size_t>(bucket)];
 }
 
-void Loop::close_thought(Active& a) {
-  a.forced.assign(a.request.thought.close.begin(), a.request.thought.close.end());
-  a.closing = static_cast<int32_t>(a.forced.size());
-  a.phrase = 0;
-  a.request.thought.open = false;
-  a.control.close();
+void Loop::set_inputs(Active& a) {
+  const AnswerState::Row row = a.answer.before(a.sampler.tokens());
+  a.inputs = {};
+  a.inputs.forced = row.forced;
+  a.inputs.bias = row.bias;
+  if (!row.forced && a.constraint && !row.in_thought) a.inputs.mask = a.constraint->mask();
+  if (!row.forced && a.memory) a.inputs.memory = a.memory->expect(a.sampler.tokens(), row.in_thought);
+  a.needs_stats = row.needs_stats || !a.inputs.memory.empty();
 }
 
-int32_t Loop::thought_limit(const Active& a) const {
-  const Thought& thought = a.request.thought;
-  int32_t limit = thought.budget >= 0 ? thought.budget : std::numeric_limits<int32_t>::max();
-  const int32_t reserved = a.request.thinking.answer_tokens;
-  if (reserved == 0) return limit;
-  int32_t total = context_length_ - static_cast<int32_t>(a.sampler.n_prompt());
-  if (a.request.max_tokens >= 0) total = std::min(total, a.request.max_tokens);
-  const int32_t left = total - a.usage.completion_tokens - static_cast<int32_t>(thought.close.size()) - reserved;
-  return std::min(limit, a.usage.reasoning_tokens + std::max(left, 0));
-}
-
-void Loop::steer_thought(Active& a) {
-  const int32_t n = a.usage.reasoning_tokens, limit = thought_limit(a);
-  if (n >= limit) {
-    // A phrase that steers a thought has no place behind its end.
-    if (static_cast<int32_t>(a.forced.size()) == a.phrase) a.forced.clear();
-    if (a.forced.empty()) close_thought(a);
-    return;
-  }
-  if (!a.forced.empty()) return;
-  switch (a.control.before(n, limit)) {
-    case ThinkingControl::Wish::nothing: break;
-    case ThinkingControl::Wish::close: close_thought(a); break;
-    case ThinkingControl::Wish::warn:
-      a.forced.assign(a.request.thinking.warning.begin(), a.request.thinking.warning.end());
-      a.phrase = static_cast<int32_t>(a.forced.size());
-      break;
-  }
-}
-
-// A thought may also end with the first token of a tool call, which is no part of what closes a thought.
-bool Loop::is_answer(const Active& a, int32_t id, bool was_thinking, bool was_closing) {
-  if (!was_thinking) return !was_closing;
-  const Thought& thought = a.request.thought;
-  return !thought.open && std::find(thought.close.begin(), thought.close.end(), id) == thought.close.end();
-}
-
-RowInputs Loop::next_inputs(Active& a) {
-  const Thought& thought = a.request.thought;
-  if (thought.open) steer_thought(a);
-  RowInputs inputs;
-  if (!a.forced.empty()) {
-    inputs.forced = a.forced.front();
-    a.forced.pop_front();
-    if (a.phrase > 0) --a.phrase;
-    return inputs;
-  }
-  inputs.bias = a.control.bias(a.request.thinking, a.sampler.tokens(), thought.open);
-  if (a.constraint && !thought.open) inputs.mask = a.constraint->mask();
-  if (a.memory) inputs.memory = a.memory->expect(a.sampler.tokens(), thought.open);
-  return inputs;
-}
-
-// Empty where logits are wanted here: a stop inside a thought or a form becomes another token, whose figures then have
-// to be found in the same row.
+// Empty where logits are wanted here: a stop inside a thought or a form becomes another token, whose stats then have to
+// be found in the same row.
 Draw Loop::device_draw(const Active& a) const {
-  const SamplingParams& params = a.request.sampling;
-  const bool figures = params.stats || params.top_logprobs > 0;
-  if (!draws_on_device_ || ((a.request.thought.open || a.constraint) && figures)) return {};
+  const SamplingParams& params = a.request->sampling;
+  const bool asks_for_stats = params.stats || params.top_logprobs > 0;
+  if (!draws_on_device_ || ((a.answer.is_thinking() || a.constraint) && asks_for_stats)) return {};
   return {&a.params(), &a.sampler, a.inputs, a.sampler.tokens().size()};
 }
 
@@ -460,89 +409,59 @@ Result<Sampled> Loop::replaced(const Active& a, const Sampled& drawn) {
 }
 
 void Loop::accept(Active& a, Sampled sampled) {
-  if (a.usage.completion_tokens == 0) {
+  if (a.answer.n_tokens() == 0) {
     a.first_token = Clock::now();
     a.usage.prefill_seconds = seconds(a.started, a.first_token);
   }
-  Thought& thought = a.request.thought;
-  const std::vector<int32_t>& stops = a.request.stop_ids;
-  if (std::find(stops.begin(), stops.end(), sampled.id) != stops.end()) {
-    if (!thought.open) {
-      const std::vector<int32_t> rest = instead_of_stop(a);
-      if (rest.empty()) return finish(a, FinishReason::stop);
-      if (Status s = take_instead(a, rest, sampled); !s) return fail(a, s.error());
-    } else {
-      close_thought(a);
-      a.inputs = next_inputs(a);
-      if (!a.inputs.forced) return finish(a, FinishReason::stop);
-      Result<Sampled> instead = replaced(a, sampled);
-      if (!instead) return fail(a, instead.error());
-      sampled = std::move(*instead);
-    }
-  } else if (thought.open && !a.inputs.forced && !thought.end_ids.empty() && sampled.id == thought.end_ids.front() &&
-             a.control.extends(a.request.thinking, a.usage.reasoning_tokens, thought_limit(a))) {
-    const std::vector<int32_t>& phrase = a.request.thinking.extension;
-    a.phrase = static_cast<int32_t>(phrase.size());
-    if (Status s = take_instead(a, phrase, sampled); !s) return fail(a, s.error());
-  } else if (const std::vector<int32_t> rest = instead_of_cut(a, sampled.id); !rest.empty()) {
-    a.ending = FinishReason::length;
-    if (Status s = take_instead(a, rest, sampled); !s) return fail(a, s.error());
-  }
-  const bool was_thinking = thought.open;
-  const bool was_closing = a.inputs.forced && a.closing > 0;
-  if (was_closing) --a.closing;
-  if (thought.open) {
-    thought.open = std::find(thought.end_ids.begin(), thought.end_ids.end(), sampled.id) == thought.end_ids.end();
-    if (thought.open) ++a.usage.reasoning_tokens;
-  } else if (a.usage.completion_tokens == 0 && sampled.id == thought.opener) {
-    thought.open = true;
-  }
-  if (a.constraint && is_answer(a, sampled.id, was_thinking, was_closing)) {
-    a.constraint->accept(sampled.id);
-    ++a.answer_tokens;
+  const AnswerState::Verdict verdict = a.answer.judge(sampled.id, a.constraint.get());
+  if (verdict == AnswerState::Verdict::ends) return finish(a, FinishReason::stop);
+  if (verdict == AnswerState::Verdict::replaced) {
+    set_inputs(a);
+    Result<Sampled> instead = replaced(a, sampled);
+    if (!instead) return fail(a, instead.error());
+    sampled = std::move(*instead);
   }
   if (!a.inputs.memory.empty()) a.memory->accept(sampled);
   a.sampler.accept(sampled.id);
-  a.control.accept(sampled, a.sampler.tokens(), was_thinking && thought.open, a.inputs.forced.has_value());
-  if (was_thinking && !thought.open) a.control.close();
-  ++a.usage.completion_tokens;
+  const std::optional<FinishReason> reason = a.answer.after(sampled, a.sampler.tokens(), a.constraint.get());
   ++counts_.generated_tokens;
   Event event;
-  event.kind = Event::Kind::token;
   event.token = std::move(sampled);
-  a.events->push(std::move(event));
-  const bool complete = a.constraint && !thought.open && a.forced.empty() && a.constraint->is_finished();
-  if (complete || (a.ending && a.forced.empty())) return finish(a, a.ending.value_or(FinishReason::stop));
-  const bool is_stuck = !thought.open && a.forced.empty() && a.control.loop() == LoopGuard::State::stuck;
-  if (is_stuck && !break_loop(a)) return finish(a, FinishReason::loop);
-  if (tokens_left(a) <= 0) finish(a, FinishReason::length);
+  a.events->put(std::move(event));
+  if (reason) finish(a, *reason);
 }
 
 void Loop::finish(Active& a, FinishReason reason) {
   if (!a.events) return;
-  if (a.usage.completion_tokens > 0) a.usage.decode_seconds = seconds(a.first_token, Clock::now());
+  if (a.answer.n_tokens() > 0) a.usage.decode_seconds = seconds(a.first_token, Clock::now());
+  ++counts_.requests_finished;
+  ++counts_.finished_by_reason[static_cast<size_t>(reason)];
   Event event;
   event.kind = Event::Kind::finished;
   event.reason = reason;
-  event.usage = a.usage;
-  ++counts_.requests_finished;
-  ++counts_.finished_by_reason[static_cast<size_t>(reason)];
-  forget(a);
-  a.events->push(std::move(event));
-  a.events.reset();  // ended: no second terminal event can follow
+  end(a, std::move(event));
   keep_last_state(a);
 }
 
 void Loop::fail(Active& a, const Error& error) {
   if (!a.events) return;
+  ++counts_.requests_failed;
   Event event;
   event.kind = Event::Kind::failed;
-  event.usage = a.usage;
   event.error = error;
-  ++counts_.requests_failed;
-  forget(a);
-  a.events->push(std::move(event));
-  a.events.reset();
+  end(a, std::move(event));
+}
+
+void Loop::end(Active& a, Event event) {
+  event.usage = a.usage;
+  event.usage.completion_tokens = a.answer.n_tokens();
+  event.usage.reasoning_tokens = a.answer.n_thought();
+  {
+    std::lock_guard lock(mutex_);
+    announced_.erase(a.id);
+  }
+  a.events->put(std::move(event));
+  a.events.reset();  // ended: no second terminal event can follow
 }
 
 void Loop::remove_ended() {

@@ -15,12 +15,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/job_threads.h"
 #include "cache/prefix_cache.h"
 #include "cache/sequence.h"
+#include "engine/answer_state.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
 #include "engine/fair_share.h"
-#include "engine/mask_maker.h"
 #include "engine/prompt_cuts.h"
 #include "engine/queue_places.h"
 #include "sampling/sampler.h"
@@ -29,26 +30,28 @@ namespace chimere::engine {
 
 // A request that was admitted to the queue. It has a sequence once it runs.
 struct Active {
-  RequestId id = 0;
-  Request request;
-  std::shared_ptr<EventQueue> events;
+  Active(RequestId number, std::shared_ptr<const Request> asked, std::shared_ptr<Channel<Event>> out, AnswerState state)
+      : id(number), request(std::move(asked)), events(std::move(out)), answer(std::move(state)) {
+    sampling_with_stats = request->sampling;
+    sampling_with_stats.stats = true;
+  }
+
+  const RequestId id;
+  const std::shared_ptr<const Request> request;
+  std::shared_ptr<Channel<Event>> events;  // null once it has ended
+  QueuePlacePtr place;                     // null once it runs
   std::optional<Sequence> sequence;
   SamplerState sampler;  // prompt and what was drawn
-  std::deque<int32_t> forced;
-  int32_t closing = 0;  // of `forced`, those at the front that close a thought
-  int32_t phrase = 0;   // of `forced`, those at the front that steer an open thought
-  ThinkingControl control;
+  AnswerState answer;
   std::shared_ptr<TokenConstraint> constraint;  // null: any token may follow
-  int32_t answer_tokens = 0;                    // behind the thought; counted where there is a constraint
-  int n_loops = 0;                              // of the answer, that were broken
-  std::optional<FinishReason> ending;           // `forced` completes the answer, which then ends for this reason
-  bool waits_for_mask = false;                  // which masks_ makes
+  bool waits_for_mask = false;                  // which a thread of masks_ makes
   std::unique_ptr<MemorySource> memory;         // null: none
-  SamplingParams measured;                      // the request's, with the figures of the distribution
-  Usage usage;
+  SamplingParams sampling_with_stats;
+  Usage usage;                // but the tokens of the answer, which it counts itself
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
   RowInputs inputs;           // of the token that is drawn in that step
+  bool needs_stats = false;   // for that token
   PromptCuts cuts;            // of the prompt
   int32_t kept_at = 0;        // the last position whose state is kept
   uint64_t last_slice = 0;    // the step in which its prompt last got on
@@ -57,18 +60,13 @@ struct Active {
   bool is_stalled = false;    // there was no memory for it in this step
   bool is_loading = false;    // waits for the disk
   int n_loads = 0;            // times it did
-  RequestId leader = 0;       // whose prompt it waits for
+  RequestId parent = 0;       // of a fork that waits until this one has read their prompt
+  RequestId leader = 0;       // whose prompt, that begins as its own, it waits for
   int n_leaders = 0;          // how many it waited for
   std::chrono::steady_clock::time_point submitted, started, first_token;
 
   RequestInfo info() const;
-  // Of the token that is drawn in this step.
-  const SamplingParams& params() const {
-    const bool is_steered = request.thinking.needs_figures() && request.thought.open;
-    return request.figures || is_steered || !inputs.memory.empty() ? measured : request.sampling;
-  }
-  // Goes on from the memory and the control of another request, or from their beginnings. REQUIRES: request is set.
-  void begin(const MemorySource* source, const ThinkingControl& from);
+  const SamplingParams& params() const { return needs_stats ? sampling_with_stats : request->sampling; }
   // Tokens that are decided but not yet in the sequence: the rest of the prompt, or the last token drawn.
   std::span<const int32_t> pending() const { return sampler.tokens().subspan(sequence ? sequence->length() : 0); }
 };
@@ -101,9 +99,9 @@ class Loop {
   void admit(std::unique_ptr<Active> request) { waiting_.push_back(std::move(request)); }  // it has its place
   void cancel(RequestId id);
   void update(RequestId id, const Update& update);
-  void fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<EventQueue> events,
+  void fork(RequestId id, SamplingParams sampling, RequestId new_id, std::shared_ptr<Channel<Event>> events,
             QueuePlacePtr place);
-  void embed(RequestId id, EmbedRequest request, std::shared_ptr<EmbedResult> result);
+  void embed(RequestId id, EmbedRequest request, std::shared_ptr<Channel<Result<Vectors>>> result);
   void clear_cache(std::optional<uint64_t> owner, const std::function<void(CacheUse)>& done);
   models::Model& model() { return model_; }
   // Any thread.
@@ -130,41 +128,29 @@ class Loop {
   void keep_last_state(Active& a);
 
   // batching.cpp: chooses each request's share of the next step and fills the batch.
+  // Masks that take long are made on a thread of their own, while the answers that need them sit out.
+  void prepare_masks();
   Batch make_batch();
   std::vector<Active*> choose_decoders();
   void add_prompts(Batch& batch);
   bool add_slice(Batch& batch, Active& a, int n_tokens);
 
-  // ending.cpp
-  int32_t tokens_left(const Active& a) const;
-  // What comes in place of a drawn token: one that ends, inside free text; one behind which a limit would cut. Empty:
-  // the token stands.
-  std::vector<int32_t> instead_of_stop(Active& a) const;
-  std::vector<int32_t> instead_of_cut(Active& a, int32_t id) const;
-  Status take_instead(Active& a, const std::vector<int32_t>& ids, Sampled& sampled);
-  // False when the answer has to end here.
-  bool break_loop(Active& a) const;
-  void prepare_masks();
-
   int step();  // gives the rows that were run
   void embed_step(int rows_before);
   // What the token to be drawn depends on beside its logits.
-  RowInputs next_inputs(Active& a);
+  void set_inputs(Active& a);
   Draw device_draw(const Active& a) const;
   Result<Sampled> draw(const Active& a);
   // The forced token of a.inputs in place of one that was drawn from the same row.
   Result<Sampled> replaced(const Active& a, const Sampled& drawn);
   void accept(Active& a, Sampled sampled);
-  // Tokens that the open thought may have in all, of which it has some.
-  int32_t thought_limit(const Active& a) const;
-  void steer_thought(Active& a);
-  void close_thought(Active& a);
-  // Whether a token is text that the request's constraint is about.
-  static bool is_answer(const Active& a, int32_t id, bool was_thinking, bool was_closing);
   Status start_fork(Active& a, const Active& from);
+  // Forks begin when the one they come from has read the prompt, whose state they find in the cache, or has ended.
+  void release_forks();
   void finish(Active& a, FinishReason reason);
   void fail(Active& a, const Error& error);
-  void forget(const Active& a);
+  // The terminal event.
+  void end(Active& a, Event event);
   void end_late_requests();
   void remove_ended();
   Active* find(RequestId id);
@@ -200,8 +186,8 @@ class Loop {
   std::map<RequestId, RequestInfo> announced_;
   bool stopping_ = false;
 
-  PrefixCache cache_;  // its disk's thread posts messages
-  MaskMaker masks_;    // its thread too
+  PrefixCache cache_;    // its disk's thread posts messages
+  JobThreads masks_{1};  // so does this one
   std::thread thread_;
 };
 

@@ -79,7 +79,7 @@ class MemoryTest : public testing::Test {
     EXPECT_TRUE(submitted);
     std::vector<Sampled> tokens;
     while (submitted) {
-      Event event = submitted->events->pop();
+      Event event = submitted->events->wait();
       if (event.is_terminal()) break;
       tokens.push_back(std::move(event.token));
     }
@@ -95,7 +95,7 @@ class MemoryTest : public testing::Test {
   std::unique_ptr<models::Model> model_;
 };
 
-TEST_F(MemoryTest, LeadsTheAnswerAndIsToldTheModelsOwnFigures) {
+TEST_F(MemoryTest, LeadsTheAnswerAndIsToldTheModelsOwnStats) {
   EXPECT_EQ(ids(run(request(counter()))), (std::vector<int32_t>{9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}));
   ASSERT_EQ(notes_->accepted.size(), 12u);
   for (const Sampled& token : notes_->accepted) {
@@ -145,9 +145,9 @@ TEST_F(MemoryTest, BelongsToOneRequestOfABatchAndToItsForks) {
   auto with = engine.submit(request(counter())), without = engine.submit(request(nullptr));
   ASSERT_TRUE(with && without);
   auto forked = engine.fork(with->id, request(nullptr).sampling);
-  const auto collect = [](EventQueue& events) {
+  const auto collect = [](Channel<Event>& events) {
     std::vector<int32_t> out;
-    for (Event e = events.pop(); !e.is_terminal(); e = events.pop()) out.push_back(e.token.id);
+    for (Event e = events.wait(); !e.is_terminal(); e = events.wait()) out.push_back(e.token.id);
     return out;
   };
   EXPECT_EQ(collect(*without->events), plain);

@@ -227,7 +227,7 @@ TEST_P(PrefixReuse, ACancelledPromptIsNotComputedTwice) {
   Gate gate;
   auto blocker = engine.submit(greedy(text(9, 70), {}, 1), gate.hook());
   auto s = engine.submit(r);
-  blocker->events->pop();
+  blocker->events->wait();
   engine.cancel(s->id);
   gate.open();
   const Answer cancelled = collect(*s->events);

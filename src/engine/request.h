@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "backend/adapter.h"
-#include "engine/queue_places.h"
 #include "sampling/memory_source.h"
 #include "sampling/sampling_params.h"
-#include "sampling/thinking.h"
+#include "sampling/thinking_params.h"
 #include "sampling/token_constraint.h"
 
 namespace chimere::engine {
@@ -34,8 +33,8 @@ struct Request {
   int32_t max_tokens = -1;        // tokens to generate; -1: until the context is full
   std::vector<int32_t> stop_ids;  // drawing one of these ends the answer; it is no part of it
   Thought thought;
-  ThinkingParams thinking;  // how the thought is steered; the loop guard also watches the answer
-  bool figures = false;     // fill Sampled::entropy and max_prob of every token
+  ThinkingParams thinking;   // how the thought is steered; the loop guard also watches the answer
+  bool token_stats = false;  // fill Sampled::entropy and max_prob of every token
   // Cloned at admission. Acts on the answer alone: not while a thought is open, nor on the tokens that close one.
   std::shared_ptr<const TokenConstraint> constraint;
   int32_t max_answer_tokens = -1;  // of a constrained answer, behind its thought; -1: any number
@@ -45,7 +44,6 @@ struct Request {
   std::shared_ptr<const MemorySource> memory;
   std::vector<int32_t> snapshot_points;  // prompt lengths at which state is worth keeping, ascending
   uint64_t owner = 0;                    // whose it is: shares of the engine and of the cache are counted by it
-  QueuePlacePtr place = nullptr;         // in the queue, from Engine::reserve(); null: submit() takes one
   uint64_t cache_scope = 0;              // prompts share computed state inside one scope alone
   // Changes to the model for this request; null: none. What is computed with them is kept apart in the cache.
   std::shared_ptr<const AdapterSet> adapters;

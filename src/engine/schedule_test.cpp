@@ -78,7 +78,7 @@ TEST_F(Schedule, TheListShowsEveryRequestUntilItEnds) {
   EXPECT_TRUE(engine.list().empty());
   Gate gate;
   auto first = engine.submit(greedy(1, 20, 2), gate.hook());
-  first->events->pop();
+  first->events->wait();
   auto second = engine.submit(greedy(2, 30, 2));
   // The engine thread stands still, and both calls answer all the same.
   const std::vector<RequestInfo> list = engine.list();
@@ -103,7 +103,7 @@ TEST_F(Schedule, ThinkingStopsWhenAsked) {
   for (const bool by_budget : {false, true}) {
     Gate gate;
     auto s = engine.submit(r, gate.hook());
-    ASSERT_EQ(s->events->pop().token.id, free[0]);
+    ASSERT_EQ(s->events->wait().token.id, free[0]);
     Update update;
     update.stop_thinking = !by_budget;
     if (by_budget) update.thinking_budget = 3;

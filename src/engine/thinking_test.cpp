@@ -87,7 +87,7 @@ TEST_F(SteeredThought, StoppingItDropsTheRestOfAWarning) {
   Gate gate;
   auto submitted = engine.submit(r, gate.hook());
   ASSERT_TRUE(submitted);
-  EXPECT_EQ(submitted->events->pop().token.id, 40);
+  EXPECT_EQ(submitted->events->wait().token.id, 40);
   engine.update(submitted->id, {.stop_thinking = true});
   gate.open();
   const Answer rest = collect(*submitted->events);
@@ -140,19 +140,19 @@ TEST_F(SteeredThought, NothingChangesWhereNothingIsSteered) {
   const Answer plain = answer(engine, request(5));
   Request watched = request(5);
   measure(watched);  // measured, but no threshold is ever reached
-  watched.figures = true;
+  watched.token_stats = true;
   watched.thinking.loop = {.is_on = true, .tokens = 4096, .penalty = 4};
   EXPECT_EQ(answer(engine, watched).ids, plain.ids);
 }
 
-TEST_F(SteeredThought, FiguresComeWithEveryToken) {
+TEST_F(SteeredThought, StatsComeWithEveryToken) {
   Engine engine(*model_, {});
   Request r = request(5);
-  r.figures = true;
+  r.token_stats = true;
   auto submitted = engine.submit(r);
   ASSERT_TRUE(submitted);
   int n = 0;
-  for (Event e = submitted->events->pop(); !e.is_terminal(); e = submitted->events->pop()) {
+  for (Event e = submitted->events->wait(); !e.is_terminal(); e = submitted->events->wait()) {
     ++n;
     EXPECT_GE(e.token.entropy, 0) << n;
     EXPECT_LE(e.token.entropy, std::log(static_cast<float>(model_->n_vocab())) + 1e-3f);

@@ -122,7 +122,7 @@ engine::Request generation_request(const GenerateOptions& options, const Tokeniz
   request.sampling = options.sampling;
   request.sampling.seed = options.seed ? *options.seed : random_seed();
   request.sampling.stats = options.logprobs;
-  request.figures = options.token_stats;
+  request.token_stats = options.token_stats;
   if (options.sampling.dry_multiplier > 0) {
     request.sampling.dry_sequence_breakers = breaker_ids(options.dry_sequence_breakers, tokenizer);
   }

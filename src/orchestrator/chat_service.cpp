@@ -72,97 +72,54 @@ std::unique_ptr<ServiceJob<Ok>> ChatService::load_adapter(std::string name, std:
 
 std::unique_ptr<ServiceJob<CacheUse>> ChatService::clear_cache(std::optional<uint64_t> owner,
                                                                std::function<void()> notify) {
-  auto box = std::make_shared<ServiceJob<CacheUse>::Box>(std::move(notify));
-  engine_.clear_cache(owner, [box](const CacheUse& cleared) { box->put(cleared); });
-  return std::make_unique<ServiceJob<CacheUse>>(std::move(box));
+  auto result = std::make_shared<Channel<Result<CacheUse>>>(std::move(notify));
+  engine_.clear_cache(owner, [result](const CacheUse& cleared) { result->put(cleared); });
+  return std::make_unique<ServiceJob<CacheUse>>(std::move(result));
 }
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::run(std::function<Result<Prepared>()> prepare, uint64_t owner,
                                                           int n, std::function<void()> notify) {
-  std::vector<std::shared_ptr<Mailbox>> mailboxes;
+  std::vector<std::shared_ptr<Admission>> admissions;
   std::vector<std::unique_ptr<ChatStream>> streams;
   for (int i = 0; i < n; ++i) {
-    mailboxes.push_back(std::make_shared<Mailbox>(notify));
-    streams.push_back(std::make_unique<ChatStream>(engine_, mailboxes.back()));
+    admissions.push_back(std::make_shared<Admission>(notify));
+    streams.push_back(std::make_unique<ChatStream>(engine_, admissions.back()));
   }
-  auto job = [this, mailboxes, prepare = std::move(prepare)](bool go_on) {
-    if (!go_on || mailboxes[0]->is_cancelled()) {
-      for (auto& mailbox : mailboxes) mailbox->put(Error{Code::cancelled, "the service is stopping"});
-      return;
-    }
-    admit(guarded(prepare), mailboxes);
+  auto job = [this, admissions, prepare = std::move(prepare)](bool go_on) {
+    const bool is_wanted =
+        std::any_of(admissions.begin(), admissions.end(), [](const auto& a) { return !a->is_cancelled(); });
+    admit(go_on && is_wanted ? guarded(prepare) : Error{Code::cancelled, "the service is stopping"}, admissions);
   };
   if (!prepare_.post(std::move(job), owner)) {
-    for (auto& mailbox : mailboxes) mailbox->put(prepare_.full());
+    for (auto& admission : admissions) admission->put(Refused{prepare_.full()});
   }
   return streams;
 }
 
-void ChatService::admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Mailbox>>& mailboxes) {
-  if (!prepared) {
-    for (auto& mailbox : mailboxes) mailbox->put(prepared.error());
-    return;
-  }
-  const auto n_prompt = static_cast<int>(prepared->request.prompt.size());
+void ChatService::admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Admission>>& admissions) {
+  const auto refuse = [&](const Error& error, int32_t n_too_many = 0) {
+    for (auto& admission : admissions) admission->put(Refused{error, n_too_many});
+  };
+  if (!prepared) return refuse(prepared.error());
+  const auto n_prompt = static_cast<int32_t>(prepared->request.prompt.size());
   if (n_prompt >= context_length()) {
-    for (auto& mailbox : mailboxes) mailbox->put_too_long(n_prompt, context_length());
-    return;
+    return refuse({Code::invalid_argument, "the prompt has " + std::to_string(n_prompt) +
+                                               " tokens and leaves no room for an answer: the context holds " +
+                                               std::to_string(context_length())},
+                  n_prompt);
   }
-  // Several answers to one prompt are as many requests: all of them have their place now, or none has.
-  auto places = engine_.reserve(prepared->request.owner, static_cast<int>(mailboxes.size()));
-  if (!places) {
-    for (auto& mailbox : mailboxes) mailbox->put(places.error());
-    return;
-  }
-  prepared->request.place = std::move((*places)[0]);
-  // On the first event of the first answer, which comes when its prompt is read, the engine thread hands in the others.
-  struct Others {
-    std::vector<Prepared> prepared;
-    std::vector<std::shared_ptr<Mailbox>> mailboxes;
-  };
-  auto others = std::make_shared<Others>();
-  for (size_t i = 1; i < mailboxes.size(); ++i) {
-    others->prepared.push_back(*prepared);
-    others->prepared.back().request.sampling.choice = static_cast<uint32_t>(i);
-    others->prepared.back().request.place = std::move((*places)[i]);
-    others->mailboxes.push_back(mailboxes[i]);
-  }
-  std::function<void()> on_event;
-  if (mailboxes.size() > 1) {
-    on_event = [this, others] {
-      std::vector<Prepared> waiting = std::exchange(others->prepared, {});
-      // What is refused ends as a failed stream.
-      for (size_t i = 0; i < waiting.size(); ++i) (void)submit(std::move(waiting[i]), others->mailboxes[i]);
-    };
-  }
-  const Status submitted = submit(std::move(*prepared), mailboxes[0], on_event);
-  if (submitted) return;
-  for (size_t i = 1; i < mailboxes.size(); ++i) mailboxes[i]->put(submitted.error());
-}
-
-Status ChatService::submit(Prepared prepared, const std::shared_ptr<Mailbox>& mailbox, std::function<void()> on_event) {
-  const Error cancelled{Code::cancelled, "cancelled"};
-  if (mailbox->is_cancelled()) {
-    mailbox->put(cancelled);
-    return cancelled;
-  }
-  const auto n_prompt = static_cast<int32_t>(prepared.request.prompt.size());
-  int32_t limit = prepared.request.max_answer_tokens;
+  int32_t limit = prepared->request.max_answer_tokens;
   if (limit >= 0) limit = std::min(limit, context_length() - n_prompt);
-  auto notify = [mailbox, on_event = std::move(on_event)] {
-    mailbox->ring();
-    if (on_event) on_event();
-  };
-  auto submitted = engine_.submit(std::move(prepared.request), std::move(notify));
-  if (!submitted) {
-    mailbox->put(submitted.error());
-    return submitted.error();
+  std::vector<std::function<void()>> notify;
+  for (auto& admission : admissions) notify.push_back([admission] { admission->ring(); });
+  auto submitted = engine_.submit_choices(std::move(prepared->request), std::move(notify));
+  if (!submitted) return refuse(submitted.error());
+  for (size_t i = 0; i < admissions.size(); ++i) {
+    const engine::RequestId id = (*submitted)[i].id;
+    Admitted admitted{std::move((*submitted)[i]), prepared->text, n_prompt,
+                      prepared->passages,         limit,          prepared->names_loops};
+    if (!admissions[i]->put(std::move(admitted))) engine_.cancel(id);
   }
-  const engine::RequestId id = submitted->id;
-  Admitted admitted{std::move(*submitted), std::move(prepared.text), n_prompt, std::move(prepared.passages), limit,
-                    prepared.names_loops};
-  if (!mailbox->put(std::move(admitted))) engine_.cancel(id);
-  return Ok{};
 }
 
 }  // namespace chimere::orchestrator

@@ -39,7 +39,7 @@ class ChatService {
   // Never blocks and never refuses: what can not run ends as a failed stream. `notify` is called from other threads
   // whenever poll() may have something new, also shortly after the stream is gone.
   std::unique_ptr<ChatStream> start(ChatRequest request, std::function<void()> notify = {});
-  // `n` answers to one prompt. The others begin when the first one has read it, and find its state in the cache.
+  // `n` answers to one prompt. The others are forks of the first one and begin when it has read the prompt.
   std::vector<std::unique_ptr<ChatStream>> start(ChatRequest request, int n, std::function<void()> notify);
   // Continues a text as it is; all of the answer is content.
   std::unique_ptr<ChatStream> complete(CompletionRequest request, std::function<void()> notify = {});
@@ -72,8 +72,7 @@ class ChatService {
  private:
   std::vector<std::unique_ptr<ChatStream>> run(std::function<Result<Prepared>()> prepare, uint64_t owner, int n,
                                                std::function<void()> notify);
-  void admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Mailbox>>& mailboxes);
-  Status submit(Prepared prepared, const std::shared_ptr<Mailbox>& mailbox, std::function<void()> on_event = {});
+  void admit(Result<Prepared> prepared, const std::vector<std::shared_ptr<Admission>>& admissions);
 
   ChatModel model_;
   const ModelInfo model_info_;

@@ -128,16 +128,15 @@ TEST_F(ChatServiceTest, StreamsMayBeDroppedAtAnyTime) {
 }
 
 TEST_F(ChatServiceTest, WhatComesAfterTheReaderLeftIsLetGo) {
-  auto mailbox = std::make_shared<Mailbox>(nullptr);
-  auto events = std::make_shared<engine::EventQueue>();
-  events->on_ready([mailbox] { mailbox->ring(); });
-  const std::weak_ptr<engine::EventQueue> held = events;
-  EXPECT_FALSE(mailbox->leave());
+  auto admission = std::make_shared<Admission>(nullptr);
+  auto events = std::make_shared<Channel<engine::Event>>([admission] { admission->ring(); });
+  const std::weak_ptr<Channel<engine::Event>> held = events;
+  EXPECT_TRUE(admission->close().empty());
   AnswerText text(service_->tokenizer(), std::nullopt, {});
   engine::Submitted late;
   late.id = 1;
   late.events = std::move(events);
-  EXPECT_FALSE(mailbox->put(Admitted{std::move(late), std::move(text)}));
+  EXPECT_FALSE(admission->put(Admitted{std::move(late), std::move(text)}));
   EXPECT_TRUE(held.expired());
 }
 
@@ -232,7 +231,12 @@ TEST_F(ChatServiceTest, SeveralAnswersToOnePrompt) {
   EXPECT_EQ(texts.count(read_all(*service_->start(request)).text), 1u);  // the first one, asked for alone
   auto dropped = service_->start(request, 3, {});
   dropped.erase(dropped.begin());
-  for (auto& stream : dropped) EXPECT_EQ(read_all(*stream).terminal, 1);
+  for (auto& stream : dropped) {
+    const Seen seen = read_all(*stream);
+    EXPECT_EQ(seen.terminal, 1);
+    EXPECT_EQ(seen.last.kind, ChatChunk::Kind::finished) << "one that is gone does not take the others along";
+    EXPECT_EQ(texts.count(seen.text), 1u);
+  }
 }
 
 TEST_F(ChatServiceTest, TokenizesWithoutRunning) {

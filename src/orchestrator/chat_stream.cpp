@@ -12,82 +12,17 @@ constexpr int kMaxTokensAtOnce = 256;
 
 }  // namespace
 
-void Mailbox::ring() {
-  {
-    std::lock_guard lock(mutex_);
-    rung_ = true;
-  }
-  rung_condition_.notify_one();
-  if (notify_) notify_();
-}
-
-bool Mailbox::put(Result<Admitted> result) {
-  bool wanted = false;
-  {
-    std::lock_guard lock(mutex_);
-    // Without a reader it would stay for ever: its events ring this mailbox, which would hold them.
-    if (!left_) result_.emplace(std::move(result));
-    wanted = !cancelled_;
-  }
-  ring();
-  return wanted;
-}
-
-void Mailbox::put_too_long(int n_prompt, int context_length) {
-  {
-    std::lock_guard lock(mutex_);
-    n_too_many_ = n_prompt;
-  }
-  put(Error{Code::invalid_argument, "the prompt has " + std::to_string(n_prompt) +
-                                        " tokens and leaves no room for an answer: the context holds " +
-                                        std::to_string(context_length)});
-}
-
-int32_t Mailbox::n_too_many() const {
-  std::lock_guard lock(mutex_);
-  return n_too_many_;
-}
-
-bool Mailbox::is_cancelled() const {
-  std::lock_guard lock(mutex_);
-  return cancelled_;
-}
-
-std::optional<Result<Admitted>> Mailbox::take() {
-  std::lock_guard lock(mutex_);
-  return std::exchange(result_, std::nullopt);
-}
-
-void Mailbox::cancel() {
-  std::lock_guard lock(mutex_);
-  cancelled_ = true;
-}
-
-std::optional<Result<Admitted>> Mailbox::leave() {
-  std::lock_guard lock(mutex_);
-  cancelled_ = left_ = true;
-  return std::exchange(result_, std::nullopt);
-}
-
-void Mailbox::wait(std::chrono::milliseconds longest) {
-  std::unique_lock lock(mutex_);
-  rung_condition_.wait_for(lock, longest, [&] { return rung_; });
-  rung_ = false;
-}
-
 ChatStream::~ChatStream() {
   if (done_) return;
   // Put before we left, and never looked at. What is put later is cancelled by who puts it.
-  const auto unread = mailbox_->leave();
-  if (!admitted_) {
-    if (unread && *unread) engine_.cancel((*unread)->submitted.id);
-  } else if (!terminal_) {
-    engine_.cancel(admitted_->submitted.id);
+  for (const auto& unread : admission_->close()) {
+    if (const auto* admitted = std::get_if<Admitted>(&unread)) engine_.cancel(admitted->submitted.id);
   }
+  if (admitted_ && !terminal_) engine_.cancel(admitted_->submitted.id);
 }
 
 void ChatStream::cancel() {
-  mailbox_->cancel();
+  admission_->cancel();
   cancel_sent_ = true;
   if (admitted_ && !terminal_) engine_.cancel(admitted_->submitted.id);
 }
@@ -102,16 +37,17 @@ std::optional<ChatChunk> ChatStream::wait(std::chrono::milliseconds longest) {
     if (auto chunk = poll()) return chunk;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (done_ || left.count() <= 0) return std::nullopt;
-    mailbox_->wait(left);
+    admission_->wait_for(left);
   }
 }
 
 std::optional<ChatChunk> ChatStream::poll() {
   if (done_) return std::nullopt;
   if (!admitted_) {
-    auto result = mailbox_->take();
-    if (!result) return std::nullopt;
-    return start(std::move(*result));
+    auto admission = admission_->take();
+    if (!admission) return std::nullopt;
+    if (auto* refused = std::get_if<Refused>(&*admission)) return refuse(std::move(*refused));
+    return start(std::move(std::get<Admitted>(*admission)));
   }
   AnswerText& text = admitted_->text;
   ChatChunk delta;
@@ -119,7 +55,7 @@ std::optional<ChatChunk> ChatStream::poll() {
     return !delta.reasoning.empty() || !delta.content.empty() || !delta.tool_calls.empty() || !delta.tokens.empty();
   };
   for (int n = 0; !terminal_ && (n < kMaxTokensAtOnce || !has_text()); ++n) {
-    auto event = admitted_->submitted.events->try_pop();
+    auto event = admitted_->submitted.events->take();
     if (!event) break;
     if (event->kind == engine::Event::Kind::token) {
       if (!first_token_time_) first_token_time_ = std::chrono::steady_clock::now();
@@ -136,23 +72,25 @@ std::optional<ChatChunk> ChatStream::poll() {
   return std::exchange(terminal_, std::nullopt);
 }
 
-ChatChunk ChatStream::start(Result<Admitted> result) {
+ChatChunk ChatStream::refuse(Refused refused) {
+  done_ = true;
   ChatChunk chunk;
-  if (!result) {
-    done_ = true;
-    if (result.error().code == Code::cancelled && cancel_sent_) {
-      chunk.kind = ChatChunk::Kind::finished;
-      chunk.finish = Finish::cancelled;
-    } else {
-      chunk.kind = ChatChunk::Kind::failed;
-      chunk.error = std::move(result.error());
-      chunk.usage.prompt_tokens = mailbox_->n_too_many();
-      chunk.is_too_long = chunk.usage.prompt_tokens > 0;
-    }
+  if (refused.error.code == Code::cancelled && cancel_sent_) {
+    chunk.kind = ChatChunk::Kind::finished;
+    chunk.finish = Finish::cancelled;
     return chunk;
   }
-  admitted_.emplace(std::move(*result));
+  chunk.kind = ChatChunk::Kind::failed;
+  chunk.error = std::move(refused.error);
+  chunk.usage.prompt_tokens = refused.n_too_many;
+  chunk.is_too_long = refused.n_too_many > 0;
+  return chunk;
+}
+
+ChatChunk ChatStream::start(Admitted admitted) {
+  admitted_.emplace(std::move(admitted));
   if (cancel_sent_) engine_.cancel(admitted_->submitted.id);
+  ChatChunk chunk;
   chunk.kind = ChatChunk::Kind::started;
   chunk.usage.prompt_tokens = admitted_->n_prompt;
   chunk.answer_limit = admitted_->answer_limit;

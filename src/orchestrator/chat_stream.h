@@ -2,13 +2,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <variant>
 #include <vector>
 
+#include "base/channel.h"
 #include "engine/engine.h"
 #include "orchestrator/answer_text.h"
 #include "orchestrator/chat_chunk.h"
@@ -25,46 +24,20 @@ struct Admitted {
   bool names_loops = false;
 };
 
-// Where the thread that prepares a request leaves its result, and where everyone rings who has something for the
-// reader.
-class Mailbox {
- public:
-  explicit Mailbox(std::function<void()> notify) : notify_(std::move(notify)) {}
-
-  // By the writers.
-  void ring();
-  // False when the reader cancelled before: it may be gone, so what runs must be cancelled by the writer.
-  bool put(Result<Admitted> result);
-  // Instead of put(): the prompt does not fit into the context.
-  void put_too_long(int n_prompt, int context_length);
-  bool is_cancelled() const;
-
-  // By the reader.
-  std::optional<Result<Admitted>> take();
-  // Tokens of the prompt when it does not fit; 0 otherwise.
-  int32_t n_too_many() const;
-  void cancel();
-  // cancel(), and nobody reads here any more: what is put later is dropped. Gives what was put and not taken.
-  std::optional<Result<Admitted>> leave();
-  // Until the next ring, or the last one that nobody waited for.
-  void wait(std::chrono::milliseconds longest);
-
- private:
-  const std::function<void()> notify_;
-  mutable std::mutex mutex_;
-  std::condition_variable rung_condition_;
-  bool rung_ = false;
-  bool cancelled_ = false;
-  bool left_ = false;
-  int32_t n_too_many_ = 0;
-  std::optional<Result<Admitted>> result_;
+// Or why it does not.
+struct Refused {
+  Error error;
+  int32_t n_too_many = 0;  // tokens of a prompt that does not fit into the context; 0 otherwise
 };
+
+// From the thread that prepares a request to its reader: one value, and a ring whenever the engine has an event.
+using Admission = Channel<std::variant<Admitted, Refused>>;
 
 // Read by one thread at a time.
 class ChatStream {
  public:
-  ChatStream(engine::Engine& engine, std::shared_ptr<Mailbox> mailbox)
-      : engine_(engine), mailbox_(std::move(mailbox)) {}
+  ChatStream(engine::Engine& engine, std::shared_ptr<Admission> admission)
+      : engine_(engine), admission_(std::move(admission)) {}
   // Cancels what still runs.
   ~ChatStream();
   ChatStream(const ChatStream&) = delete;
@@ -85,11 +58,12 @@ class ChatStream {
   std::optional<std::chrono::steady_clock::time_point> first_token_time() const { return first_token_time_; }
 
  private:
-  ChatChunk start(Result<Admitted> result);
+  ChatChunk start(Admitted admitted);
+  ChatChunk refuse(Refused refused);
   ChatChunk end(const engine::Event& event);
 
   engine::Engine& engine_;
-  std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<Admission> admission_;
   std::optional<Admitted> admitted_;
   std::optional<std::chrono::steady_clock::time_point> first_token_time_;
   std::optional<ChatChunk> terminal_;  // known, not delivered

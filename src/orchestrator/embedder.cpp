@@ -13,55 +13,33 @@ constexpr size_t kMaxTextsPreparing = 64;
 
 }  // namespace
 
-bool EmbedJob::Box::put(engine::SubmittedEmbed submitted, int32_t n_tokens) {
-  std::lock_guard lock(mutex_);
-  if (cancelled_) return false;
-  submitted_ = std::move(submitted);
-  n_tokens_ = n_tokens;
-  return true;
-}
-
-void EmbedJob::Box::fail(Error error) {
-  {
-    std::lock_guard lock(mutex_);
-    error_ = std::move(error);
+EmbedJob::~EmbedJob() {
+  // What is put later is cancelled by who puts it.
+  for (const auto& unread : admission_->close()) {
+    if (unread) engine_.cancel(unread->submitted.id);
   }
-  ring();
-}
-
-void EmbedJob::Box::ring() const {
-  if (notify_) notify_();
-}
-
-std::optional<Result<Embedded>> EmbedJob::Box::take() {
-  std::lock_guard lock(mutex_);
-  if (error_) {
-    std::optional<Result<Embedded>> failed(std::in_place, std::move(*error_));
-    error_.reset();
-    return failed;
-  }
-  if (!submitted_) return std::nullopt;
-  auto vectors = submitted_->result->take();
-  if (!vectors) return std::nullopt;
-  submitted_.reset();
-  if (!*vectors) return Result<Embedded>{vectors->error()};
-  return Result<Embedded>{Embedded{std::move(**vectors), n_tokens_}};
-}
-
-std::optional<engine::RequestId> EmbedJob::Box::cancel() {
-  std::lock_guard lock(mutex_);
-  cancelled_ = true;
-  if (!submitted_) return std::nullopt;
-  return submitted_->id;
-}
-
-bool EmbedJob::Box::is_cancelled() const {
-  std::lock_guard lock(mutex_);
-  return cancelled_;
+  if (started_) engine_.cancel(started_->submitted.id);
 }
 
 void EmbedJob::cancel() {
-  if (const auto id = box_->cancel()) engine_.cancel(*id);
+  admission_->cancel();
+  if (started_) engine_.cancel(started_->submitted.id);
+}
+
+std::optional<Result<Embedded>> EmbedJob::poll() {
+  if (!started_) {
+    auto started = admission_->take();
+    if (!started) return std::nullopt;
+    if (!*started) return Result<Embedded>{started->error()};
+    started_.emplace(std::move(**started));
+    if (admission_->is_cancelled()) engine_.cancel(started_->submitted.id);
+  }
+  auto vectors = started_->submitted.result->take();
+  if (!vectors) return std::nullopt;
+  const int32_t n_tokens = started_->n_tokens;
+  started_.reset();
+  if (!*vectors) return Result<Embedded>{vectors->error()};
+  return Result<Embedded>{Embedded{std::move(**vectors), n_tokens}};
 }
 
 Result<engine::Pooling> pooling_of(const models::Model& model) {
@@ -111,26 +89,24 @@ Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
 }
 
 std::unique_ptr<EmbedJob> Embedder::start(EmbedCall call, std::function<void()> notify) {
-  auto box = std::make_shared<EmbedJob::Box>(std::move(notify));
+  auto admission = std::make_shared<EmbedJob::Admission>(std::move(notify));
   auto shared = std::make_shared<EmbedCall>(std::move(call));
   const uint64_t owner = shared->owner;
-  auto job = [this, box, shared](bool go_on) {
-    if (!go_on || box->is_cancelled()) return box->fail({Code::cancelled, "the request was cancelled"});
-    auto request = prepare(std::move(*shared));
-    if (!request) return box->fail(request.error());
-    int32_t n_tokens = 0;
-    for (const auto& text : request->texts) n_tokens += static_cast<int32_t>(text.size());
-    auto submitted = engine_.embed(std::move(*request), [box] { box->ring(); });
-    if (!submitted) return box->fail(submitted.error());
-    const engine::RequestId id = submitted->id;
-    if (!box->put(std::move(*submitted), n_tokens)) {
-      engine_.cancel(id);
-      return box->fail({Code::cancelled, "the request was cancelled"});
-    }
-    box->ring();  // the answer may have come before it was put where it is looked for
+  const auto submit = [this, admission, shared]() -> Result<EmbedJob::Started> {
+    TRY_ASSIGN(engine::EmbedRequest request, prepare(std::move(*shared)));
+    EmbedJob::Started started;
+    for (const auto& text : request.texts) started.n_tokens += static_cast<int32_t>(text.size());
+    TRY_ASSIGN(started.submitted, engine_.embed(std::move(request), [admission] { admission->ring(); }));
+    return Result<EmbedJob::Started>{std::move(started)};
   };
-  if (!prepare_.post(std::move(job), owner)) box->fail(prepare_.full());
-  return std::make_unique<EmbedJob>(engine_, std::move(box));
+  auto job = [this, admission, submit](bool go_on) {
+    const bool is_wanted = go_on && !admission->is_cancelled();
+    auto started = is_wanted ? submit() : Error{Code::cancelled, "the request was cancelled"};
+    const auto id = started ? std::optional(started->submitted.id) : std::nullopt;
+    if (!admission->put(std::move(started)) && id) engine_.cancel(*id);
+  };
+  if (!prepare_.post(std::move(job), owner)) admission->put(prepare_.full());
+  return std::make_unique<EmbedJob>(engine_, std::move(admission));
 }
 
 Result<Embedded> Embedder::embed_now(EmbedCall call) {

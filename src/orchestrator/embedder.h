@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/channel.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "orchestrator/prepare_thread.h"
@@ -41,44 +41,29 @@ struct Embedded {
 // A call under way. Read by one thread at a time.
 class EmbedJob {
  public:
-  // Shared with the threads that do the work.
-  class Box {
-   public:
-    explicit Box(std::function<void()> notify) : notify_(std::move(notify)) {}
-    // By the thread that prepares. False when the reader cancelled before.
-    bool put(engine::SubmittedEmbed submitted, int32_t n_tokens);
-    void fail(Error error);
-    void ring() const;
-
-    // By the reader.
-    std::optional<Result<Embedded>> take();
-    // Gives what runs and is to be cancelled.
-    std::optional<engine::RequestId> cancel();
-    bool is_cancelled() const;
-
-   private:
-    const std::function<void()> notify_;
-    mutable std::mutex mutex_;
-    std::optional<engine::SubmittedEmbed> submitted_;
-    std::optional<Error> error_;
-    int32_t n_tokens_ = 0;
-    bool cancelled_ = false;
+  struct Started {
+    engine::SubmittedEmbed submitted;
+    int32_t n_tokens = 0;
   };
+  // From the thread that prepares: one value, and a ring when the engine has the answer.
+  using Admission = Channel<Result<Started>>;
 
-  EmbedJob(engine::Engine& engine, std::shared_ptr<Box> box) : engine_(engine), box_(std::move(box)) {}
+  EmbedJob(engine::Engine& engine, std::shared_ptr<Admission> admission)
+      : engine_(engine), admission_(std::move(admission)) {}
   // Cancels what still runs.
-  ~EmbedJob() { cancel(); }
+  ~EmbedJob();
   EmbedJob(const EmbedJob&) = delete;
   EmbedJob& operator=(const EmbedJob&) = delete;
 
   // The answer, once; nullopt before.
-  std::optional<Result<Embedded>> poll() { return box_->take(); }
+  std::optional<Result<Embedded>> poll();
   // An error follows, unless the answer is there already.
   void cancel();
 
  private:
   engine::Engine& engine_;
-  std::shared_ptr<Box> box_;
+  std::shared_ptr<Admission> admission_;
+  std::optional<Started> started_;  // and not answered
 };
 
 // How a file says its vectors are made; the mean of all states where it does not, the score where the model has a head

@@ -51,13 +51,12 @@ class PrepareThread {
   template <class T>
   std::unique_ptr<ServiceJob<T>> run(std::function<Result<T>()> work, std::function<void()> notify,
                                      uint64_t owner = 0) {
-    auto box = std::make_shared<typename ServiceJob<T>::Box>(std::move(notify));
-    auto job = [box, work = std::move(work)](bool go_on) {
-      if (!go_on) return box->put(Error{Code::cancelled, "the service is stopping"});
-      box->put(guarded(work));
+    auto result = std::make_shared<Channel<Result<T>>>(std::move(notify));
+    auto job = [result, work = std::move(work)](bool go_on) {
+      result->put(go_on ? guarded(work) : Result<T>(Error{Code::cancelled, "the service is stopping"}));
     };
-    if (!post(std::move(job), owner)) box->put(full());
-    return std::make_unique<ServiceJob<T>>(std::move(box));
+    if (!post(std::move(job), owner)) result->put(full());
+    return std::make_unique<ServiceJob<T>>(std::move(result));
   }
 
  private:

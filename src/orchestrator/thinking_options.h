@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sampling/thinking.h"
+#include "sampling/thinking_params.h"
 #include "tokenizer/tokenizer.h"
 
 namespace chimere::orchestrator {

@@ -63,7 +63,7 @@ TEST_F(ThinkingOptionsTest, NothingSaidIsNothingDone) {
   ThinkingResolver resolver(service_->tokenizer(), 8000);
   for (const ThinkingOptions& o : {ThinkingOptions{}, ThinkingOptions{.mode = ThinkingMode::off}}) {
     const ThinkingParams p = resolver.resolve(o);
-    EXPECT_FALSE(p.needs_figures());
+    EXPECT_FALSE(p.needs_stats());
     EXPECT_TRUE(p.loop.is_on);
     EXPECT_EQ(p.loop.penalty, 0) << "it changes no draw";
     EXPECT_EQ(p.warn_before, 0);

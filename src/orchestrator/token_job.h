@@ -2,48 +2,26 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/channel.h"
 #include "base/result.h"
 
 namespace chimere::orchestrator {
 
+// The reader of one result. The thread that does the work holds the channel too.
 template <class T>
 class ServiceJob {
  public:
-  // Shared with the thread that does the work; either end may be gone first.
-  class Box {
-   public:
-    explicit Box(std::function<void()> notify) : notify_(std::move(notify)) {}
-    void put(Result<T> result) {
-      {
-        std::lock_guard lock(mutex_);
-        result_.emplace(std::move(result));
-      }
-      if (notify_) notify_();
-    }
-    std::optional<Result<T>> take() {
-      std::lock_guard lock(mutex_);
-      return std::exchange(result_, std::nullopt);
-    }
-
-   private:
-    const std::function<void()> notify_;
-    std::mutex mutex_;
-    std::optional<Result<T>> result_;
-  };
-
-  explicit ServiceJob(std::shared_ptr<Box> box) : box_(std::move(box)) {}
+  explicit ServiceJob(std::shared_ptr<Channel<Result<T>>> result) : result_(std::move(result)) {}
   // The result, once; nullopt before.
-  std::optional<Result<T>> poll() { return box_->take(); }
+  std::optional<Result<T>> poll() { return result_->take(); }
 
  private:
-  std::shared_ptr<Box> box_;
+  std::shared_ptr<Channel<Result<T>>> result_;
 };
 
 using TokenJob = ServiceJob<std::vector<int32_t>>;

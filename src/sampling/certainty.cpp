@@ -31,7 +31,7 @@ void CertaintyWindow::push(float max_prob, float entropy) {
 
 float CertaintyWindow::certainty() const {
   double max_prob = 0, entropy = 0;
-  for (const Figures& f : last_) max_prob += f.max_prob, entropy += f.entropy;
+  for (const Stats& f : last_) max_prob += f.max_prob, entropy += f.entropy;
   const auto n = static_cast<double>(last_.size());
   return static_cast<float>(certainty_of(max_prob / n, entropy / n, max_entropy_));
 }

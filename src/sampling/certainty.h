@@ -12,7 +12,7 @@
 
 namespace chimere {
 
-// `max_entropy` is ln V. NaN when a figure is.
+// `max_entropy` is ln V. NaN when one of the two stats is.
 float token_certainty(float max_prob, float entropy, float max_entropy);
 
 // The same over the last tokens. A value: copies go on by themselves.
@@ -22,7 +22,7 @@ class CertaintyWindow {
   // REQUIRES: n_tokens >= 1, max_entropy > 0
   CertaintyWindow(int n_tokens, float max_entropy) : size_(static_cast<size_t>(n_tokens)), max_entropy_(max_entropy) {}
 
-  // A token without figures is left out.
+  // A token without stats is left out.
   void push(float max_prob, float entropy);
   void clear() { last_.clear(), next_ = 0; }
   bool is_full() const { return size_ > 0 && last_.size() == size_; }
@@ -30,12 +30,12 @@ class CertaintyWindow {
   float certainty() const;
 
  private:
-  struct Figures {
+  struct Stats {
     float max_prob, entropy;
   };
   size_t size_ = 0, next_ = 0;  // `next_` is overwritten next once the window is full
   float max_entropy_ = 1;
-  std::vector<Figures> last_;
+  std::vector<Stats> last_;
 };
 
 }  // namespace chimere

@@ -25,7 +25,7 @@ TEST(Certainty, IsTheMeanOfTheWindowAlone) {
   EXPECT_TRUE(window.is_full());
   const float max_probs[] = {0.9f, 0.5f, 0.7f}, entropies[] = {0.5f, 3.0f, 1.0f};
   for (int i = 0; i < 3; ++i) window.push(max_probs[i], entropies[i]);
-  window.push(std::nanf(""), std::nanf(""));  // drawn without figures: nothing is known of it
+  window.push(std::nanf(""), std::nanf(""));  // drawn without stats: nothing is known of it
   EXPECT_NEAR(window.certainty(), 0.625 * (0.9 + 0.5 + 0.7) / 3 + 0.375 * (1 - (0.5 + 3 + 1) / 3 / 8), 1e-6);
   CertaintyWindow fresh(3, max_entropy), copy = window;
   for (int i = 0; i < 3; ++i) fresh.push(max_probs[i], entropies[i]);

@@ -17,8 +17,8 @@ struct LoopGuardParams {
   bool is_on = false;
   // A loop: at least three times the same, and at least so many tokens in all. Twice as many and it must end.
   int32_t tokens = 32;
-  float penalty =
-      4;  // taken from the logit of the token that would go on with the loop, twice as much each period; 0: none
+  // Taken from the logit of the token that would go on with the loop, twice as much each period; 0: none.
+  float penalty = 4;
 };
 
 class LoopGuard {

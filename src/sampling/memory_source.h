@@ -17,7 +17,7 @@ class MemorySource {
   // What it expects after these tokens; `in_thought`: the token to be drawn belongs to a thought. The entries live
   // until the next call of any function here. None: the row is drawn as if there were no memory, bit for bit.
   virtual std::span<const MemoryEntry> expect(std::span<const int32_t> tokens, bool in_thought) = 0;
-  // The token that was taken after the last expect() that gave entries, with the model's own figures of that row
+  // The token that was taken after the last expect() that gave entries, with the model's own stats of that row
   // (logprob, entropy).
   virtual void accept(const Sampled& token) = 0;
 };

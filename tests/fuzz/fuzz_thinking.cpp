@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/answer_state.h"
 #include "gguf/gguf.h"
 #include "orchestrator/thinking_options.h"
 #include "server/protocols/shared/json_fields.h"
@@ -35,35 +37,32 @@ struct World {
 // A thought as the engine runs it: what is forced counts, and nothing is drawn behind the budget.
 void think(const ThinkingParams& params, std::span<const uint8_t> drawn, int32_t n_vocab) {
   constexpr int32_t kBudget = 48;
-  ThinkingControl control(params);
+  const int32_t end_id = n_vocab - 1;
+  engine::Request request;
+  request.thought = {.open = true, .end_ids = {end_id}, .close = {end_id}, .budget = kBudget};
+  request.thinking = params;
+  engine::AnswerState state(std::make_shared<const engine::Request>(request), 1 << 20);
   std::vector<int32_t> tokens;
-  const auto accept = [&](int32_t id, uint8_t figure, bool was_forced) {
-    tokens.push_back(id);
-    Sampled sampled;
-    sampled.id = id;
-    sampled.logprob = -static_cast<float>(figure) / 64;
-    sampled.max_prob = static_cast<float>(figure) / 255;
-    sampled.entropy = params.max_entropy * (1 - sampled.max_prob);
-    control.accept(sampled, tokens, true, was_forced);
-  };
   for (const uint8_t byte : drawn) {
-    const auto n_thought = static_cast<int32_t>(tokens.size());
-    if (n_thought > kBudget) std::abort();
-    const ThinkingControl::Wish wish = control.before(n_thought, kBudget);
-    if (wish == ThinkingControl::Wish::close || n_thought == kBudget) return control.close();
-    if (wish == ThinkingControl::Wish::warn) {
-      for (const int32_t id : params.warning) accept(id, 0, true);
-      continue;
-    }
-    for (const TokenBias& bias : control.bias(params, tokens, true)) {
+    engine::AnswerState::Row row = state.before(tokens);
+    for (const TokenBias& bias : row.bias) {
       if (bias.id < 0 || bias.id >= n_vocab || std::isnan(bias.delta)) std::abort();
     }
-    if (byte == 255) {  // the model would end its thought here
-      if (!control.extends(params, n_thought, kBudget)) return control.close();
-      for (const int32_t id : params.extension) accept(id, 0, true);
-      continue;
+    const auto stat = static_cast<uint8_t>(byte * 37);
+    Sampled sampled;
+    sampled.id = row.forced.value_or(byte == 255 ? end_id : byte % n_vocab);  // 255: the model would end its thought
+    sampled.logprob = -static_cast<float>(stat) / 64;
+    sampled.max_prob = static_cast<float>(stat) / 255;
+    sampled.entropy = params.max_entropy * (1 - sampled.max_prob);
+    if (state.judge(sampled.id, nullptr) == engine::AnswerState::Verdict::replaced) {
+      row = state.before(tokens);
+      if (!row.forced) std::abort();
+      sampled.id = *row.forced;
     }
-    accept(byte % n_vocab, static_cast<uint8_t>(byte * 37), false);
+    tokens.push_back(sampled.id);
+    state.after(sampled, tokens, nullptr);
+    if (state.n_thought() > kBudget) std::abort();
+    if (!state.is_thinking()) return;
   }
 }
 

@@ -5,18 +5,16 @@
 // thread, as everything else.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/channel.h"
+#include "base/job_threads.h"
 #include "base/platform/memory_reserve.h"
 #include "orchestrator/token_job.h"
 #include "server/http/api_error.h"
@@ -24,46 +22,29 @@
 
 namespace chimere::server {
 
-class Workers {
+// As many jobs wait as there are connections at most: each has one job at a time.
+class Workers : public JobThreads {
  public:
   // Two: one large request does not wait for another, and more would only take the processor from the model.
-  explicit Workers(int n_threads = 2);
-  // Work that has not begun is dropped.
-  ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-
-  using Job = std::function<void()>;  // does not throw
-  // As many wait as there are connections at most: each has one job at a time.
-  void post(Job job);
+  explicit Workers(int n_threads = 2) : JobThreads(n_threads) {}
 
   // The result of `work`; `wake` is called when it is there. Work whose reader left before it began is not done.
   template <class T>
   std::unique_ptr<orchestrator::ServiceJob<T>> run(std::function<Result<T>()> work, Wake wake) {
-    auto box = std::make_shared<typename orchestrator::ServiceJob<T>::Box>(std::move(wake));
-    post([weak = std::weak_ptr(box), work = std::move(work)]() mutable {
-      const auto reader = weak.lock();
-      if (!reader) return;
-      if (!keep_memory_reserve()) return reader->put(Error{Code::exhausted, kOutOfMemory});
+    auto channel = std::make_shared<Channel<Result<T>>>(std::move(wake));
+    post([weak = std::weak_ptr(channel), work = std::move(work)]() mutable {
+      const auto result = weak.lock();
+      if (!result) return;
       try {
-        reader->put(work());
+        result->put(keep_memory_reserve() ? work() : Result<T>(Error{Code::exhausted, kOutOfMemory}));
       } catch (const std::bad_alloc&) {
-        reader->put(Error{Code::exhausted, kOutOfMemory});
+        result->put(Error{Code::exhausted, kOutOfMemory});
       } catch (const std::exception& e) {
-        reader->put(Error{Code::internal, e.what()});
+        result->put(Error{Code::internal, e.what()});
       }
     });
-    return std::make_unique<orchestrator::ServiceJob<T>>(std::move(box));
+    return std::make_unique<orchestrator::ServiceJob<T>>(std::move(channel));
   }
-
- private:
-  void thread_main();
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Job> jobs_;
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
 };
 
 // What the client of work that failed is told.
