@@ -14,6 +14,7 @@ import sys
 
 ORDER = [
     "base",
+    "text",
     "tensor",
     "gguf",
     "sampling",
@@ -23,8 +24,8 @@ ORDER = [
     "backend/cuda",
     "tokenizer",
     "jinja",
-    "chat",
     "grammar",
+    "chat",
     "cache",
     "models",
     "convert",

@@ -86,8 +86,7 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
                                           const jinja::Limits& limits) {
   TRY_ASSIGN(jinja::Template parsed, jinja::Template::parse(source));
   ChatTemplate result(std::move(parsed), std::move(bos_text), std::move(eos_text), limits);
-  result.tool_format_ = detect_tool_format(source);
-  result.is_harmony_ = detect_harmony(source);
+  result.dialect_ = &detect_dialect(source);
   result.thought_markers_ = detect_thought_markers(source);
   result.probe(source);
   return result;

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "chat/dialects/dialect.h"
+#include "chat/markers.h"
 #include "chat/message.h"
-#include "chat/tool_format.h"
 #include "jinja/template.h"
 
 namespace chimere::chat {
@@ -54,8 +55,7 @@ class ChatTemplate {
   bool supports_tools() const { return supports_tools_; }
   // Whether enable_thinking changes anything.
   bool supports_thinking_switch() const { return supports_thinking_switch_; }
-  ToolFormat tool_format() const { return tool_format_; }
-  bool is_harmony() const { return is_harmony_; }
+  const Dialect& dialect() const { return *dialect_; }
   const ThoughtMarkers& thought_markers() const { return thought_markers_; }
 
  private:
@@ -70,8 +70,7 @@ class ChatTemplate {
   std::string bos_text_, eos_text_;
   jinja::Limits limits_;
   const char* reasoning_key_ = "reasoning_content";  // of a message; gpt-oss calls it `thinking`
-  ToolFormat tool_format_ = ToolFormat::none;
-  bool is_harmony_ = false;
+  const Dialect* dialect_ = &default_dialect();
   ThoughtMarkers thought_markers_;
   bool supports_tools_ = false;
   bool supports_thinking_switch_ = false;

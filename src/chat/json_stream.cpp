@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "chat/text_scan.h"
+#include "text/json.h"
 
 namespace chimere::chat {
 namespace {
@@ -56,9 +56,9 @@ class HeadCursor {
     while (end < text_.size() && text_[end] != '"') end += text_[end] == '\\' ? 2 : 1;
     if (end >= text_.size()) return Step::more;
     const std::string_view quoted = text_.substr(at_, end + 1 - at_);
-    const auto json = nlohmann::json::parse(quoted.begin(), quoted.end(), nullptr, /*allow_exceptions=*/false);
-    if (!json.is_string()) return Step::bad;
-    value = json.get<std::string>();
+    const auto json = parse_json(quoted);
+    if (!json || !json->is_string()) return Step::bad;
+    value = json->get<std::string>();
     at_ = end + 1;
     return Step::ok;
   }
@@ -175,6 +175,28 @@ void JsonCopy::read_in_string(char c, std::string& out) {
   for (const char one : rest) read_in_string(one, out);
 }
 
+std::optional<size_t> JsonExtent::end(std::string_view text) {
+  for (; seen_ < text.size(); ++seen_) {
+    const char c = text[seen_];
+    if (in_string_) {
+      if (after_backslash_) {
+        after_backslash_ = false;
+      } else if (c == '\\') {
+        after_backslash_ = true;
+      } else if (c == '"') {
+        in_string_ = false;
+      }
+    } else if (c == '"') {
+      in_string_ = true;
+    } else if (c == '{' || c == '[') {
+      ++depth_;
+    } else if ((c == '}' || c == ']') && --depth_ <= 0) {
+      return ++seen_;
+    }
+  }
+  return std::nullopt;
+}
+
 JsonCallHead read_call_head(std::string_view text, const std::string& name) {
   using Step = HeadCursor::Step;
   // What is found must not depend on how much of the text is there already.
@@ -235,7 +257,8 @@ std::string closed_json(std::string_view cut) {
     return std::string(text) + std::string(brackets.rbegin(), brackets.rend());
   };
   const auto is_object = [](const std::string& text) {
-    return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false).is_object();
+    const auto json = parse_json(text);
+    return json && json->is_object();
   };
   const std::string whole(cut.substr(0, escape));
   const std::string first = closed(whole + (in_string ? "\"" : ""), open);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,18 @@ class JsonCopy {
   bool after_space_ = false, after_literal_ = false;
   bool is_complete_ = false;
   std::string escape_;  // from its backslash on
+};
+
+// The extent of one JSON object or array in a text that grows; each byte is looked at once.
+class JsonExtent {
+ public:
+  // `text` begins with the same bytes as in the last call. Its size once the value is complete.
+  std::optional<size_t> end(std::string_view text);
+
+ private:
+  size_t seen_ = 0;
+  int depth_ = 0;
+  bool in_string_ = false, after_backslash_ = false;
 };
 
 // The start of {"name": NAME, "arguments": {...}}.

@@ -203,10 +203,10 @@ TEST(OutputParser, GoesOnWithAnAnswerThatHasBegun) {
   OutputOptions options = with_tools();
   options.starts_in_content = true;
   EXPECT_EQ(parse(" and <think> is text", options), (ParsedOutput{"", " and <think> is text", {}, false}));
-  options.format = ToolFormat::llama3;
+  options.dialect = &dialect_named("llama");
   const std::string json = R"({"name": "now", "parameters": {}})";
   EXPECT_EQ(parse(json, options), (ParsedOutput{"", json, {}, false}));
-  options.is_harmony = true;
+  options.dialect = &dialect_named("harmony");
   EXPECT_EQ(parse("there.<|end|><|start|>assistant<|channel|>analysis<|message|>hm", options),
             (ParsedOutput{"hm", "there.", {}, false}));
 }
@@ -247,14 +247,14 @@ TEST(ToolSchema, TypesDecide) {
   EXPECT_TRUE(declared_parameters({Tool{"{broken"}, Tool{"[]"}, Tool{"{\"function\": {\"name\": 5}}"}}).empty());
 }
 
-OutputOptions in_format(ToolFormat format) {
+OutputOptions in_dialect(const char* name) {
   OutputOptions options = with_tools();
-  options.format = format;
+  options.dialect = &dialect_named(name);
   return options;
 }
 
 TEST(OutputParser, ReadsLlamaCalls) {
-  const OutputOptions llama = in_format(ToolFormat::llama3);
+  const OutputOptions llama = in_dialect("llama");
   const ToolCall rome{"", "weather", R"({"city":"Rome {\"}"})"};
   const std::string call = R"({"name": "weather", "parameters": {"city": "Rome {\"}"}})";
   EXPECT_EQ(parse(call, llama), (ParsedOutput{"", "", {rome}, false}));
@@ -265,7 +265,7 @@ TEST(OutputParser, ReadsLlamaCalls) {
 }
 
 TEST(OutputParser, LlamaTextThatIsNoCallIsContent) {
-  const OutputOptions llama = in_format(ToolFormat::llama3);
+  const OutputOptions llama = in_dialect("llama");
   for (const char* text : {R"({"name": "unknown", "parameters": {}})", R"({"answer": [1, 2]} is it)", "{not json",
                            "plain {\"name\": \"weather\", \"parameters\": {}}", "<|python_tag|>print(1)",
                            "<|python_tag|>{\"a\": 1} x", "<|python", "[1, 2"}) {
@@ -274,7 +274,7 @@ TEST(OutputParser, LlamaTextThatIsNoCallIsContent) {
 }
 
 TEST(OutputParser, ReadsMistralCalls) {
-  const OutputOptions mistral = in_format(ToolFormat::mistral);
+  const OutputOptions mistral = in_dialect("mistral");
   const ToolCall rome{"", "weather", R"({"city":"Rome"})"};
   const ToolCall now{"", "now", "{}"};
   EXPECT_EQ(parse(R"([TOOL_CALLS][{"name": "weather", "arguments": {"city": "Rome"}, "id": "abcdef123"}])", mistral),
@@ -291,14 +291,14 @@ TEST(OutputParser, ReadsMistralCalls) {
 }
 
 TEST(OutputParser, KnowsOtherMarkersOfAThought) {
-  OutputOptions mistral = in_format(ToolFormat::mistral);
+  OutputOptions mistral = in_dialect("mistral");
   mistral.thought = {"[THINK]", "[/THINK]"};
   EXPECT_EQ(parse("[THINK]hm <think>[/THINK]Hi", mistral), (ParsedOutput{"hm <think>", "Hi", {}, false}));
 }
 
 TEST(OutputParser, ReadsHarmony) {
   OutputOptions harmony = with_tools();
-  harmony.is_harmony = true;
+  harmony.dialect = &dialect_named("harmony");
   const ToolCall rome{"", "weather", R"({"city":"Rome"})"};
   EXPECT_EQ(parse("<|channel|>analysis<|message|>hm <b>\n<|end|><|start|>assistant<|channel|>final<|message|>Hi < you ",
                   harmony),

@@ -29,15 +29,4 @@ inline size_t held_suffix(std::string_view text, std::string_view marker) {
   return 0;
 }
 
-// Bytes at the end that start a UTF-8 character without finishing it.
-inline size_t incomplete_utf8(std::string_view text) {
-  for (size_t n = 1; n <= std::min<size_t>(3, text.size()); ++n) {
-    const auto c = static_cast<unsigned char>(text[text.size() - n]);
-    if ((c & 0xC0) == 0x80) continue;
-    const size_t wanted = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
-    return wanted > n ? n : 0;
-  }
-  return 0;
-}
-
 }  // namespace chimere::chat

@@ -3,41 +3,21 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
+
+#include "text/json.h"
 
 namespace chimere::chat {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr int kMaxSchemaDepth = 16;
 
-// Brackets open at once, outside of strings. Writing JSON recurses, so what is read must be shallow.
-bool is_too_deep(std::string_view text) {
-  constexpr int kMaxDepth = 100;
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string && c == '\\') {
-      ++i;
-    } else if (c == '"') {
-      in_string = !in_string;
-    } else if (!in_string && (c == '[' || c == '{')) {
-      if (++depth > kMaxDepth) return true;
-    } else if (!in_string && (c == ']' || c == '}')) {
-      --depth;
-    }
-  }
-  return false;
+// Arguments may be nested deeper than a request; a value of the type `discarded` where the text is no JSON.
+Json parse_lenient(std::string_view text) {
+  auto json = parse_json(text, {.depth = 100});
+  return json ? std::move(*json) : Json(Json::value_t::discarded);
 }
 
-ordered_json parse_lenient(std::string_view text) {
-  if (is_too_deep(text)) return ordered_json(ordered_json::value_t::discarded);
-  return ordered_json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-}
-
-std::string type_of(const ordered_json& value) {
+std::string type_of(const Json& value) {
   if (value.is_string()) return "string";
   if (value.is_boolean()) return "boolean";
   if (value.is_null()) return "null";
@@ -47,16 +27,16 @@ std::string type_of(const ordered_json& value) {
   return "object";
 }
 
-const ordered_json* member(const ordered_json& object, const char* key) {
+const Json* member(const Json& object, const char* key) {
   if (!object.is_object()) return nullptr;
   const auto it = object.find(key);
   return it == object.end() ? nullptr : &*it;
 }
 
 // "#/$defs/name" within the parameters' schema.
-const ordered_json* resolve_reference(const ordered_json& root, const std::string& reference) {
+const Json* resolve_reference(const Json& root, const std::string& reference) {
   if (!reference.starts_with("#/")) return nullptr;
-  const ordered_json* node = &root;
+  const Json* node = &root;
   for (size_t begin = 2; begin <= reference.size();) {
     const size_t end = std::min(reference.find('/', begin), reference.size());
     node = member(*node, reference.substr(begin, end - begin).c_str());
@@ -67,10 +47,10 @@ const ordered_json* resolve_reference(const ordered_json& root, const std::strin
 }
 
 // False when the schema does not restrict the type.
-bool collect_types(const ordered_json& schema, const ordered_json& root, int depth, JsonTypes& types) {
+bool collect_types(const Json& schema, const Json& root, int depth, JsonTypes& types) {
   if (depth > kMaxSchemaDepth) return false;
   if (const auto* reference = member(schema, "$ref"); reference && reference->is_string()) {
-    const ordered_json* target = resolve_reference(root, reference->get<std::string>());
+    const Json* target = resolve_reference(root, reference->get<std::string>());
     return target && collect_types(*target, root, depth + 1, types);
   }
   if (const auto* type = member(schema, "type")) {
@@ -115,17 +95,17 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-std::map<std::string, std::map<std::string, JsonTypes>> declared_parameters(const std::vector<Tool>& tools) {
-  std::map<std::string, std::map<std::string, JsonTypes>> result;
+ToolParameters declared_parameters(const std::vector<Tool>& tools) {
+  ToolParameters result;
   for (const Tool& tool : tools) {
-    const ordered_json json = parse_lenient(tool.json);
-    const ordered_json* function = member(json, "function");
+    const Json json = parse_lenient(tool.json);
+    const Json* function = member(json, "function");
     if (!function) function = &json;
-    const ordered_json* name = member(*function, "name");
+    const Json* name = member(*function, "name");
     if (!name || !name->is_string() || name->get<std::string>().empty()) continue;
     auto& parameters = result[name->get<std::string>()];
-    const ordered_json* schema = member(*function, "parameters");
-    const ordered_json* properties = schema ? member(*schema, "properties") : nullptr;
+    const Json* schema = member(*function, "parameters");
+    const Json* properties = schema ? member(*schema, "properties") : nullptr;
     if (!properties || !properties->is_object()) continue;
     for (const auto& [key, property] : properties->items()) {
       JsonTypes types;
@@ -136,9 +116,7 @@ std::map<std::string, std::map<std::string, JsonTypes>> declared_parameters(cons
   return result;
 }
 
-std::string json_quoted(std::string_view text) {
-  return ordered_json(std::string(text)).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
+std::string json_quoted(std::string_view text) { return to_text(Json(std::string(text))); }
 
 std::string json_of_argument(std::string_view raw, const JsonTypes& types) {
   const bool only_string = types.size() == 1 && types.count("string");
@@ -147,7 +125,7 @@ std::string json_of_argument(std::string_view raw, const JsonTypes& types) {
   // Templates show booleans in Python's spelling, and models repeat what they saw.
   if (types.count("boolean") && (text == "True" || text == "False")) return text == "True" ? "true" : "false";
   if (types.count("null") && text == "None") return "null";
-  const ordered_json json = parse_lenient(text);
+  const Json json = parse_lenient(text);
   if (json.is_discarded()) return json_quoted(raw);
   const std::string type = type_of(json);
   // Among several types that include string, JSON of a type that was not declared is just text.
@@ -178,45 +156,29 @@ bool is_surely_text(std::string_view begin, const JsonTypes& types) {
 
 namespace {
 
-std::string compact(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-bool read_call(const ordered_json& json, JsonCall& call) {
-  const ordered_json* name = member(json, "name");
-  if (!name || !name->is_string()) return false;
-  call.name = name->get<std::string>();
-  const ordered_json* arguments = member(json, "arguments");
+std::optional<ToolCall> read_call(const Json& json) {
+  const Json* name = member(json, "name");
+  if (!name || !name->is_string()) return std::nullopt;
+  ToolCall call{"", name->get<std::string>(), "{}"};
+  const Json* arguments = member(json, "arguments");
   if (!arguments) arguments = member(json, "parameters");
-  if (!arguments || arguments->is_null()) {
-    call.arguments_json = "{}";
-    return true;
-  }
+  if (!arguments || arguments->is_null()) return call;
   if (arguments->is_string()) {
     call.arguments_json = arguments->get<std::string>();
-    return parse_lenient(call.arguments_json).is_object();
+    return parse_lenient(call.arguments_json).is_object() ? std::optional(call) : std::nullopt;
   }
-  if (!arguments->is_object()) return false;
-  call.arguments_json = compact(*arguments);
-  return true;
+  if (!arguments->is_object()) return std::nullopt;
+  call.arguments_json = to_text(*arguments);
+  return call;
 }
 
 }  // namespace
 
-bool parse_json_call(std::string_view text, JsonCall& call) { return read_call(parse_lenient(trimmed(text)), call); }
-
-bool parse_json_calls(std::string_view text, const std::string& name, std::vector<JsonCall>& calls) {
-  const ordered_json json = parse_lenient(trimmed(text));
-  if (!name.empty()) {
-    if (!json.is_object()) return false;
-    calls.push_back({name, compact(json)});
-    return true;
-  }
-  if (!json.is_array()) return read_call(json, calls.emplace_back());
-  for (const ordered_json& item : json) {
-    if (!read_call(item, calls.emplace_back())) return false;
-  }
-  return !calls.empty();
+std::optional<ToolCall> parse_json_call(std::string_view text, const std::string& name) {
+  const Json json = parse_lenient(trimmed(text));
+  if (!name.empty()) return json.is_object() ? std::optional(ToolCall{"", name, to_text(json)}) : std::nullopt;
+  if (!json.is_array()) return read_call(json);
+  return json.size() == 1 ? read_call(json[0]) : std::nullopt;
 }
 
 }  // namespace chimere::chat

@@ -2,17 +2,23 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "chat/message.h"
-#include "chat/output_parser.h"
 
 namespace chimere::chat {
 
-// Tool name -> parameter -> accepted JSON types. Declarations that cannot be read are left out.
-std::map<std::string, std::map<std::string, JsonTypes>> declared_parameters(const std::vector<Tool>& tools);
+// JSON types that a declared parameter accepts; empty when nothing is known about it.
+using JsonTypes = std::set<std::string>;
+// Tool name -> parameter -> types.
+using ToolParameters = std::map<std::string, std::map<std::string, JsonTypes>>;
+
+// Declarations that cannot be read are left out.
+ToolParameters declared_parameters(const std::vector<Tool>& tools);
 
 std::string json_quoted(std::string_view text);
 
@@ -23,13 +29,8 @@ std::string json_of_argument(std::string_view raw, const JsonTypes& types);
 // Whether json_of_argument() makes a string of this text, whatever follows it.
 bool is_surely_text(std::string_view begin, const JsonTypes& types);
 
-struct JsonCall {
-  std::string name;
-  std::string arguments_json;
-};
-// {"name": ..., "arguments": {...}}; false when the text is something else.
-bool parse_json_call(std::string_view text, JsonCall& call);
-// One such object or an array of them; with a name, the arguments of that function alone.
-bool parse_json_calls(std::string_view text, const std::string& name, std::vector<JsonCall>& calls);
+// {"name": ..., "arguments": {...}} or an array of one such object; with a name, the arguments of that function alone.
+// Nothing when the text is something else.
+std::optional<ToolCall> parse_json_call(std::string_view text, const std::string& name);
 
 }  // namespace chimere::chat

@@ -1,11 +1,11 @@
 // json_text.h  JSON of a checkpoint, read under limits. For .cpp files alone: the library's header is heavy.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "text/json.h"
 
 namespace chimere::convert {
 

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <string>
 
+#include "text/utf8.h"
+
 namespace chimere::grammar {
 namespace {
 
 // Of one character, which is no surrogate.
 std::string utf8(char32_t c) {
-  const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };
-  if (c < 0x80) return {static_cast<char>(c)};
-  if (c < 0x800) return {static_cast<char>(0xC0 | (c >> 6)), tail(0)};
-  if (c < 0x10000) return {static_cast<char>(0xE0 | (c >> 12)), tail(6), tail(0)};
-  return {static_cast<char>(0xF0 | (c >> 18)), tail(12), tail(6), tail(0)};
+  std::string bytes;
+  append_utf8(c, bytes);
+  return bytes;
 }
 
 // A range whose two ends have the same number of bytes. It is cut until, behind the first byte that differs, all

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/utf8.h"
+#include "grammar/escapes.h"
 
 namespace chimere::grammar {
 namespace {
@@ -192,14 +192,12 @@ class Parser {
       if (pos_ >= text_.size() || at('\n')) return error("a text without its closing \"");
       const size_t begin = pos_;
       if (!at('\\')) {
-        if (next_char(text_, pos_) == kNoChar) return error("bytes that are no UTF-8");
+        if (next_char(text_, pos_) == kInvalidChar) return error("bytes that are no UTF-8");
         bytes += text_.substr(begin, pos_ - begin);
         continue;
       }
       TRY_ASSIGN(const char32_t c, character());
-      for (const std::vector<ByteRange>& run : utf8_runs(CharSet(c, c))) {
-        for (const ByteRange& byte : run) bytes += static_cast<char>(byte.first);
-      }
+      append_utf8(c, bytes);
     }
     ++pos_;
     return grammar_.bytes(std::move(bytes));
@@ -226,12 +224,12 @@ class Parser {
   Result<char32_t> character() {
     if (!take("\\")) {
       const char32_t c = next_char(text_, pos_);
-      if (c == kNoChar) return error("bytes that are no UTF-8");
+      if (c == kInvalidChar) return error("bytes that are no UTF-8");
       return c;
     }
     if (pos_ >= text_.size()) return error("a \\ at the end");
     const char c = text_[pos_++];
-    char32_t coded = kNoChar;
+    char32_t coded = kInvalidChar;
     switch (c) {
       case 'n': return char32_t{'\n'};
       case 'r': return char32_t{'\r'};

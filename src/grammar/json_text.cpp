@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/utf8.h"
+#include "text/utf8.h"
 
 namespace chimere::grammar {
 namespace {
@@ -154,7 +154,7 @@ ExprId JsonText::other_key(const std::vector<std::string>& names) {
     for (size_t pos = 0; pos < name.size();) {
       const char32_t c = next_char(name, pos);
       // Keys without escapes can not be equal to a name that needs one.
-      if (c == kNoChar || !unescaped().contains(c)) {
+      if (c == kInvalidChar || !unescaped().contains(c)) {
         chars.clear();
         break;
       }

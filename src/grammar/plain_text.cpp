@@ -3,19 +3,10 @@
 #include <map>
 #include <utility>
 
+#include "text/utf8.h"
+
 namespace chimere::grammar {
 namespace {
-
-// How a character of several bytes may go on after its first byte (RFC 3629).
-struct Lead {
-  int first, last;  // of the first byte
-  int second_first, second_last;
-  int n_more;  // bytes after the first
-};
-constexpr Lead kLeads[] = {
-    {0xC2, 0xDF, 0x80, 0xBF, 1}, {0xE0, 0xE0, 0xA0, 0xBF, 2}, {0xE1, 0xEC, 0x80, 0xBF, 2}, {0xED, 0xED, 0x80, 0x9F, 2},
-    {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3}, {0xF1, 0xF3, 0x80, 0xBF, 3}, {0xF4, 0xF4, 0x80, 0x8F, 3},
-};
 
 class LoopCheck {
  public:
@@ -26,11 +17,11 @@ class LoopCheck {
       const auto byte = static_cast<unsigned char>(b);
       if (is_plain_ascii(byte) && automaton_.step(state_, byte) != state_) return false;
     }
-    for (const Lead& lead : kLeads) {
-      for (int b = lead.first; b <= lead.last; ++b) {
-        const StateId to = automaton_.step(state_, static_cast<unsigned char>(b));
-        if (!returns(to, lead.n_more, lead.second_first, lead.second_last)) return false;
-      }
+    for (int b = 0x80; b < 0x100; ++b) {
+      const auto byte = static_cast<unsigned char>(b);
+      const Utf8Lead lead = utf8_lead(byte);
+      if (lead.n_more == 0) continue;
+      if (!returns(automaton_.step(state_, byte), lead.n_more, lead.low, lead.high)) return false;
     }
     return true;
   }
@@ -59,21 +50,10 @@ class LoopCheck {
 std::optional<int> count_plain(std::string_view text) {
   int n = 0;
   for (size_t i = 0; i < text.size(); ++n) {
-    const auto c = static_cast<unsigned char>(text[i++]);
-    if (c < 0x80) {
-      if (!is_plain_ascii(c)) return std::nullopt;
-      continue;
-    }
-    const Lead* lead = nullptr;
-    for (const Lead& l : kLeads) {
-      if (l.first <= c && c <= l.last) lead = &l;
-    }
-    if (!lead || i + static_cast<size_t>(lead->n_more) > text.size()) return std::nullopt;
-    for (int k = 0; k < lead->n_more; ++k, ++i) {
-      const auto next = static_cast<unsigned char>(text[i]);
-      const int first = k == 0 ? lead->second_first : 0x80, last = k == 0 ? lead->second_last : 0xBF;
-      if (next < first || next > last) return std::nullopt;
-    }
+    const auto c = static_cast<unsigned char>(text[i]);
+    const size_t n_bytes = utf8_length(text, i);
+    if (n_bytes == 0 || (c < 0x80 && !is_plain_ascii(c))) return std::nullopt;
+    i += n_bytes;
   }
   return n;
 }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/utf8.h"
+#include "grammar/escapes.h"
 
 namespace chimere::grammar {
 namespace {
@@ -158,7 +158,7 @@ class Parser {
       return written(set);
     }
     const char32_t c = next_char(text_, pos_);
-    if (c == kNoChar) return error("bytes that are no UTF-8", begin);
+    if (c == kInvalidChar) return error("bytes that are no UTF-8", begin);
     return written(CharSet(c, c));
   }
 
@@ -206,7 +206,7 @@ class Parser {
     const size_t begin = pos_;
     if (take("\\")) return escape(begin, true);
     const char32_t c = next_char(text_, pos_);
-    if (c == kNoChar) return error("bytes that are no UTF-8", begin);
+    if (c == kInvalidChar) return error("bytes that are no UTF-8", begin);
     return CharSet(c, c);
   }
 
@@ -238,13 +238,13 @@ class Parser {
     if (is_name) return error(std::string("\\") + c + ", which is not supported", begin);
     --pos_;
     const char32_t literal = next_char(text_, pos_);
-    if (literal == kNoChar) return error("bytes that are no UTF-8", begin);
+    if (literal == kInvalidChar) return error("bytes that are no UTF-8", begin);
     return CharSet(literal, literal);
   }
   char32_t unicode() {
     if (!take("{")) return hex_number(text_, pos_, 4);
     const size_t end = text_.find('}', pos_);
-    if (end == std::string_view::npos || end == pos_ || end - pos_ > 6) return kNoChar;
+    if (end == std::string_view::npos || end == pos_ || end - pos_ > 6) return kInvalidChar;
     const char32_t value = hex_number(text_, pos_, end - pos_);
     ++pos_;
     return value;

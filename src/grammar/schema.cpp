@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,11 +12,10 @@
 #include "grammar/regex.h"
 #include "grammar/schema_merge.h"
 #include "grammar/schema_overlap.h"
+#include "text/json.h"
 
 namespace chimere::grammar {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxSchemas = 20'000;  // schemas looked at, after everything was merged and resolved
 
@@ -481,25 +479,6 @@ Result<ExprId> SchemaReader::number(const Json& schema, bool is_integer, const s
   return in_rule(is_integer ? integer_between(g_, low, high) : number_between(g_, low, high), where);
 }
 
-// Checked before anything that could follow the nesting with its own stack.
-bool is_nested_deeper(std::string_view text, int most) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-      continue;
-    }
-    if (c == '"') in_string = true;
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (depth > most) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Result<ExprId> parse_schema(std::string_view schema, Grammar& grammar) { return parse_schema_at(schema, "#", grammar); }
@@ -509,12 +488,13 @@ Result<ExprId> parse_schema_at(std::string_view schema, const std::string& place
     return Error{Code::invalid_argument, "schema: expected at most " + std::to_string(kMaxTextBytes) +
                                              " bytes, found " + std::to_string(schema.size())};
   }
-  if (is_nested_deeper(schema, 2 * kMaxNesting)) {
-    return Error{Code::invalid_argument, "schema: nested deeper than " + std::to_string(2 * kMaxNesting)};
+  constexpr JsonLimits kLimits = {.depth = 2 * kMaxNesting};
+  const auto root = parse_json(schema, kLimits);
+  if (!root) {
+    return Error{Code::invalid_argument, "schema: expected JSON that is not nested deeper than " +
+                                             std::to_string(kLimits.depth) + ": " + root.error().message};
   }
-  const Json root = Json::parse(schema, nullptr, false);
-  if (root.is_discarded()) return Error{Code::invalid_argument, "schema: expected JSON"};
-  return SchemaReader(grammar, root).place(place);
+  return SchemaReader(grammar, *root).place(place);
 }
 
 ExprId any_object(Grammar& grammar) { return JsonText(grammar).object(); }

@@ -36,7 +36,6 @@ bool is_float(const Value& v) { return v.is(Kind::real); }
 bool is_number(const Value& v) { return v.is_number(); }
 bool is_string(const Value& v) { return v.is_string(); }
 bool is_mapping(const Value& v) { return v.is(Kind::dict); }
-bool is_escaped(const Value& v) { return v.is_markup(); }
 
 // Undefined passes here, as in Jinja: `len()` is 0 and __getitem__ exists.
 bool is_sequence(const Value& v) {
@@ -48,7 +47,7 @@ bool is_iterable(const Value& v) {
          v.is(Kind::loop);
 }
 bool is_callable(const Value& v) {
-  return v.is(Kind::function) || v.is(Kind::macro) || v.is(Kind::loop) || v.is(Kind::joiner) || v.is_undefined();
+  return v.is(Kind::function) || v.is(Kind::macro) || v.is(Kind::loop) || v.is_undefined();
 }
 
 template <bool upper_wanted>
@@ -79,14 +78,6 @@ Result<Value> test_in(Interpreter& in, const Value& value, const CallArgs& args)
   TRY(in.bind("in", args, {"seq"}, 1, &container));
   TRY_ASSIGN(const bool found, in.contains(container, value));
   return Value(found);
-}
-
-Result<Value> test_sameas(Interpreter& in, const Value& value, const CallArgs& args) {
-  Value other;
-  TRY(in.bind("sameas", args, {"other"}, 1, &other));
-  if (value.kind() != other.kind()) return Value(false);
-  if (value.identity() || other.identity()) return Value(value.identity() == other.identity());
-  return Value(scalar_equals(value, other));
 }
 
 template <CompareOp op>
@@ -214,26 +205,6 @@ Result<Value> global_strftime(Interpreter& in, const Value&, const CallArgs& arg
   return in.string(Text(std::move(out), format.text().any_input()));
 }
 
-Result<Value> global_cycler(Interpreter& in, const Value&, const CallArgs& args) {
-  if (args.positional.empty() || !args.keyword.empty()) return in.error("cycler needs at least one item");
-  auto object = std::make_shared<CyclerObject>();
-  for (const Value& item : args.positional) object->depth = std::max(object->depth, item.depth() + 1);
-  object->items = args.positional;
-  return Value(Kind::cycler, std::move(object));
-}
-
-Result<Value> global_joiner(Interpreter& in, const Value&, const CallArgs& args) {
-  Value separator;
-  TRY(in.bind("joiner", args, {"sep"}, 0, &separator));
-  auto object = std::make_shared<JoinerObject>();
-  if (separator.is_missing()) {
-    TRY_ASSIGN(separator, in.literal(", "));
-  }
-  object->depth = separator.depth() + 1;
-  object->separator = std::move(separator);
-  return Value(Kind::joiner, std::move(object));
-}
-
 // Methods
 
 enum class DictPart { keys, values, items };
@@ -311,20 +282,6 @@ Result<Value> loop_changed(Interpreter& in, const Value& self, const CallArgs& a
   return Value(true);
 }
 
-Result<Value> cycler_next(Interpreter& in, const Value& self, const CallArgs& args) {
-  TRY(in.bind("next", args, {}, 0, nullptr));
-  auto& cycler = self.as<CyclerObject>();
-  const Value value = cycler.items[cycler.pos];
-  cycler.pos = (cycler.pos + 1) % cycler.items.size();
-  return value;
-}
-
-Result<Value> cycler_reset(Interpreter& in, const Value& self, const CallArgs& args) {
-  TRY(in.bind("reset", args, {}, 0, nullptr));
-  self.as<CyclerObject>().pos = 0;
-  return Value();
-}
-
 }  // namespace
 
 Builtin find_filter(std::string_view name) {
@@ -348,14 +305,12 @@ Builtin find_test(std::string_view name) {
       {"sequence", test_property<is_sequence>},
       {"iterable", test_property<is_iterable>},
       {"callable", test_property<is_callable>},
-      {"escaped", test_property<is_escaped>},
       {"lower", test_case<false>},
       {"upper", test_case<true>},
       {"odd", test_parity<1>},
       {"even", test_parity<0>},
       {"divisibleby", test_divisibleby},
       {"in", test_in},
-      {"sameas", test_sameas},
       {"filter", test_registered<find_filter>},
       {"test", test_registered<find_test>},
       {"==", test_compare<CompareOp::eq>},
@@ -381,8 +336,7 @@ Builtin find_global(std::string_view name) {
   static const Table kGlobals = {
       {"range", global_range},           {"dict", global_dict},
       {"namespace", global_namespace},   {"raise_exception", global_raise},
-      {"strftime_now", global_strftime}, {"cycler", global_cycler},
-      {"joiner", global_joiner},
+      {"strftime_now", global_strftime},
   };
   return find(kGlobals, name);
 }
@@ -398,7 +352,6 @@ Builtin find_method(Kind kind, std::string_view name) {
   static const Table kList = {{"count", list_count}, {"index", list_index}, {"copy", container_copy}};
   static const Table kTuple = {{"count", list_count}, {"index", list_index}};
   static const Table kLoop = {{"cycle", loop_cycle}, {"changed", loop_changed}};
-  static const Table kCycler = {{"next", cycler_next}, {"reset", cycler_reset}};
   switch (kind) {
     case Kind::string: return find_string_method(name);
     case Kind::dict: return find(kDict, name);
@@ -406,9 +359,23 @@ Builtin find_method(Kind kind, std::string_view name) {
     case Kind::tuple:
     case Kind::range: return find(kTuple, name);
     case Kind::loop: return find(kLoop, name);
-    case Kind::cycler: return find(kCycler, name);
     default: return nullptr;
   }
+}
+
+std::string left_out_note(NameKind kind, std::string_view name) {
+  using Name = std::pair<NameKind, std::string_view>;
+  static constexpr Name kLeftOut[] = {
+      {NameKind::filter, "batch"},        {NameKind::filter, "center"},     {NameKind::filter, "forceescape"},
+      {NameKind::filter, "groupby"},      {NameKind::filter, "slice"},      {NameKind::filter, "truncate"},
+      {NameKind::filter, "urlencode"},    {NameKind::filter, "wordcount"},  {NameKind::test, "escaped"},
+      {NameKind::test, "sameas"},         {NameKind::global, "cycler"},     {NameKind::global, "joiner"},
+      {NameKind::method, "casefold"},     {NameKind::method, "expandtabs"}, {NameKind::method, "isdecimal"},
+      {NameKind::method, "isidentifier"}, {NameKind::method, "isnumeric"},  {NameKind::method, "isprintable"},
+      {NameKind::method, "istitle"},      {NameKind::method, "swapcase"},
+  };
+  if (std::find(std::begin(kLeftOut), std::end(kLeftOut), Name(kind, name)) == std::end(kLeftOut)) return {};
+  return " (Jinja has it; it was left out here because no known chat template uses it)";
 }
 
 bool is_mutating_method(Kind kind, std::string_view name) {

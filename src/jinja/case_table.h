@@ -1,12 +1,10 @@
 // case_table.h  Characters whose upper case is more than one character (Unicode 14 SpecialCasing, unconditional).
 #pragma once
 
-#include <cstdint>
-
 namespace chimere::jinja {
 
 struct LongCase {
-  int32_t code_point;
+  char32_t code_point;
   const char* upper;  // UTF-8
   const char* title;
 };

@@ -182,7 +182,8 @@ Result<Value> Interpreter::lookup(NameId name) {
   const Value* slot = find_slot(scope_.get(), name);
   Value value = slot ? *slot : resolve(name);
   if (!value.is_missing()) return value;
-  return undefined("'" + program_.names[static_cast<size_t>(name)] + "' is undefined");
+  const std::string& text = program_.names[static_cast<size_t>(name)];
+  return undefined("'" + text + "' is undefined" + left_out_note(NameKind::global, text));
 }
 
 Result<std::shared_ptr<Scope>> Interpreter::open_scope(const ScopePlan& plan, std::shared_ptr<Scope> parent) {

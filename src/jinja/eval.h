@@ -60,16 +60,6 @@ struct LoopObject : Object {
   bool is_filtered = false;
 };
 
-struct CyclerObject : Object {
-  std::vector<Value> items;
-  size_t pos = 0;
-};
-
-struct JoinerObject : Object {
-  Value separator;
-  bool used = false;
-};
-
 class Interpreter {
  public:
   Interpreter(const Program& program, const Value& globals, const Limits& limits, const Clock& clock);

@@ -212,14 +212,14 @@ Result<Value> Interpreter::eval_filter(const FilterExpr& expr, const Value* bloc
 
 Result<Value> Interpreter::apply_filter(const std::string& name, const Value& operand, const CallArgs& args) {
   const Builtin filter = find_filter(name);
-  if (!filter) return error("no filter named '" + name + "'");
+  if (!filter) return error("no filter named '" + name + "'" + left_out_note(NameKind::filter, name));
   TRY(tick());
   return filter(*this, operand, args);
 }
 
 Result<Value> Interpreter::apply_test(const std::string& name, const Value& operand, const CallArgs& args) {
   const Builtin test = find_test(name);
-  if (!test) return error("no test named '" + name + "'");
+  if (!test) return error("no test named '" + name + "'" + left_out_note(NameKind::test, name));
   TRY(tick());
   return test(*this, operand, args);
 }
@@ -232,12 +232,6 @@ Result<Value> Interpreter::call(const Value& callee, CallArgs args) {
     }
     case Kind::macro: return call_macro(callee.as<MacroObject>(), std::move(args));
     case Kind::loop: return call_loop(callee.as<LoopObject>(), args);
-    case Kind::joiner: {
-      auto& joiner = callee.as<JoinerObject>();
-      if (joiner.used) return joiner.separator;
-      joiner.used = true;
-      return literal("");
-    }
     case Kind::undefined: return error(callee.as<UndefinedObject>().message);
     default: return error(std::string("'") + type_name(callee) + "' object is not callable");
   }

@@ -49,8 +49,6 @@ class ReprWriter {
       case Kind::function: return literal("<function " + std::string(v.as<FunctionObject>().name) + ">");
       case Kind::macro: return literal("<Macro>");
       case Kind::loop: return literal("<LoopContext>");
-      case Kind::cycler: return literal("<Cycler>");
-      case Kind::joiner: return literal("<Joiner>");
     }
     return Ok{};
   }
@@ -147,9 +145,9 @@ std::string quote_python(std::string_view text) {
   };
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = decode_at(text, i);
-    if (c.value < 0) {
+    if (c.value == kInvalidChar) {
       hex("\\x%02x", static_cast<unsigned char>(text[i]));
-    } else if (c.value == quote || c.value == '\\') {
+    } else if (c.value == static_cast<char32_t>(quote) || c.value == '\\') {
       out += '\\';
       out += static_cast<char>(c.value);
     } else if (c.value == '\n') {

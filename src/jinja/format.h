@@ -20,7 +20,7 @@ Result<Value> percent_format(Interpreter& in, const Text& format, const Value& a
 // `format.format(*args, **kwargs)`.
 Result<Value> brace_format(Interpreter& in, const Text& format, const CallArgs& args);
 
-// One number or string laid out by a format spec ("[[fill]align][sign][#][0][width][,][.precision][type]").
+// One number or string laid out by a format spec ("[[fill]align][sign][0][width][,][.precision][type]").
 // `is_input`: the spec, and so the fill character, came from input.
 Result<Text> format_value(Interpreter& in, const Value& value, std::string_view spec, bool is_input);
 

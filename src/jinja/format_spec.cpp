@@ -17,7 +17,6 @@ struct Spec {
   bool fill_is_input = false;
   char align = '\0';
   char sign = '-';
-  bool alternate = false;
   bool zero = false;
   bool thousands = false;
   int64_t width = 0;
@@ -51,7 +50,6 @@ Result<Spec> parse_spec(Interpreter& in, std::string_view s) {
     }
   }
   if (i < s.size() && (s[i] == '+' || s[i] == '-' || s[i] == ' ')) spec.sign = s[i++];
-  if (i < s.size() && s[i] == '#') spec.alternate = ++i > 0;
   if (i < s.size() && s[i] == '0') {
     spec.zero = ++i > 0;
   }
@@ -80,16 +78,6 @@ std::string group_thousands(const std::string& digits) {
   return out + digits.substr(whole);
 }
 
-std::string in_base(uint64_t n, unsigned base, bool upper) {
-  std::string out;
-  do {
-    out += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[n % base];
-    n /= base;
-  } while (n);
-  std::reverse(out.begin(), out.end());
-  return out;
-}
-
 // The digits of |value| by type; false when the type does not fit a number.
 bool number_digits(const Value& value, const Spec& spec, std::string* digits) {
   const bool is_real_type = spec.type && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
@@ -100,10 +88,6 @@ bool number_digits(const Value& value, const Spec& spec, std::string* digits) {
       case '\0':
       case 'n':
       case 'd': *digits = std::to_string(magnitude); return true;
-      case 'x': *digits = (spec.alternate ? "0x" : "") + in_base(magnitude, 16, false); return true;
-      case 'X': *digits = (spec.alternate ? "0X" : "") + in_base(magnitude, 16, true); return true;
-      case 'o': *digits = (spec.alternate ? "0o" : "") + in_base(magnitude, 8, false); return true;
-      case 'b': *digits = (spec.alternate ? "0b" : "") + in_base(magnitude, 2, false); return true;
       default: return false;
     }
   }
@@ -208,10 +192,9 @@ Result<Value> percent_format(Interpreter& in, const Text& format, const Value& a
       i = close + 1;
     }
     Spec spec;
-    for (; i < s.size() && std::string_view("-+ 0#").find(s[i]) != std::string_view::npos; ++i) {
+    for (; i < s.size() && std::string_view("-+ 0").find(s[i]) != std::string_view::npos; ++i) {
       if (s[i] == '-') spec.align = '<';
       if (s[i] == '0') spec.zero = true;
-      if (s[i] == '#') spec.alternate = true;
       if (s[i] == '+' || s[i] == ' ') spec.sign = s[i];
     }
     if (i < s.size() && is_digit_char(s[i])) {
@@ -239,13 +222,12 @@ Result<Value> percent_format(Interpreter& in, const Text& format, const Value& a
       TRY_ASSIGN(value, in.string(std::move(*text)));
       if (!spec.align) spec.align = '>';
       spec.type = 's';
-    } else if (std::string_view("diuxXoeEfFgG").find(type) != std::string_view::npos) {
+    } else if (std::string_view("diueEfFgG").find(type) != std::string_view::npos) {
       if (!value.is_number() || value.is(Kind::big_integer)) {
         return in.error(std::string("%") + type + " format: a number is required, not " + type_name(value));
       }
-      const bool is_integer_type = std::string_view("diuxXo").find(type) != std::string_view::npos;
+      const bool is_integer_type = std::string_view("diu").find(type) != std::string_view::npos;
       if (is_integer_type && value.is(Kind::real)) {
-        if (std::string_view("xXo").find(type) != std::string_view::npos) return in.error("an integer is required");
         if (!(std::fabs(value.real()) < 9e18)) return in.error("number does not fit in 64 bits");
         value = Value(static_cast<int64_t>(value.real()));
       }
@@ -291,18 +273,16 @@ Result<Value> brace_format(Interpreter& in, const Text& format, const CallArgs& 
     if (close >= s.size()) return in.error("expected '}' before end of format string");
     std::string_view field = s.substr(i + 1, close - i - 1);
     i = close + 1;
-    std::string_view spec, conversion;
+    std::string_view spec;
     if (const size_t colon = field.find(':'); colon != std::string_view::npos) {
       spec = field.substr(colon + 1);
       field = field.substr(0, colon);
     }
-    if (const size_t bang = field.find('!'); bang != std::string_view::npos) {
-      conversion = field.substr(bang + 1);
-      field = field.substr(0, bang);
-    }
     if (spec.find('{') != std::string_view::npos) return in.error("nested format fields are not supported");
-    const size_t name_end = std::min(field.find_first_of(".["), field.size());
-    const std::string name(field.substr(0, name_end));
+    const std::string name(field);
+    if (name.find_first_of(".[!") != std::string::npos) {
+      return in.error("format field '" + name.substr(0, 40) + "': expected a name or a number, without .[! behind it");
+    }
     Value value = Value::missing();
     if (name.empty() || is_digit_char(name[0])) {
       size_t pos = 0;
@@ -316,37 +296,6 @@ Result<Value> brace_format(Interpreter& in, const Text& format, const CallArgs& 
       }
     }
     if (value.is_missing()) return in.error("no argument for format field '" + name + "'");
-    for (size_t p = name_end; p < field.size();) {
-      if (field[p] == '.') {
-        const size_t end = std::min(field.find_first_of(".[", p + 1), field.size());
-        TRY_ASSIGN(value, in.get_attribute(value, std::string(field.substr(p + 1, end - p - 1))));
-        p = end;
-      } else if (field[p] == '[') {
-        const size_t end = field.find(']', p);
-        if (end == std::string_view::npos) return in.error("missing ']' in format string");
-        const std::string_view key = field.substr(p + 1, end - p - 1);
-        size_t digits_end = 0;
-        const int64_t index = read_number(key, digits_end, kMaxWidth);
-        if (index >= 0 && digits_end == key.size()) {
-          TRY_ASSIGN(value, in.get_item(value, Value(index)));
-        } else {
-          TRY_ASSIGN(const Value text, in.literal(std::string(key)));
-          TRY_ASSIGN(value, in.get_item(value, text));
-        }
-        p = end + 1;
-      } else {
-        return in.error("only '.' or '[' may follow ']' in format field");
-      }
-    }
-    if (conversion == "r" || conversion == "a") {
-      TRY_ASSIGN(Text shown, in.repr(value));
-      TRY_ASSIGN(value, in.string(std::move(shown)));
-    } else if (conversion == "s") {
-      TRY_ASSIGN(Text shown, in.to_text(value));
-      TRY_ASSIGN(value, in.string(std::move(shown)));
-    } else if (!conversion.empty()) {
-      return in.error("unknown conversion '" + std::string(conversion.substr(0, 10)) + "'");
-    }
     TRY_ASSIGN(const Text piece, format_value(in, value, spec, format.any_input()));
     TRY(in.check_bytes(out.size() + piece.size()));
     out.append(piece);

@@ -4,19 +4,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "jinja/format.h"
 #include "jinja/unicode.h"
+#include "text/json.h"
 
 namespace chimere::jinja {
 namespace {
 
-constexpr size_t kMaxJsonDepth = 100;
+constexpr JsonLimits kLimits = {.depth = 100};
 
 // Builds values straight from the parser's events, so that nothing is lost on the way: order, 1 versus 1.0, big
 // integers.
-class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
+class ValueBuilder : public nlohmann::json_sax<Json> {
  public:
   explicit ValueBuilder(bool is_input) : is_input_(is_input) {}
 
@@ -42,12 +42,12 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    error_ = "not valid JSON at byte " + std::to_string(position);
+    error_at_ = position;
     return false;
   }
 
   Value take() { return std::move(result_); }
-  const std::string& error() const { return error_; }
+  size_t error_at() const { return error_at_; }
 
  private:
   struct Level {
@@ -64,10 +64,6 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool open(bool is_object) {
-    if (stack_.size() >= kMaxJsonDepth) {
-      error_ = "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
-      return false;
-    }
     stack_.push_back(Level{is_object, {}, {}, {}});
     return true;
   }
@@ -92,7 +88,7 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool is_input_;
   std::vector<Level> stack_;
   Value result_;
-  std::string error_;
+  size_t error_at_ = 0;
 };
 
 bool any_input(const Value& v) {
@@ -170,16 +166,13 @@ class JsonWriter {
         case '\b': out_ += "\\b"; break;
         case '\f': out_ += "\\f"; break;
         default:
-          if (c.value >= 0 && c.value < 0x20) {
-            escape(static_cast<unsigned>(c.value));
-          } else if (style_.ensure_ascii && c.value >= 0x10000) {
-            const auto rest = static_cast<unsigned>(c.value - 0x10000);
-            escape(0xd800 + (rest >> 10));
-            escape(0xdc00 + (rest & 0x3ff));
-          } else if (style_.ensure_ascii && c.value >= 0x7f) {
-            escape(static_cast<unsigned>(c.value));
-          } else {
+          if (c.value >= 0x20 && (!style_.ensure_ascii || c.value < 0x7f || c.value == kInvalidChar)) {
             out_ += text.substr(i, c.n_bytes);
+          } else if (c.value < 0x10000) {
+            escape(c.value);
+          } else {
+            escape(0xd800 + ((c.value - 0x10000) >> 10));
+            escape(0xdc00 + ((c.value - 0x10000) & 0x3ff));
           }
       }
       i += c.n_bytes;
@@ -264,9 +257,10 @@ class JsonWriter {
 }  // namespace
 
 Result<Value> value_from_json(std::string_view json, bool is_input) {
+  TRY(check_json(json, kLimits));
   ValueBuilder builder(is_input);
-  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &builder)) {
-    return Error{Code::invalid_argument, builder.error().empty() ? "not valid JSON" : builder.error()};
+  if (!Json::sax_parse(json.begin(), json.end(), &builder)) {
+    return Error{Code::invalid_argument, "not valid JSON at byte " + std::to_string(builder.error_at())};
   }
   return builder.take();
 }

@@ -66,7 +66,7 @@ class Lexer {
   static std::string_view rstrip(std::string_view text) {
     while (!text.empty()) {
       size_t start = text.size() - 1;
-      while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
+      while (start > 0 && is_continuation(text[start])) --start;
       if (!is_space(decode_at(text, start).value)) break;
       text = text.substr(0, start);
     }
@@ -343,7 +343,7 @@ class Lexer {
           if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
             return error("\\" + std::string(1, c) + hex + " is not a character");
           }
-          append_utf8(out, static_cast<int32_t>(code));
+          append_utf8(code, out);
           i += n_digits;
           break;
         }
@@ -354,7 +354,7 @@ class Lexer {
             for (; n < 3 && i + n < raw.size() && raw[i + n] >= '0' && raw[i + n] <= '7'; ++n) {
               code = code * 8 + (raw[i + n] - '0');
             }
-            append_utf8(out, code);
+            append_utf8(static_cast<char32_t>(code), out);
             i += n - 1;
           } else if (c == 'N') {
             return error("\\N escapes (characters by name) are not supported");

@@ -321,13 +321,6 @@ Result<Value> Interpreter::get_attribute(const Value& object, const std::string&
         return literal(program_.names[static_cast<size_t>(object.as<MacroObject>().macro->name)]);
       }
       break;
-    case Kind::cycler:
-      if (name == "current") return object.as<CyclerObject>().items[object.as<CyclerObject>().pos];
-      break;
-    case Kind::tuple:
-      if (object.as<SequenceObject>().is_group && name == "grouper") return object.items()[0];
-      if (object.as<SequenceObject>().is_group && name == "list") return object.items()[1];
-      break;
     default: break;
   }
   if (is_mutating_method(object.kind(), name)) {
@@ -337,7 +330,8 @@ Result<Value> Interpreter::get_attribute(const Value& object, const std::string&
   if (object.is(Kind::dict)) {
     if (const Value* found = object.dict().find(name)) return *found;
   }
-  return undefined("'" + object_name(object) + "' has no attribute '" + name + "'");
+  return undefined("'" + object_name(object) + "' has no attribute '" + name + "'" +
+                   (object.is_string() ? left_out_note(NameKind::method, name) : ""));
 }
 
 Result<Value> Interpreter::get_item(const Value& object, const Value& key) {

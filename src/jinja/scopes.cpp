@@ -429,8 +429,8 @@ class Planner {
       const bool is_filter = expr->kind == ExprKind::filter;
       const std::string& name = static_cast<const FilterExpr*>(expr)->name;
       if (!(is_filter ? find_filter(name) : find_test(name))) {
-        return template_error(expr->line,
-                              std::string("no ") + (is_filter ? "filter" : "test") + " named '" + name + "'");
+        return template_error(expr->line, std::string("no ") + (is_filter ? "filter" : "test") + " named '" + name +
+                                              "'" + left_out_note(is_filter ? NameKind::filter : NameKind::test, name));
       }
     }
     Status status = Ok{};

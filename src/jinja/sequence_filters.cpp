@@ -255,86 +255,6 @@ Result<Value> filter_sum(Interpreter& in, const Value& value, const CallArgs& ar
   return total;
 }
 
-Result<Value> filter_groupby(Interpreter& in, const Value& value, const CallArgs& args) {
-  Value a[3];
-  TRY(in.bind("groupby", args, {"attribute", "default", "case_sensitive"}, 1, a));
-  TRY_ASSIGN(const std::vector<Value> items, in.iterate(value));
-  std::vector<Value> keys, plain_keys;
-  for (const Value& item : items) {
-    TRY_ASSIGN(Value key, get_path(in, item, a[0], a[1]));
-    plain_keys.push_back(key);
-    if (!in.truth(a[2])) {
-      TRY_ASSIGN(key, ignore_case(in, std::move(key)));
-    }
-    keys.push_back(std::move(key));
-  }
-  std::vector<size_t> order(items.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  TRY(merge_sort(in, keys, order));
-  std::vector<Value> groups;
-  for (size_t begin = 0; begin < order.size();) {
-    std::vector<Value> members;
-    size_t end = begin;
-    for (; end < order.size(); ++end) {
-      TRY_ASSIGN(const bool same, in.equals(keys[order[begin]], keys[order[end]]));
-      if (!same) break;
-      members.push_back(items[order[end]]);
-    }
-    if (end == begin) return in.error("groupby key is not equal to itself");
-    TRY_ASSIGN(Value list, in.list(std::move(members)));
-    TRY_ASSIGN(Value group, in.pair(plain_keys[order[begin]], std::move(list)));
-    group.as<SequenceObject>().is_group = true;
-    groups.push_back(std::move(group));
-    begin = end;
-  }
-  return in.list(std::move(groups));
-}
-
-Result<Value> filter_batch(Interpreter& in, const Value& value, const CallArgs& args) {
-  Value a[2];
-  TRY(in.bind("batch", args, {"linecount", "fill_with"}, 1, a));
-  if (!a[0].is_integral() || a[0].integer() < 1) return in.error("batch needs a positive line count");
-  TRY_ASSIGN(const std::vector<Value> items, in.iterate(value));
-  const auto size = static_cast<uint64_t>(a[0].integer());
-  std::vector<Value> batches;
-  for (size_t begin = 0; begin < items.size();) {
-    const size_t end = size < items.size() - begin ? begin + size : items.size();
-    std::vector<Value> batch(items.begin() + static_cast<std::ptrdiff_t>(begin),
-                             items.begin() + static_cast<std::ptrdiff_t>(end));
-    if (present(a[1]) && batch.size() < size) {
-      TRY(in.check_bytes(size > (size_t{1} << 40) ? SIZE_MAX : size * sizeof(Value)));
-      batch.resize(size, a[1]);
-    }
-    TRY_ASSIGN(Value list, in.list(std::move(batch)));
-    batches.push_back(std::move(list));
-    begin = end;
-  }
-  return in.iterator(std::move(batches), "<generator object do_batch>");
-}
-
-Result<Value> filter_slice(Interpreter& in, const Value& value, const CallArgs& args) {
-  Value a[2];
-  TRY(in.bind("slice", args, {"slices", "fill_with"}, 1, a));
-  constexpr int64_t kMaxSlices = 100'000;
-  if (!a[0].is_integral() || a[0].integer() < 1 || a[0].integer() > kMaxSlices) {
-    return in.error("slice needs a number of slices between 1 and 100000");
-  }
-  TRY_ASSIGN(const std::vector<Value> items, in.iterate(value));
-  const auto n = static_cast<size_t>(a[0].integer());
-  const size_t base = items.size() / n, n_longer = items.size() % n;
-  std::vector<Value> slices;
-  auto begin = items.begin();
-  for (size_t i = 0; i < n; ++i) {
-    const auto end = begin + static_cast<std::ptrdiff_t>(base + (i < n_longer ? 1 : 0));
-    std::vector<Value> slice(begin, end);
-    if (present(a[1]) && i >= n_longer) slice.push_back(a[1]);
-    TRY_ASSIGN(Value list, in.list(std::move(slice)));
-    slices.push_back(std::move(list));
-    begin = end;
-  }
-  return in.iterator(std::move(slices), "<generator object sync_do_slice>");
-}
-
 Result<Value> filter_attr(Interpreter& in, const Value& value, const CallArgs& args) {
   Value name;
   TRY(in.bind("attr", args, {"name"}, 1, &name));
@@ -445,9 +365,6 @@ Builtin find_sequence_filter(std::string_view name) {
       {"min", filter_extreme<CompareOp::lt>},
       {"max", filter_extreme<CompareOp::gt>},
       {"sum", filter_sum},
-      {"groupby", filter_groupby},
-      {"batch", filter_batch},
-      {"slice", filter_slice},
       {"attr", filter_attr},
       {"map", filter_map},
       {"select", filter_select<true, false>},

@@ -42,13 +42,6 @@ Result<Value> filter_escape(Interpreter& in, const Value& value, const CallArgs&
   return in.string(escape_html(text), true);
 }
 
-Result<Value> filter_forceescape(Interpreter& in, const Value& value, const CallArgs& args) {
-  TRY(in.bind("forceescape", args, {}, 0, nullptr));
-  TRY_ASSIGN(const Text text, in.to_text(value));
-  TRY(in.check_bytes(text.size()));
-  return in.string(escape_html(text), true);
-}
-
 Result<Value> filter_trim(Interpreter& in, const Value& value, const CallArgs& args) {
   Value chars;
   TRY(in.bind("trim", args, {"chars"}, 0, &chars));
@@ -104,16 +97,6 @@ Result<Value> filter_indent(Interpreter& in, const Value& value, const CallArgs&
   return in.string(std::move(out), value.is_markup());
 }
 
-Result<Value> filter_center(Interpreter& in, const Value& value, const CallArgs& args) {
-  Value width;
-  TRY(in.bind("center", args, {"width"}, 0, &width));
-  TRY_ASSIGN(Text text, in.to_text(value));
-  TRY_ASSIGN(const Value self, in.string(std::move(text), value.is_markup()));
-  CallArgs method_args;
-  method_args.positional.push_back(width.is_missing() ? Value(80) : width);
-  return find_string_method("center")(in, self, method_args);
-}
-
 Result<Value> filter_format(Interpreter& in, const Value& value, const CallArgs& args) {
   if (!args.positional.empty() && !args.keyword.empty()) {
     return in.error("format cannot handle positional and keyword arguments at the same time");
@@ -131,66 +114,6 @@ Result<Value> filter_format(Interpreter& in, const Value& value, const CallArgs&
     TRY_ASSIGN(arguments, in.sequence(Kind::tuple, args.positional));
   }
   return percent_format(in, format, arguments);
-}
-
-Result<Value> filter_truncate(Interpreter& in, const Value& value, const CallArgs& args) {
-  Value a[4];
-  TRY(in.bind("truncate", args, {"length", "killwords", "end", "leeway"}, 0, a));
-  if (!value.is_string()) return in.error("truncate needs a string");
-  if ((!a[0].is_missing() && !a[0].is_integral()) || (!a[2].is_missing() && !a[2].is_string())) {
-    return in.error("truncate takes an integer length and a string end");
-  }
-  const int64_t wanted = !a[0].is_missing() ? a[0].integer() : 255;
-  const Text end = !a[2].is_missing() ? a[2].text() : Text::literal("...");
-  const int64_t leeway = a[3].is_integral() ? a[3].integer() : 5;
-  const auto end_size = static_cast<int64_t>(count_code_points(end.bytes()));
-  TRY_ASSIGN(const int64_t size, in.length(value));
-  if (wanted < end_size || leeway < 0) return in.error("truncate length is smaller than its end text");
-  if (size <= wanted || size - wanted <= leeway) return value;
-  const size_t cut = byte_offset(value.bytes(), static_cast<size_t>(wanted - end_size));
-  Text out = value.text().slice(0, cut);
-  if (!in.truth(a[1])) {
-    const size_t space = out.bytes().rfind(' ');
-    if (space != std::string::npos) out = out.slice(0, space);
-  }
-  out.append(end);
-  return in.string(std::move(out), value.is_markup());
-}
-
-Result<Value> filter_wordcount(Interpreter& in, const Value& value, const CallArgs& args) {
-  TRY(in.bind("wordcount", args, {}, 0, nullptr));
-  TRY_ASSIGN(const Text text, in.to_text(value));
-  TRY(in.tick(text.size() / 16));
-  int64_t n = 0;
-  bool in_word = false;
-  for (size_t i = 0; i < text.size();) {
-    const CodePoint c = decode_at(text.bytes(), i);
-    const bool is_word = c.value == '_' || is_alpha(c.value) || is_numeric(c.value);
-    n += is_word && !in_word;
-    in_word = is_word;
-    i += c.n_bytes;
-  }
-  return Value(n);
-}
-
-Result<Value> filter_urlencode(Interpreter& in, const Value& value, const CallArgs& args) {
-  TRY(in.bind("urlencode", args, {}, 0, nullptr));
-  if (value.is(Kind::dict)) return in.error("urlencode of mappings is not supported");
-  TRY_ASSIGN(const Text text, in.to_text(value));
-  TRY(in.check_bytes(text.size() * 3));
-  std::string out;
-  for (const char c : text.bytes()) {
-    const bool keep =
-        std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_.-~/").find(c) != std::string::npos;
-    if (keep && static_cast<unsigned char>(c) < 0x80) {
-      out += c;
-    } else {
-      out += '%';
-      out += "0123456789ABCDEF"[static_cast<unsigned char>(c) >> 4];
-      out += "0123456789ABCDEF"[static_cast<unsigned char>(c) & 15];
-    }
-  }
-  return in.string(Text(std::move(out), text.any_input()));
 }
 
 // int(text): optional blanks, sign, digits with single underscores.
@@ -314,15 +237,10 @@ Builtin find_string_filter(std::string_view name) {
       {"safe", filter_safe},
       {"e", filter_escape},
       {"escape", filter_escape},
-      {"forceescape", filter_forceescape},
       {"trim", filter_trim},
       {"replace", filter_replace},
       {"indent", filter_indent},
-      {"center", filter_center},
       {"format", filter_format},
-      {"truncate", filter_truncate},
-      {"wordcount", filter_wordcount},
-      {"urlencode", filter_urlencode},
       {"int", filter_int},
       {"float", filter_float},
       {"abs", filter_abs},

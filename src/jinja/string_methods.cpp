@@ -253,37 +253,12 @@ Result<Value> method_zfill(Interpreter& in, const Value& self, const CallArgs& a
   return same_kind(in, self, std::move(text));
 }
 
-Result<Value> method_expandtabs(Interpreter& in, const Value& self, const CallArgs& args) {
-  Value tab_size;
-  TRY(in.bind("expandtabs", args, {"tabsize"}, 0, &tab_size));
-  constexpr int64_t kMaxTab = 1000;
-  const int64_t tab = tab_size.is_integral() ? tab_size.integer() : 8;
-  if (tab > kMaxTab) return in.exhausted("tab size too large");
-  const std::string_view s(self.bytes());
-  TRY(in.check_bytes(s.size() + count_occurrences(s, "\t") * static_cast<size_t>(std::max<int64_t>(tab, 0))));
-  Text text;
-  int64_t column = 0;
-  for (size_t i = 0; i < s.size();) {
-    const CodePoint c = decode_at(s, i);
-    if (c.value == '\t') {
-      const int64_t n = tab > 0 ? tab - column % tab : 0;
-      text.append_literal(std::string(static_cast<size_t>(n), ' '));
-      column += n;
-    } else {
-      text.append(self.text(), i, i + c.n_bytes);
-      column = c.value == '\n' || c.value == '\r' ? 0 : column + 1;
-    }
-    i += c.n_bytes;
-  }
-  return same_kind(in, self, std::move(text));
-}
-
 Result<Value> method_format(Interpreter& in, const Value& self, const CallArgs& args) {
   return brace_format(in, self.text(), args);
 }
 
 // True when every character satisfies the property and there is at least one.
-template <bool (*property)(int32_t)>
+template <bool (*property)(char32_t)>
 Result<Value> method_all(Interpreter& in, const Value& self, const CallArgs& args) {
   TRY(in.bind("method", args, {}, 0, nullptr));
   TRY(in.tick(self.bytes().size() / 64));
@@ -296,22 +271,12 @@ Result<Value> method_all(Interpreter& in, const Value& self, const CallArgs& arg
   return Value(!s.empty());
 }
 
-bool is_alnum(int32_t c) { return is_alpha(c) || is_numeric(c) || is_digit(c); }
+bool is_alnum(char32_t c) { return is_alpha(c) || is_numeric(c) || is_digit(c); }
 
 Result<Value> method_isascii(Interpreter& in, const Value& self, const CallArgs& args) {
   TRY(in.bind("isascii", args, {}, 0, nullptr));
   return Value(std::all_of(self.bytes().begin(), self.bytes().end(),
                            [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
-}
-
-Result<Value> method_isprintable(Interpreter& in, const Value& self, const CallArgs& args) {
-  if (self.text().empty()) return Value(true);
-  return method_all<is_printable>(in, self, args);
-}
-
-Result<Value> method_isidentifier(Interpreter& in, const Value& self, const CallArgs& args) {
-  if (self.text().empty() || !is_identifier_start(decode_at(self.bytes(), 0).value)) return Value(false);
-  return method_all<is_identifier_part>(in, self, args);
 }
 
 // islower, isupper: at least one cased character and none of the other case.
@@ -325,25 +290,6 @@ Result<Value> method_iscase(Interpreter& in, const Value& self, const CallArgs& 
     const CodePoint c = decode_at(s, i);
     if (is_title(c.value) || (upper_wanted ? is_lower(c.value) : is_upper(c.value))) return Value(false);
     found = found || (upper_wanted ? is_upper(c.value) : is_lower(c.value));
-    i += c.n_bytes;
-  }
-  return Value(found);
-}
-
-Result<Value> method_istitle(Interpreter& in, const Value& self, const CallArgs& args) {
-  TRY(in.bind("istitle", args, {}, 0, nullptr));
-  const std::string_view s(self.bytes());
-  bool found = false, after_cased = false;
-  for (size_t i = 0; i < s.size();) {
-    const CodePoint c = decode_at(s, i);
-    if (is_upper(c.value) || is_title(c.value)) {
-      if (after_cased) return Value(false);
-      found = after_cased = true;
-    } else if (is_lower(c.value)) {
-      if (!after_cased) return Value(false);
-    } else {
-      after_cased = false;
-    }
     i += c.n_bytes;
   }
   return Value(found);
@@ -370,10 +316,8 @@ Builtin find_string_method(std::string_view name) {
       {"rstrip", method_strip<Side::right>},
       {"upper", method_convert<upper>},
       {"lower", method_convert<lower>},
-      {"casefold", method_convert<lower>},
       {"capitalize", method_convert<capitalize>},
       {"title", method_convert<title>},
-      {"swapcase", method_convert<swap_case>},
       {"split", method_split<false>},
       {"rsplit", method_split<true>},
       {"splitlines", method_splitlines},
@@ -394,20 +338,14 @@ Builtin find_string_method(std::string_view name) {
       {"ljust", method_justify<0>},
       {"rjust", method_justify<2>},
       {"zfill", method_zfill},
-      {"expandtabs", method_expandtabs},
       {"format", method_format},
       {"isalpha", method_all<is_alpha>},
       {"isalnum", method_all<is_alnum>},
       {"isdigit", method_all<is_digit>},
-      {"isdecimal", method_all<is_decimal>},
-      {"isnumeric", method_all<is_numeric>},
       {"isspace", method_all<is_space>},
       {"isascii", method_isascii},
-      {"isprintable", method_isprintable},
-      {"isidentifier", method_isidentifier},
       {"islower", method_iscase<false>},
       {"isupper", method_iscase<true>},
-      {"istitle", method_istitle},
   };
   const auto it = kMethods.find(name);
   return it == kMethods.end() ? nullptr : it->second;

@@ -17,7 +17,7 @@ Text map_characters(const Text& text, const Fn& fn) {
     piece.clear();
     for (size_t i = span.begin; i < span.end;) {
       const CodePoint c = decode_at(s, i);
-      if (c.value < 0) {
+      if (c.value == kInvalidChar) {
         piece += s[i];
       } else {
         fn(piece, c.value, i);
@@ -31,7 +31,7 @@ Text map_characters(const Text& text, const Fn& fn) {
 
 size_t previous(std::string_view s, size_t pos) {
   size_t start = pos - 1;
-  while (start > 0 && pos - start < 4 && (static_cast<unsigned char>(s[start]) & 0xC0) == 0x80) --start;
+  while (start > 0 && pos - start < 4 && is_continuation(s[start])) --start;
   return decode_at(s, start).n_bytes == pos - start ? start : pos - 1;
 }
 
@@ -63,17 +63,17 @@ Text strip(const Text& text, const std::string* chars, Side side) {
 }
 
 Text upper(const Text& text) {
-  return map_characters(text, [](std::string& out, int32_t c, size_t) { append_upper(out, c); });
+  return map_characters(text, [](std::string& out, char32_t c, size_t) { append_upper(out, c); });
 }
 
 Text lower(const Text& text) {
   const std::string_view s(text.bytes());
-  return map_characters(text, [s](std::string& out, int32_t c, size_t pos) { append_lower(out, c, s, pos); });
+  return map_characters(text, [s](std::string& out, char32_t c, size_t pos) { append_lower(out, c, s, pos); });
 }
 
 Text capitalize(const Text& text) {
   const std::string_view s(text.bytes());
-  return map_characters(text, [s](std::string& out, int32_t c, size_t pos) {
+  return map_characters(text, [s](std::string& out, char32_t c, size_t pos) {
     if (pos == 0) {
       append_title(out, c);
     } else {
@@ -85,7 +85,7 @@ Text capitalize(const Text& text) {
 Text title(const Text& text) {
   const std::string_view s(text.bytes());
   bool after_cased = false;
-  return map_characters(text, [&, s](std::string& out, int32_t c, size_t pos) {
+  return map_characters(text, [&, s](std::string& out, char32_t c, size_t pos) {
     if (after_cased) {
       append_lower(out, c, s, pos);
     } else {
@@ -98,9 +98,9 @@ Text title(const Text& text) {
 Text filter_title(const Text& text) {
   const std::string_view s(text.bytes());
   bool at_start = true;
-  return map_characters(text, [&, s](std::string& out, int32_t c, size_t pos) {
+  return map_characters(text, [&, s](std::string& out, char32_t c, size_t pos) {
     if (c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c)) {
-      append_utf8(out, c);
+      append_utf8(c, out);
       at_start = true;
       return;
     }
@@ -113,28 +113,15 @@ Text filter_title(const Text& text) {
   });
 }
 
-Text swap_case(const Text& text) {
-  const std::string_view s(text.bytes());
-  return map_characters(text, [s](std::string& out, int32_t c, size_t pos) {
-    if (is_upper(c)) {
-      append_lower(out, c, s, pos);
-    } else if (is_lower(c)) {
-      append_upper(out, c);
-    } else {
-      append_utf8(out, c);
-    }
-  });
-}
-
 Text escape_html(const Text& text) {
-  return map_characters(text, [](std::string& out, int32_t c, size_t) {
+  return map_characters(text, [](std::string& out, char32_t c, size_t) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       case '"': out += "&#34;"; break;
       case '\'': out += "&#39;"; break;
-      default: append_utf8(out, c);
+      default: append_utf8(c, out);
     }
   });
 }

@@ -20,7 +20,6 @@ Text lower(const Text& text);
 Text capitalize(const Text& text);
 Text title(const Text& text);         // str.title
 Text filter_title(const Text& text);  // |title: words start after blanks, brackets, '-' and '<' only
-Text swap_case(const Text& text);
 Text escape_html(const Text& text);
 
 // At most `max` splits; max < 0: no limit.

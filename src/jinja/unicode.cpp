@@ -1,4 +1,4 @@
-// unicode.cpp  UTF-8 walking and character properties on top of utf8proc.
+// unicode.cpp  Character properties on top of utf8proc.
 #include "jinja/unicode.h"
 
 #include <utf8proc.h>
@@ -11,19 +11,22 @@
 namespace chimere::jinja {
 namespace {
 
-utf8proc_category_t category(int32_t c) { return c < 0 ? UTF8PROC_CATEGORY_CN : utf8proc_category(c); }
+utf8proc_int32_t code_of(char32_t c) { return static_cast<utf8proc_int32_t>(c); }
 
-const LongCase* long_case(int32_t c) {
+// Of kInvalidChar, which utf8proc sees as -1: none (Cn).
+utf8proc_category_t category(char32_t c) { return utf8proc_category(code_of(c)); }
+
+const LongCase* long_case(char32_t c) {
   const auto* end = std::end(kLongCases);
   const auto* it =
-      std::lower_bound(std::begin(kLongCases), end, c, [](const LongCase& l, int32_t v) { return l.code_point < v; });
+      std::lower_bound(std::begin(kLongCases), end, c, [](const LongCase& l, char32_t v) { return l.code_point < v; });
   return it != end && it->code_point == c ? it : nullptr;
 }
 
-bool is_cased(int32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
+bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
 
 // Word_Break MidLetter and friends, marks and modifiers: what the final sigma rule skips over.
-bool is_case_ignorable(int32_t c) {
+bool is_case_ignorable(char32_t c) {
   switch (category(c)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_ME:
@@ -40,8 +43,8 @@ bool sigma_is_final(std::string_view s, size_t pos) {
   while (i > 0) {
     do {
       --i;
-    } while (i > 0 && (static_cast<unsigned char>(s[i]) & 0xC0) == 0x80);
-    const int32_t c = decode_at(s, i).value;
+    } while (i > 0 && is_continuation(s[i]));
+    const char32_t c = decode_at(s, i).value;
     if (is_case_ignorable(c)) continue;
     cased_before = is_cased(c);
     break;
@@ -57,31 +60,6 @@ bool sigma_is_final(std::string_view s, size_t pos) {
 
 }  // namespace
 
-CodePoint decode_at(std::string_view s, size_t pos) {
-  const auto first = static_cast<unsigned char>(s[pos]);
-  if (first < 0x80) return {first, 1};
-  utf8proc_int32_t value = -1;
-  const auto n = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(s.data() + pos),
-                                  static_cast<utf8proc_ssize_t>(s.size() - pos), &value);
-  if (n <= 0) return {-1, 1};
-  return {value, static_cast<size_t>(n)};
-}
-
-void append_utf8(std::string& out, int32_t code_point) {
-  utf8proc_uint8_t buffer[4];
-  const auto n = utf8proc_encode_char(code_point, buffer);
-  out.append(reinterpret_cast<const char*>(buffer), static_cast<size_t>(n));
-}
-
-bool is_valid_utf8(std::string_view s) {
-  for (size_t i = 0; i < s.size();) {
-    const CodePoint c = decode_at(s, i);
-    if (c.value < 0) return false;
-    i += c.n_bytes;
-  }
-  return true;
-}
-
 size_t count_code_points(std::string_view s) {
   size_t n = 0;
   for (size_t i = 0; i < s.size(); ++n) i += decode_at(s, i).n_bytes;
@@ -96,45 +74,43 @@ std::vector<size_t> code_point_offsets(std::string_view s) {
   return offsets;
 }
 
-bool is_space(int32_t c) {
-  if (c < 0) return false;
+bool is_space(char32_t c) {
   if (c < 0x80) return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20);
   if (c == 0x85) return true;
   const auto cat = category(c);
   return cat == UTF8PROC_CATEGORY_ZS || cat == UTF8PROC_CATEGORY_ZL || cat == UTF8PROC_CATEGORY_ZP;
 }
 
-bool is_alpha(int32_t c) {
+bool is_alpha(char32_t c) {
   const auto cat = category(c);
   return cat == UTF8PROC_CATEGORY_LU || cat == UTF8PROC_CATEGORY_LL || cat == UTF8PROC_CATEGORY_LT ||
          cat == UTF8PROC_CATEGORY_LM || cat == UTF8PROC_CATEGORY_LO;
 }
 
-bool is_decimal(int32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
+bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
 
-bool is_digit(int32_t c) {
+bool is_digit(char32_t c) {
   return is_decimal(c) || c == 0xb2 || c == 0xb3 || c == 0xb9 || c == 0x2070 || (c >= 0x2074 && c <= 0x2079) ||
          (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468) || (c >= 0x2776 && c <= 0x277e);
 }
 
-bool is_numeric(int32_t c) {
+bool is_numeric(char32_t c) {
   const auto cat = category(c);
   return cat == UTF8PROC_CATEGORY_ND || cat == UTF8PROC_CATEGORY_NL || cat == UTF8PROC_CATEGORY_NO;
 }
 
-bool is_upper(int32_t c) {
+bool is_upper(char32_t c) {
   return category(c) == UTF8PROC_CATEGORY_LU || (c >= 0x2160 && c <= 0x216f) || (c >= 0x24b6 && c <= 0x24cf);
 }
 
-bool is_lower(int32_t c) {
+bool is_lower(char32_t c) {
   return category(c) == UTF8PROC_CATEGORY_LL || c == 0xaa || c == 0xba || (c >= 0x2170 && c <= 0x217f) ||
          (c >= 0x24d0 && c <= 0x24e9) || (c >= 0x02b0 && c <= 0x02b8) || (c >= 0x1d2c && c <= 0x1d6a);
 }
 
-bool is_title(int32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
+bool is_title(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
 
-bool is_printable(int32_t c) {
-  if (c < 0) return false;
+bool is_printable(char32_t c) {
   if (c < 0x80) return c >= 0x20 && c < 0x7f;
   switch (category(c)) {
     case UTF8PROC_CATEGORY_CC:
@@ -149,45 +125,45 @@ bool is_printable(int32_t c) {
   }
 }
 
-bool is_identifier_start(int32_t c) {
+bool is_identifier_start(char32_t c) {
   return c == '_' || is_alpha(c) || (c >= 0x80 && category(c) == UTF8PROC_CATEGORY_NL);
 }
 
-bool is_identifier_part(int32_t c) {
+bool is_identifier_part(char32_t c) {
   if (is_identifier_start(c) || is_decimal(c)) return true;
   if (c < 0x80) return false;
   const auto cat = category(c);
   return cat == UTF8PROC_CATEGORY_MN || cat == UTF8PROC_CATEGORY_MC || cat == UTF8PROC_CATEGORY_PC || c == 0xb7;
 }
 
-bool is_line_break(int32_t c) {
+bool is_line_break(char32_t c) {
   return (c >= 0x0a && c <= 0x0d) || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
-void append_upper(std::string& out, int32_t c) {
+void append_upper(std::string& out, char32_t c) {
   if (const LongCase* l = long_case(c)) {
     out += l->upper;
   } else {
-    append_utf8(out, utf8proc_toupper(c));
+    append_utf8(static_cast<char32_t>(utf8proc_toupper(code_of(c))), out);
   }
 }
 
-void append_title(std::string& out, int32_t c) {
+void append_title(std::string& out, char32_t c) {
   if (const LongCase* l = long_case(c)) {
     out += l->title;
   } else {
-    append_utf8(out, utf8proc_totitle(c));
+    append_utf8(static_cast<char32_t>(utf8proc_totitle(code_of(c))), out);
   }
 }
 
-void append_lower(std::string& out, int32_t c, std::string_view s, size_t pos) {
-  constexpr int32_t kDottedI = 0x130, kSigma = 0x3a3, kFinalSigma = 0x3c2;
+void append_lower(std::string& out, char32_t c, std::string_view s, size_t pos) {
+  constexpr char32_t kDottedI = 0x130, kSigma = 0x3a3, kFinalSigma = 0x3c2;
   if (c == kDottedI) {
     out += "i\xcc\x87";
   } else if (c == kSigma && sigma_is_final(s, pos)) {
-    append_utf8(out, kFinalSigma);
+    append_utf8(kFinalSigma, out);
   } else {
-    append_utf8(out, utf8proc_tolower(c));
+    append_utf8(static_cast<char32_t>(utf8proc_tolower(code_of(c))), out);
   }
 }
 

@@ -138,8 +138,6 @@ const char* type_name(const Value& v) {
     case Kind::function: return "function";
     case Kind::macro: return "Macro";
     case Kind::loop: return "LoopContext";
-    case Kind::cycler: return "Cycler";
-    case Kind::joiner: return "Joiner";
   }
   return "object";
 }

@@ -42,8 +42,6 @@ enum class Kind : uint8_t {
   function,
   macro,
   loop,
-  cycler,
-  joiner,
 };
 
 // Bytes held by the values of one render.
@@ -86,8 +84,6 @@ struct DictObject;
 struct FunctionObject;
 struct MacroObject;
 struct LoopObject;
-struct CyclerObject;
-struct JoinerObject;
 struct UndefinedObject : Object {
   std::string message;
 };
@@ -146,7 +142,6 @@ class Value {
 
 struct SequenceObject : Object {
   std::vector<Value> items;
-  bool is_group = false;  // a (grouper, list) tuple of |groupby: its parts have names
 };
 
 struct IteratorObject : Object {

@@ -47,7 +47,7 @@ void AnswerText::push(const Sampled& token, ChatChunk& out) {
 std::string AnswerText::decode(int32_t id) {
   std::string text = decoder_.push(id);
   const std::string_view word = tokenizer_.token_text(id);
-  if (parser_ && tokenizer_.is_control(id) && chat::is_output_marker(word, parser_->is_harmony())) text += word;
+  if (parser_ && tokenizer_.is_control(id) && chat::is_output_marker(word, parser_->dialect())) text += word;
   return text;
 }
 

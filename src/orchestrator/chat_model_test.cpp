@@ -74,7 +74,7 @@ TEST(ChatModel, TakesATemplateFromOutside) {
   const auto model = load(kModels + "llama-spm/model.gguf", "{{ messages[0].content }} [TOOL_CALLS]");
   ASSERT_TRUE(model) << model.error().message;
   ASSERT_TRUE(model->chat_template);
-  EXPECT_EQ(model->chat_template->tool_format(), chat::ToolFormat::mistral);
+  EXPECT_EQ(model->chat_template->dialect().name, "mistral");
   EXPECT_FALSE(load(kModels + "llama-spm/model.gguf", "{% for x in %}"));
 }
 

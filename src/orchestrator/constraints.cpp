@@ -6,7 +6,6 @@
 #include "grammar/gbnf.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
-#include "orchestrator/tool_call_grammar.h"
 
 namespace chimere::orchestrator {
 namespace {
@@ -65,19 +64,20 @@ Result<std::shared_ptr<const TokenConstraint>> Constraints::kept(std::string key
   return made_.front().second;
 }
 
-Result<Constraints::Made> Constraints::of_chat(const ChatRequest& request, chat::ToolFormat format, const Lead& lead) {
+Result<Constraints::Made> Constraints::of_chat(const ChatRequest& request, const chat::Dialect& dialect,
+                                               const Lead& lead) {
   TRY(check_one(request.form));
   const bool has_tools = !request.tools.empty() && request.tool_choice != ToolChoice::none;
   const bool must_call =
       has_tools && (request.tool_choice == ToolChoice::required || request.tool_choice == ToolChoice::named);
-  const std::string opening(tool_call_opening(format));
+  const std::string opening(dialect.may_lack_marker ? "" : dialect.marker);
   // Of calls that begin with JSON alone nobody can say where text ends and the first of them begins.
   const bool limits_calls = has_tools && !request.parallel_tool_calls && !opening.empty();
   if (request.form.is_free() && !must_call && !limits_calls) return Made{};
 
-  ToolCallForm calls{format, request.tool_choice == ToolChoice::named ? request.tool_name : "",
-                     request.parallel_tool_calls};
-  std::string key = "chat" + std::to_string(static_cast<int>(format));
+  chat::ToolCallForm calls{&dialect, request.tool_choice == ToolChoice::named ? request.tool_name : "",
+                           request.parallel_tool_calls};
+  std::string key = "chat " + std::string(dialect.name);
   key += lead.blank_lines ? "b" : "-";
   key += must_call ? "m" : "-";
   key += request.parallel_tool_calls ? "p" : "-";
@@ -90,7 +90,7 @@ Result<Constraints::Made> Constraints::of_chat(const ChatRequest& request, chat:
   auto build = [&](Grammar& grammar) -> Result<ExprId> {
     std::vector<ExprId> ways;
     if (has_tools) {
-      TRY_ASSIGN(const ExprId call, tool_calls(request.tools, calls, tokenizer_, grammar));
+      TRY_ASSIGN(const ExprId call, chat::tool_calls(request.tools, calls, tokenizer_, grammar));
       ways.push_back(call);
     }
     if (!must_call && !request.form.is_free()) {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "chat/tool_format.h"
+#include "chat/dialects/dialect.h"
 #include "grammar/constraint.h"
 #include "grammar/vocabulary.h"
 #include "orchestrator/chat_request.h"
@@ -35,7 +35,7 @@ class Constraints {
     bool blank_lines = false;        // the answer follows a thought, and models put blank lines between them
     std::string_view thought_close;  // not empty: a thought that ends with this text, and then blank lines
   };
-  Result<Made> of_chat(const ChatRequest& request, chat::ToolFormat format, const Lead& lead);
+  Result<Made> of_chat(const ChatRequest& request, const chat::Dialect& dialect, const Lead& lead);
   Result<Made> of_completion(const CompletionRequest& request);
 
   // Tokens of a bound answer where the request does not say. Forms are filled with far fewer; what needs more (a long

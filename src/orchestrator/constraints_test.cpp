@@ -12,8 +12,6 @@
 namespace chimere::orchestrator {
 namespace {
 
-using chat::ToolFormat;
-
 const char* kSchema =
     R"({"type":"object","properties":{"a":{"type":"string"},"n":{"type":"integer","minimum":0,"maximum":50},
     "on":{"type":"boolean"},"unit":{"type":"string","enum":["yes","no"]},"list":{"type":"array",
@@ -37,10 +35,10 @@ Constraints constraints_for_test() {
   return Constraints(tokenizer, tokenizer.n_vocab() + 2);
 }
 
-chat::ParsedOutput parsed(const std::string& text, const ChatRequest& request, ToolFormat format) {
+chat::ParsedOutput parsed(const std::string& text, const ChatRequest& request, const chat::Dialect& dialect) {
   chat::OutputOptions options;
   options.tools = request.tools;
-  options.format = format;
+  options.dialect = &dialect;
   return chat::parse_output(text, options);
 }
 
@@ -48,11 +46,11 @@ TEST(ConstraintsTest, RequiredCallsAreReadBackInEveryForm) {
   Constraints constraints = constraints_for_test();
   std::mt19937 random(5);
   const grammar::SchemaValidator validator(nlohmann::json::parse(kSchema));
-  for (const ToolFormat format :
-       {ToolFormat::none, ToolFormat::xml, ToolFormat::hermes, ToolFormat::llama3, ToolFormat::mistral}) {
+  for (const chat::Dialect* one : chat::dialects()) {
+    const chat::Dialect& dialect = *one;
     for (const ToolChoice choice : {ToolChoice::required, ToolChoice::named}) {
       const ChatRequest request = with_tools(choice);
-      auto made = constraints.of_chat(request, format, {});
+      auto made = constraints.of_chat(request, dialect, {});
       ASSERT_TRUE(made) << made.error().message;
       ASSERT_TRUE(made->constraint);
       int complete = 0;
@@ -60,21 +58,21 @@ TEST(ConstraintsTest, RequiredCallsAreReadBackInEveryForm) {
         const auto text = grammar::drawn_text(*made->constraint->clone(), random, "</parameter>");
         if (!text) continue;
         ++complete;
-        const chat::ParsedOutput output = parsed(*text, request, format);
-        EXPECT_EQ(output.content, "") << static_cast<int>(format) << ": " << *text;
-        ASSERT_FALSE(output.tool_calls.empty()) << static_cast<int>(format) << ": " << *text;
+        const chat::ParsedOutput output = parsed(*text, request, dialect);
+        EXPECT_EQ(output.content, "") << dialect.name << ": " << *text;
+        ASSERT_FALSE(output.tool_calls.empty()) << dialect.name << ": " << *text;
         for (const chat::ToolCall& call : output.tool_calls) {
           const auto arguments = nlohmann::json::parse(call.arguments_json, nullptr, false);
           ASSERT_TRUE(arguments.is_object()) << *text;
           EXPECT_TRUE(choice != ToolChoice::named || call.name == "first") << call.name;
           if (call.name == "first") {
-            EXPECT_TRUE(validator.fits(arguments)) << static_cast<int>(format) << ": " << *text;
+            EXPECT_TRUE(validator.fits(arguments)) << dialect.name << ": " << *text;
           } else {
             EXPECT_EQ(call.name, "second");
           }
         }
       }
-      EXPECT_GT(complete, 3) << static_cast<int>(format);
+      EXPECT_GT(complete, 3) << dialect.name;
     }
   }
 }
@@ -84,18 +82,19 @@ TEST(ConstraintsTest, OneCallAtMostWhereSeveralAreNotWanted) {
   std::mt19937 random(9);
   ChatRequest request = with_tools(ToolChoice::required);
   request.parallel_tool_calls = false;
-  for (const ToolFormat format : {ToolFormat::xml, ToolFormat::hermes, ToolFormat::mistral}) {
-    auto made = constraints.of_chat(request, format, {true, {}});
+  for (const char* name : {"qwen-xml", "hermes", "mistral"}) {
+    const chat::Dialect& dialect = chat::dialect_named(name);
+    auto made = constraints.of_chat(request, dialect, {true, {}});
     ASSERT_TRUE(made) << made.error().message;
     for (int i = 0; i < 10; ++i) {
       const auto text = grammar::drawn_text(*made->constraint->clone(), random, "</parameter>");
       if (!text) continue;
-      EXPECT_EQ(parsed(*text, request, format).tool_calls.size(), 1u) << *text;
+      EXPECT_EQ(parsed(*text, request, dialect).tool_calls.size(), 1u) << *text;
     }
   }
   // Text may come first, or alone, when a call is not demanded.
   request.tool_choice = ToolChoice::automatic;
-  auto made = constraints.of_chat(request, ToolFormat::hermes, {});
+  auto made = constraints.of_chat(request, chat::dialect_named("hermes"), {});
   ASSERT_TRUE(made) << made.error().message;
   const Tokenizer tokenizer = grammar::tokenizer_for_test();
   const std::string call = "<tool_call>\n{\"name\": \"second\", \"arguments\": {}}\n</tool_call>";
@@ -117,11 +116,11 @@ TEST(ConstraintsTest, FormsOfAnswers) {
   Constraints constraints = constraints_for_test();
   std::mt19937 random(2);
   ChatRequest request;
-  auto free = constraints.of_chat(request, ToolFormat::hermes, {});
+  auto free = constraints.of_chat(request, chat::dialect_named("hermes"), {});
   ASSERT_TRUE(free);
   EXPECT_FALSE(free->constraint);
   request.form.json_object = true;
-  auto object = constraints.of_chat(request, ToolFormat::hermes, {});
+  auto object = constraints.of_chat(request, chat::dialect_named("hermes"), {});
   ASSERT_TRUE(object);
   EXPECT_FALSE(object->allows_calls);
   int complete = 0;
@@ -132,7 +131,7 @@ TEST(ConstraintsTest, FormsOfAnswers) {
     EXPECT_TRUE(nlohmann::json::parse(*text, nullptr, false).is_object()) << *text;
   }
   EXPECT_GT(complete, 2);
-  auto again = constraints.of_chat(request, ToolFormat::hermes, {});
+  auto again = constraints.of_chat(request, chat::dialect_named("hermes"), {});
   ASSERT_TRUE(again);
   EXPECT_EQ(object->constraint, again->constraint) << "kept from the first time";
 
@@ -149,7 +148,7 @@ TEST(ConstraintsTest, AThoughtInPlainWordsComesBeforeTheForm) {
   Constraints constraints = constraints_for_test();
   ChatRequest request;
   request.form.regex = "yes|no";
-  auto made = constraints.of_chat(request, ToolFormat::hermes, {true, "</t>"});
+  auto made = constraints.of_chat(request, chat::dialect_named("hermes"), {true, "</t>"});
   ASSERT_TRUE(made) << made.error().message;
   const Tokenizer tokenizer = grammar::tokenizer_for_test();
   const auto accepts = [&](const std::string& text) {
@@ -167,11 +166,11 @@ TEST(ConstraintsTest, RefusalsSayWhere) {
   ChatRequest two;
   two.form.json_object = true;
   two.form.regex = "a";
-  EXPECT_NE(constraints.of_chat(two, ToolFormat::none, {}).error().message.find("found 2"), std::string::npos);
+  EXPECT_NE(constraints.of_chat(two, chat::default_dialect(), {}).error().message.find("found 2"), std::string::npos);
   ChatRequest odd = with_tools(ToolChoice::required);
   odd.tools.push_back(tool("third", R"({"type":"object","properties":{"x":{"not":{}}}})"));
-  for (const ToolFormat format : {ToolFormat::xml, ToolFormat::hermes}) {
-    const std::string message = constraints.of_chat(odd, format, {}).error().message;
+  for (const char* name : {"qwen-xml", "hermes"}) {
+    const std::string message = constraints.of_chat(odd, chat::dialect_named(name), {}).error().message;
     EXPECT_NE(message.find("tool third: schema at #/properties/x: `not`"), std::string::npos) << message;
   }
 }

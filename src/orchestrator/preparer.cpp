@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "chat/bare_calls.h"
 #include "chat/markers.h"
 #include "orchestrator/recall.h"
 #include "orchestrator/snapshot_points.h"
@@ -128,8 +127,7 @@ Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_pa
                  "/v1/completions, or start the server with --chat-template FILE"};
   }
   chat::OutputOptions output;
-  output.format = chat_template->tool_format();
-  output.is_harmony = chat_template->is_harmony();
+  output.dialect = &chat_template->dialect();
   output.thought = chat_template->thought_markers();
   if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
   PassageMemory::Found found;
@@ -145,7 +143,7 @@ Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_pa
   if (!request.tools.empty() && !chat_template->supports_tools()) {
     input.messages = tools_as_text(std::move(input.messages), request.tools);
     input.tools.clear();
-    output.format = chat::ToolFormat::hermes;
+    if (!output.dialect->is_framed) output.dialect = &chat::default_dialect();
   }
   // An answer that has begun has no thought before it.
   input.enable_thinking = request.goes_on ? false : request.enable_thinking;
@@ -163,7 +161,7 @@ Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_pa
   const bool has_end_token = model_.tokenizer.find_token(output.thought.close) >= 0;
   lead.blank_lines = output.starts_in_reasoning;
   if (output.starts_in_reasoning && !has_end_token) lead.thought_close = output.thought.close;
-  TRY_ASSIGN(const Constraints::Made form, constraints_.of_chat(request, output.format, lead));
+  TRY_ASSIGN(const Constraints::Made form, constraints_.of_chat(request, *output.dialect, lead));
   bind(form, request, generate);
   generate.snapshot_points = snapshot_points(model_.tokenizer, generation_prompt(*chat_template), generate.prompt);
   const bool is_silent = input.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);

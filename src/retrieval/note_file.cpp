@@ -2,20 +2,19 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
 #include "base/platform/atomic_file.h"
+#include "text/json.h"
 
 namespace chimere::retrieval {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 bool parse_note(const std::string& line, Note& note) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return false;
+  const auto parsed = parse_json(line);
+  if (!parsed || !parsed->is_object()) return false;
+  const Json& json = *parsed;
   const auto has = [&](const char* name, bool (Json::*is)() const noexcept) {
     const auto found = json.find(name);
     return found != json.end() && ((*found).*is)();

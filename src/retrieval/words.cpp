@@ -37,10 +37,10 @@ std::string folded(std::string_view text) {
   std::string small;
   for (size_t at = 0; at < text.size();) {
     const Char c = char_at(text, at);
-    if (c.code == tokenizer::kInvalidChar) {
+    if (c.code == kInvalidChar) {
       small += text[at];
     } else {
-      tokenizer::append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c.code))), small);
+      append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c.code))), small);
     }
     at += c.len;
   }

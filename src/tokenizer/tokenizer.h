@@ -102,7 +102,7 @@ class StreamDecoder {
 
  private:
   Tokenizer tokenizer_;
-  tokenizer::Utf8Stream utf8_;
+  Utf8Stream utf8_;
   bool include_special_;
   bool drop_space_;
 };

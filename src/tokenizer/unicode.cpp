@@ -42,21 +42,6 @@ uint16_t classes_of(char32_t code) {
   return code == 0x85 ? kSpace : 0;  // "next line" is the one control beyond ASCII with the White_Space property
 }
 
-// Lead byte -> number of continuation bytes and the range of the first of them; 0 when it cannot lead.
-struct Lead {
-  uint8_t n_more, low, high;
-};
-Lead lead_of(uint8_t byte) {
-  if (byte >= 0xC2 && byte <= 0xDF) return {1, 0x80, 0xBF};
-  if (byte == 0xE0) return {2, 0xA0, 0xBF};
-  if (byte == 0xED) return {2, 0x80, 0x9F};  // no surrogates
-  if (byte >= 0xE1 && byte <= 0xEF) return {2, 0x80, 0xBF};
-  if (byte == 0xF0) return {3, 0x90, 0xBF};
-  if (byte == 0xF4) return {3, 0x80, 0x8F};  // nothing above U+10FFFF
-  if (byte >= 0xF1 && byte <= 0xF3) return {3, 0x80, 0xBF};
-  return {0, 0, 0};
-}
-
 int combining_class(utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; }
 
 // Normalises one stretch of valid UTF-8. utf8proc's own mark ordering exchanges neighbours, which is quadratic on a
@@ -118,45 +103,10 @@ std::string normalise(std::string_view text, bool compose) {
 
 }  // namespace
 
-size_t utf8_length(std::string_view text, size_t pos) {
-  const auto first = static_cast<uint8_t>(text[pos]);
-  if (first < 0x80) return 1;
-  const Lead lead = lead_of(first);
-  if (lead.n_more == 0 || text.size() - pos <= lead.n_more) return 0;
-  const auto second = static_cast<uint8_t>(text[pos + 1]);
-  if (second < lead.low || second > lead.high) return 0;
-  for (size_t i = 2; i <= lead.n_more; ++i) {
-    if ((static_cast<uint8_t>(text[pos + i]) & 0xC0) != 0x80) return 0;
-  }
-  return lead.n_more + size_t{1};
-}
-
 Char decode_wide_char(std::string_view text, size_t pos) {
-  const size_t len = utf8_length(text, pos);
-  if (len == 0) return {kInvalidChar, 0, 1};
-  const auto first = static_cast<uint8_t>(text[pos]);
-  if (len == 1) return {first, kAsciiClasses[first], 1};
-  char32_t code = first & (0x7Fu >> len);
-  for (size_t i = 1; i < len; ++i) code = code << 6 | (static_cast<uint8_t>(text[pos + i]) & 0x3Fu);
-  return {code, classes_of(code), static_cast<uint8_t>(len)};
-}
-
-void append_utf8(char32_t code, std::string& out) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | code >> 6);
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | code >> 12);
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | code >> 18);
-    out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
+  const CodePoint c = decode_at(text, pos);
+  if (c.value == kInvalidChar) return {kInvalidChar, 0, 1};
+  return {c.value, classes_of(c.value), static_cast<uint8_t>(c.n_bytes)};
 }
 
 bool may_change_under_nfc(std::string_view text) {
@@ -167,43 +117,5 @@ bool may_change_under_nfc(std::string_view text) {
 std::string to_nfc(std::string_view text) { return normalise(text, true); }
 
 std::string to_nfd(std::string_view text) { return normalise(text, false); }
-
-void Utf8Stream::push(std::string_view bytes, std::string& out) {
-  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  for (const char ch : bytes) {
-    const auto byte = static_cast<uint8_t>(ch);
-    if (missing_ > 0) {
-      if (byte >= low_ && byte <= high_) {
-        held_[n_held_++] = ch;
-        low_ = 0x80;
-        high_ = 0xBF;
-        if (--missing_ == 0) {
-          out.append(held_.data(), n_held_);
-          n_held_ = 0;
-        }
-        continue;
-      }
-      out += kReplacement;
-      n_held_ = missing_ = 0;
-    }
-    const Lead lead = lead_of(byte);
-    if (byte < 0x80) {
-      out += ch;
-    } else if (lead.n_more == 0) {
-      out += kReplacement;
-    } else {
-      held_[0] = ch;
-      n_held_ = 1;
-      missing_ = lead.n_more;
-      low_ = lead.low;
-      high_ = lead.high;
-    }
-  }
-}
-
-void Utf8Stream::finish(std::string& out) {
-  if (missing_ > 0) out += "\xEF\xBF\xBD";
-  n_held_ = missing_ = 0;
-}
 
 }  // namespace chimere::tokenizer

@@ -1,7 +1,7 @@
 // unicode.h  UTF-8 characters with the classes that pre-tokenizers ask for, and the normal forms.
 //
-// Text from outside may be invalid UTF-8. A byte that starts no valid character is a character of its own, one byte
-// long and of no class, so that every scanner passes over it and byte-level tokenizers keep it.
+// A byte that starts no valid character (text/utf8.h) is of no class, so that every scanner passes over it and
+// byte-level tokenizers keep it.
 #pragma once
 
 #include <array>
@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "text/utf8.h"
 
 namespace chimere::tokenizer {
 
@@ -25,8 +27,6 @@ enum CharClass : uint16_t {
   kNewline = 256,
   kLetter = kUpper | kLower | kOtherLetter,
 };
-
-constexpr char32_t kInvalidChar = 0xFFFFFFFF;
 
 struct Char {
   char32_t code;     // kInvalidChar when the byte starts no valid character
@@ -46,37 +46,19 @@ inline constexpr std::array<uint16_t, 128> kAsciiClasses = [] {
   return table;
 }();
 
-// REQUIRES: pos < text.size().
+// REQUIRES: a byte beyond ASCII at `pos`.
 Char decode_wide_char(std::string_view text, size_t pos);
+// REQUIRES: pos < text.size().
 inline Char char_at(std::string_view text, size_t pos) {
   const auto byte = static_cast<uint8_t>(text[pos]);
   if (byte < 0x80) return {byte, kAsciiClasses[byte], 1};
   return decode_wide_char(text, pos);
 }
 
-// Length in bytes of the valid character at `pos`, 0 when there is none.
-size_t utf8_length(std::string_view text, size_t pos);
-void append_utf8(char32_t code, std::string& out);
-
 // A quick look that may say yes for text that is already in NFC.
 bool may_change_under_nfc(std::string_view text);
 // Both keep invalid bytes where they are. Linear, also on long runs of combining marks.
 std::string to_nfc(std::string_view text);
 std::string to_nfd(std::string_view text);
-
-// Turns a stream of bytes into valid UTF-8: holds an unfinished character back until it is complete, and replaces
-// every maximal ill-formed piece by U+FFFD as soon as it is certain to be one.
-class Utf8Stream {
- public:
-  void push(std::string_view bytes, std::string& out);
-  void finish(std::string& out);
-
- private:
-  std::array<char, 4> held_{};
-  uint8_t n_held_ = 0;
-  uint8_t missing_ = 0;  // continuation bytes still expected
-  uint8_t low_ = 0x80;   // range of the next continuation byte
-  uint8_t high_ = 0xBF;
-};
 
 }  // namespace chimere::tokenizer

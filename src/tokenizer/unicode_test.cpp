@@ -1,4 +1,4 @@
-// unicode_test.cpp  Characters, normal forms and the stream of bytes.
+// unicode_test.cpp  Characters and normal forms.
 #include "tokenizer/unicode.h"
 
 #include <gtest/gtest.h>
@@ -50,25 +50,6 @@ TEST(Unicode, LongRunsOfMarksAreSortedFast) {
   for (int i = 0; i < 200000; ++i) marks += "\u0327";  // belongs in front of all those above
   const std::string composed = to_nfc(marks);
   EXPECT_EQ(composed.substr(0, 6), "\u00E1\u0327\u0327");
-}
-
-TEST(Utf8Stream, ReplacesMaximalIllFormedPieces) {
-  const auto filter = [](std::string_view bytes) {
-    std::string whole, single;
-    Utf8Stream a, b;
-    a.push(bytes, whole);
-    a.finish(whole);
-    for (const char c : bytes) b.push({&c, 1}, single);
-    b.finish(single);
-    EXPECT_EQ(whole, single);
-    return whole;
-  };
-  EXPECT_EQ(filter("ok é \U0001F600"), "ok é \U0001F600");
-  EXPECT_EQ(filter("\xE2\x82"), "\uFFFD");
-  EXPECT_EQ(filter("\xE2\x82x"), "\uFFFDx");
-  EXPECT_EQ(filter("\xF0\x9F\xE2\x82\xAC"), "\uFFFD€");
-  EXPECT_EQ(filter("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");
-  EXPECT_EQ(filter("\xC0\xAF"), "\uFFFD\uFFFD");
 }
 
 }  // namespace

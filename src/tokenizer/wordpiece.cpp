@@ -100,8 +100,8 @@ void WordPiece::encode_word(std::string_view word, std::vector<int32_t>& out) co
     out.resize(before);
     if (unk_ >= 0) out.push_back(unk_);
   };
-  const auto is_start = [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; };
-  if (static_cast<size_t>(std::count_if(word.begin(), word.end(), is_start)) > kMaxWordChars) {
+  if (static_cast<size_t>(std::count_if(word.begin(), word.end(), [](char c) { return !is_continuation(c); })) >
+      kMaxWordChars) {
     unknown();
     return;
   }
@@ -114,7 +114,7 @@ void WordPiece::encode_word(std::string_view word, std::vector<int32_t>& out) co
     // The space alone is the mark of a word's start, not a piece of it.
     const size_t least = pos == 0 ? 2 : pos + 1;
     for (; end >= least; --end) {
-      if (end < whole.size() && !is_start(whole[end])) continue;
+      if (end < whole.size() && is_continuation(whole[end])) continue;
       token = find(whole.substr(pos, end - pos));
       if (token >= 0) break;
     }

@@ -72,9 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static World world;
   const std::string all(reinterpret_cast<const char*>(data), size);
   const std::string text = all.substr(0, all.find('\0'));
-  const auto control = server::parse_json(text);
+  const auto control = parse_json(text);
   if (!control) return 0;
-  const server::Json body{{"thinking_control", *control}};
+  const Json body{{"thinking_control", *control}};
   server::JsonFields fields(body);
   orchestrator::ThinkingOptions options;
   server::read_thinking_control(fields, options);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "text/utf8.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"
@@ -18,6 +19,7 @@
 namespace {
 
 using chimere::EncodeMode;
+using chimere::is_valid_utf8;
 using chimere::StreamDecoder;
 using chimere::TextSpan;
 using chimere::Tokenizer;
@@ -43,15 +45,6 @@ const std::vector<Tokenizer>& tokenizers() {
     return list;
   }();
   return all;
-}
-
-bool is_valid_utf8(std::string_view text) {
-  for (size_t pos = 0; pos < text.size();) {
-    const size_t len = chimere::tokenizer::utf8_length(text, pos);
-    if (len == 0) return false;
-    pos += len;
-  }
-  return true;
 }
 
 void check_plain_ids(const Tokenizer& tokenizer, const Ids& ids) {

@@ -30,7 +30,7 @@ std::wstring wide(std::string_view text) {
   std::wstring out;
   for (size_t at = 0; at < text.size();) {
     const tokenizer::Char c = tokenizer::char_at(text, at);
-    out += c.code == tokenizer::kInvalidChar ? L'\uFFFD' : static_cast<wchar_t>(c.code);
+    out += c.code == kInvalidChar ? L'\uFFFD' : static_cast<wchar_t>(c.code);
     at += c.len;
   }
   return out;
@@ -38,7 +38,7 @@ std::wstring wide(std::string_view text) {
 
 std::string narrow(const wchar_t* begin, const wchar_t* end) {
   std::string out;
-  for (; begin != end; ++begin) tokenizer::append_utf8(static_cast<char32_t>(*begin), out);
+  for (; begin != end; ++begin) append_utf8(static_cast<char32_t>(*begin), out);
   return out;
 }
 
@@ -104,8 +104,8 @@ struct LineEditor::State {
     const auto first = static_cast<unsigned char>(bytes[0]);
     const size_t expected = first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
     const tokenizer::Char c = tokenizer::char_at(bytes, 0);
-    if (c.code == tokenizer::kInvalidChar && bytes.size() < expected) return false;
-    out = c.code == tokenizer::kInvalidChar ? L'\uFFFD' : static_cast<wchar_t>(c.code);
+    if (c.code == kInvalidChar && bytes.size() < expected) return false;
+    out = c.code == kInvalidChar ? L'\uFFFD' : static_cast<wchar_t>(c.code);
     bytes.erase(0, c.len);
     return true;
   }

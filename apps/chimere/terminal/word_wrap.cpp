@@ -36,8 +36,7 @@ std::string WordWrap::push(std::string_view text) {
     } else if (c.code == '\t') {
       put_space(8 - column_ % 8, out);
     } else {
-      put(character, c.code == tokenizer::kInvalidChar ? 1 : utf8proc_charwidth(static_cast<utf8proc_int32_t>(c.code)),
-          out);
+      put(character, c.code == kInvalidChar ? 1 : utf8proc_charwidth(static_cast<utf8proc_int32_t>(c.code)), out);
     }
   }
   return out;
@@ -94,12 +93,12 @@ std::string harmless(std::string_view text) {
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const Char c = char_at(text, at);
-    if (c.code == tokenizer::kInvalidChar) {
+    if (c.code == kInvalidChar) {
       out += "\uFFFD";
     } else if (c.code == '\r') {
       // The other half of a line end; alone it would let what follows be written over the line.
     } else if (c.code < 0x20 && c.code != '\n' && c.code != '\t') {
-      tokenizer::append_utf8(0x2400 + c.code, out);  // U+241B is the sign for Escape, and so on
+      append_utf8(0x2400 + c.code, out);  // U+241B is the sign for Escape, and so on
     } else if (c.code == 0x7F) {
       out += "\u2421";
     } else if (c.code >= 0x80 && c.code < 0xA0) {

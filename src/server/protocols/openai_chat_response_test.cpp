@@ -136,33 +136,5 @@ TEST(ApiError, HasTheFourFields) {
   EXPECT_EQ(to_api_error(Error{Code::internal, "x"}).status, 500);
 }
 
-TEST(Json, LimitsDepthBeforeParsing) {
-  EXPECT_TRUE(parse_json(std::string(64, '[') + std::string(64, ']')));
-  const auto deep = parse_json(std::string(65, '[') + std::string(65, ']'));
-  ASSERT_FALSE(deep);
-  EXPECT_EQ(deep.error().message, "JSON: expected at most 64 nested arrays and objects, found more");
-  EXPECT_FALSE(parse_json(std::string(1'000'000, '[')));
-  EXPECT_TRUE(parse_json("\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\""));
-}
-
-TEST(Json, LimitsTheKeysOfObjects) {
-  auto object = [](int keys) {
-    std::string text = "{";
-    for (int i = 0; i < keys; ++i) text += "\"" + std::to_string(i) + "\":0,";
-    text.back() = '}';
-    return text;
-  };
-  EXPECT_TRUE(parse_json(object(2000)));
-  EXPECT_FALSE(parse_json(object(20'000)));
-}
-
-TEST(Json, SaysWhereItIsMalformed) {
-  for (const char* text : {"", "{", "{\"a\":}", "[1,]", "nul", "{} x", "\"\\ud800\"", "\"\xff\"", "1e999"}) {
-    const auto json = parse_json(text);
-    ASSERT_FALSE(json) << text;
-    EXPECT_EQ(json.error().message.rfind("JSON: ", 0), 0u) << json.error().message;
-  }
-}
-
 }  // namespace
 }  // namespace chimere::server

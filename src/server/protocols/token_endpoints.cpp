@@ -2,7 +2,6 @@
 #include <utility>
 #include <variant>
 
-#include "jinja/unicode.h"
 #include "server/endpoints.h"
 #include "server/protocols/anthropic_request.h"
 #include "server/protocols/anthropic_response.h"
@@ -68,7 +67,7 @@ class TokenAnswer : public Answer {
 void append_piece(const Tokenizer& tokenizer, int32_t id, std::string& out) {
   const std::string text(tokenizer.token_text(id));
   out += "{\"id\":" + std::to_string(id) + ",\"piece\":";
-  if (jinja::is_valid_utf8(text)) {
+  if (is_valid_utf8(text)) {
     out += to_text(Json(text));
   } else {
     out += '[';
