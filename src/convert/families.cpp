@@ -2,6 +2,7 @@
 
 namespace chimere::convert {
 
+void bamba_rules(Recipe&);
 void bert_rules(Recipe&);
 void falcon_h1_rules(Recipe&);
 void gpt_oss_rules(Recipe&);
@@ -34,6 +35,7 @@ constexpr Family kFamilies[] = {
     {"MambaForCausalLM", "mamba", mamba_rules},
     {"FalconMambaForCausalLM", "mamba", mamba_rules},
     {"GraniteMoeHybridForCausalLM", "granitehybrid", granite_rules},
+    {"BambaForCausalLM", "granitehybrid", bamba_rules},
     {"FalconH1ForCausalLM", "falcon-h1", falcon_h1_rules},
     {"JambaForCausalLM", "jamba", jamba_rules},
     {"GptOssForCausalLM", "gpt-oss", gpt_oss_rules},

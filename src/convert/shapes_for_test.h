@@ -101,7 +101,7 @@ class Shapes {
   void decoder(const std::string& name) {
     const bool conditional = name.find("ConditionalGeneration") != std::string::npos;
     const std::string prefix = conditional ? "model.language_model." : "model.";
-    const bool late_norm = name == "FalconH1ForCausalLM" || name == "JambaForCausalLM";
+    const bool late_norm = name == "FalconH1ForCausalLM" || name == "JambaForCausalLM" || name == "BambaForCausalLM";
     ends(prefix, "embed_tokens.weight", late_norm ? "final_layernorm.weight" : "norm.weight");
     for (uint64_t i = 0; i < u("num_hidden_layers"); ++i) {
       const std::string at = prefix + "layers." + std::to_string(i) + ".";
@@ -136,6 +136,8 @@ class Shapes {
       each_expert(at + "mlp.", experts, u("moe_intermediate_size"));
     } else if (name == "GraniteMoeHybridForCausalLM") {
       granite(at, i, experts);
+    } else if (name == "BambaForCausalLM") {
+      bamba(at, i);
     } else if (name == "FalconH1ForCausalLM") {
       attention(at + "self_attn.");
       mamba2(at + "mamba.", u("mamba_n_heads"), u("mamba_d_ssm"), u("mamba_n_groups"), u("mamba_d_state"),
@@ -173,6 +175,16 @@ class Shapes {
     }
     linear(at + "shared_mlp.input_linear", 2 * shared, d());
     linear(at + "shared_mlp.output_linear", d(), shared);
+  }
+
+  void bamba(const std::string& at, uint64_t i) {
+    if (std::find(c["attn_layer_indices"].begin(), c["attn_layer_indices"].end(), i) != c["attn_layer_indices"].end()) {
+      attention(at + "self_attn.");
+    } else {
+      mamba2(at + "mamba.", u("mamba_n_heads"), u("mamba_expand") * d(), u("mamba_n_groups"), u("mamba_d_state"),
+             u("mamba_d_conv"));
+    }
+    mlp(at + "feed_forward.", u("intermediate_size"));
   }
 
   void jamba(const std::string& at, uint64_t i, uint64_t experts, uint64_t ff) {

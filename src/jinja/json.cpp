@@ -151,7 +151,7 @@ class JsonWriter {
     TRY(in_.check_bytes(out_.size() + text.size()));
     out_ += '"';
     const auto escape = [&](unsigned unit) {
-      char buffer[8];
+      char buffer[12];
       std::snprintf(buffer, sizeof(buffer), "\\u%04x", unit);
       out_ += buffer;
     };

@@ -142,6 +142,17 @@ TEST(AdapterFile, WhatDoesNotFitIsRefusedByName) {
   std::filesystem::remove_all(scratch);
 }
 
+// The loader puts the rows of Bamba's q and k into another order; those of an adapter stay in the file's.
+TEST(AdapterFile, MatricesOfReorderedRowsAreRefused) {
+  const path folder = fixture::kept("bamba-A"), scratch = fixture::scratch_folder();
+  const auto model = fixture::load(folder, BackendKind::cpu, false);
+  ASSERT_TRUE(model);
+  const auto adapter = load_adapter(fixture::write_adapter(folder, 1, scratch / "a.gguf"), "a", *model);
+  ASSERT_FALSE(adapter);
+  EXPECT_NE(adapter.error().message.find("blk.1.attn_q.weight"), std::string::npos) << adapter.error().message;
+  std::filesystem::remove_all(scratch);
+}
+
 TEST(AdapterLibrary, LoadsListsAndUnloadsWhileInUse) {
   const path folder = fixture::kept("llama-spm"), scratch = fixture::scratch_folder();
   const auto model = fixture::load(folder, BackendKind::cpu, false);

@@ -1,5 +1,5 @@
 // granite_hybrid.cpp  Granite 4 H: Mamba-2 or attention, then a feed-forward, with scaled embeddings, residuals and
-// logits.
+// logits. Bamba's files carry the same name; they scale nothing and rotate half of each head.
 #include "models/mamba_layers.h"
 
 namespace chimere::models {
@@ -29,6 +29,17 @@ Result<Program> build_granite_hybrid(WeightSource& source) {
   AttentionStyle style{.scale = residual_scale};
   if (has_rope && c.n_heads > 0) {
     TRY_ASSIGN(Rope rope, read_rope(source, c, Rope::Pairing::adjacent));
+    if (rope.n_rot() < c.head_dim_k) {
+      // Bamba rotates the first n_rot elements of a head, element j with j + n_rot / 2. llama.cpp's converter, from
+      // which its files come, interleaves the halves of the whole head all the same, as if all of it were rotated.
+      // Adjacent pairs among the first n_rot rows would be j and j + head_dim / 2; so the original order is restored.
+      if (c.head_dim_k % 2 != 0) {
+        return Error{Code::corrupt, c.key("attention.key_length") + ": expected an even number, found " +
+                                        std::to_string(c.head_dim_k)};
+      }
+      rope.pairing = Rope::Pairing::half;
+      style.interleaved_halves = true;
+    }
     style.rope = b.rope(std::move(rope));
   }
   const FfnStyle ffn{.norm = "ffn_norm.weight", .scale = residual_scale, .shared_router = false};

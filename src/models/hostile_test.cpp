@@ -147,7 +147,8 @@ TEST_P(HostileModel, EveryTensorOfEveryType) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kept, HostileModel, testing::Values("qwen3_5_moe-B-untied", "qwen2-A", "nemotron_h-moe-L"),
+INSTANTIATE_TEST_SUITE_P(Kept, HostileModel,
+                         testing::Values("qwen3_5_moe-B-untied", "qwen2-A", "nemotron_h-moe-L", "bamba-A"),
                          [](const auto& i) {
                            std::string name = i.param;
                            for (char& c : name) {

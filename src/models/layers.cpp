@@ -35,6 +35,32 @@ AttentionBuffers attention_buffers(Binder& b, const Config& c, const AttentionSt
   return buffers;
 }
 
+namespace {
+
+// A projection whose file interleaves the two halves of each head (row 2j: j of the first half, row 2j + 1: j of the
+// second), bound with the halves apart again. The matrix gets a name of its own, so that no adapter for the file's
+// tensor, whose rows are interleaved too, is applied to it.
+op::Projection projection_in_halves(Binder& b, const std::string& name, uint64_t d_in, uint64_t width,
+                                    uint64_t head_dim, BufferId out) {
+  const uint64_t half = head_dim / 2;
+  std::vector<uint64_t> rows(width);
+  for (uint64_t row = 0; row < width; ++row) {
+    const uint64_t in_head = row % head_dim;
+    rows[row] = row - in_head + 2 * (in_head % half) + in_head / half;
+  }
+  const op::Projection made{.weight = b.gathered_rows(name + ".weight", {d_in, width}, rows, name + ".halves"),
+                            .bias = b.vector_if_present(name + ".bias", width),
+                            .out = out};
+  if (made.bias != kNone && b.status()) {
+    std::vector<float>& bias = b.program().vectors[made.bias];
+    const std::vector<float> interleaved = bias;
+    for (uint64_t row = 0; row < width; ++row) bias[row] = interleaved[rows[row]];
+  }
+  return made;
+}
+
+}  // namespace
+
 op::NormMatmul mixer_input(Binder& b, const Config& c, int layer, const Trunk& t) {
   return {.x = t.x, .norm = b.vector(block(layer, "attn_norm.weight"), c.d_model), .eps = c.eps, .outs = {}};
 }
@@ -70,14 +96,15 @@ void add_attention_projections(Binder& b, const Config& c, int layer, const Atte
   const uint64_t dk = static_cast<uint64_t>(n_kv) * c.head_dim_k;
   const uint64_t dv = static_cast<uint64_t>(n_kv) * c.head_dim_v;
 
-  auto projection = [&](const char* part, uint64_t width, BufferId out) {
+  auto projection = [&](const char* part, uint64_t width, BufferId out, bool interleaved = false) {
     const std::string name = block(layer, part);
+    if (interleaved) return projection_in_halves(b, name, d, width, static_cast<uint64_t>(c.head_dim_k), out);
     return op::Projection{.weight = b.matrix(name + ".weight", {d, width}),
                           .bias = b.vector_if_present(name + ".bias", width),
                           .out = out};
   };
-  in.outs.push_back(projection("attn_q", dq, buffers.q));
-  in.outs.push_back(projection("attn_k", dk, buffers.k));
+  in.outs.push_back(projection("attn_q", dq, buffers.q, style.interleaved_halves));
+  in.outs.push_back(projection("attn_k", dk, buffers.k, style.interleaved_halves));
   in.outs.push_back(projection("attn_v", dv, buffers.v));
 }
 

@@ -21,9 +21,10 @@ struct AttentionStyle {
   bool qk_norm = false;  // attn_q_norm, attn_k_norm over each head
   bool gated = false;    // attn_q holds [query | gate] head by head
   RopeId rope = kNone;
-  bool sinks = false;  // attn_sinks, a logit for each head
-  int window = 0;      // keys that a query sees; 0: all
-  float scale = 1;     // of what is added to the residual
+  bool interleaved_halves = false;  // of each head's rows in attn_q and attn_k; they are bound one after the other
+  bool sinks = false;               // attn_sinks, a logit for each head
+  int window = 0;                   // keys that a query sees; 0: all
+  float scale = 1;                  // of what is added to the residual
   bool bidirectional = false;
 };
 

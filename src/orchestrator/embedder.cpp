@@ -102,8 +102,8 @@ std::unique_ptr<EmbedJob> Embedder::start(EmbedCall call, std::function<void()> 
   auto job = [this, admission, submit](bool go_on) {
     const bool is_wanted = go_on && !admission->is_cancelled();
     auto started = is_wanted ? submit() : Error{Code::cancelled, "the request was cancelled"};
-    const auto id = started ? std::optional(started->submitted.id) : std::nullopt;
-    if (!admission->put(std::move(started)) && id) engine_.cancel(*id);
+    const engine::RequestId id = started ? started->submitted.id : 0;  // 0: none
+    if (!admission->put(std::move(started)) && id != 0) engine_.cancel(id);
   };
   if (!prepare_.post(std::move(job), owner)) admission->put(prepare_.full());
   return std::make_unique<EmbedJob>(engine_, std::move(admission));
