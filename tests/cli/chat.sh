@@ -84,8 +84,12 @@ see "> /quit"
 keys Up Up
 see "> /help think"
 keys C-c
-ask "Tell me a long story about a fox, a river and a very old tree."
-sleep 2
+ask "Tell me a long story."
+answer() { shown | sed '1,/> Tell me a long story/d' | tr -d ' \n'; }
+for _ in $(seq 600); do
+  [ -z "$(answer)" ] || break
+  sleep 0.1
+done
 keys C-c
 see "stopped]"
 keys C-d

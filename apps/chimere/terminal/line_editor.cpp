@@ -24,6 +24,7 @@ constexpr wchar_t kPasteEnd[] = L"\033[201~";
 // No key sends these: with them we press keys ourselves.
 constexpr wchar_t kDraftKey[] = L"\033[900~";
 constexpr wchar_t kDoneKey[] = L"\033[901~";
+constexpr wchar_t kInterruptKey = L'\003';
 constexpr size_t kMaxPaste = size_t{16} << 20;
 
 std::wstring wide(std::string_view text) {
@@ -85,6 +86,8 @@ struct LineEditor::State {
     termios mode{};
     if (tcgetattr(STDIN_FILENO, &mode) == 0) {
       mode.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR);
+      // Ctrl-C is a key among the others here: a signal may come later than what is typed behind it.
+      mode.c_cc[VINTR] = _POSIX_VDISABLE;
       tcsetattr(STDIN_FILENO, TCSADRAIN, &mode);
     }
     bracket_pastes(true);
@@ -194,7 +197,13 @@ namespace {
 
 using State = LineEditor::State;
 
-int get_char(EditLine* editor, wchar_t* out) { return State::of(editor).next_char(*out); }
+int get_char(EditLine* editor, wchar_t* out) {
+  State& s = State::of(editor);
+  const int n = s.next_char(*out);
+  if (n != 1 || *out != kInterruptKey) return n;
+  s.outcome = LineEditor::Outcome::interrupted;
+  return -1;
+}
 wchar_t* get_prompt(EditLine* editor) { return State::of(editor).prompt.data(); }
 
 unsigned char end_text(EditLine* editor, wint_t) {

@@ -205,6 +205,10 @@ TEST_F(LineEditorTest, InterruptDropsTheTextAndControlDEnds) {
   type("not this\003");
   EXPECT_EQ(next().outcome, LineEditor::Outcome::interrupted);
   EXPECT_EQ(typed("this\r"), "this");
+  // What is typed behind it in one breath is the next text.
+  type("not this\003but this\r");
+  EXPECT_EQ(next().outcome, LineEditor::Outcome::interrupted);
+  EXPECT_EQ(next().text, "but this");
   type("\004");
   EXPECT_EQ(next().outcome, LineEditor::Outcome::end);
 }
