@@ -114,9 +114,9 @@ void DiskStore::scan(const std::function<void(const PointRecord&)>& found) {
       names.push_back({entry.last_write_time(error), name});
     } else if (parse_page_file_name(file, page)) {
       pages_[page] = {entry.file_size(error), 0};
-    } else if (file.find(".tmp-") != std::string::npos && parse_page_file_name(file.substr(0, 37), page)) {
-      fs::remove(entry.path(), error);  // of a process that was killed while it wrote
-    } else if (file.find(".tmp-") != std::string::npos && parse_point_file_name(file.substr(0, 22), name)) {
+    } else if (const std::string target = file.substr(0, file.find(".tmp-"));
+               (parse_page_file_name(target, page) || parse_point_file_name(target, name)) &&
+               is_abandoned(entry.path().string())) {
       fs::remove(entry.path(), error);
     }
   }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -171,13 +172,30 @@ TEST_F(DiskStoreTest, ADamagedPageCostsEveryPositionThatHoldsIt) {
 TEST_F(DiskStoreTest, LeftoversOfAKilledProcessAreRemoved) {
   { open()->write(point(1, 1, 1)); }
   const fs::path folder = model_folders(folder_.string()).at(0);
-  std::ofstream(folder / (page_file_name({1, 2}) + ".tmp-99-1")) << "half";
+  // No system gives a process so high a number.
+  std::ofstream(folder / (page_file_name({1, 2}) + ".tmp-999999999-1")) << "half";
+  std::ofstream(folder / (point_file_name(5) + ".tmp-999999999-2")) << "half";
   std::ofstream(folder / page_file_name({3, 4})) << "a page that nobody holds";
   std::ofstream(folder / "notes.txt") << "somebody's own file";
   open();
   EXPECT_EQ(found_.size(), 1u);
   EXPECT_EQ(n_files(".page"), 1u);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 4) << "marker, point, page, and what is not ours";
+}
+
+TEST_F(DiskStoreTest, WhatALiveProcessIsWritingStays) {
+  { open()->write(point(1, 1, 1)); }
+  const fs::path folder = model_folders(folder_.string()).at(0);
+  const std::string ours = ".tmp-" + std::to_string(::getpid()) + "-";
+  const fs::path written = folder / (page_file_name({1, 2}) + ours + "77");
+  const fs::path of_root = folder / (point_file_name(5) + ".tmp-1-78");  // alive, and perhaps not ours to signal
+  const fs::path old = folder / (page_file_name({1, 2}) + ours + "79");
+  for (const fs::path& path : {written, of_root, old}) std::ofstream(path) << "half";
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  open();
+  EXPECT_TRUE(fs::exists(written));
+  EXPECT_TRUE(fs::exists(of_root));
+  EXPECT_FALSE(fs::exists(old)) << "its process number was given to another";
 }
 
 TEST(PointFile, RefusesEveryChangedByte) {

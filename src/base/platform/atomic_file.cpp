@@ -1,12 +1,15 @@
 #include "base/platform/atomic_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <ctime>
 
 #include "base/check.h"
 #include "base/platform/io_error.h"
@@ -59,6 +62,18 @@ Status AtomicFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error(path_, "cannot rename onto it", errno);
   ::close(std::exchange(handle_, -1));
   return Ok{};
+}
+
+bool is_abandoned(const std::string& temporary) {
+  const size_t at = temporary.rfind(".tmp-");
+  if (at == std::string::npos) return false;
+  pid_t process = 0;
+  const auto [end, bad] = std::from_chars(temporary.data() + at + 5, temporary.data() + temporary.size(), process);
+  struct stat found {};
+  if (bad != std::errc() || *end != '-' || process <= 0 || ::lstat(temporary.c_str(), &found) != 0) return false;
+  const bool runs = ::kill(process, 0) == 0 || errno != ESRCH;
+  constexpr std::time_t kDaySeconds = 24 * 60 * 60;
+  return !runs || std::time(nullptr) - found.st_mtime > kDaySeconds;
 }
 
 }  // namespace chimere

@@ -35,4 +35,8 @@ class AtomicFile {
   int handle_;  // -1 once committed or moved from
 };
 
+// Whether a temporary file of this kind was left by a process that did not live to commit it: one that no longer runs,
+// or, since process numbers are given again, one that wrote nothing to it for a day. False for every other file.
+bool is_abandoned(const std::string& temporary);
+
 }  // namespace chimere
