@@ -114,16 +114,7 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 
-# FAISS looks passages up; without it plain loops give the same answers. Sanitized builds take the loops: its threads are
-# not instrumented.
-find_library(FAISS_LIBRARY faiss)
-find_library(LAPACK_LIBRARY lapack)
-find_library(BLAS_LIBRARY blas)
 chimere_layer(retrieval FUZZED DEPS engram tokenizer text base LIBS ${UTF8PROC_LIBRARY})
-if(FAISS_LIBRARY AND LAPACK_LIBRARY AND BLAS_LIBRARY AND NOT CHIMERE_SANITIZE)
-  target_compile_definitions(chimere_retrieval PRIVATE CHIMERE_HAS_FAISS)
-  target_link_libraries(chimere_retrieval PUBLIC ${FAISS_LIBRARY} ${LAPACK_LIBRARY} ${BLAS_LIBRARY} gomp)
-endif()
 add_executable(passages_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/passages_bench.cpp)
 target_link_libraries(passages_bench PRIVATE chimere_retrieval)
 add_executable(notes_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/notes_bench.cpp)

@@ -1,7 +1,7 @@
 # Shared by ./run and ./test: packages by name, configure, build. Sourced, not run.
 
 BUILD_PACKAGES=(g++ cmake ninja-build ccache libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
-                libutf8proc-dev libssl-dev libfaiss-dev libedit-dev)
+                libutf8proc-dev libssl-dev libedit-dev)
 TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 python3-numpy python3-regex curl
                chromium tmux)
 

@@ -136,8 +136,7 @@ Status change_or_count(const PassageOptions& o, bool forgets) {
     TRY_ASSIGN(const PassageIndex index, PassageIndex::open(o.file, header.model, dimensions));
     std::map<std::string, size_t> by_source;
     for (const retrieval::Passage& passage : index.passages()) ++by_source[passage.source];
-    std::printf("%zu passages of %d dimensions, %s\n", index.size(), dimensions,
-                retrieval::VectorSearch::implementation());
+    std::printf("%zu passages of %d dimensions\n", index.size(), dimensions);
     for (const auto& [source, n] : by_source) std::printf("  %s: %zu\n", source.c_str(), n);
     return Ok{};
   }

@@ -1,5 +1,6 @@
 #include "retrieval/passage_index.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +15,10 @@ namespace chimere::retrieval {
 namespace {
 
 Error corrupt(const std::string& name, const std::string& what) { return {Code::corrupt, name + ": " + what}; }
+
+bool is_finite(std::span<const float> vector) {
+  return std::all_of(vector.begin(), vector.end(), [](float x) { return std::isfinite(x); });
+}
 
 Result<uint32_t> take_u32(std::span<const std::byte>& bytes, const std::string& name) {
   uint32_t value = 0;
@@ -71,9 +76,7 @@ Result<PassageIndex> PassageIndex::parse(std::span<const std::byte> bytes, const
   const size_t n_floats = header.n_passages * header.dimensions;
   std::vector<float> vectors(n_floats);
   if (n_floats > 0) std::memcpy(vectors.data(), bytes.data() + sizeof header, n_floats * sizeof(float));
-  for (const float x : vectors) {
-    if (!std::isfinite(x)) return corrupt(name, "a vector holds a value that is not finite");
-  }
+  if (!is_finite(vectors)) return corrupt(name, "a vector holds a value that is not finite");
   std::span<const std::byte> rest = bytes.subspan(sizeof header + n_floats * sizeof(float));
   for (uint64_t i = 0; i < header.n_passages; ++i) {
     TRY_ASSIGN(const uint32_t source_bytes, take_u32(rest, name));
@@ -125,6 +128,10 @@ Status PassageIndex::add(Passage passage, std::span<const float> vector) {
     return Error{Code::invalid_argument, "source '" + passage.source + "': expected passages of 1 to " +
                                              std::to_string(kMaxTextBytes) + " bytes, found one of " +
                                              std::to_string(passage.text.size())};
+  }
+  if (!is_finite(vector)) {
+    return Error{Code::invalid_argument,
+                 "source '" + passage.source + "': its embedding holds a value that is not finite"};
   }
   if (passages_.size() >= kMaxPassages) {
     return Error{Code::exhausted, "expected at most " + std::to_string(kMaxPassages) + " passages"};

@@ -4,8 +4,8 @@
 //   header     PassageHeader
 //   vectors    n_passages * dimensions float32, each of length 1
 //   passages   u32 bytes of the source's name | u32 bytes of the text | name | text, one after another
-// It holds no index of FAISS's own format: that is made anew when the file is opened, which costs a copy of the
-// vectors, and no foreign reader has to be trusted with a foreign file.
+// It holds no search structure: the codes that vector_search.h scans are computed when the file is opened, so there is
+// nothing in it that could disagree with the vectors.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +53,7 @@ class PassageIndex {
   // Replaces the file in one step.
   Status save(const std::string& path) const;
 
+  // Refuses what the file could not hold: texts that are empty or too long, values that are not finite.
   Status add(Passage passage, std::span<const float> vector);
   // Removes all that a source said; gives how many passages that was.
   size_t forget(const std::string& source);

@@ -125,11 +125,14 @@ TEST_F(Passages, OfAnotherModelOrDamagedAreRefused) {
   EXPECT_EQ(PassageIndex::parse(bad, "f", kModel, kDimensions).error().code, Code::corrupt);
 }
 
-TEST_F(Passages, RefuseWhatIsTooLong) {
+TEST_F(Passages, RefuseWhatTheFileCouldNotHold) {
   PassageIndex index(kModel, kDimensions);
   EXPECT_FALSE(index.add({"", "text"}, vector_of(1)));
   EXPECT_FALSE(index.add({"s", ""}, vector_of(1)));
   EXPECT_FALSE(index.add({"s", std::string(PassageIndex::kMaxTextBytes + 1, 'a')}, vector_of(1)));
+  std::vector<float> nowhere = vector_of(1);
+  nowhere[2] = INFINITY;
+  EXPECT_FALSE(index.add({"s", "text"}, nowhere));
   EXPECT_EQ(index.size(), 0u);
   EXPECT_TRUE(index.nearest(vector_of(1), 3).empty());
 }

@@ -41,6 +41,9 @@ stop_server() {
 model=$models/qwen3_5-A/model.gguf
 nano=$2/../assets/chimere-nano.gguf
 
+# One binary that runs on a bare machine: no linear algebra, no Fortran, no second thread pool.
+if ldd "$chimere" | grep -iE 'blas|lapack|gfortran|quadmath|gomp|omp5|faiss'; then fail "the program needs these libraries"; fi
+
 # The model in the box is found beside the program, and its absence is said.
 mkdir -p "$work/clone/build/release" "$work/clone/assets"
 cp "$chimere" "$work/clone/build/release/chimere"
