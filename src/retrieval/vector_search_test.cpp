@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/hash.h"
+#include "retrieval/isa/code_sums.h"
 
 namespace chimere::retrieval {
 namespace {
@@ -71,6 +72,25 @@ void expect_as_naive(std::span<const float> vectors, std::span<const float> quer
     EXPECT_EQ(found[i].score, expected[i].score) << what << ", rank " << i;
   }
 }
+
+#if defined(__x86_64__)
+TEST(CodeSums, AreTheSameForEveryInstructionSet) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2")) GTEST_SKIP() << "no AVX2 here";
+  for (const size_t d : {1, 5, 15, 16, 17, 31, 33, 64, 127, 384, 385, 1031}) {
+    for (const size_t n : {0, 1, 7, 40}) {
+      std::vector<int8_t> codes(n * d);
+      for (size_t i = 0; i < codes.size(); ++i)
+        codes[i] = static_cast<int8_t>(static_cast<int>(hash_mix(i) % 255) - 127);
+      std::vector<int16_t> query(d);
+      for (size_t i = 0; i < d; ++i) query[i] = static_cast<int16_t>(static_cast<int>(hash_mix(~i) % 30000) - 15000);
+      std::vector<int32_t> plain(n), avx2(n);
+      code_sums_plain(codes.data(), n, d, query.data(), plain.data());
+      code_sums_avx2(codes.data(), n, d, query.data(), avx2.data());
+      EXPECT_EQ(plain, avx2) << n << " of " << d;
+    }
+  }
+}
+#endif
 
 TEST(VectorSearch, FindsWhatANaiveLoopFindsToTheBit) {
   Uniform uniform(1);
