@@ -80,7 +80,7 @@ void measure(Kind kind, const char* name, size_t n, int d) {
   size_t hits = 0;
   for (uint64_t q = 0; q < kQueries; ++q) {
     std::vector<float> query;
-    append(kind, ~q >> 20, n / 100, d, query);
+    append(kind, (uint64_t{1} << 42) + q, n / 100, d, query);
     start = std::clock();
     const std::vector<Neighbour> found = search.nearest(query, kNearest);
     times.push_back(us_since(start));
