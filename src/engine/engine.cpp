@@ -39,7 +39,7 @@ Engine::Engine(models::Model& model, EngineConfig config)
     : model_(model),
       config_(within(std::move(config), model.executable())),
       context_length_(context_for(model, config_)),
-      loop_(std::make_unique<Loop>(model_, config_, context_length_)) {}
+      loop_(std::make_unique<Loop>(model_, config_)) {}
 
 Engine::~Engine() = default;
 

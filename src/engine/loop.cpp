@@ -38,10 +38,9 @@ RequestInfo Active::info() const {
   return i;
 }
 
-Loop::Loop(models::Model& model, const EngineConfig& config, int context_length)
+Loop::Loop(models::Model& model, const EngineConfig& config)
     : model_(model),
       config_(config),
-      context_length_(context_length),
       sampler_(model.n_vocab(), config.suppressed_ids),
       embeds_(model, config.prefill_tokens),
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),

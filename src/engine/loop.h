@@ -78,7 +78,7 @@ inline constexpr int32_t kMinKeptTokens = 8;
 
 class Loop {
  public:
-  Loop(models::Model& model, const EngineConfig& config, int context_length);
+  Loop(models::Model& model, const EngineConfig& config);
   ~Loop();
 
   using Message = std::function<void(Loop&)>;
@@ -159,7 +159,6 @@ class Loop {
 
   models::Model& model_;
   const EngineConfig config_;
-  const int context_length_;
   Sampler sampler_;
   std::deque<std::unique_ptr<Active>> waiting_;
   // Oldest first. There may be more than max_running: then they take turns (docs/caches.md, Scheduling).
