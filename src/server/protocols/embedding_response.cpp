@@ -59,7 +59,7 @@ std::vector<double> probabilities(const Embedded& embedded) {
   return scores;
 }
 
-Json usage_json(const Embedded& embedded) {
+Json embedding_usage(const Embedded& embedded) {
   return Json{{"prompt_tokens", embedded.n_tokens}, {"total_tokens", embedded.n_tokens}};
 }
 
@@ -78,7 +78,7 @@ std::string embedding_body(const EmbeddingCall& call, const Embedded& embedded, 
     json["data"].push_back(std::move(entry));
   }
   json["model"] = model;
-  json["usage"] = usage_json(embedded);
+  json["usage"] = embedding_usage(embedded);
   return to_text(json);
 }
 
@@ -99,7 +99,7 @@ std::string rerank_body(const RerankCall& call, const Embedded& embedded, bool s
     if (call.return_documents) entry["document"] = Json{{"text", call.documents[i]}};
     json["results"].push_back(std::move(entry));
   }
-  json["usage"] = usage_json(embedded);
+  json["usage"] = embedding_usage(embedded);
   return to_text(json);
 }
 
