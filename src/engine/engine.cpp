@@ -83,13 +83,13 @@ Result<std::vector<Submitted>> Engine::submit_choices(Request request, std::vect
   }
   const auto n_prompt = static_cast<int32_t>(request.prompt.size());
   TRY(loop_->check_state_bytes(n_prompt, "prompt"));
-  TRY_ASSIGN(const auto places, loop_->places().take(request.owner, static_cast<int>(notify.size())));
+  TRY_ASSIGN(auto places, loop_->places().take(request.owner, static_cast<int>(notify.size())));
   std::vector<Submitted> submitted;
   for (auto& n : notify) submitted.push_back({next_id(), std::make_shared<Channel<Event>>(std::move(n))});
   const auto shared = std::make_shared<const Request>(std::move(request));
   auto first = std::make_unique<Active>(submitted[0].id, shared, submitted[0].events,
                                         AnswerState(shared, context_length_ - n_prompt));
-  first->place = places[0];
+  first->place = std::move(places[0]);
   first->sampler = SamplerState(shared->prompt);
   first->usage.prompt_tokens = n_prompt;
   if (shared->constraint) first->constraint = shared->constraint->clone();
@@ -101,12 +101,12 @@ Result<std::vector<Submitted>> Engine::submit_choices(Request request, std::vect
   loop_->announce(*first);
   auto active = std::make_shared<std::unique_ptr<Active>>(std::move(first));
   // One message, so that the first can not have ended before it is forked.
-  loop_->post([active, submitted, places](Loop& loop) {
+  loop_->post([active, submitted, places = std::move(places)](Loop& loop) mutable {
     SamplingParams sampling = (*active)->request->sampling;
     loop.admit(std::move(*active));
     for (size_t i = 1; i < submitted.size(); ++i) {
       ++sampling.choice;
-      loop.fork(submitted[0].id, sampling, submitted[i].id, submitted[i].events, places[i]);
+      loop.fork(submitted[0].id, sampling, submitted[i].id, submitted[i].events, std::move(places[i]));
     }
   });
   return Result<std::vector<Submitted>>{std::move(submitted)};
@@ -123,9 +123,9 @@ void Engine::update(RequestId id, Update update) {
 Result<Submitted> Engine::fork(RequestId id, SamplingParams sampling, std::function<void()> notify) {
   TRY(sampling.validate(n_vocab()));
   Submitted submitted{next_id(), std::make_shared<Channel<Event>>(std::move(notify))};
-  TRY_ASSIGN(const auto places, loop_->places().take(0, 1));
-  loop_->post([=, sampling = std::move(sampling)](Loop& loop) {
-    loop.fork(id, sampling, submitted.id, submitted.events, places.front());
+  TRY_ASSIGN(auto places, loop_->places().take(0, 1));
+  loop_->post([id, submitted, sampling = std::move(sampling), place = std::move(places.front())](Loop& loop) mutable {
+    loop.fork(id, sampling, submitted.id, submitted.events, std::move(place));
   });
   return submitted;
 }

@@ -459,6 +459,7 @@ void Loop::end(Active& a, Event event) {
     std::lock_guard lock(mutex_);
     announced_.erase(a.id);
   }
+  a.place = nullptr;  // who hears of the end finds it free
   a.events->put(std::move(event));
   a.events.reset();  // ended: no second terminal event can follow
 }

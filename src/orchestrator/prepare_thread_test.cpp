@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
 #include <vector>
 
 namespace chimere::orchestrator {
@@ -12,13 +13,15 @@ namespace {
 // The thread stands still until it is let go.
 struct Held {
   explicit Held(PrepareThread& thread) {
-    thread.post([this](bool) {
-      begun.set_value();
-      go_on.get_future().wait();
+    // The job may outlive this.
+    const auto begun = std::make_shared<std::promise<void>>();
+    thread.post([begun, wait = std::make_shared<std::future<void>>(go_on.get_future())](bool) {
+      begun->set_value();
+      wait->wait();
     });
-    begun.get_future().wait();
+    begun->get_future().wait();
   }
-  std::promise<void> begun, go_on;
+  std::promise<void> go_on;
 };
 
 TEST(PrepareThreadTest, OwnersTakeTurns) {

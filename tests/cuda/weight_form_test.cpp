@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/kernels/compiled_formats.h"
 #include "backend/cuda/program_binding.h"
 #include "card_models.h"
 #include "models/synthetic.h"
@@ -86,7 +87,8 @@ TEST_F(WeightForm, IsWideWhereHalfOfTheBudgetHoldsIt) {
   EXPECT_EQ(of_matrices[0] - of_matrices[1], wide - compact);
 
   const std::vector<float> from_wide = logits_of(*roomy), from_compact = logits_of(*tight);
-  EXPECT_EQ(from_wide, from_compact);
+  // In builds of few formats the compact form has no kernels of its own, and sums in another order.
+  if (cuda::has_own_kernels(DType::IQ3_S)) EXPECT_EQ(from_wide, from_compact);
   expect_near_oracle(from_wide);
 }
 
