@@ -33,10 +33,9 @@ bool is_valid_utf8(std::string_view text) {
 
 size_t incomplete_utf8(std::string_view text) {
   for (size_t n = 1; n <= std::min<size_t>(3, text.size()); ++n) {
-    const auto c = static_cast<uint8_t>(text[text.size() - n]);
-    if ((c & 0xC0) == 0x80) continue;
-    const size_t wanted = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
-    return wanted > n ? n : 0;
+    const char c = text[text.size() - n];
+    if (is_continuation(c)) continue;
+    return utf8_lead(static_cast<uint8_t>(c)).n_more >= n ? n : 0;
   }
   return 0;
 }

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "terminal/signals.h"
-#include "tokenizer/unicode.h"
+#include "text/utf8.h"
 
 namespace chimere::apps {
 namespace {
@@ -30,9 +30,8 @@ constexpr size_t kMaxPaste = size_t{16} << 20;
 std::wstring wide(std::string_view text) {
   std::wstring out;
   for (size_t at = 0; at < text.size();) {
-    const tokenizer::Char c = tokenizer::char_at(text, at);
-    out += c.code == kInvalidChar ? L'\uFFFD' : static_cast<wchar_t>(c.code);
-    at += c.len;
+    const char32_t c = next_char(text, at);
+    out += c == kInvalidChar ? L'\uFFFD' : static_cast<wchar_t>(c);
   }
   return out;
 }
@@ -104,12 +103,10 @@ struct LineEditor::State {
   // The first character of `bytes`, when it is whole.
   bool take_char(wchar_t& out) {
     if (bytes.empty()) return false;
-    const auto first = static_cast<unsigned char>(bytes[0]);
-    const size_t expected = first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    const tokenizer::Char c = tokenizer::char_at(bytes, 0);
-    if (c.code == kInvalidChar && bytes.size() < expected) return false;
-    out = c.code == kInvalidChar ? L'\uFFFD' : static_cast<wchar_t>(c.code);
-    bytes.erase(0, c.len);
+    const CodePoint c = decode_at(bytes, 0);
+    if (c.value == kInvalidChar && bytes.size() <= utf8_lead(static_cast<uint8_t>(bytes[0])).n_more) return false;
+    out = c.value == kInvalidChar ? L'\uFFFD' : static_cast<wchar_t>(c.value);
+    bytes.erase(0, c.n_bytes);
     return true;
   }
 

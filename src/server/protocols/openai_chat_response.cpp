@@ -71,8 +71,7 @@ class ChatWriter : public ResponseWriter {
     if (!head_.include_usage) return kSseDone;
     Json json = head_json("chat.completion.chunk");
     json["choices"] = Json::array();
-    json["usage"] = usage_json(total);
-    json["timings"] = timings_json(total);
+    add_usage(json, total);
     return sse(to_text(json)) + kSseDone;
   }
 
@@ -90,8 +89,7 @@ class ChatWriter : public ResponseWriter {
       choice["finish_reason"] = finish_name(choices[i].finish);
       json["choices"].push_back(std::move(choice));
     }
-    json["usage"] = usage_json(total);
-    json["timings"] = timings_json(total);
+    add_usage(json, total);
     if (!choices.empty()) add_passages(json, choices.front().passages);
     return to_text(json);
   }

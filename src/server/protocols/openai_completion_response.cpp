@@ -35,8 +35,7 @@ class CompletionWriter : public ResponseWriter {
     if (!head_.include_usage) return kSseDone;
     Json json = head_json();
     json["choices"] = Json::array();
-    json["usage"] = usage_json(total);
-    json["timings"] = timings_json(total);
+    add_usage(json, total);
     return sse(to_text(json)) + kSseDone;
   }
 
@@ -52,8 +51,7 @@ class CompletionWriter : public ResponseWriter {
           choice_json(i, echo_of(i) + choices[i].content, std::move(logprobs), finish_name(choices[i].finish)));
       if (head_.token_stats) json["choices"].back()["token_stats"] = token_stats_json(choices[i].tokens);
     }
-    json["usage"] = usage_json(total);
-    json["timings"] = timings_json(total);
+    add_usage(json, total);
     if (!choices.empty()) add_passages(json, choices.front().passages);
     return to_text(json);
   }

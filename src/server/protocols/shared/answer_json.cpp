@@ -50,16 +50,6 @@ Json token_stats_json(const std::vector<TokenInfo>& tokens) {
   return list;
 }
 
-Json usage_json(const engine::Usage& usage) {
-  Json json;
-  json["prompt_tokens"] = usage.prompt_tokens;
-  json["completion_tokens"] = usage.completion_tokens;
-  json["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
-  json["prompt_tokens_details"]["cached_tokens"] = usage.cached_tokens;
-  json["completion_tokens_details"]["reasoning_tokens"] = usage.reasoning_tokens;
-  return json;
-}
-
 void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages) {
   for (const orchestrator::UsedPassage& passage : passages) {
     Json entry{{"source", passage.source}, {"score", passage.score}, {"text", passage.text}};
@@ -76,6 +66,16 @@ Json timings_json(const engine::Usage& usage) {
   json["prompt_per_second"] = tokens_per_second(usage.prompt_tokens - usage.cached_tokens, usage.prefill_seconds);
   json["generated_per_second"] = tokens_per_second(usage.completion_tokens, usage.decode_seconds);
   return json;
+}
+
+void add_usage(Json& json, const engine::Usage& usage) {
+  Json& counts = json["usage"];
+  counts["prompt_tokens"] = usage.prompt_tokens;
+  counts["completion_tokens"] = usage.completion_tokens;
+  counts["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
+  counts["prompt_tokens_details"]["cached_tokens"] = usage.cached_tokens;
+  counts["completion_tokens_details"]["reasoning_tokens"] = usage.reasoning_tokens;
+  json["timings"] = timings_json(usage);
 }
 
 const char* finish_name(Finish finish) {

@@ -29,11 +29,12 @@ float shown_logprob(float logprob);
 Json logprobs_json(const std::vector<orchestrator::TokenInfo>& tokens);
 // [{"token", "entropy", "certainty"}], for `token_stats`.
 Json token_stats_json(const std::vector<orchestrator::TokenInfo>& tokens);
-Json usage_json(const engine::Usage& usage);
 // Adds {"engram": {"passages": [{"source", "score", "text"}], "notes": [the same and "id"]}} if some took part.
 void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages);
 // Milliseconds and tokens a second.
 Json timings_json(const engine::Usage& usage);
+// "usage" and "timings".
+void add_usage(Json& json, const engine::Usage& usage);
 const char* finish_name(orchestrator::Finish finish);
 
 }  // namespace chimere::server
