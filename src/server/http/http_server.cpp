@@ -151,7 +151,7 @@ struct HttpServer::Impl {
   void wait_for_tick() {
     tick_timer.expires_after(kTick);
     tick_timer.async_wait([this](error_code ec) {
-      if (ec) return;
+      if (ec || finished) return;  // to cancel a timer that has run out already changes nothing
       wait_for_tick();
       const auto now = AnyConnection::Clock::now();
       for (AnyConnection* connection : shared.connections) connection->look_at_reader(now);
@@ -196,6 +196,7 @@ struct HttpServer::Impl {
   }
 
   void finish() {
+    finished = true;
     error_code ec;
     grace.cancel();
     tick_timer.cancel();
@@ -212,6 +213,7 @@ struct HttpServer::Impl {
   asio::steady_timer tick_timer;
   size_t given_at_release = 0;  // what bodies had given back when freed memory last was
   int ticks_since_release = 0;
+  bool finished = false;
   AnyConnection::Clock::time_point stop_began;
   uint16_t port = 0;
 };

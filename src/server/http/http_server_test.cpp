@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -60,6 +62,7 @@ class Echo : public HttpHandler {
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override {
     if (request.path == "/count") return std::make_unique<Counter>(std::atoi(request.query.c_str()), wake, alive);
     if (request.path == "/throw") return std::make_unique<Throwing>();
+    if (request.path == "/hold") std::this_thread::sleep_for(std::chrono::milliseconds(1200));
     return immediate({200, {{"X-Test", "yes"}}, request.method + " " + request.path + " " + request.body});
   }
   HttpResponse error(const std::string&, int status, std::string message) override {
@@ -305,6 +308,24 @@ TEST_F(HttpServerTest, StopsWithAnswersUnderWay) {
 }
 
 // Five seconds are promised, and the engine and the disk need some of them.
+// The I/O thread is held for more than a tick while the last client leaves: it then finds both at once, the client's
+// end first, and the tick, which can not be cancelled any more, must not be the first of many.
+TEST_F(HttpServerTest, StopsWhenTheLastClientLeavesAtATick) {
+  start();
+  Client leaving(port()), holding(port());
+  leaving.send("GET / HT");
+  holding.send("GET /hold HTTP/1.1\r\n");
+  EXPECT_EQ(Client(port()).request("GET", "/").status, 200);  // so both have been read
+  auto ended = std::async(std::launch::async, [this] { stop(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  holding.send("\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  leaving.close();
+  if (ended.wait_for(std::chrono::seconds(20)) == std::future_status::ready) return;
+  ADD_FAILURE() << "the server goes on without listening";
+  std::abort();  // nothing else ends its thread
+}
+
 TEST(HttpConfig, LeavesTimeToEndWhenItStops) {
   EXPECT_LE(HttpConfig().shutdown_grace + kLastWords, std::chrono::seconds(4));
 }
