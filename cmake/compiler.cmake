@@ -28,6 +28,18 @@ if(CHIMERE_SANITIZE)
   endif()
 endif()
 
+# Sanitized builds are not optimised: a clang that optimises what it instruments takes two to three times as long, and
+# most suites do not notice. Those that do (arithmetic, and what reads long texts) ask for it here.
+function(chimere_optimise_sanitized target)
+  if(CHIMERE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+# Tests run their own code once; what they test is in libraries, which are built as users get them.
+function(chimere_test_program target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 find_package(Threads REQUIRED)
 if(CHIMERE_TESTS)
   find_package(GTest)

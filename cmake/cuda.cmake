@@ -7,6 +7,8 @@ set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CHIMERE_CUDA_ARCHITECTURES "" CACHE STRING
     "What to build for. Empty: this machine's card (AUTO), or every card we know (ON)")
 
+option(CHIMERE_FEW_FORMATS "Kernels of their own for some formats only (kernels/compiled_formats.h): compiles sooner")
+
 set(cuda_folder ${CMAKE_SOURCE_DIR}/src/backend/cuda)
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${cuda_folder}/*.cu)
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${cuda_folder}/*.cpp)
@@ -30,9 +32,10 @@ set_source_files_properties(${cuda_kernels} ${emulated_kernels} ${kernel_tests} 
 add_library(chimere_backend_cuda_emulator STATIC EXCLUDE_FROM_ALL ${cuda_sources} ${emulated_kernels})
 target_include_directories(chimere_backend_cuda_emulator PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(chimere_backend_cuda_emulator PUBLIC CHIMERE_SIMT_EMULATOR)
-if(CHIMERE_SANITIZE)
-  target_compile_definitions(chimere_backend_cuda_emulator PUBLIC CHIMERE_FEW_FORMATS)  # kernels/compiled_formats.h
+if(CHIMERE_FEW_FORMATS)
+  target_compile_definitions(chimere_backend_cuda_emulator PUBLIC CHIMERE_FEW_FORMATS)
 endif()
+chimere_optimise_sanitized(chimere_backend_cuda_emulator)
 # #pragma unroll is advice to nvcc: g++ does not know it, clang tells where it did not follow it.
 # Following it, clang takes ten times as long for some kernels under sanitizers and gains nothing.
 target_compile_options(chimere_backend_cuda_emulator
@@ -41,11 +44,11 @@ target_compile_options(chimere_backend_cuda_emulator
 target_link_libraries(chimere_backend_cuda_emulator PUBLIC ${cuda_deps} Threads::Threads)
 if(CHIMERE_TESTS)
   add_executable(backend_cuda_test ${cuda_tests})
+  chimere_test_program(backend_cuda_test)
+  chimere_optimise_sanitized(backend_cuda_test)
   target_link_libraries(backend_cuda_test PRIVATE chimere_backend_cuda_emulator GTest::gtest_main)
   target_compile_definitions(backend_cuda_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
   add_dependencies(checks backend_cuda_test)
-  add_test(NAME backend_cuda COMMAND backend_cuda_test)
-  set_tests_properties(backend_cuda PROPERTIES LABELS "unit" TIMEOUT 1800)
   # The emulator comes first: models/ may bring the backend for cards, which has the same names.
   add_executable(cuda_models_test ${CMAKE_SOURCE_DIR}/tests/cuda/adapter_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/encoder_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp
@@ -54,14 +57,17 @@ if(CHIMERE_TESTS)
   target_link_libraries(cuda_models_test PRIVATE chimere_backend_cuda_emulator chimere_models chimere_cache
                                                  GTest::gtest_main)
   target_compile_definitions(cuda_models_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
+  chimere_test_program(cuda_models_test)
   set_target_properties(cuda_models_test PROPERTIES UNITY_BUILD OFF)
   add_dependencies(checks cuda_models_test)
-  # The longest suite by far: in parts, so that it does not run on alone when all others have ended.
-  foreach(part RANGE 1 4)
-    math(EXPR index "${part} - 1")
-    add_test(NAME cuda_models_${part} COMMAND cuda_models_test)
-    set_tests_properties(cuda_models_${part} PROPERTIES LABELS "unit" TIMEOUT 1800
-                         ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${index}")
+  # The longest suites by far: in parts, so that none runs on alone when all others have ended.
+  foreach(suite backend_cuda cuda_models)
+    foreach(part RANGE 1 4)
+      math(EXPR index "${part} - 1")
+      add_test(NAME ${suite}_${part} COMMAND ${suite}_test)
+      set_tests_properties(${suite}_${part} PROPERTIES LABELS "unit" TIMEOUT 1800
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${index}")
+    endforeach()
   endforeach()
 endif()
 
@@ -101,6 +107,9 @@ list(FILTER cuda_sources EXCLUDE REGEX "/simt/(emulator|fiber)\\.cpp$")
 add_library(chimere_backend_cuda STATIC ${cuda_sources} ${cuda_kernels})
 target_include_directories(chimere_backend_cuda PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(chimere_backend_cuda INTERFACE CHIMERE_HAS_CUDA)
+if(CHIMERE_FEW_FORMATS)
+  target_compile_definitions(chimere_backend_cuda PUBLIC CHIMERE_FEW_FORMATS)
+endif()
 # constexpr functions of tensor/ serve kernels too. -Wextra would blame the code that nvcc writes between ours, and
 # functions of host and device alike bring #pragma unroll to the host compiler.
 target_compile_options(chimere_backend_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>
