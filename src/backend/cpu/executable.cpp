@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <variant>
 
 #include "backend/cpu/workspace.h"
 #include "backend/host_memory.h"
@@ -10,6 +11,19 @@
 
 namespace chimere::cpu {
 namespace {
+
+// One function object of several: std::visit does not compile with one of them missing.
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+template <class O>
+concept HasState = requires(const O& o) {
+  o.recurrent_layer;
+};
 
 class CpuExecutable final : public Executable {
  public:
@@ -115,22 +129,23 @@ Status CpuExecutable::run(const Batch& batch, const Outputs& outputs) {
   const Context context{program_, layout_, batch, buffers_};
   pool_.run([&](Team& team) {
     Workspace& w = workspace_;
-    for (const Op& any : program_.ops) {
-      if (const auto* o = std::get_if<op::NormMatmul>(&any)) norm_matmul(team, context, *o, w);
-      if (const auto* o = std::get_if<op::GdnMix>(&any)) gdn_mix(team, context, *o, w.recurrent);
-      if (const auto* o = std::get_if<op::Mamba2Mix>(&any)) mamba2_mix(team, context, *o, w.recurrent);
-      if (const auto* o = std::get_if<op::CausalConv>(&any)) causal_conv(team, context, *o, w.recurrent);
-      if (const auto* o = std::get_if<op::SelectiveScan>(&any)) selective_scan(team, context, *o, w.recurrent);
-      if (const auto* o = std::get_if<op::Attention>(&any)) attention(team, context, *o, w.attention);
-      if (const auto* o = std::get_if<op::MatmulAdd>(&any)) matmul_add(team, context, *o, w);
-      if (const auto* o = std::get_if<op::MoeFfn>(&any)) moe_ffn(team, context, *o, w);
-      if (const auto* o = std::get_if<op::DenseFfn>(&any)) dense_ffn(team, context, *o, w);
-      if (const auto* o = std::get_if<op::Embed>(&any)) embed(team, context, *o, w);
-      if (const auto* o = std::get_if<op::LmHead>(&any)) lm_head(team, context, *o, outputs, w);
-      if (const auto* o = std::get_if<op::LayerNorm>(&any)) layer_norm(team, context, *o);
-      if (const auto* o = std::get_if<op::Gelu>(&any)) gelu(team, context, *o);
-      if (const auto* o = std::get_if<op::HiddenOut>(&any)) hidden_out(team, context, *o, outputs);
-    }
+    const Overloaded run_op{
+        [&](const op::Embed& o) { embed(team, context, o, w); },
+        [&](const op::NormMatmul& o) { norm_matmul(team, context, o, w); },
+        [&](const op::MatmulAdd& o) { matmul_add(team, context, o, w); },
+        [&](const op::GdnMix& o) { gdn_mix(team, context, o, w.recurrent); },
+        [&](const op::Mamba2Mix& o) { mamba2_mix(team, context, o, w.recurrent); },
+        [&](const op::CausalConv& o) { causal_conv(team, context, o, w.recurrent); },
+        [&](const op::SelectiveScan& o) { selective_scan(team, context, o, w.recurrent); },
+        [&](const op::Attention& o) { attention(team, context, o, w.attention); },
+        [&](const op::DenseFfn& o) { dense_ffn(team, context, o, w); },
+        [&](const op::MoeFfn& o) { moe_ffn(team, context, o, w); },
+        [&](const op::LmHead& o) { lm_head(team, context, o, outputs, w); },
+        [&](const op::LayerNorm& o) { layer_norm(team, context, o); },
+        [&](const op::Gelu& o) { gelu(team, context, o); },
+        [&](const op::HiddenOut& o) { hidden_out(team, context, o, outputs); },
+    };
+    for (const Op& op : program_.ops) std::visit(run_op, op);
   });
   forget_table_pages(batch.n_rows());
   return Ok{};
@@ -150,21 +165,19 @@ void CpuExecutable::forget_table_pages(int n_rows) {
 
 Status CpuExecutable::replay(float* recurrent, const float* recorded, int n_tokens) {
   pool_.run([&](Team& team) {
-    for (const Op& any : program_.ops) {
-      RecurrentScratch& scratch = workspace_.recurrent;
-      if (const auto* o = std::get_if<op::GdnMix>(&any)) {
-        gdn_replay(team, program_, layout_, *o, recurrent, recorded, n_tokens, scratch);
-      }
-      if (const auto* o = std::get_if<op::Mamba2Mix>(&any)) {
-        mamba2_replay(team, program_, layout_, *o, recurrent, recorded, n_tokens, scratch);
-      }
-      if (const auto* o = std::get_if<op::CausalConv>(&any)) {
-        conv_replay(team, layout_, *o, recurrent, recorded, n_tokens, scratch);
-      }
-      if (const auto* o = std::get_if<op::SelectiveScan>(&any)) {
-        scan_replay(team, program_, layout_, *o, recurrent, recorded, n_tokens, scratch);
-      }
-    }
+    RecurrentScratch& scratch = workspace_.recurrent;
+    const Overloaded replay_op{
+        [&](const op::GdnMix& o) { gdn_replay(team, program_, layout_, o, recurrent, recorded, n_tokens, scratch); },
+        [&](const op::Mamba2Mix& o) {
+          mamba2_replay(team, program_, layout_, o, recurrent, recorded, n_tokens, scratch);
+        },
+        [&](const op::CausalConv& o) { conv_replay(team, layout_, o, recurrent, recorded, n_tokens, scratch); },
+        [&](const op::SelectiveScan& o) {
+          scan_replay(team, program_, layout_, o, recurrent, recorded, n_tokens, scratch);
+        },
+        []<class O>(const O&) { static_assert(!HasState<O>, "an op with a recurrent state has a replay"); },
+    };
+    for (const Op& op : program_.ops) std::visit(replay_op, op);
   });
   return Ok{};
 }

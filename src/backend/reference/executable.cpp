@@ -36,7 +36,7 @@ class ReferenceExecutable final : public Executable {
     for (const Op& any : program_.ops) {
       std::visit(
           [&](const auto& op) {
-            if constexpr (requires { reference::replay(context, op, recurrent, recorded); }) {
+            if constexpr (requires { op.recurrent_layer; }) {
               const float* first = recorded + record.offset[op.recurrent_layer];
               for (int t = 0; t < n_tokens; ++t) {
                 reference::replay(context, op, recurrent, first + t * record.floats_per_token);
