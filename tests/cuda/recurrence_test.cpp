@@ -160,5 +160,29 @@ TEST(CudaRecurrence, ARowsBitsAreItsOwn) {
   }
 }
 
+// Launches of the recurrence in a decode step, which a profile counts by themselves.
+int recurrence_launches(const RecurrentModel& model, bool exact) {
+  const auto executable = model.compile(cuda::compile, exact);
+  Sequence sequence = card::start(*executable);
+  const auto slice = sequence.begin(1);
+  EXPECT_TRUE(slice);
+  const auto times = executable->profile({{3}, {*slice}, {0}}, 1);
+  EXPECT_TRUE(times) << times.error().message;
+  int n = 0;
+  for (const FamilyTime& family : *times) {
+    if (family.name == "delta rule" || family.name == "state space") n += family.n_launches;
+  }
+  return n;
+}
+
+// Where the product cannot divide by the rms of its input, one more launch does.
+TEST(CudaRecurrence, AQuantisedProductTakesTheNormOver) {
+  for (const auto& model : models_with(DType::Q5_K)) {
+    EXPECT_EQ(recurrence_launches(*model, false), 1);
+    EXPECT_EQ(recurrence_launches(*model, true), 2);
+  }
+  for (const auto& model : models_with(DType::F16)) EXPECT_EQ(recurrence_launches(*model, false), 2);
+}
+
 }  // namespace
 }  // namespace chimere

@@ -1,6 +1,5 @@
 // executable.cpp  Runs a program on a CUDA card: a batch is staged, run in passes, and its results are copied back.
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "backend/cuda/lowering.h"
 #include "backend/cuda/measure.h"
 #include "backend/cuda/pass.h"
+#include "backend/cuda/profile.h"
 #include "backend/cuda/program_binding.h"
 #include "backend/cuda/runtime/device.h"
 #include "backend/cuda/runtime/event.h"
@@ -281,6 +281,7 @@ Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, co
   TRY_ASSIGN(shape.adapters, adapters_->stage(stream_, batch, pass));
   stream_.want_all_shared(pass.is_decode && shape.batch.n_rows == 1);
   shape.is_decode = pass.is_decode;
+  shape.dependent = pass.is_decode && device_.dependent_launch();
   const int n_outputs = shape.batch.n_logit_rows;
   shape.logits = n_outputs > 0 && (outputs.logits || !outputs.draws.empty());
   shape.hidden = n_outputs > 0 && outputs.hidden;
@@ -394,19 +395,6 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
   const Outputs outputs{.logits = logits.data()};
   TRY(run(batch, outputs));
   const HostLane::Attention attention(host_ ? host_->lane() : nullptr);
-  const auto add = [&](const char* name, const std::function<Status()>& record) -> Status {
-    TRY_ASSIGN(const GraphTime time, time_graph(stream_, repeats, record));
-    if (time.n_nodes > 0) times.push_back({name, time.n_nodes, time.seconds});
-    return Ok{};
-  };
-  // What `both` has more than `beside`, before or behind which it stands in a step: much of it is hidden there.
-  const auto add_beside = [&](const char* name, const std::function<Status()>& beside,
-                              const std::function<Status()>& both) -> Status {
-    TRY_ASSIGN(const GraphTime alone, time_graph(stream_, repeats, beside));
-    TRY_ASSIGN(const GraphTime together, time_graph(stream_, repeats, both));
-    times.push_back({name, together.n_nodes - alone.n_nodes, std::max(0.0, together.seconds - alone.seconds)});
-    return Ok{};
-  };
   // As a usual chat draws.
   SamplingParams usual;
   usual.temperature = 0.7f, usual.top_k = 20, usual.top_p = 0.8f;
@@ -415,37 +403,13 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
     TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
     TRY(staging_->parcel().send(stream_));
-    const auto head = [&]() -> Status {
-      return shape.logits
-                 ? lowering_->head(stream_, shape, 0, std::min(lowering_->head_rows(), shape.batch.n_logit_rows))
-                 : Ok{};
-    };
-    for (const Family family : kFamilies) {
-      TRY(add(family_name(family), [&] { return lowering_->family(stream_, shape, family); }));
-    }
-    TRY(add("head", head));
-    if (pass.is_decode) {
-      TRY(staging_->parcel().offer(stream_));
-      const auto embed = [&] { return lowering_->family(stream_, shape, Family::embed); };
-      TRY(add_beside("fetch", embed, [&]() -> Status {
-        TRY(fetch(stream_, std::array{staging_->parcel().fetch()}));
-        return embed();
-      }));
-    }
+    ProfiledPass profiled{*lowering_, shape, staging_->parcel()};
     if (pass.is_decode && drawing_ && shape.logits) {
-      TRY_ASSIGN(const DrawShape drawn, stage_draws(pass, 0, shape.batch.n_logit_rows, {.draws = draws}));
+      TRY_ASSIGN(profiled.draws, stage_draws(pass, 0, shape.batch.n_logit_rows, {.draws = draws}));
       TRY(drawing_->parcel().send(stream_));
-      TRY(add_beside("drawing", head, [&]() -> Status {
-        TRY(head());
-        return drawing_->launch(stream_, lowering_->logits(), drawn);
-      }));
+      profiled.drawing = &*drawing_;
     }
-    TRY_ASSIGN(const GraphTime all, time_graph(stream_, repeats, [&]() -> Status {
-                 TRY(lowering_->body(stream_, shape));
-                 return head();
-               }));
-    times.push_back({"submission of all", 1, all.submit_seconds});
-    times.push_back({"all together", all.n_nodes, all.seconds});
+    TRY(profile_pass(stream_, profiled, repeats, times));
   }
   return times;
 }

@@ -4,7 +4,7 @@
 // company; weights are read once for each class anyway. Slices are independent of one another, so a batch is run as
 // passes: its decode slices, at most kMatvecRows rows at a time, then its prefill slices, as many as kernels take. A
 // pass of decode slices beside a prompt is then the same work as a pass alone, and the same graph. Prompts with
-// adapters take other kernels than those without (lowering.cpp), and passes of their own.
+// adapters take other kernels than those without (ops/dense_ffn.cpp), and passes of their own.
 #pragma once
 
 #include <cstddef>

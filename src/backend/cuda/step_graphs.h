@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "backend/cuda/drawing.h"
-#include "backend/cuda/lowering.h"
+#include "backend/cuda/pass_shape.h"
 #include "backend/cuda/runtime/graph.h"
 #include "backend/cuda/runtime/ledger.h"
 

@@ -1,0 +1,59 @@
+// head.cpp  op::LmHead and op::HiddenOut: logits and hidden vectors of the logit rows.
+#include "backend/cuda/kernels/rows.h"
+#include "backend/cuda/ops/products.h"
+
+namespace chimere::cuda {
+namespace {
+
+class BoundHead final : public BoundOp {
+ public:
+  BoundHead(const BindContext& c, const op::LmHead& o) : BoundHead(c, o.x, o.norm, o.eps) {
+    logits_.outs[logits_.n_outs++] = {c.weight(o.weight), nullptr, c.memory.logits, c.program.n_vocab, false, o.scale};
+  }
+  BoundHead(const BindContext& c, const op::HiddenOut& o) : BoundHead(c, o.x, kNone, 0) {}
+
+  void measure(const BindContext& c, ScratchSizes& sizes) const override {
+    if (logits_.n_outs > 0) measure_decode_product(c, hidden_.width, sizes);
+  }
+
+  // Nothing of it belongs to the rows of a pass.
+  Status run(const Stream&, const PassShape&) const override { return Ok{}; }
+
+  Status run_head(const Stream& stream, const PassShape& pass, int first, int n) const override {
+    const int32_t* const rows = pass.batch.logit_rows + first;
+    if (pass.hidden) {
+      NormArgs hidden = hidden_;
+      hidden.n_rows = n;
+      hidden.gather = rows;
+      TRY(norm_rows(stream, hidden));
+    }
+    if (!pass.logits || logits_.n_outs == 0) return Ok{};
+    MatvecArgs logits = logits_;
+    logits.in.gather = rows;
+    logits.n_rows = n;
+    logits.dependent = pass.dependent;
+    return matvec(stream, logits);
+  }
+
+ private:
+  BoundHead(const BindContext& c, BufferId x, VectorId norm, float eps)
+      : BoundOp(Family::head),
+        logits_(c.decode_product(c.decode_rows(x, norm, eps))),
+        hidden_{.x = c.buffer(x),
+                .width = c.width(x),
+                .n_rows = 0,
+                .norm = c.vector(norm),
+                .eps = eps,
+                .out = c.memory.hidden,
+                .half = {}} {}
+
+  MatvecArgs logits_;  // without outputs where the program has no logits
+  const NormArgs hidden_;
+};
+
+}  // namespace
+
+BoundOpPtr bind_op(const BindContext& c, const op::LmHead& o) { return std::make_unique<BoundHead>(c, o); }
+BoundOpPtr bind_op(const BindContext& c, const op::HiddenOut& o) { return std::make_unique<BoundHead>(c, o); }
+
+}  // namespace chimere::cuda
