@@ -1,4 +1,4 @@
-// iq_grids.cpp  The IQ code-books, packed as hexadecimal digits, and their expansion.
+// iq_grids.cpp  The IQ codebooks, packed as hexadecimal digits, and their expansion.
 //
 // An entry is one big-endian hexadecimal number of 3 or 4 digits; its base-4 (IQ1, IQ2) or base-8 (IQ3) digits, least
 // significant first, name the elements. Entries are sorted, as an index into the table is what files store.

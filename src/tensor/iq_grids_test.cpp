@@ -1,4 +1,4 @@
-// Checks the expanded code-books against the published SHA-256 of each table.
+// Checks the expanded codebooks against the published SHA-256 of each table.
 #include "tensor/iq_grids.h"
 
 #include <array>

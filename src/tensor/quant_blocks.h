@@ -138,7 +138,7 @@ struct BlockIQ4_XS {  // sub-block i/32: y = d * (iq4_xs_scale(j) - 32) * kIq4Va
   uint8_t q[128];
 };
 
-// 256 elements from code-books (iq_grids.h). j = 0..7 is the sub-block of 32, l = 0..3 the group of 8 in it, e the
+// 256 elements from codebooks (iq_grids.h). j = 0..7 is the sub-block of 32, l = 0..3 the group of 8 in it, e the
 // element in the group: i = 32j + 8l + e. A set bit e in a byte of signs makes element e negative.
 
 struct BlockIQ2_XXS {  // y = d * (0.5 + (a >> 28)) * 0.25 * grid * sign

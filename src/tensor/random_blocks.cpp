@@ -17,7 +17,7 @@
 namespace chimere {
 namespace {
 
-// Fresh blocks are made up to this size, then reused. Larger than a core's second-level cache, so that a benchmark
+// Fresh blocks are made up to this size, then reused. Larger than a core's L2 cache, so that a benchmark
 // does not see the same lines twice, and made in a few milliseconds.
 constexpr int64_t kPoolBytes = 4 << 20;
 constexpr int kSampleBlocks = 256;

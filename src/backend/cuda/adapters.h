@@ -1,7 +1,7 @@
 // adapters.h  Adapters in device memory, and those of a pass staged for the kernels.
 //
-// An adapter comes to the card when it is loaded and goes when the last request that uses it is done; all of it is
-// charged to the ledger as `adapters`. Working memory is taken with the first of them: who uses none pays nothing.
+// An adapter is copied to the card when it is loaded and freed when the last request that uses it is done, and is
+// charged to the ledger as `adapters`. Working memory is allocated with the first adapter: without any it is free.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@
 
 namespace chimere::cuda {
 
-// What the launches of a pass depend on of its adapters.
+// What the launches of a pass depend on, as far as its adapters go.
 struct PassAdapters {
   AdapterView view;
   std::vector<bool> changed;  // by MatrixId; empty: no row has adapters
-  // Prompts alone: gate and up of a feed-forward, ffn_rows at a time, which adapters change before the activation.
+  // For prompts: gate and up of a feed-forward, ffn_rows at a time, which adapters change before the activation.
   float *ffn_gate = nullptr, *ffn_up = nullptr;
   int ffn_rows = 0;
 
@@ -53,12 +53,12 @@ class AdapterMemory {
   const int ffn_rows_;
   int d_ff_ = 0;  // of the widest dense feed-forward
 
-  // Taken under the mutex by whoever holds the first adapter; read by the thread that runs passes, later.
+  // Allocated under the mutex with the first adapter; read later by the thread that runs passes.
   std::mutex mutex_;
   DeviceArena work_;
   float *low_ = nullptr, *ffn_gate_ = nullptr, *ffn_up_ = nullptr;
 
-  // Of the thread that runs passes.
+  // Used by the thread that runs passes only.
   PinnedBuffer<AdapterTile> host_tiles_;
   DeviceBuffer<AdapterTile> tiles_;
   PinnedBuffer<AdapterUse> host_uses_;

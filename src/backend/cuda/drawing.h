@@ -1,4 +1,4 @@
-// drawing.h  Tokens drawn on the device: what requests ask for goes up, ids and asked-for figures come back.
+// drawing.h  Draws tokens on the device: the requests' parameters go there, ids and requested statistics come back.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace chimere::cuda {
 
-// All that the launches of a drawing depend on.
+// Everything that the launches of a draw depend on.
 struct DrawShape {
   int n_rows = 0;  // 0: nothing is drawn
   SampleNeeds needs;
@@ -27,22 +27,22 @@ struct DrawShape {
 
 class Drawing {
  public:
-  static constexpr int kMaxRows = 64;  // of a launch()
+  static constexpr int kMaxRows = 64;  // per launch()
 
   static Result<Drawing> create(Ledger& ledger, const Stream& stream, int n_vocab, std::span<const int32_t> suppressed);
 
-  // Writes what the draws ask for into the parcel, which is the caller's to send.
-  // REQUIRES: the device is done with the launch before.
+  // Writes the parameters of the draws into the parcel, which the caller sends.
+  // REQUIRES: the device is done with the previous launch.
   Result<DrawShape> stage(std::span<const Draw* const> draws);
   const Parcel& parcel() const { return parcel_; }
   // Draws from each row of `logits` [shape.n_rows, n_vocab], as the parcel on the device says. May be captured: it
   // depends on the shape alone, as long as the parcel does not move.
   Status launch(const Stream& stream, const float* logits, const DrawShape& shape) const;
-  // Looks so often whether all tokens of the launch before are there, which is some microseconds before the stream is
-  // done with it. Figures may come later.
+  // Polls so many times whether all tokens of the last launch are there, which is some microseconds before the stream
+  // has finished it. Statistics may come later.
   bool looked_for(int n_looks) const;
-  // What was drawn from row i of the launch before. REQUIRES: the stream is done with it, or its tokens are there and
-  // no figures were asked for.
+  // What was drawn from row i of the last launch. REQUIRES: the stream has finished it, or its tokens are there and no
+  // statistics were requested.
   Result<Sampled> drawn(int i) const;
 
  private:
@@ -55,7 +55,7 @@ class Drawing {
   DeviceBuffer<uint64_t> suppressed_bits_;
   DeviceBuffer<std::byte> scratch_;
   Parcel parcel_;  // the rows of a launch, then the lists they point to
-  // Written by the kernels: few bytes, which no copy has to bring.
+  // Pinned, written by the kernels: few bytes, which need no copy.
   PinnedBuffer<SampledRow> sampled_;
   PinnedBuffer<TokenLogprob> top_;
   uint32_t tag_ = 0;  // of what was staged last

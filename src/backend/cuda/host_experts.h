@@ -1,10 +1,10 @@
-// host_experts.h  The mixtures whose routed experts stay with the host: their weights in RAM, and the way there and
-// back.
+// host_experts.h  The MoE layers whose routed experts stay on the host: their weights in RAM, and the transfer of rows
+// and sums.
 //
-// In the middle of a step the card writes rows, choices and weights to pinned memory and rings; the host's threads
-// compute the experts there (backend/cpu) while the card is at the shared one; the card waits for the sums and reads
-// them. No copy is queued and the engine's thread has no part in it, so a whole step is one graph with or without such
-// layers.
+// In the middle of a step the card writes rows, choices and weights to pinned memory and signals the host; the host's
+// threads compute the experts there (backend/cpu) while the card computes the shared one; the card waits for the sums
+// and reads them. No copy is queued and the engine's thread is not involved, so a whole step is one graph with or
+// without such layers.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class ExpertBank;
 
 namespace chimere::cuda {
 
-// The first options.cpu_moe mixtures of a program. Refuses more of them than there are.
+// The first cpu_moe MoE layers of a program. Refuses more of them than there are.
 Result<std::vector<const op::MoeFfn*>> hosted_mixtures(const Program& program, int cpu_moe);
 
 class HostExperts {
@@ -33,8 +33,8 @@ class HostExperts {
                                                      const LoadOptions& options);
   ~HostExperts();
 
-  // What the experts of the mixture get: these rows of the device, which are as wide as they are, with a norm after it
-  // was applied.
+  // The input of a layer's experts: these device rows, of the experts' width; where there is a norm, after it has been
+  // applied.
   struct Rows {
     int mixture;
     int n_rows;
@@ -46,11 +46,11 @@ class HostExperts {
     float eps = 0;
   };
   Status begin(const Stream& stream, const Rows& rows);
-  // Adds their weighted sums [n_rows, width], when they are there, and whatever else `into` names to its `out`. It
-  // fills in where they come from.
+  // Waits for the weighted sums [n_rows, width] and adds them, and whatever else `into` names, to its `out`. Fills in
+  // where the sums come from.
   Status join(const Stream& stream, TakeBackArgs into);
 
-  // To be held while the card has work with begin() and join() in it.
+  // To be held while the card has work that contains begin() and join().
   HostLane* lane() const { return lane_.get(); }
 
   int n_mixtures() const { return static_cast<int>(shapes_.size()); }

@@ -12,13 +12,13 @@ namespace chimere::cuda {
 struct GraphTime {
   int n_nodes = 0;
   double seconds = 0;         // the median
-  double submit_seconds = 0;  // of the host, which waits for nothing: the median too
+  double submit_seconds = 0;  // the host's time to submit without waiting, likewise the median
 };
 
-// Of what `record` gives to the stream, captured once and launched `repeats` times.
+// Times what `record` gives to the stream, captured once and launched `repeats` times.
 Result<GraphTime> time_graph(const Stream& stream, int repeats, const std::function<Status()>& record);
 
-// Bytes read and bytes written a second by copies inside the card's memory, of pieces that no cache holds.
+// Bytes read and written per second by copies inside the card's memory, of pieces too large for any cache.
 Result<double> copy_bandwidth(Ledger& ledger, const Stream& stream);
 
 }  // namespace chimere::cuda

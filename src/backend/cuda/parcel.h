@@ -1,6 +1,6 @@
-// parcel.h  Bytes that the host writes for a pass in pinned memory, and their place on the device.
+// parcel.h  The inputs of a pass that the host writes to pinned memory, and their copy on the device.
 //
-// They are sent by a copy of the runtime, or offered to a step that fetches them by itself (kernels/fetch.h), so that
+// They are sent by a runtime copy, or offered to a step that fetches them with a kernel (kernels/fetch.h), so that
 // the step's graph is all that has to be submitted.
 #pragma once
 
@@ -17,28 +17,28 @@ namespace chimere::cuda {
 
 class Parcel {
  public:
-  // More than a kernel of a few blocks should bring.
+  // The most that a kernel of a few blocks should fetch.
   static constexpr uint64_t kMostFetched = uint64_t{64} << 10;
 
   static Result<Parcel> create(Ledger& ledger, uint64_t capacity);
 
-  // From now on it holds so many bytes, to be written anew. May move it.
+  // Sets the size; the bytes have to be written again. May reallocate.
   // REQUIRES: the stream is done with what was sent before.
   Status resize(uint64_t bytes);
   std::byte* host() const { return pinned_.data() + sizeof(FetchHeader); }
   std::byte* device() const { return device_.data(); }
-  // What a place on the device is a copy of.
+  // The pinned byte that a device address is a copy of.
   template <class T>
   const T* host_of(const T* on_device) const {
     return reinterpret_cast<const T*>(host() + (reinterpret_cast<const std::byte*>(on_device) - device()));
   }
   uint64_t capacity() const { return device_.size(); }
-  // How often host() and device() changed: whoever wrote them down has to look again.
+  // How often host() and device() have changed: addresses from before are stale.
   uint64_t n_moves() const { return n_moves_; }
 
   // Starts the copy.
   Status send(const Stream& stream) const;
-  // Leaves the bytes to the fetch() that the stream is given next, but for those of a large parcel, which are sent.
+  // Leaves the bytes to the fetch() that the stream runs next, unless the parcel is large: then it is sent.
   Status offer(const Stream& stream) const;
   Fetch fetch() const { return {header(), device_.data()}; }
 

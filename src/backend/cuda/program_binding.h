@@ -16,17 +16,17 @@ namespace chimere::cuda {
 
 class ProgramBinding {
  public:
-  // Places everything as if the device's memory began at a made-up address: enough to measure working memory with.
-  // The first n_hosted mixtures keep their routed experts elsewhere: those matrices have a shape and no data.
+  // Lays everything out at a made-up base address: enough to measure working memory with. The first n_hosted MoE layers
+  // keep their routed experts elsewhere: those matrices have a shape and no data.
   explicit ProgramBinding(const Program& program, int n_hosted = 0, PackForm form = PackForm::compact);
 
-  // Takes the memory and fills it.
+  // Allocates the memory and fills it.
   Status upload(const Program& program, Ledger& ledger, const LoadOptions& options);
 
   const Weight& weight(MatrixId id) const { return weights_[id]; }
   // An empty one for kNone.
   Weight weight_or_none(MatrixId id) const { return id == kNone ? Weight{} : weights_[id]; }
-  // Which mixture of those kept elsewhere, or kNone.
+  // The index of the layer among those kept elsewhere, or kNone.
   int hosted(const op::MoeFfn& mixture) const { return hosted_[mixture.up]; }
   const float* vector(VectorId id) const { return id == kNone ? nullptr : vectors_[id]; }
   const float* frequencies(RopeId id) const { return id == kNone ? nullptr : frequencies_[id]; }

@@ -9,8 +9,8 @@
 
 namespace chimere::cuda {
 
-// n_i = norm ? RMSNorm(x_r) * norm : gate ? activation(gate_r, x_r) : x_r  with  r = gather ? gather[i] : i; relu2
-// needs no gate
+// n_i = norm ? RMSNorm(x_r) * norm : gate ? activation(gate_r, x_r) : x_r    with r = gather ? gather[i] : i.
+// relu2 needs no gate.
 struct InputRows {
   const float* x = nullptr;     // [.., width], 16-byte aligned, like norm and gate
   const float* norm = nullptr;  // [width]
@@ -19,24 +19,24 @@ struct InputRows {
   const int32_t* gather = nullptr;
   const float* gate = nullptr;  // shaped like x; not together with norm, nor is relu2
   op::Activation activation = op::Activation::swiglu;
-  // Rows that still want 1 / rms of each head, with eps: head_squares.h, which says of heads how wide. Not together
-  // with norm, gate or gather, and for quantised weights alone.
+  // Set where x has yet to be multiplied by 1 / rms of each head, computed with eps (head_squares.h lists the head
+  // widths). Not together with norm, gate or gather, and only for quantised weights.
   const float* head_squares = nullptr;  // [.., width / 32]
   int head_width = 0;
 
   CHIMERE_BOTH constexpr bool activates() const { return gate != nullptr || activation == op::Activation::relu2; }
 };
 
-// A quantised row is one record, so that a block takes it over with one copy. G = width / 32 groups, or none when the
-// width is no multiple of 32: then no quantised matrix can read it.
-//     16 G bytes   elements 0..15 of each group, signed bytes    (planes, and in each the even groups before the odd
-//     16 G bytes   elements 16..31 of each group                  ones: lanes that read neighbouring pairs of groups
-//     then
-//                                                                 never meet in a bank)
+// A quantised row is one record, so that a thread block fetches it with one copy. G = width / 32 groups, or none when
+// the width is not a multiple of 32: then no quantised matrix can read it.
+// In this order:
+//     16 G bytes   elements 0..15 of each group, signed bytes
+//     16 G bytes   elements 16..31 of each group. In both planes the even groups come before the odd ones, so that
+//                  lanes which read neighbouring pairs of groups hit different banks
 //     8 G bytes    { scale, scale * sum of the bytes } of each group
 //     16 bytes     { 1 / rms of the row, or 1 }, by which products are multiplied: the bytes are those of x * norm, so
-//                  that nobody waits for the sum of squares before quantising
-//     32 bytes     the sums of squares of the block's warps
+//                  that quantising does not wait for the sum of squares
+//     32 bytes     the sums of squares of the block's warps, one float each
 CHIMERE_BOTH constexpr uint32_t row_groups(int width) {
   return width % kGroup == 0 ? static_cast<uint32_t>(width / kGroup) : 0u;
 }

@@ -1,8 +1,8 @@
-// adapters.h  What low-rank adapters add to the products of a pass: y += scale B (A x), each row by those of its
-// request.
+// adapters.h  What low-rank adapters add to the products of a pass: y += scale B (A x), for each row with the adapters
+// of its request.
 //
-// Rows that use the same adapters stand together in tiles, so that a tile reads A and B once. Which rows those are,
-// which adapters and how much of each is read on the device: a captured graph stays valid when requests change theirs.
+// Rows with the same adapters are grouped into tiles, so that a tile reads A and B once. Rows, adapters and scales are
+// read on the device: a captured graph stays valid when requests change theirs.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // attention.cu  op::Attention: which kernels a layer takes, and the exact ones, in float32 for any head size.
-// Shapes    q [rows, n_heads (1 or 2) dk], k [rows, n_kv dk], v [rows, n_kv dv], out [rows, n_heads dv] f32; pages of
-// 64
-//           rows a KV head in f32, f16, q8_0 or q4_0
+// Shapes    q [rows, n_heads (1 or 2) dk], k [rows, n_kv dk], v [rows, n_kv dv], out [rows, n_heads dv] f32;
+//           pages of 64 rows per KV head
+//           in f32, f16, q8_0 or q4_0
 // Bytes     a row: its context's keys and values once per query head (the group shares them through L2)
 // Launch    prepare: a warp a row and head; attend: grid (rows, n_heads), block 128, smem 4 (dk + dv + 64) bytes
 // Numerics  f32 sums, softmax over tiles of 64 tokens in order

@@ -21,12 +21,12 @@ namespace {
 
 using half_tiles::pack_halves;
 
-constexpr int kFoldedSplits = 8;  // up to so many, the last block sums: it alone then reads what all wrote
+constexpr int kFoldedSplits = 8;  // up to this many, the last block to finish sums them
 
 template <int D, bool kHalves>
 __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(AttentionArgs p, bool folded) {
   constexpr int kStages = DecodeMemory<D, kHalves>::kStages;
-  constexpr int kBlocks = D / 64;  // of eight output columns, of a warp
+  constexpr int kBlocks = D / 64;  // per warp, of eight output columns each
   constexpr int kScoreFloats = kQueryRows * kStride, kHeadFloats = kWarps * D;
   constexpr int kTileFloats = kScoreFloats + kScoreFloats / 2;  // scores and weights
   SIMT_SHARED(float4, work, (kTileFloats > kHeadFloats ? kTileFloats : kHeadFloats) / 4);
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
     return;
   }
   const int first_token = first_row / group, last_token = (first_row + n_rows - 1) / group;
-  // The most splits that a row has: where their size grows, all of the rows before have kMaxSplits.
+  // The most splits that a row has: where their size grows, all earlier rows have kMaxSplits.
   const int first_splits = splits_of(slice.pos + first_token + 1), last_splits = splits_of(slice.pos + last_token + 1);
   const int n_splits = first_splits > last_splits ? first_splits : last_splits;
   if (static_cast<int>(blockIdx.x) >= n_splits) {
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
 
   const HeadPreparation<D> preparation{reinterpret_cast<float*>(shared + tiles.memory.decoded)};
   bool prepared = false;
-  // Tokens of equal split size together; the size grows so rarely that there is nearly always one such run.
+  // Tokens with equal split size together; the size grows so rarely that there is nearly always one such run.
   for (int begin_token = first_token; begin_token <= last_token;) {
     const int size = split_tokens(slice.pos + begin_token + 1);
     int end_token = begin_token + 1;
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
       const int n = simt::div_up(tiles.end - tiles.begin, kPageTokens);
       std::byte* const* pages = slice.kv_pages + tiles.begin / kPageTokens;
 
-      __syncthreads();  // the tiles and statistics of the split before are done with
+      __syncthreads();  // the tiles and statistics of the previous split are no longer needed
       std::byte* first_page = n > 0 ? pages[0] : nullptr;
       const auto issue_first = [&](bool late) {
 #pragma unroll 1
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
         rows[0].sum[tid] = 0.0f;
       }
 
-      // Keys, then values of the new tokens that lie in the split; then, the first time, the queries.
+      // Keys, then values of the new tokens in the split; then, the first time, the queries.
       const int first_new = split_begin > slice.pos ? split_begin - slice.pos : 0;
       const int n_new = tiles.end - slice.pos > first_new ? tiles.end - slice.pos - first_new : 0;
       const int n_items = 2 * n_new + (prepared ? 0 : n_rows);
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
       if (!prepared) {
 #pragma unroll 1
         for (int i = n_rows * (D / 8) + tid; i < kQueryRows * D / 8; i += kThreads) {
-          reinterpret_cast<uint4*>(shared)[i] = make_uint4(0, 0, 0, 0);  // queries that are not there
+          reinterpret_cast<uint4*>(shared)[i] = make_uint4(0, 0, 0, 0);  // rows without a query
         }
         simt::wait_for_previous();
         simt::allow_next();
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kThreads, kHalves ? 3 : 2) split_kernel(Attent
       if (gates_follow) {
         simt::cp_async_wait<0>();
         __syncthreads();
-        prepared = false;  // the queries are gone
+        prepared = false;  // the queries have been overwritten
       }
       // A thread has two columns of each block of two rows: of the second row when it has moved up.
       const int column = warp * kBlocks * 8 + lane % 4 * 2;
@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(AttentionArgs p) {
   const int n = splits_of(kv_len);
   const int64_t index = partial_index(p, decode_row, head), row = slice.first_row + t;
   const float gate = p.gated && tid < D ? query(p, row, head)[D + tid] : 0.0f;
-  // A warp takes a chain, and all that a thread will need is asked for at once.
+  // A warp takes a chain; everything that a thread will need is loaded at once.
   const bool has_columns = lane * 4 < D;
   const float4* partials = reinterpret_cast<const float4*>(p.scratch + index * D) + lane;
   const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);

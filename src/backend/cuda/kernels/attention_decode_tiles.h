@@ -1,7 +1,7 @@
-// attention_decode_tiles.h  Tiles of the decode class, one of them a page: how they come to shared memory, and
-// products.
+// attention_decode_tiles.h  Tiles of keys and values for the decode class, one page each: copies to shared memory, and
+// products with them.
 //
-// A block has 16 query rows and works on one tile after another: scores, weights, outputs, with a barrier between.
+// A block has 16 query rows and takes one tile after another: scores, weights, outputs, with barriers between.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ inline constexpr int kThreads = 256;
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kStride = kPageTokens + 8;  // of scores and of weights: rows then start in different banks
 
-// A tile is a page's rows of a head. Keys and values have kStages places each; those that are quantised come as bytes
-// and are decoded to a place that they share, keys before the scores, values before the outputs. Before there is
-// anything to decode, what heads are prepared with lies there. When the last scores are made, gates [kQueryRows][D] in
-// floats take the place of queries and keys.
+// A tile is a page's rows of a head. Keys and values have kStages buffers each; quantised ones arrive as bytes and are
+// decoded to a buffer that they share, keys before the scores, values before the outputs. Until there is anything to
+// decode, that buffer holds what heads are prepared with. After the last scores, gates [kQueryRows][D] in floats take
+// the place of queries and keys.
 template <int D, bool kHalves>
 struct DecodeMemory {
   static constexpr int kStages = D == 256 ? 1 : 2;
@@ -39,8 +39,8 @@ struct DecodeMemory {
   }
 };
 
-// Starts copying the first `copied` rows of a tile; those from `existing` on become zeros, what lies between is
-// somebody else's. Rows of bytes come all: decoding makes the zeros.
+// Starts copying the first `copied` rows of a tile; those from `existing` on become zeros, those between are written by
+// others. Quantised rows are all copied: decoding makes the zeros.
 template <int D, bool kHalves>
 __device__ __forceinline__ void issue_tile(DType type, const std::byte* rows, int row_bytes, int copied, int existing,
                                            std::byte* to, int tid) {
@@ -77,9 +77,9 @@ struct SplitTiles {
     const int n = new_begin - (begin + i * kPageTokens);
     return n < 0 ? 0 : n;
   }
-  // Whether new rows are written to the tile in shared memory by those who make them.
+  // Whether new rows are written to the tile in shared memory directly, by the warps that prepare them.
   __device__ bool is_direct(DType type, int i) const { return (kHalves || type == DType::F16) && i == 0; }
-  // Whether a tile can only be sent for when its new rows have been stored.
+  // Whether a tile can only be copied after its new rows have been stored.
   __device__ bool is_late(DType type, int i) const { return !is_direct(type, i) && old(i) < existing(i); }
 
   __device__ std::byte* k_stage(int i) const { return shared + memory.keys + i % kStages * memory.k_stage; }
@@ -92,7 +92,7 @@ struct SplitTiles {
     issue_tile<D, kHalves>(p.v_type, page + v_at, static_cast<int>(p.v_row_bytes),
                            is_direct(p.v_type, i) ? old(i) : existing(i), existing(i), v_stage(i), tid);
   }
-  // A tile that has arrived, decoded where it needs to be: by the whole block, with a barrier if there was need.
+  // Decodes a tile that has arrived, if it is quantised: by the whole block, with a barrier if it was.
   __device__ const std::byte* decoded(DType type, const std::byte* raw, uint64_t row_bytes, int i, int tid) const {
     if (kHalves || type == DType::F16) return raw;
     std::byte* to = shared + memory.decoded;
@@ -127,12 +127,12 @@ __device__ __forceinline__ void make_scores(const std::byte* queries, const std:
   to[8 * kStride / 2] = make_float2(score[0][2] + score[1][2], score[0][3] + score[1][3]);
 }
 
-// What is known of the query rows of a block, in its shared memory.
+// The state of a block's query rows, in shared memory.
 struct QueryRows {
   int2 place[kQueryRows];  // token and head
   float max[kQueryRows];   // of the scores so far
   float sum[kQueryRows];   // of the weights so far
-  float keep[kQueryRows];  // what the last tile left of the weights before it
+  float keep[kQueryRows];  // factor by which the last tile scaled the earlier weights
 };
 
 // weights [kQueryRows][kStride] of a tile, whose first token is at `begin`; those before `end` exist. A warp takes
@@ -152,7 +152,7 @@ __device__ __forceinline__ void make_weights(const AttentionArgs& p, int pos, in
     const float w0 = s0 > kLowest ? exp2f(s0 - new_max) : 0.0f, w1 = s1 > kLowest ? exp2f(s1 - new_max) : 0.0f;
     const float sum = simt::warp_sum(w0 + w1);
     reinterpret_cast<__half2*>(weights + r * kStride)[lane] = __floats2half2_rn(w0, w1);
-    __syncwarp();  // everybody has read the maximum
+    __syncwarp();  // all lanes have read the maximum
     if (lane == 0) {
       const float keep = exp2f(old_max - new_max);
       rows.keep[r] = keep;
@@ -195,8 +195,8 @@ __device__ __forceinline__ void add_values(float (&o)[D / 64][4], const std::byt
   }
 }
 
-// Hides from the compiler what it knows of x: what follows from it is then made where it is used. Addresses that a loop
-// does not change would otherwise be kept over it, and take more registers than there are.
+// Hides the value of x from the compiler, so that what depends on it is computed where it is used. Loop-invariant
+// addresses would otherwise be hoisted, and take more registers than there are.
 __device__ __forceinline__ int forgotten(int x) {
   asm volatile("" : "+r"(x));
   return x;

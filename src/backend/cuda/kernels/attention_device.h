@@ -10,7 +10,7 @@
 namespace chimere::cuda::attention_detail {
 
 inline constexpr int kMaxDecodeTokens = 16;
-inline constexpr float kLowest = -1e30f;  // of a score: what is masked weighs nothing beside any other
+inline constexpr float kLowest = -1e30f;  // a masked score: its weight is zero beside any other
 inline constexpr float kLog2E = 1.4426950408889634f;
 
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
@@ -152,7 +152,7 @@ __device__ __forceinline__ void store_value(const AttentionArgs& p, const Device
   store_row(p.v_type, from, to, p.head_dim_v, lane);
 }
 
-// Prepares and stores key and value of one new token. `memory` holds head_dim_k floats of the warp's own.
+// Prepares and stores key and value of one new token. `memory`: head_dim_k floats, private to the warp.
 __device__ __forceinline__ void store_token(const AttentionArgs& p, const DeviceSlice& slice, int t, int kv_head,
                                             float* memory, int lane) {
   prepare_head(p, key(p, slice.first_row + t, kv_head), p.k_norm, slice.pos + t, memory, lane);

@@ -1,7 +1,7 @@
-// attention_heads.h  Heads of the decode class on their way from the projections: norm, RoPE and rotation.
+// attention_heads.h  Norm, RoPE and rotation of the heads that the projections wrote, for the decode class.
 //
-// The same as prepare_head(), with all that does not come from the kernel before in shared memory before it is waited
-// for: norm weights, and sines and cosines of all tokens of the slice.
+// The same as prepare_head(), but everything that does not come from the previous kernel (norm weights, sines and
+// cosines of all tokens of the slice) is in shared memory before the wait for it.
 #pragma once
 
 #include "backend/cuda/kernels/attention_device.h"

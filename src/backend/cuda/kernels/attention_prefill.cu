@@ -1,9 +1,9 @@
 // attention_prefill.cu  Attention of the prefill class: rows prepared and stored, then one pass over the pages.
 // Shapes    as attention.cu, head_dim 64, 128 or 256 for keys and values; prepared queries [rows, n_heads, d] f16
 // Bytes     keys and values of the context once per 64 / group tokens of a slice, mostly from L2
-// Launch    prepare: a warp a row and head. attend: grid (tiles of 64 query rows, n_kv_heads, slices), block 128, a
-// warp
-//           16 rows of [token, head of the group]; smem queries and 2 stages of 32 tokens: 96 KiB for d = 256
+// Launch    prepare: a warp a row and head. attend: grid (tiles of 64 query rows, n_kv_heads, slices), block 128,
+//           a warp owns 16 rows of [token, head of the group];
+//           smem: queries and 2 stages of 32 tokens, 96 KiB for d = 256
 // Numerics  q, k, v and weights f16, sums and softmax f32, tiles of 32 tokens from position 0 on
 #include "backend/cuda/kernels/attention_fast.h"
 #include "backend/cuda/kernels/attention_tiles.h"

@@ -1,9 +1,9 @@
 // attention_splits.h  A row's context in splits: where they lie, their partial results and the sum of these.
 //
-// A row that sees more than a page is cut into at most kMaxSplits splits of whole pages. Of each there is an unscaled
-// output and (maximum, sum) of its scores. They are summed in one order, whoever does it: chains of kChain neighbouring
-// splits in order, then the chains in order. With few splits the last block of a row's to finish sums it up by itself
-// (a warp a row and head), with many a launch of its own does it with a block a row and head.
+// The context of a row that sees more than a page is cut into at most kMaxSplits splits of whole pages. Each yields an
+// unscaled output and (maximum, sum) of its scores. They are summed in one fixed order: chains of kChain neighbouring
+// splits in order, then the chains in order. With few splits the last block of the row to finish sums them (a warp per
+// row and head); with many, a separate launch does, with a block per row and head.
 #pragma once
 
 #include "backend/cuda/kernels/attention_device.h"
@@ -18,7 +18,7 @@ __device__ __forceinline__ int split_tokens(int kv_len) {
 }
 __device__ __forceinline__ int splits_of(int kv_len) { return simt::div_up(kv_len, split_tokens(kv_len)); }
 
-// Decode rows of the batch before those of a slice. By a whole warp.
+// The number of decode rows of the batch before those of a slice. Called by a whole warp.
 __device__ __forceinline__ int first_decode_row(const BatchView& batch, int slice, int lane) {
   int n = 0;
   for (int i = lane; i < slice; i += 32) {
@@ -28,7 +28,7 @@ __device__ __forceinline__ int first_decode_row(const BatchView& batch, int slic
   return simt::warp_sum(n);
 }
 
-// Of a decode row and head; the statistics of all rows lie behind the outputs of all rows.
+// The partial results of a decode row and head; the statistics of all rows come after the outputs of all rows.
 __device__ __forceinline__ int64_t partial_index(const AttentionArgs& p, int decode_row, int head) {
   return (int64_t{decode_row} * p.n_heads + head) * kMaxSplits;
 }
@@ -42,14 +42,14 @@ __device__ __forceinline__ float sink_of(const AttentionArgs& p, int head) {
   return p.sinks != nullptr ? p.sinks[head] * kLog2E : kLowest;
 }
 
-// x, scaled and gated. The gate is good to a few bits less than a float, which the quantisation of the next product
-// does not see; a division proper would be half of the code.
+// x, scaled and gated. The gate has a few bits less than a float, which is lost in the quantisation of the next product
+// anyway; an exact division would be half of the code.
 __device__ __forceinline__ float finished(const AttentionArgs& p, float x, float scale, float gate) {
   x *= scale;
   return p.gated ? x * __fdividef(1.0f, 1.0f + exp2f(gate * -kLog2E)) : x;
 }
 
-// What splits weigh against each other: a lane holds the factors of splits `lane` and `lane + 32`.
+// The relative weights of splits: a lane holds the factors of splits `lane` and `lane + 32`.
 struct SplitFactors {
   static_assert(kMaxSplits == 64);
   float low, high;
@@ -83,7 +83,7 @@ template <int D>
 __device__ __forceinline__ void sum_splits(const AttentionArgs& p, int64_t row, int decode_row, int head, int n,
                                            int lane) {
   constexpr int kQuads = D < 128 ? 1 : D / 128;
-  constexpr int kTogether = 4;  // splits that are under way at once
+  constexpr int kTogether = 4;  // splits whose loads are in flight at once
   static_assert(kChain == 2 * kTogether);
   const bool has_columns = lane * 4 < D;
   const int64_t index = partial_index(p, decode_row, head);

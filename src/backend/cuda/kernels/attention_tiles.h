@@ -1,7 +1,7 @@
-// attention_tiles.h  Tiles of keys and values in shared memory, as tensor cores want them.
+// attention_tiles.h  Tiles of keys and values in shared memory, as tensor cores need them.
 //
 // A tile is [kTileTokens][D] halves; the 16-byte chunks of a row are permuted by chunk ^ (row % 8), so that ldmatrix,
-// which reads the same chunk of eight rows, meets eight different groups of banks. f16 rows are copied straight to
+// which reads the same chunk of eight rows, hits eight different groups of banks. f16 rows are copied straight to
 // their place by cp.async; quantised rows arrive as bytes and are then decoded to a second place. Rows past the end of
 // the context are zeros: a weight of zero times what lies there must not be NaN.
 #pragma once

@@ -1,4 +1,4 @@
-// decode_group.h  32 neighbouring weights of a row as floats, for any type: the slow and exact way.
+// decode_group.h  32 neighbouring weights of a row as floats, for any type: slow and exact.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"

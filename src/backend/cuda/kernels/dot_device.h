@@ -21,7 +21,7 @@
 
 namespace chimere::cuda {
 
-inline constexpr int kDotThreads = 256;  // of every block here: the norm's order of additions depends on it
+inline constexpr int kDotThreads = 256;  // per block, always: the norm's order of additions depends on it
 inline constexpr int kDotWarps = kDotThreads / 32;
 
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
@@ -32,7 +32,7 @@ __device__ __forceinline__ float square_sum(float4 v, float sum) {
   return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, sum))));
 }
 
-// Four consecutive elements a lane, eight lanes a group, all 32 lanes here: the lane's word and the group's record.
+// Four consecutive elements per lane, eight lanes per group, all 32 lanes call: the lane's word and the group's record.
 __device__ __forceinline__ void quantise_quad(float4 v, uint32_t chunk, bool valid, uint32_t G, uint8_t* record) {
   const float most = simt::warp_max<8>(fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
   const float inverse = most > 0.0f ? __fdividef(127.0f, most) : 0.0f;
@@ -61,7 +61,7 @@ __device__ __forceinline__ void quantise_element(float v, uint32_t g, uint32_t G
   }
 }
 
-// The first elements of a norm's weights, of a thread: there before the row is.
+// A thread's first elements of the norm's weights: loaded before the row is there.
 inline constexpr int kNormsKept = 2;
 struct NormAhead {
   float4 w[kNormsKept];
@@ -89,13 +89,13 @@ __device__ __forceinline__ float load_squares(const InputRows& in, int64_t row, 
   return quarter_of_squares(in.head_squares + row * n, n, piece, in.head_width);
 }
 
-// Not inlined: the code of kernels that have to wait for it is best short.
+// Not inlined: kernels that have to fetch this code should be short.
 inline __device__ CHIMERE_NOINLINE float4 activated_four(op::Activation activation, float4 gate, float4 up) {
   return make_float4(activated(activation, gate.x, up.x), activated(activation, gate.y, up.y),
                      activated(activation, gate.z, up.z), activated(activation, gate.w, up.w));
 }
 
-// What a thread has of a row: all of it up to a width of 1024 kKept, asked for at once.
+// A thread's elements of a row: all of them up to a width of 1024 kKept, loaded at once.
 template <int kKept>
 struct RowAhead {
   static_assert(kKept <= 8, "turns whose squares a warp has");
@@ -116,8 +116,8 @@ __device__ __forceinline__ RowAhead<kKept> load_row(const InputRows& in, int64_t
   return ahead;
 }
 
-// The record of one row, by the first `threads` of the block, but for 1 / rms. The caller puts a barrier behind it;
-// then row_inverse() can be asked for. REQUIRES: with a norm, threads == kDotThreads.
+// Makes the record of one row with the first `threads` threads of the block, except 1 / rms. After a barrier, which is
+// the caller's, row_inverse() gives that. REQUIRES: with a norm, threads == kDotThreads.
 template <int kKept>
 __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bool quantise, const NormAhead& norms,
                                             const RowAhead<kKept>& kept, uint8_t* record, int threads = kDotThreads) {
@@ -169,7 +169,7 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
     }
     quantise_quad(v, static_cast<uint32_t>(i), i < n, G, record);
   }
-  // Two at a time: what is asked for together is waited for once.
+  // Two at a time: loads issued together are waited for once.
   for (int base = kKept * threads; base + simt::warp_id() * 32 < n; base += 2 * threads) {
     float4 more[2];
 #pragma unroll
@@ -189,7 +189,7 @@ __device__ __forceinline__ void make_record(const InputRows& in, int64_t row, bo
   }
 }
 
-// 1 / rms of a record's row, out of its sums of squares: the same order of additions for everybody.
+// 1 / rms of a record's row, from its sums of squares: always the same order of additions.
 __device__ __forceinline__ float row_inverse(const InputRows& in, const uint8_t* record) {
   if (!in.norm) return 1.0f;
   const auto* squares = reinterpret_cast<const float4*>(record + record_squares_offset(in.width));
@@ -203,14 +203,14 @@ __device__ __forceinline__ float& stored_inverse(const uint8_t* record, int widt
   return *reinterpret_cast<float*>(const_cast<uint8_t*>(record) + record_rms_offset(width));
 }
 
-// Brings n records from row `first` on to `to`: made here, or copied when they were made by quantise_rows. Ends with a
-// barrier; 1 / rms is then in its place.
+// Puts n records from row `first` on at `to`: made here, or copied if quantise_rows has made them. Ends with a barrier;
+// 1 / rms is then in its place.
 __device__ __forceinline__ void stage_records(const InputRows& in, const NormAhead& norms, const uint8_t* made,
                                               int first, int n, bool quantise, uint8_t* to) {
   const uint32_t bytes = record_bytes(in.width);
   if (made) {
     const auto* from = reinterpret_cast<const uint4*>(made + static_cast<size_t>(first) * bytes);
-    // Of rows that stay floats only the last pieces were written.
+    // For rows that stay floats only the last fields were written.
     const uint32_t pieces = bytes / 16, begin = quantise ? 0 : record_rms_offset(in.width) / 16;
     for (uint32_t i = simt::thread_id(); i < n * pieces; i += kDotThreads) {
       if (i % pieces >= begin) reinterpret_cast<uint4*>(to)[i] = from[i];
@@ -229,7 +229,7 @@ __device__ __forceinline__ void stage_records(const InputRows& in, const NormAhe
   __syncthreads();
 }
 
-// The record of a single row, which is on its way already, and its 1 / rms. One barrier.
+// Waits for the record of a single row, whose copy is in flight, and gives its 1 / rms. One barrier.
 template <int kKept>
 __device__ __forceinline__ float stage_one(const InputRows& in, int64_t row, const NormAhead& norms,
                                            const RowAhead<kKept>& kept, bool quantise, uint8_t* to) {
@@ -296,7 +296,7 @@ __device__ __forceinline__ float add_group(const Group& w, const ActGroup& x, fl
   return acc;
 }
 
-// The sum over groups of `lanes` neighbouring lanes, a power of two, to each of them.
+// The sum over groups of `lanes` neighbouring lanes, a power of two; each lane gets it.
 __device__ __forceinline__ float lane_sum(float v, int lanes) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) {
@@ -306,10 +306,10 @@ __device__ __forceinline__ float lane_sum(float v, int lanes) {
   return v;
 }
 
-// kN sums over each kLanes neighbouring lanes for little more than the price of one: at each step a lane hands half of
-// its values to its partner and adds up the other half. The sums are the butterfly's of lane_sum, bit for bit. Lane l
-// of the kLanes ends with the sums l * kN / kLanes .. in v[0 ..]; of fewer than kLanes, kLanes / kN neighbours end with
-// the same one.
+// kN sums over each kLanes neighbouring lanes for little more than the cost of one: at each step a lane hands half of
+// its values to its partner and adds up the other half. The sums are those of lane_sum's butterfly, bit for bit. Lane l
+// of the kLanes ends with the sums l * kN / kLanes .. in v[0 ..]; if kN < kLanes, kLanes / kN neighbours end with the
+// same one.
 template <int kLanes, int kN>
 __device__ __forceinline__ void scatter_sums(float (&v)[kN]) {
   static_assert((kN & (kN - 1)) == 0);
@@ -362,7 +362,7 @@ CHIMERE_BOTH constexpr uint32_t book_bytes() {
   return F::kType == DType::IQ3_S ? 512u * kIq3Copies * 4u : 0u;
 }
 
-// Copies the code-book, if F has one to copy; the caller puts a barrier behind it.
+// Copies the codebook, if F has one; the caller follows it with a barrier.
 template <class F>
 __device__ __forceinline__ CodeBooks open_books(const IqGrids* grids, uint8_t* shared) {
   if constexpr (F::kType == DType::IQ3_S) {
@@ -377,12 +377,12 @@ __device__ __forceinline__ CodeBooks open_books(const IqGrids* grids, uint8_t* s
   return {grids};
 }
 
-// Products of any type, for what is too small or too rare to deserve a kernel of its own. A lane's share of the
-// products of one weight row with up to four rows of activations; lane_sum makes them whole.
+// Products for any format, for cases too small or too rare for a kernel of their own. Computes a lane's part of the
+// products of one weight row with up to four rows of activations; lane_sum completes them.
 
 inline constexpr int kAnyRows = 4;
 
-// Quantised rows, one every `bytes`, of `planes` groups each; the weights meet those from group `first` on.
+// Quantised rows, `bytes` apart, of `planes` groups each; the weights are multiplied with those from group `first` on.
 struct ActRows {
   const uint8_t* records;
   uint32_t bytes, planes, first;
@@ -405,7 +405,7 @@ inline __device__ CHIMERE_NOINLINE float4 any_dot(DType type, const uint8_t* row
   return make_float4(acc[0], acc[1], acc[2], acc[3]);
 }
 
-// Float activations of up to four rows: rows of x, normalised or gated on the way.
+// Float activations of up to four rows: rows of x, normalised or gated when read.
 struct FloatRows {
   const float* x[kAnyRows];
   const float* gate[kAnyRows];  // or null
@@ -441,7 +441,7 @@ __device__ __forceinline__ void float_weights(DType type, const uint8_t* row, in
   }
 }
 
-// A float matrix: eight elements a lane at a time, all 32 lanes on one row.
+// A float matrix: eight elements per lane at a time, all 32 lanes on one row.
 inline __device__ CHIMERE_NOINLINE float4 float_dot(DType type, const uint8_t* row, int width, FloatRows rows, int n) {
   float acc[kAnyRows] = {};
   for (int first = 8 * simt::lane_id(); first < width; first += 256) {
@@ -474,7 +474,7 @@ inline __device__ CHIMERE_NOINLINE float4 float_dot(DType type, const uint8_t* r
   return make_float4(acc[0], acc[1], acc[2], acc[3]);
 }
 
-// A quantised matrix with float activations: a group a lane at a time, all 32 lanes on one row.
+// A quantised matrix with float activations: one group per lane at a time, all 32 lanes on one row.
 inline __device__ CHIMERE_NOINLINE float4 exact_dot(DType type, const uint8_t* row, uint32_t G, const IqGrids* grids,
                                                     FloatRows rows, int n) {
   float acc[kAnyRows] = {};

@@ -3,12 +3,12 @@
 // Bytes     rows*d*(4 + the type's); decode d=2048 of Q4_K, one row: 9 KB, so nothing but latencies
 // Launch    grid rows, block 256, eight values a thread: a quarter of a group, which four threads unpack for themselves
 // Numerics  exact products and sums of the type, each rounded by itself
-// Method    In a decode step the tokens are read where the host wrote them, beside the kernel that fetches the rest,
-// and
-//           while they cross the bus row 0 is gone through: by then its instructions are in the caches, which a step
-//           finds cold.
-// Measured  H200, one row: 6.0 us in a chain with the wait for the bus. Rejected: a thread a group of 32, one kernel
-// for all types (6.4 us for one row on an H200: stores 128 bytes apart, 40 KB of instructions)
+// Method    In a decode step the tokens are read where the host wrote them, in parallel with the kernel that fetches
+//           the other inputs. While they cross the bus, the kernel decodes row 0 and discards it: that warms the
+//           instruction cache, which is cold at the start of a step.
+// Measured  H200, one row: 6.0 us in a chain, with the wait for the bus
+// Rejected  a thread per group of 32 and one kernel for all types (6.4 us for one row on an H200: stores 128 bytes
+//           apart, 40 KB of instructions)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/embed.h"

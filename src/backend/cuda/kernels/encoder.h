@@ -1,4 +1,4 @@
-// encoder.h  What encoders need beside attention and products.
+// encoder.h  The ops of encoders beside attention and products: LayerNorm, GELU, learned positions.
 #pragma once
 
 #include <cstdint>

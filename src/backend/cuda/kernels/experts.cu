@@ -2,9 +2,9 @@
 // Shapes    logits [tokens, experts]; ids, weights [tokens, used]; up to 4096 experts; routed [tokens, used, width] f32
 // Bytes     plan 12 bytes a pair; combine tokens*width*4*(used + 1 + 2): 2048 tokens of 8 experts, 2048 wide: 185 MB
 // Launch    choose: a warp a token; plan: one block of 1024 (32,768 pairs are 32 a thread); combine: grid tokens
-// Numerics  scores as router_device.h has them; f32 sums in the order of the slots. The order of pairs inside an expert
-// follows the atomics and touches
-//           nothing: a row's product does not depend on its place in a tile
+// Numerics  scores as in router_device.h; f32 sums in the order of the slots. The order of pairs inside an expert
+//           depends on atomics and changes no result:
+//           a row's product does not depend on its place in a tile
 // Measured  with gemm.cu.   Rejected: atomic adds of the routed rows into the residual (other bits in every run)
 #include "backend/cuda/simt/simt.h"
 

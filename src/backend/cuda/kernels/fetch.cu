@@ -2,8 +2,8 @@
 // Shapes    any number of 16-byte pieces; the number lies in pinned memory before them
 // Bytes     a decode step of one sequence: some hundred; 8 a page of its context
 // Launch    grid (8, fetches), block 256, 16 bytes a thread: 32 KiB cross the bus in one go
-// Method    The number and the first 4 KiB are asked for together: one journey over the bus, where a copy of the
-//           runtime, outside of the graph, would be a submission and a wait of its own.
+// Method    The count and the first 4 KiB are requested together: one round trip over the bus. A copy by the runtime,
+//           outside the graph, would need a submission and a wait of its own.
 // Measured  H200: 0.8 us beside the embedding
 #include "backend/cuda/simt/simt.h"
 

@@ -1,9 +1,9 @@
-// gdn.cu  Gated DeltaNet: which kernels a batch takes, and the one for shapes that nobody has tuned.
+// gdn.cu  Gated DeltaNet: which kernels a batch takes, and the one for shapes without a tuned kernel.
 // Shapes    qkv [rows, (2 n_key + n_value) d], z and out [rows, n_value d], alpha and beta [rows, n_value], all f32;
 //           state [n_value][d][d] and conv window [taps - 1][channels] f32 in the slice's blob
 // Launch    heads of 64 and 128: gdn_prefill.h, and with four taps gdn_decode.h. Else: grid (n_value, slices), block
-//           128, a token after another, the state in memory
-// Order     A window is read by all value heads of a key head: the last of them to arrive moves it on.
+//           128, token by token, the state in memory
+// Order     All value heads of a key head read its window; the last of them to arrive shifts it.
 // Numerics  f32; a token's sums have one order for every batch and every number of tokens
 #include "backend/cuda/kernels/gdn.h"
 

@@ -8,11 +8,11 @@
 // T and M do not depend on S: first launch, all chunks and heads at once. The second walks along the chunks.
 // Rows that a short chunk lacks are zeros with beta = 0 and g = 0: they change nothing.
 //
-// Shapes    q and k [rows, n_key d] f16, v [rows, n_value d] and gates f32, as prepared; a record a chunk and value
-// head:
-//           T and M [64, 64] f16, G and beta [64] f32; state f32
-// Bytes     first: 32 KiB in, 16.5 KiB out a chunk and head; second: 56 KiB a chunk, head and 32 columns, mostly from
-// L2 Launch    first: grid (chunks, n_value, slices), block 128, smem 34 KiB. second: grid (n_value, d / 32, slices),
+// Shapes    q and k [rows, n_key d] f16, v [rows, n_value d] and gates f32, as prepared; per chunk and value head
+//           a record: T and M [64, 64] f16, G and beta [64] f32; state f32
+// Bytes     first: 32 KiB in and 16.5 KiB out per chunk and head; second: 56 KiB per chunk, head and 32 columns, mostly
+//           from L2
+// Launch    first: grid (chunks, n_value, slices), block 128, smem 34 KiB. second: grid (n_value, d / 32, slices),
 //           block 128: a warp owns 16 tokens and d / 4 rows of the state, the state in registers; smem 1 or 2 stages of
 //           58 KiB + 25 KiB
 // Numerics  factors of products f16, sums, decays, T's inverse and the state f32

@@ -5,16 +5,16 @@
 // Bytes     a slice: 8 n_value d^2 (state read and written once whatever the number of tokens) + rows; 4.2 MB for 32
 //           heads of 128
 // Launch    grid (n_value d / 32, slices), block 128, the state in registers: a block owns 32 columns of a head, a warp
-//           a quarter of the rows, whole lines of them; a barrier a token. 64 registers, so that two blocks find room
-//           on a multiprocessor beside those of the projections before, eight alone. Blocks of a head share nothing but
-//           the RMS of its output: it is left to the reader (head_squares.h), or to a launch of its own.
+//           a quarter of the rows, in whole cache lines; one barrier per token. 64 registers, so that two blocks fit on
+//           an SM beside those of the preceding projections, and eight fit alone. Blocks of a head share nothing but
+//           the RMS of its output, which is left to the reader or to a launch of its own (head_squares.h).
 // Smem      11 KB and 1.3 KB a token for d = 128
-// Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
-//           for it. A window of q and k is read by all blocks of a key head: the last to arrive moves it on.
+// Order     The state, the conv weights and the window do not depend on the previous kernel and are read before waiting
+//           for it. All blocks of a key head read the window of q and k; the last to arrive shifts it.
 // Numerics  f32; a token's sums have one order for every batch and every number of tokens
 // Measured  H200, 32 heads of 128, in a chain: 3.0 us for one slice, 43 us for 32 (3.2 TB/s)
-// Rejected  a head a block, 512 threads: 5.3 us for a slice of 32 heads of 128 in a chain, but 9.4 in a model, where a
-//           block finds no room until the kernel before has left; 55 us for 32 slices, two blocks a multiprocessor
+// Rejected  one block of 512 threads per head: 5.3 us for a slice of 32 heads of 128 in a chain, but 9.4 in a model,
+//           where a block fits only when the previous kernel has left the SM; 55 us for 32 slices, two blocks per SM
 #include "backend/cuda/kernels/gdn_decode.h"
 
 #include "backend/cuda/kernels/gdn_device.h"
@@ -27,13 +27,13 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
-constexpr int kColumns = kSquaresColumns;  // of a head that a block has
+constexpr int kColumns = kSquaresColumns;  // of a head per block
 
-// Warps that have something to do beside the recurrence.
+// Warps with an extra task beside the recurrence.
 constexpr int kWindowWarp = 0, kOutWarp = 1, kValueWarp = 2;
 
-// What a block has of a token in shared memory: q, k and its columns of v, at first before the conv, then after it;
-// likewise z, then norm * silu(z).
+// What a block keeps of a token in shared memory: q, k and its columns of v, first before the conv, then after it; and
+// z, then norm * silu(z).
 template <int D>
 constexpr int kSlots = 2 * D + 2 * kColumns;
 
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
     return;
   }
 
-  // A warp owns a quarter of the rows, and reads whole lines of them. A lane owns four columns of d/16 rows.
+  // A warp owns a quarter of the rows and reads whole cache lines of them. A lane owns four columns of d/16 rows.
   const int column = (lane & 7) * 4, first_row = warp * (D / 4) + (lane >> 3) * kRows;
   const int first_value = head * D + part * kColumns;
   float* state = slice.recurrent + p.matrix_offset + (int64_t{head} * D + first_row) * D + part * kColumns + column;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
 #pragma unroll
   for (int i = 0; i < kRows; ++i) s[i] = *reinterpret_cast<const float4*>(state + i * D);
 
-  // A thread has an element of q and the same of k, some have one of v. Nobody else touches their taps and windows.
+  // A thread has one element of q and the same of k, some also one of v. No other thread uses their taps and windows.
   const int key = key_head(p, head);
   const int channel[3] = {key * D + tid, (p.n_key_heads + key) * D + tid, 2 * p.n_key_heads * D + first_value + lane};
   const int slot[3] = {tid, D + tid, 2 * D + lane};
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
     for (int j = 0; j < 3; ++j) simt::cp_async4(window + j * kConvSlots + slot[c], from + j * p.channels());
   }
   simt::cp_async_commit();
-  // What all blocks of a key head have is recorded by one of them.
+  // Inputs that all blocks of a key head share are recorded by one of them.
   const bool keeps_key = part == 0 && leads_key_head(p, head);
   const float norm = p.norm[part * kColumns + lane], a = p.a[head], dt_bias = p.dt_bias[head];
   simt::wait_for_previous();
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
     if (makes_out) simt::cp_async4(token + z_slot, p.z + row * p.z_stride + first_value + lane);
   }
   simt::cp_async_commit();
-  // A lane has the gates of a token.
+  // Each lane computes the gates of one token.
   const int64_t gate_row = slice.first_row + min(lane, n - 1);
   const float alpha = p.alpha[gate_row * p.alpha_stride + head], beta = p.beta[gate_row * p.beta_stride + head];
   const auto take_in = [&](int t) {
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
     if (has_key && keeps_key) record[channel[0]] = raw[0], record[channel[1]] = raw[1];
     if (has[2]) record[channel[2]] = raw[2];
   };
-  // The first token apart, so that its conv and the gates, a long chain each, are one run of instructions.
+  // The first token separately, so that its conv and the gates, a long dependency chain each, overlap.
   simt::cp_async_wait<0>();
   gates[tid] = make_float2(expf(a * quick_softplus(alpha + dt_bias)), quick_sigmoid(beta));
   take_in(0);
@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
   }
   __syncthreads();
 
-  // The answer is looked at only at the end, when it has long come. No fence: what has to be done before are loads, and
-  // their values are in use already.
+  // The result of the atomic is used only at the end, when it has long arrived. No fence is needed: only loads have to
+  // precede it, and their values have been used already.
   int32_t* counter = p.arrivals + static_cast<int>(blockIdx.y) * p.n_key_heads + key;
   int before = 0;
   if (tid == kWindowWarp * 32) before = atomicAdd(counter, 1);
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
 #pragma unroll 1
   for (int t = 0; t < n; ++t) {
     // delta = beta (v - decay S^T k);   o = decay S^T q + (k q) delta;   S <- decay S + k delta^T
-    // with q and k of length one, by which sums are divided rather than their terms.
+    // with q and k normalised: the sums are divided by the lengths rather than the terms.
     const float* token = tokens + t * kSlots;
     const float4* q4 = reinterpret_cast<const float4*>(token + first_row);
     float4 seen = make_float4(0, 0, 0, 0), asked = seen, dot = seen;
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(kThreads, 8) decode_kernel(const __grid_consta
       return (part_sums[first] + part_sums[first + kColumns]) +
              (part_sums[first + 2 * kColumns] + part_sums[first + 3 * kColumns]);
     };
-    // Every warp has o, of a column a lane; one stores it.
+    // Every warp has o, one column per lane; one warp stores it.
     const float own_delta = by * fmaf(-k_decay, total(lane), token[2 * D + lane]);
     const float o = fmaf(dot.z * q_scale * k_scale, own_delta, q_scale * decay * total(kThreads + lane));
     const float squares = simt::warp_sum(o * o);

@@ -1,12 +1,12 @@
 // gdn_prefill.cu  Gated DeltaNet, prefill class: what comes before and after the recurrence, and the exact recurrence.
 // Shapes    as gdn.cu; working memory [rows, channels + 2 n_value] f32
 // Bytes     prepare: 2 x 4 channels a row, and 3 rows in 16 twice; scan: q and k once per 32 columns of a value head,
-// mostly L2;
-//           finish: 12 n_value d a row
-// Launch    prepare: a warp a head vector and 16 rows; scan: grid (n_value, d / 32, slices), 4 warps of 8 columns, a
-// lane
-//           d/4 rows of a column in registers, inputs 16 tokens ahead through cp.async; finish: a warp a row and head
-// Numerics  f32, the recurrence token by token: cuts leave no trace
+//           mostly from L2;
+//           finish: 12 n_value d per row
+// Launch    prepare: a warp per head vector and 16 rows; scan: grid (n_value, d / 32, slices), 4 warps of 8 columns,
+//           a lane holds d/4 rows of a column in registers, inputs come 16 tokens ahead through cp.async;
+//           finish: a warp per row and head
+// Numerics  f32, the recurrence token by token: the result does not depend on the cuts
 #include "backend/cuda/kernels/gdn_prefill.h"
 
 #include "backend/cuda/kernels/gdn_device.h"

@@ -1,11 +1,11 @@
 // gemm.cu   out[r,o] = sum_i W[o,i] x[r,i], W quantised, on the tensor cores; also silu(gate x) * (up x); by experts
 // Shapes    x [rows, width] halves with a power of two a row; W of any type; out f32; any rows, outputs, widths
-// Bytes     W once for each row tile that is not served by the second-level cache, x and out once for each column tile
+// Bytes     W once for each row tile that is not served by the L2 cache, x and out once for each column tile
 //           and row tile; prefill 2048 rows, 2048 x 8192: 69 GFLOP over 11.5 MB of Q5_K
 // Launch    grid (row tiles, column tiles), row tiles fastest: blocks that share a piece of W run side by side.
 //           block 256 = 8 warps, each 32 outputs of every other 16 rows; tile (128 or 64) rows x 128 outputs x 64
 //           columns, two stages
-// Smem      64 rows: 48 KB (56 KB with a code-book), 128 rows: 64 KB (72 KB)
+// Smem      64 rows: 48 KB (56 KB with a codebook), 128 rows: 64 KB (72 KB)
 // Numerics  weights are rounded to halves once (scaled by 256, so that small ones stay normal), f32 accumulation,
 //           columns in order: a row's bits depend neither on the tile size nor on the other rows
 // Method    while the tensor cores work on one stage, each thread has the packed group of 32 weights of the next stage
@@ -31,7 +31,7 @@ constexpr int kThreads = 256;
 constexpr int kColumns = 64;  // of a stage: one group of 32 weights a thread
 constexpr int kOutputs = kTileOutputs;
 constexpr int kChunks = kColumns / 8;  // of 16 bytes in a row of a stage
-constexpr int kBookCopies = 4;         // of IQ3_S's code-book: lanes take turns, which halves the bank conflicts
+constexpr int kBookCopies = 4;         // of IQ3_S's codebook: lanes take turns, which halves the bank conflicts
 static_assert(kOutputs * kColumns / kGroup == kThreads);
 
 struct HalfGroup {

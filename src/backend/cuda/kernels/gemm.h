@@ -1,6 +1,6 @@
 // gemm.h  Products of many rows with quantised matrices: the prefill class. Decode-class products are in matvec.h.
 //
-// The fast way multiplies halves on the tensor cores and adds up in float32; the exact way is float32 throughout. Both
+// The fast path multiplies halves on tensor cores and adds up in float32; the exact path is float32 throughout. Both
 // add the terms of one output in the order of the columns, whatever the number of rows: a row's bits do not depend
 // on its neighbours.
 //

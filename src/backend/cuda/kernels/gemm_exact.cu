@@ -3,7 +3,7 @@
 // Bytes     as gemm.cu, x in floats
 // Launch    grid (row tiles, column tiles). Tiles of 64 x 64, 32 columns a stage: block 256, 4 x 4 outputs a thread.
 //           Tiles of 32 x 16, 64 columns a stage: block 128, 2 x 2 outputs a thread, for products with so few large
-//           tiles that most multiprocessors would idle: a router of 128 experts over 512 rows has 16
+//           tiles that most SMs would idle: a router of 128 experts over 512 rows has 16
 // Smem      18 KB, 15 KB
 // Numerics  f32 fused multiply-add in the order of the columns, weights decoded exactly as tensor/dequantize does: a
 //           row's bits depend neither on the tile size nor on the other rows

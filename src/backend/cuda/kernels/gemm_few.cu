@@ -5,7 +5,7 @@
 // Launch    grid (row tiles, column tiles), block 128 = 4 warps, each 32 outputs of all rows; 128 columns a stage
 // Smem      32 KB of x in two stages
 // Numerics  as gemm.cu, bit for bit: the same halves in the same places of the same fragments
-// Method    a tile of weights serves one to four bands of 16 rows only, so the way through shared memory, a store and
+// Method    a tile of weights serves one to four bands of 16 rows only, so going through shared memory, a store and
 //           two loads of every unpacked half, would cost more than the products. Here four lanes load the four groups
 //           of one row of a stage, 64 neighbouring bytes, while the tensor cores work on the stage before; they trade
 //           words by shuffles until each has, of all four groups, the bytes whose nibbles are its places in fragments,

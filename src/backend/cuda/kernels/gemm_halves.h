@@ -1,4 +1,4 @@
-// gemm_halves.h  What the kernels of the fast way share: the scale of weights, and how a warp's sums are stored.
+// gemm_halves.h  What the tensor-core kernels share: the scale of weights, and how a warp stores its sums.
 #pragma once
 
 #include <cstring>

@@ -1,7 +1,7 @@
-// half_tiles.h  Tiles of halves in shared memory, and the fragments that tensor cores take of them.
+// half_tiles.h  Tiles of halves in shared memory, and the fragments that tensor cores read from them.
 //
 // A tile is [rows][D] halves; the 16-byte chunks of a row are permuted by chunk ^ (row % 8), so that ldmatrix, which
-// reads the same chunk of eight rows, meets eight different groups of banks.
+// reads the same chunk of eight rows, hits eight different groups of banks.
 #pragma once
 
 #include <cstring>

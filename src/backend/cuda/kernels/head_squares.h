@@ -1,8 +1,8 @@
-// head_squares.h  RMSNorm over each head of a row, or each group of columns, left to whoever reads the row.
+// head_squares.h  RMSNorm over each head of a row, or each group of columns, deferred to the kernel that reads the row.
 //
-// Blocks that share a head would have to meet before one of them knew the head's rms. Instead each leaves the sum of
-// squares of its 32 columns beside the columns, which are not yet divided, and the reader divides. So may a kernel
-// between the two: a product is rounded the same in a register as in memory, and all add the sums in one order.
+// Blocks that share a head would have to synchronise before any of them knew the head's RMS. Instead each stores the
+// sum of squares of its 32 columns beside the columns, which are not yet divided, and the reader divides. A kernel in
+// between may divide too, with the same bits: rounding does not depend on the place, and the sums have one order.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"

@@ -1,4 +1,4 @@
-// hidden.h  What stands between the two products of a feed-forward (op::Activation), on the device.
+// hidden.h  The activation between up- and down-projection of a feed-forward (op::Activation), on the device.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"

@@ -2,8 +2,8 @@
 // Shapes    x, sums [n_rows, width] f32, 16-byte aligned; ids, weights [n_rows, n_used]
 // Bytes     over the bus: n_rows * (width * 4 + n_used * 8) out, n_rows * width * 4 back; one row of 2048: 8 KiB each
 // Launch    grid n_rows, block 256; 16 bytes a thread where the width allows it, so that few requests cross the bus.
-//           Each block rings for its row and waits for its row. Of many rows they ask seldom: a thousand blocks that
-//           read over the bus without pause would take it from the host
+//           Each block signals its row and waits for its row. With many rows they poll seldom: a thousand blocks that
+//           read over the bus without pause would keep the host from using it
 // Numerics  f32 sums of squares in an order that depends on the width alone; scale (sum + gate shared) is one fused
 //           operation each, in float32
 // Measured  not apart from the host's work, which takes tens of times as long

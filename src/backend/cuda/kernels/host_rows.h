@@ -1,4 +1,4 @@
-// host_rows.h  Rows to the host's memory and results back, through addresses that both sides use.
+// host_rows.h  Copies rows to the host's pinned memory and reads results back, through addresses both sides use.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // mamba2.cu  Mamba-2: conv + SiLU, decay, update, output, D skip, SiLU(z) gate and grouped RMSNorm, of prompts and of
-//           shapes that nobody has tuned (mamba2_decode.cu has the other)
+//           shapes without a tuned kernel (mamba2_decode.cu has the others)
 // Shapes    z, out [rows, d_inner], xbc [rows, d_inner + 2 n_groups d_state], dt [rows, n_heads], all f32; state
 //           [n_heads][d_state][d_head] and conv window [taps - 1][channels] f32 in the slice's blob
 // Bytes     a slice: 8 n_heads d_state d_head (state read and written once whatever the number of tokens) + rows;
@@ -8,7 +8,7 @@
 //           columns of one head, a warp an eighth of the rows, whole lines of them; tokens in tiles of 16 whose conv is
 //           staged in shared memory (at most 50 KiB). Else: grid (n_heads, slices), block 128, the state stays in
 //           memory. The norm is a launch of its own.
-// Order     B and C are read by all blocks of a group: the last of them to arrive moves their window on.
+// Order     All blocks of a group read B and C; the last of them to arrive shifts their window.
 // Numerics  f32; a token's sums have one order for every pass and every number of tokens
 #include "backend/cuda/simt/simt.h"
 

@@ -2,8 +2,8 @@
 //
 // Both classes run the recurrence token by token with the state in registers: a state has no sums across its rows
 // before the output, so tokens follow one another without a barrier, and a prompt costs no more in order than in
-// chunks. The gated norm of a group needs several blocks' outputs: of decode passes it is left to the reader where it
-// can divide, else a launch of its own finishes it.
+// chunks. The gated norm of a group needs several blocks' outputs: in decode passes it is left to the reader where that
+// can divide, else a separate launch does it.
 #pragma once
 
 #include <cstdint>

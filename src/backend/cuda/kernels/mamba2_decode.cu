@@ -5,17 +5,17 @@
 // Bytes     a slice: 8 n_heads d_state d_head (state read and written once whatever the number of tokens) + rows;
 //           4.2 MB for 64 heads of 64 x 128
 // Launch    grid (d_head / 32, n_heads, slices), block 128, the state in registers: a block owns 32 columns of a head,
-// a
-//           warp a quarter of the rows, whole lines of them. Tokens follow one another without a barrier; one behind
-//           the conv, one before the outputs. States of 128: 64 registers, so that two blocks find room on a
-//           multiprocessor beside those of the projections before, eight alone. Blocks of a group share nothing but the
-//           RMS of its output: it is left to the reader, or to a launch of its own (head_squares.h).
+//           a warp a quarter of the rows, in whole cache lines.
+//           There is a barrier after the conv and one before the outputs, none between tokens. States of 128 take 64
+//           registers, so that two blocks fit on an SM beside those of the preceding projections, and eight fit alone.
+//           Blocks of a group share nothing but the RMS of its output, which is left to the reader or to a launch of
+//           its own (head_squares.h).
 // Smem      11 KB and 1.8 KB a token for d_state = 128
-// Order     The state, the conv weights and the window do not depend on the kernel before: they are read before waiting
-//           for it. A window of B and C is read by all blocks of a group: the last to arrive moves it on.
+// Order     The state, the conv weights and the window do not depend on the previous kernel and are read before waiting
+//           for it. All blocks of a group read the window of B and C; the last to arrive shifts it.
 // Numerics  f32; a token's sums have one order for every batch and every number of tokens
 // Measured  H200, 64 heads of 64 x 128, one slice, in a chain: 3.2 us
-// Rejected  256 threads and the norm by the last block of a group: 5.9 us, and no room beside the projections
+// Rejected  256 threads and the norm by the last block of a group: 5.9 us, and no room on the SM beside the projections
 #include "backend/cuda/kernels/mamba2_decode.h"
 
 #include "backend/cuda/kernels/head_squares.h"

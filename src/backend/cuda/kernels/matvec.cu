@@ -1,24 +1,24 @@
 // matvec.cu   out_i[t] = W_i n_t (+ bias) (+ out_i[t]),  n_t = RMSNorm(x_t) * norm or x_t, for several W_i at once
 // Shapes    x [n_rows, width] f32; W_i [rows_i, width] in a layout of weights/formats.h; out_i [n_rows, pitch_i] f32
 // Bytes     the weights once for up to 16 rows, plus 4 * width * n_rows a block for the activations (from the
-//           second-level cache)
+//           L2 cache)
 // Launch    one row whose share of the weights fits a block's shared memory: matvec_staged.h, a block of 16 warps an
 //           SM. One row and larger matrices, where there are bulk copies: matvec_ring.h, 2 blocks an SM whose warps
 //           have slots for a few rows in shared memory.
 //           8 rows and more, where bulk copies and the width allow it: matvec_rows.cu, on the tensor cores.
 //           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows,
-//           a lane over pairs of groups; shared memory: 1.26 bytes an element of a pass's rows, 32 KiB more for the
-//           IQ3_S code-book. The first weights are loaded before the wait for the previous kernel; the quantisation of
-//           the rows is done by every block for itself up to 4 rows, by a launch of its own beyond; 1 / rms is
-//           multiplied in at the end.
+//           a lane over pairs of groups; shared memory: 1.26 bytes per element of a pass's rows, 32 KiB more for the
+//           IQ3_S codebook. The first weights are loaded before the wait for the previous kernel; up to 4 rows
+//           are quantised by every block for itself, more by a launch of their own; 1 / rms is multiplied in at the
+//           end.
 // Numerics  activations as signed bytes with one scale for 32, exact integer sums of 32 products, float accumulation in
 //           an order that depends on the width alone; float matrices, and every matrix in exact mode, in float32
 // Measured  H200, one row: Q5_K [12352, 2048] 7.3 us in a chain, where two of them find no room side by side; Q5_K
 //           [2048, 4096] 4.0 us, Q6_K [248320, 2048] 114 us with its norm (3.7 TB/s), F16 [131072, 2688] 175 us (4.0
 //           TB/s)
-// Rejected  quantising the input in a launch of its own for one row: 0.6 us a node for 8 KB of input. Copies that wait
-//           for one another so that the kernel before has the memory for itself (3 % of a step slower); weights of the
-//           next layer brought to the second-level cache two kernels ahead (2 %)
+// Rejected  quantising the input in a launch of its own for one row: 0.6 us per launch for 8 KB of input. Throttling
+//           the copies so that the previous kernel has the memory to itself (3 % of a step slower); prefetching weights
+//           of the next layer to the L2 cache two kernels ahead (2 %)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_float.h"

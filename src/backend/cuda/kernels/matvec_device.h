@@ -10,16 +10,16 @@
 
 namespace chimere::cuda {
 
-// Where the launcher put things: projections of the kernel's own format first, then the others, row tiles counted
-// through, a tile being what one warp computes at a time.
+// The launcher's layout: projections in the kernel's own format first, then the others, with their row tiles numbered
+// consecutively; a tile is what one warp computes at a time.
 struct MatvecPlan {
   MatvecArgs args;
   int n_own = 0;
   int own_tiles = 0;
   int all_tiles = 0;
   int first_tile[kMaxProjections] = {};  // of each projection
-  int n_passes = 1;  // of kT rows each; neighbouring blocks take the passes of the same tiles, so that the second-level
-                     // cache serves all but the first
+  int n_passes = 1;         // of kT rows each; neighbouring blocks take the passes of the same tiles, so that the L2
+                            // cache serves all but the first
   int lanes_log2 = 5;       // of the lanes that share a row of the kernel's own format, a pair of groups each
   int side_lanes_log2 = 5;  // of the others, a group each
   bool quantise = true;     // some product takes bytes
@@ -32,22 +32,22 @@ struct NoFormat {
   static constexpr DType kType = DType::F32;
 };
 
-// Tiles of a warp that are asked for before the input is there, the first included.
+// Tiles that a warp loads or prefetches before the input is there, the first included.
 inline constexpr int kAheadTiles = 4;
 
 // Rows of kT activations that a warp multiplies with kR weight rows at a time. More weight rows for more activations:
 // what is read from shared memory then serves kR products.
 CHIMERE_BOTH constexpr int tile_rows(int n_acts) { return n_acts >= 16 ? 4 : 2; }
 
-// Blocks a multiprocessor. For one row warps count most: they hide one another's waits. (One weight row a lane and four
-// blocks: 23 % slower. Two blocks, and room for one of the next kernel: 7 % slower.)
+// Blocks per SM. For one row the number of warps counts most: they hide each other's latency. (One weight row per lane
+// and four blocks: 23 % slower. Two blocks, and room for one of the next kernel: 7 % slower.)
 CHIMERE_BOTH constexpr int matvec_blocks(int n_acts) { return n_acts >= 16 ? 1 : n_acts == 1 ? 3 : 2; }
 
 CHIMERE_BOTH int side_rows_per_tile(const MatvecPlan& p, const MatvecOut& o) {
   return p.args.exact || o.weight.is_float() ? 1 : 32 >> p.side_lanes_log2;
 }
 
-// Counts the tiles of all projections through; those of the kernel's own format have own_rows rows.
+// Numbers the tiles of all projections; those of the kernel's own format have own_rows rows.
 inline void number_tiles(MatvecPlan& plan, int own_rows) {
   for (int i = 0; i < plan.args.n_outs; ++i) {
     const MatvecOut& o = plan.args.outs[i];
@@ -64,14 +64,14 @@ __device__ __forceinline__ void store_output(const MatvecOut& o, int t, int row,
   *to = o.add ? fmaf(sum, o.scale, *to) : sum * o.scale;
 }
 
-// Which projection a tile of another format is of.
+// The projection that a tile of another format belongs to.
 __device__ __forceinline__ int find_side(const MatvecPlan& p, int tile) {
   int which = p.n_own;
   while (which + 1 < p.args.n_outs && tile >= p.first_tile[which + 1]) ++which;
   return which;
 }
 
-// One tile of a projection of another format. Not inlined: the code of kernels that have to wait for it is best short.
+// One tile of a projection in another format. Not inlined: kernels that have to fetch this code should be short.
 template <class Inverse>
 __device__ CHIMERE_NOINLINE void side_tile(const MatvecPlan& p, int tile, int first, int n, const uint8_t* records,
                                            const Inverse& inverse) {
@@ -118,7 +118,7 @@ __device__ CHIMERE_NOINLINE void side_tile(const MatvecPlan& p, int tile, int fi
   }
 }
 
-// Asks for the weights of such a tile.
+// Prefetches the weights of such a tile.
 __device__ __forceinline__ void prefetch_side_tile(const MatvecPlan& p, int tile) {
   const int which = find_side(p, tile);
   const Weight& w = p.args.outs[which].weight;
@@ -128,7 +128,7 @@ __device__ __forceinline__ void prefetch_side_tile(const MatvecPlan& p, int tile
   for (uint32_t i = 128u * simt::lane_id(); i < bytes; i += 128u * 32u) simt::prefetch_l2(at + i);
 }
 
-// The projection of the kernel's own format that a tile is of, for tiles taken in ascending order.
+// The projection of the kernel's own format that a tile belongs to, for tiles taken in ascending order.
 struct ProjectionCursor {
   int which = 0, first = 0, end;  // its tiles
 
@@ -136,7 +136,7 @@ struct ProjectionCursor {
   __device__ __forceinline__ static int end_of(const MatvecPlan& p, int which) {
     return which + 1 < p.n_own ? p.first_tile[which + 1] : p.own_tiles;
   }
-  // True where it is another one than before.
+  // True if it differs from the previous one.
   __device__ __forceinline__ bool seek(const MatvecPlan& p, int tile) {
     if (tile < end) return false;
     while (tile >= end) {
@@ -147,8 +147,8 @@ struct ProjectionCursor {
   }
 };
 
-// Rows of 2048 elements, of which a lane takes one pair of groups: what it has of the activations it reads once, and
-// all offsets are constants.
+// For rows of 2048 elements, of which a lane takes one pair of groups: it reads its activations once, and all offsets
+// are constants.
 struct HeldPair {
   static constexpr uint32_t kGroups = 64;
   ActGroup of[2] = {};
@@ -172,7 +172,7 @@ struct HeldPair {
   }
 };
 
-// kR rows a lane of the kernel's own format, kR * 32 / lanes consecutive rows a warp.
+// kR rows per lane in the kernel's own format, kR * 32 / lanes consecutive rows per warp.
 template <class F, int kR>
 struct OwnTile {
   const uint8_t* row;  // the lane's first
@@ -187,7 +187,7 @@ struct OwnTile {
     return ((tile - p.first_tile[which]) * kR << (5 - p.lanes_log2)) + (simt::lane_id() >> p.lanes_log2);
   }
 
-  // Rows past the end are those before it, once more: they are computed and not stored.
+  // Rows past the end repeat the last ones: they are computed and not stored.
   __device__ __forceinline__ OwnTile(const MatvecPlan& p, int tile) {
     const int which = find(p, tile);
     const Weight& w = p.args.outs[which].weight;
@@ -204,7 +204,7 @@ struct OwnTile {
     for (int r = 0; r < kR; ++r) raw[r] = F::load_pair(row + delta[r], G, min(pair, G / 2 - 1));
   }
 
-  // Asks for all of a tile; the bytes of its rows lie in one run.
+  // Prefetches all of a tile; its rows are one run of bytes.
   __device__ __forceinline__ static void prefetch(const MatvecPlan& p, int tile) {
     const int which = find(p, tile);
     const Weight& w = p.args.outs[which].weight;
@@ -234,14 +234,14 @@ __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(
     const int lanes = p.lanes(), steps = (static_cast<int>(G / 2) + lanes - 1) >> p.lanes_log2;
     const auto first_pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
 
-    // Weights do not depend on the kernel before: the first of them travel while it ends.
+    // Weights do not depend on the previous kernel: the first of them are loaded while it ends.
     Tile at(p, min(tile, p.own_tiles - 1));
     Raws raw;
     if (tile < p.own_tiles) {
       at.load(G, first_pair, raw);
     }
-    // So do the second-level cache's: the first half of the blocks, which find room while the kernel before still runs,
-    // ask for the tiles of the second half too.
+    // So are prefetches to the L2 cache: the first half of the blocks, which fit while the previous kernel still runs,
+    // prefetch the tiles of the second half too.
     const int half = (n_blocks + 1) / 2, block = static_cast<int>(blockIdx.x) / p.n_passes;
     if (pass == 0 && block < half) {
       for (int ahead = 0; ahead < kAheadTiles; ++ahead) {
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(
 
     float acc[kT * kR] = {};  // [t][r]
     int step = 0;
-    // The weights of the next step travel while sums are finished; the second-level cache has them already.
+    // The weights of the next step arrive while sums are finished; they are in the L2 cache already.
     for (bool more = tile < p.own_tiles; more;) {
       const auto pair = static_cast<uint32_t>(step << p.lanes_log2) + first_pair;
       const auto add_half = [&](auto half) {
@@ -341,7 +341,7 @@ Status launch_matvec(const Stream& stream, MatvecPlan& plan) {
                       {static_cast<unsigned>(blocks * plan.n_passes), kDotThreads, shared, stream, a.dependent}, plan);
 }
 
-// The most activations a pass whose records fit into shared memory beside the code-book.
+// The most activations per pass whose records fit into shared memory beside the codebook.
 template <class F>
 Status launch_matvec(const Stream& stream, MatvecPlan& plan) {
   size_t room = simt::shared_limit() - 1024;

@@ -1,4 +1,4 @@
-// matvec_fallback.cu  Instances of matvec_kernel for what files hold where rows are no multiple of 256.
+// matvec_fallback.cu  Instances of matvec_kernel for formats that files use where rows are not a multiple of 256.
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_instances.h"

@@ -1,9 +1,9 @@
 // matvec_float.cu   out_i[t] = W_i n_t, as matvec.cu, for matrices of F16, BF16 or F32: output heads, small models
 // Shapes    x [n_rows, width] f32; W_i [rows_i, width], all of one type, width % 8 = 0; out_i [n_rows, pitch_i] f32
 // Bytes     the weights once for up to 8 rows; Nemotron's head [131072, 2688] F16: 705 MB
-// Launch    3 blocks of 8 warps a multiprocessor (2 from 2 rows on), a warp over tiles of 4 weight rows, a lane over 8
-//           elements at a time, those of the next step on their way. Activations are staged as floats by every block,
-//           in two planes of four, so that lanes never meet in a bank.
+// Launch    3 blocks of 8 warps per SM (2 from 2 rows on), a warp over tiles of 4 weight rows, a lane over 8 elements
+//           at a time, with those of the next step in flight. Every block stages the activations as floats, in two
+//           planes of four, so that lanes do not conflict in a bank.
 // Order     The first weights are loaded before the wait for the previous kernel.
 // Numerics  f32 throughout; the order of additions depends on the width alone
 #include "backend/cuda/simt/simt.h"

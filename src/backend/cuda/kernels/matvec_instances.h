@@ -1,4 +1,4 @@
-// matvec_instances.h  The formats with kernels of their own, spread over files that compile side by side.
+// matvec_instances.h  The formats with kernels of their own, spread over files so that they compile in parallel.
 #pragma once
 
 #include "backend/cuda/kernels/matvec_staged.h"

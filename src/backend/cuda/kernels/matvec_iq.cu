@@ -1,4 +1,4 @@
-// matvec_iq.cu  Instances of matvec_kernel for the types of code-books and look-up tables.
+// matvec_iq.cu  Instances of matvec_kernel for the formats with codebooks and look-up tables.
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_instances.h"

@@ -1,4 +1,4 @@
-// matvec_k.cu  Instances of matvec_kernel for the K types.
+// matvec_k.cu  Instances of matvec_kernel for the K formats.
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_instances.h"

@@ -1,4 +1,4 @@
-// matvec_legacy.cu  Instances of matvec_kernel for the types of one scale for 32.
+// matvec_legacy.cu  Instances of matvec_kernel for the formats with one scale per 32 weights.
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_instances.h"

@@ -1,10 +1,10 @@
 // matvec_ring.h  matvec.cu for one row and matrices of which a block's share does not fit into its shared memory.
 //
-// A warp's weights come through slots in shared memory that bulk copies fill, sent for before the wait for the previous
-// kernel as far as there are slots: what is under way is a matter of shared memory and not of registers. The rest is
-// there to keep instructions few: a slot holds several rows, so that copies, sums and stores are paid once for all of
-// them; of rows that a lane takes one pair of groups of, the activations stay in registers; projections are searched
-// for where a warp goes from one to the next.
+// A warp's weights come through slots in shared memory that bulk copies fill, issued before the wait for the previous
+// kernel as far as there are slots: what is in flight is limited by shared memory and not by registers. The rest keeps
+// the instruction count low: a slot holds several rows, so that copies, sums and stores are paid once for all of them;
+// where a lane takes one pair of groups per row, the activations stay in registers; the projection is looked up only
+// when a warp passes from one to the next.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -17,7 +17,7 @@ namespace chimere::cuda {
 
 struct RingMatvecPlan {
   MatvecPlan plan;
-  UnitSplit split;  // of the tiles of the kernel's own format: what a slot holds
+  UnitSplit split;  // of the tiles of the kernel's own format; a slot holds one tile
   int slot_rows;
   uint32_t slot_bytes;
   int n_slots;
@@ -29,7 +29,7 @@ struct RingSlots {
   uint64_t* arrived;  // [n_slots]
   uint32_t slot_bytes;
   int n_slots, slot_rows;
-  Weight weight;  // of the projection that is sent for
+  Weight weight;  // of the projection that is being copied
   ProjectionCursor sending;
   int slot = 0;
   uint32_t parity = 0;
@@ -43,7 +43,7 @@ struct RingSlots {
         weight(r.plan.args.outs[0].weight),
         sending(r.plan) {}
 
-  // By one lane. Of a projection whose last tile is not whole, what is missing is not copied.
+  // By one lane. If the last tile of a projection is incomplete, the missing rows are not copied.
   __device__ __forceinline__ void send(const MatvecPlan& p, int tile, int to) {
     if (sending.seek(p, tile)) weight = p.args.outs[sending.which].weight;
     const int row = (tile - sending.first) * slot_rows, n = min(slot_rows, weight.rows - row);
@@ -55,7 +55,7 @@ struct RingSlots {
     simt::bulk_wait(arrived + slot, parity);
     return {slots + static_cast<uint32_t>(slot) * slot_bytes};
   }
-  // All lanes have read the slot; the tile that it holds next, if there is one, is sent for.
+  // When all lanes have read the slot: issues the copy of the tile that it holds next, if there is one.
   __device__ __forceinline__ void release(const MatvecPlan& p, int next, int end) {
     __syncwarp();
     if (next < end && simt::lane_id() == 0) {
@@ -146,15 +146,15 @@ __global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __gri
   } else {
     multiply_ring<F, 4, true>(p, tiles, ring, books, record, inverse);
   }
-  // What has another format is little.
+  // Rows in another format are few.
   for (int tile = p.own_tiles + static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id(); tile < p.all_tiles;
        tile += static_cast<int>(gridDim.x) * kDotWarps) {
     side_tile(p, tile, 0, 1, record, [inverse](int) { return inverse; });
   }
 }
 
-// False where there is too little for every warp to go round its slots, or they find no room, or the card has no bulk
-// copies; the plan is then of no use.
+// False where there is too little work for every warp to cycle through its slots, or the slots do not fit, or the card
+// has no bulk copies; the plan is then not valid.
 template <class F>
 bool plan_ring(RingMatvecPlan& ringed, int& blocks, size_t& shared) {
   MatvecPlan& plan = ringed.plan;
@@ -166,8 +166,8 @@ bool plan_ring(RingMatvecPlan& ringed, int& blocks, size_t& shared) {
     ringed.slot_bytes = static_cast<uint32_t>(slot_rows) * a.outs[0].weight.row_bytes;
     return RingRoom(fixed, ringed.slot_bytes, kDotWarps);
   };
-  // Where a warp works on one row at a time it takes several, one after another: four whose activations it holds, if
-  // two blocks have room for them.
+  // Where a warp works on one row at a time, a slot has several: four where it holds the activations, if two blocks
+  // then still fit.
   const bool side_by_side = plan.lanes_log2 < 5, four = HeldPair::fits(a.in.width);
   RingRoom room = room_for(side_by_side ? 32 >> plan.lanes_log2 : four ? 4 : 2);
   if (four && room.blocks < 2) room = room_for(2);

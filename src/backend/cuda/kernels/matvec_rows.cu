@@ -1,10 +1,10 @@
 // matvec_rows.cu   matvec.cu for 8 to 64 rows on the tensor cores: what is quantised, and what a block is given
 // Shapes    as matvec.cu; widths of an even number of groups, and at least eight lanes a row (matvec_rows.h)
 // Bytes     the weights once for a pass of up to 32 rows; the blocks of the passes of a tile run side by side, so that
-//           the second-level cache serves all but the first. 1.25 bytes an element of a pass's rows and block
-// Launch    a block of 16 warps a multiprocessor, each over neighbouring tiles of 16 weight rows
+//           the L2 cache serves all but the first. 1.25 bytes per element of a pass's rows and block
+// Launch    a block of 16 warps per SM, each over neighbouring tiles of 16 weight rows
 // Smem      the activations of a pass (82 KB for 32 rows of 2048), the sums of the warps (4 KB a team and column tile),
-//           and as many slots of 16 weight rows as find room, at least two or all that the block has
+//           and as many slots of 16 weight rows as fit, at least two or all that the block has
 //           128 registers: a few words of each round live in local memory, none of them in the loop over pairs
 // Numerics  the bits of matvec.cu for one row
 // Measured  H200, 32 rows with their quantisation: Q5_K [12352, 2048] 27 us, Q5_K [2048, 4096] 13 us, Q6_K

@@ -10,8 +10,8 @@
 // the sums of the eight warps in shared memory. So there have to be at least eight lanes. Where a block has a single
 // tile, both teams take it: one the lanes whose bit 3 is clear, the other the rest, and step 8 is made with the others.
 //
-// Activations lie as the tensor cores take them: pass by pass, then pair of groups by pair, then column tile by column
-// tile, which is eight rows, 640 bytes each:
+// Activations are stored in tensor-core order: by pass, then by pair of groups, then by column tile (eight rows), each
+// 640 bytes:
 //     32 x 16 bytes   for lane 4 c + q: the words of column c that belong to quarter q (weights/quarters.h), two of the
 //                     first group, two of the second
 //     8 x 16 bytes    of column c: { scale, scale * sum of the bytes } of the first group, and of the second
@@ -27,13 +27,13 @@
 
 namespace chimere::cuda {
 
-inline constexpr int kTensorRows = 8;  // fewer are faster without tensor cores
+inline constexpr int kTensorRows = 8;  // fewer rows are faster without tensor cores
 inline constexpr int kTeams = 2, kTeamWarps = 8, kTeamThreads = 32 * kTeamWarps;
 inline constexpr int kTileRows = 16;   // of weights
 inline constexpr int kColumnTile = 8;  // rows of activations
 inline constexpr int kPassTiles = 4;   // column tiles of a pass, at most
 inline constexpr int kMaxSlots = 8;
-inline constexpr int kLaneSets = 4;  // lanes that a warp stands for, at most
+inline constexpr int kLaneSets = 4;  // sets of one-row lanes that a warp stands for, at most
 inline constexpr uint32_t kPairBytes = 640, kPairScales = 512;
 
 struct RowsPlan {
@@ -50,7 +50,7 @@ struct RowsPlan {
   CHIMERE_BOTH uint32_t pair_bytes() const { return static_cast<uint32_t>(pass_tiles) * kPairBytes; }
 };
 
-// Sets of pairs in the order in which a warp takes them, so that sums can be merged as soon as they are there.
+// Sets of pairs in the order in which a warp takes them, so that sums can be merged as soon as they are ready.
 __device__ __forceinline__ int lane_set(int turn, int lanes_log2) {
   return lanes_log2 == 5 ? turn % 2 * 2 + turn / 2 : turn;
 }
@@ -61,8 +61,8 @@ __device__ __forceinline__ int projection_of(const MatvecPlan& p, int tile) {
   return which;
 }
 
-// The lanes of a warp send for the rows of a tile. Rows past the end of a matrix are not there: what the slot holds in
-// their place is multiplied and not stored.
+// The lanes of a warp issue the copies of a tile's rows. Rows past the end of a matrix are not copied: what the slot
+// holds in their place is multiplied and not stored.
 __device__ __forceinline__ void send_for_tile(const RowsPlan& r, int tile, uint8_t* slot, uint64_t* arrived) {
   const MatvecPlan& p = r.plan;
   const int which = projection_of(p, tile), lane = simt::lane_id();
@@ -75,7 +75,7 @@ __device__ __forceinline__ void send_for_tile(const RowsPlan& r, int tile, uint8
   if (lane == 0) simt::bulk_end(arrived);
 }
 
-// The lanes of a warp send for the activations that the warps need at a turn.
+// The lanes of a warp issue the copies of the activations that the warps need in a round.
 __device__ __forceinline__ void send_for_activations(const RowsPlan& r, int pass, int turn, uint8_t* to,
                                                      uint64_t* arrived) {
   const uint32_t P = row_groups(r.plan.args.in.width) / 2, bytes = r.pair_bytes();
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
   const int lanes = p.lanes(), n_sets = lanes / kTeamWarps;
   const int team = simt::warp_id() / kTeamWarps, w = simt::warp_id() % kTeamWarps;
 
-  // Weights do not depend on the kernel before: they travel while it ends.
+  // Weights do not depend on the previous kernel: they are copied while it ends.
   if (simt::warp_id() == 0) {
     if (simt::lane_id() == 0) {
       for (int i = 0; i < r.n_slots; ++i) simt::bulk_begin(arrived + i);
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
   }
   __syncthreads();
 
-  // What has another format is little, and done while the rest travels: a unit is a tile times up to four rows.
+  // Rows in another format are few, and computed while the rest is copied: a unit is a tile times up to four rows.
   const int n_parts = static_cast<int>(gridDim.x) / p.n_passes, per_tile = simt::div_up(n, kAnyRows);
   const int side_units = (p.all_tiles - p.own_tiles) * per_tile;
   for (int unit = simt::warp_id() * n_parts + part; unit < side_units; unit += kTeams * kTeamWarps * n_parts) {
@@ -319,12 +319,12 @@ Status launch_rows(const Stream& stream, const RowsLaunch& launch) {
   }
 }
 
-// False where another kernel has to serve.
+// False where another kernel has to be used.
 bool plan_rows(const MatvecPlan& plan, DType own, RowsLaunch& launch);
 // Quantises the rows, then multiplies.
 Status matvec_rows(const Stream& stream, const RowsLaunch& launch, DType own);
 
-// The formats, spread over files that compile side by side.
+// The formats, spread over files so that they compile in parallel.
 Status matvec_rows_q8_0(const Stream& stream, const RowsLaunch& launch);
 Status matvec_rows_q4_0(const Stream& stream, const RowsLaunch& launch);
 Status matvec_rows_q4_1(const Stream& stream, const RowsLaunch& launch);

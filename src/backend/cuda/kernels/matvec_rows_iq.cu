@@ -1,4 +1,4 @@
-// matvec_rows_iq.cu  Instances of matvec_rows_kernel for the types of look-up tables, in use or once.
+// matvec_rows_iq.cu  Instances of matvec_rows_kernel for formats with a look-up table or a codebook applied at load.
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_rows.h"

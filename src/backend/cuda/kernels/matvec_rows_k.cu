@@ -1,4 +1,4 @@
-// matvec_rows_k.cu  Instances of matvec_rows_kernel for the K types.
+// matvec_rows_k.cu  Instances of matvec_rows_kernel for the K formats.
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/matvec_rows.h"

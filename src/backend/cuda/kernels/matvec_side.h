@@ -1,9 +1,9 @@
-// matvec_side.h  Of the staged kernel for one row: the few rows that have another format than the kernel's own.
+// matvec_side.h  In the staged kernel for one row: the few weight rows in another format than the kernel's own.
 //
-// The usual ones are a handful of Q8_0 beside a layer's projections. Their weights are copied like all others and
-// their products are inlined; a row through side_tile takes longer than a warp's whole share of the others. The tiles
-// continue the dealing of units: behind the last unit of a block the next warp takes its first side tile, and the
-// last blocks, which have a unit less than the first, get side tiles before the others.
+// Usually a handful of Q8_0 rows beside a layer's projections. Their weights are copied like all others and their
+// products are inlined; a row through side_tile would take longer than a warp's whole share of the others. Side tiles
+// continue the distribution of units: after the last unit of a block the next warp takes its first side tile, and the
+// last blocks, which have one unit less than the first, get side tiles before the others.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -76,7 +76,7 @@ __device__ __forceinline__ void near_side_tile(const MatvecPlan& p, const Matvec
 __device__ __forceinline__ int first_side_of_warp(int n_units) { return (simt::warp_id() - n_units) & (kOneWarps - 1); }
 static_assert((kOneWarps & (kOneWarps - 1)) == 0);
 
-// Asks the second-level cache for the warp's tiles that have no slot.
+// Prefetches the warp's tiles that have no slot to the L2 cache.
 __device__ __forceinline__ void prefetch_sides(const MatvecPlan& p, const SideRoom& room, const BlockSides& sides,
                                                int n_units) {
   for (int i = first_side_of_warp(n_units); sides.at(i) < p.all_tiles; i += kOneWarps) {

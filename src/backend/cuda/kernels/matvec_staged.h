@@ -13,7 +13,7 @@ namespace chimere::cuda {
 
 inline constexpr size_t kStagedBytes = 160 * 1024;  // of a block's weights, at most
 
-// A unit is a tile of OwnTile<F, 1>: the rows that a warp multiplies side by side. A lane sends for a stage.
+// A unit is a tile of OwnTile<F, 1>: the rows that a warp multiplies in parallel. One lane issues a stage's copies.
 __device__ __forceinline__ void send_for_stage(const MatvecPlan& p, const BlockUnits& units, int stage,
                                                uint8_t* weights, uint64_t* arrived) {
   const int per_unit = 32 >> p.lanes_log2, begin = units.stage_begin(stage), end = units.stage_begin(stage + 1);
@@ -23,7 +23,7 @@ __device__ __forceinline__ void send_for_stage(const MatvecPlan& p, const BlockU
     const int next = i + 1 < p.n_own ? p.first_tile[i + 1] : p.own_tiles;
     const int from = max(begin, p.first_tile[i]), to = min(end, next);
     if (from >= to) continue;
-    // Of a projection whose last unit is not whole, what is missing is not copied.
+    // If the last unit of a projection is incomplete, the missing rows are not copied.
     const int row = (from - p.first_tile[i]) * per_unit;
     const int n = min((to - p.first_tile[i]) * per_unit, w.rows) - row;
     simt::bulk_stream(weights + static_cast<uint32_t>((from - units.first) * per_unit) * w.row_bytes, w.row(0, row),
@@ -37,10 +37,10 @@ struct StagedMatvecPlan {
   UnitSplit split;
   SideRoom side;
   uint32_t side_offset;  // of its slots behind the weights
-  bool by_all = false;   // WholeRow makes the record
+  bool by_all = false;   // WholeRow makes the record, with all threads
 };
 
-// Where a lane stores a sum, and what it adds to it: asked for before the products.
+// Where a lane stores a sum and what it adds to it: loaded before the products.
 struct OutAhead {
   float* to;
   float before = 0.0f, bias = 0.0f;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void multiply_units(const MatvecPlan& p, const BlockU
   }
 }
 
-// The same for rows that HeldPair fits, a unit each: what is not products is done once for four of them.
+// The same for rows that HeldPair fits, one per unit: everything but the products is done once for four of them.
 template <class F>
 __device__ __forceinline__ void multiply_held_units(const MatvecPlan& p, const BlockUnits& units,
                                                     const uint8_t* weights, uint64_t* arrived, const CodeBooks& books,
@@ -124,8 +124,8 @@ __device__ __forceinline__ void multiply_held_units(const MatvecPlan& p, const B
   }
 }
 
-// The record of a row by all warps of a block, of four elements a thread at most twice: the bytes by everybody; of a
-// norm the sums of squares, which have an order to keep, by the upper half.
+// Makes the record of a row with all warps of a block, four elements per thread, at most twice. All threads quantise;
+// the sums of squares of a norm, whose order is fixed, are made by the upper half.
 struct WholeRow {
   static constexpr int kPieces = 2;
   float4 norm[kPieces];
@@ -193,7 +193,7 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   if (simt::thread_id() == kOneThreads - 32) send_for_sides(p, staged.side, sides, side_slots, sides_arrived);
   const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
   prefetch_sides(p, staged.side, sides, units.size());
-  // All threads make the record unless sums of squares have an order to keep.
+  // All threads make the record, unless the order of the sums of squares forbids it.
   const int makers = p.args.in.norm ? kDotThreads : kOneThreads;
   const bool makes_record = simt::thread_id() < makers;
   NormAhead norms{};
@@ -224,7 +224,7 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   }
 }
 
-// False where the weights of a block are too many; the plan is then as it was.
+// False where a block's weights do not fit; the plan is then unchanged.
 template <class F>
 bool plan_staged(StagedMatvecPlan& staged, int& blocks, size_t& shared) {
   MatvecPlan& plan = staged.plan;

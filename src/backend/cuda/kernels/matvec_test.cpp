@@ -330,7 +330,7 @@ TEST(Matvec, ManyRowsInSeveralPasses) {
   }
 }
 
-// The code-book looked up at load changes no bit of any product, of one row, of few or of many.
+// The codebook looked up at load changes no bit of any product, of one row, of few or of many.
 TEST(Matvec, BothFormsOfCodeBookWeightsAgree) {
   // In builds of few formats the compact form has no kernels of its own, and sums in another order.
   if (!has_own_kernels(DType::IQ3_S)) GTEST_SKIP();

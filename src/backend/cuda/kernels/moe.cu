@@ -1,12 +1,12 @@
 // moe.cu   x += sum_k w_k down_k(activation(gate_k n, up_k n)) + w_s shared(n),  n = RMSNorm(x) * norm, w of the router
 // Shapes    x [n_rows, width] f32, n_rows <= 64; router [n_experts, width]; gate, up [n_experts, d_ff, width];
 //           down [n_experts, width, d_ff] in layouts of weights/formats.h
-// Bytes     each chosen expert once for up to 4 rows that chose it, the shared expert once for 4 rows (the second-level
-//           cache serves repetitions)
+// Bytes     each chosen expert once for up to 4 rows that chose it, the shared expert once for 4 rows (the L2 cache
+//           serves repetitions)
 // Launch    router: moe_router.cu. One row, where the card has bulk copies: moe_one.h, and two, one after the other: 16
 //           of 256 experts are seldom the same (H200: 25 us instead of 32). Else weights come through rings
-//           of slots (moe_ring.h), 2 blocks of 8 warps a multiprocessor; types without kernels and exact mode:
-//           moe_any.cu. Of one row every block chooses for itself; of more the router chooses, and every block
+//           of slots (moe_ring.h), 2 blocks of 8 warps per SM; formats without kernels and exact mode:
+//           moe_any.cu. For one row every block chooses the experts itself; for more the router does, and every block
 //           groups the rows by expert (moe_groups.h). More than 4 rows: the router quantises the rows, outputs go by
 //           expert (each weight unpacked once for 4 rows); hidden rows are quantised and outputs added by launches of
 //           their own: five launches in all instead of three
@@ -15,10 +15,10 @@
 // Measured  H200, 256 experts of [512, 2048] IQ3_S in nibbles, 8 used and a Q5_K shared one, in chains: one row router
 //           1.9, up 6.4, down 4.4 us; 32 rows, all that belongs to them included, 9.1, 86 and 44 us. 128 experts of
 //           [1856, 2688] Q4_0 without gates, 6 used: router 1.8, up 8.4, down 9.4 us
-// Rejected  chunks of 2 rows and 3 blocks a multiprocessor (spills: 9 % slower at 32 rows); comparing all
-//           pairs with one another to group them (4 us more); one row: the way up's later experts sent to the
-//           second-level cache at once (4 % of a step slower: they come before the first), the next kernel let in
-//           only behind the last copy
+// Rejected  chunks of 2 rows and 3 blocks per SM (spills: 9 % slower at 32 rows); comparing all pairs with one
+//           another to group them (4 us more); one row: prefetching the up-projection's later experts to the L2 cache
+//           at once (4 % of a step slower: they arrive before the first), allowing the next kernel only after the
+//           last copy
 #include "backend/cuda/simt/simt.h"
 
 #include <string>

@@ -1,5 +1,5 @@
 // moe_any.cu  The expert kernels for any type of weights, and for float activations (exact mode).
-// Launch    3 blocks of 8 warps a multiprocessor (2 of several rows), a warp for some hidden elements or one output
+// Launch    3 blocks of 8 warps per SM (2 for several rows), a warp for some hidden elements or one output
 // Numerics  as in moe.cu
 #include "backend/cuda/simt/simt.h"
 
@@ -9,7 +9,7 @@
 namespace chimere::cuda {
 namespace {
 
-// Blocks a multiprocessor: as many as the registers of the work allow without spilling much.
+// Blocks per SM: as many as the registers allow without much spilling.
 constexpr int blocks_for(int n_rows) { return n_rows == 1 ? 3 : 2; }
 
 // kT: 1 or kMoeChunk.

@@ -1,4 +1,4 @@
-// moe_any.h  What the expert kernels share, and products of experts of any type, for what has no kernel of its own.
+// moe_any.h  What the expert kernels share, and products with experts of any format, for those without own kernels.
 //
 // A row's bits do not depend on the other rows: a product of an expert row with a row of activations is one sum over
 // the lanes in the order of its width, and the experts' shares are added in the order of the row's choices.
@@ -12,7 +12,7 @@
 
 namespace chimere::cuda {
 
-// A lane's share of the product with one row of activations, of any kind.
+// A lane's part of the product with one row of activations of any kind.
 __device__ __forceinline__ float any_product(const Weight& w, const uint8_t* row, bool exact, int lanes,
                                              const ActRows& acts, const FloatRows& rows) {
   if (w.is_float()) return float_dot(w.type, row, w.width, rows, 1).x;
@@ -24,7 +24,7 @@ __device__ __forceinline__ int any_lanes(const Weight& w, bool exact, int log2) 
 }
 
 // What a warp of the up kernel works on at a time: rows f .. of one expert for up to kMoeChunk rows of activations.
-// A chunk of rows has `tiles` units, and units are counted through; a warp takes every stride-th.
+// A chunk of rows has `tiles` units, numbered consecutively; a warp takes every stride-th.
 struct ChunkUnits {
   int chunk, tile;  // of the unit
   int chunk_stride, tile_stride;
@@ -52,7 +52,7 @@ struct UpChunk {
   int pair[kMoeChunk];  // row of the activations << 16 | choice
 };
 
-// A choice of the only row.
+// A choice of a single row.
 __device__ __forceinline__ UpChunk one_row_chunk(int expert, int choice) {
   UpChunk u{};
   u.expert = expert;
@@ -131,7 +131,7 @@ __device__ __forceinline__ void any_up(const MoePlan& p, const Weight& gate, con
   }
 }
 
-// Asks for a share of a matrix that does not depend on the choice of experts, before the choice is known.
+// Prefetches a part of a matrix that does not depend on the choice of experts, before the choice is known.
 __device__ __forceinline__ void prefetch(const Weight& w) {
   if (!w) return;
   const int64_t bytes = static_cast<int64_t>(w.rows) * w.row_bytes;
@@ -142,7 +142,7 @@ __device__ __forceinline__ void prefetch(const Weight& w) {
   }
 }
 
-// One output of one expert of any type, to every lane: lanes beyond those of the row repeat them.
+// One output of one expert of any format; every lane gets it. Lanes beyond those of the row repeat them.
 __device__ __forceinline__ float any_down(const MoePlan& p, const Weight& down, int expert, int row,
                                           const ActRows& acts, int log2, const float* hidden) {
   FloatRows rows{};

@@ -1,4 +1,4 @@
-// moe_choice.h  Which experts a row goes through: of the only row by every block for itself, else by the router.
+// moe_choice.h  Which experts a row uses: for a single row every block decides by itself, else the router does.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -21,7 +21,7 @@ struct Choice {
   float weight[kBlockUsed + 1];  // the last one is the shared expert's
 };
 
-// What order_key() was made of.
+// The inverse of order_key().
 __device__ __forceinline__ float of_key(uint32_t key) {
   return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
 }
@@ -30,11 +30,11 @@ struct Candidate {
   uint32_t key;
   int32_t id;
 };
-// Of a warp that chooses: candidates, then the chosen.
+// Entries that the choosing warp needs: candidates, then the chosen.
 CHIMERE_BOTH constexpr int choice_room(int n_experts, int n_used) { return n_experts + n_used; }
 
-// The n_used best experts by the logits of a row, the best first, of equals the one with the lower id. By one warp. At
-// least n_used keys are as large as the n_used-th of the lanes' largest: these few are ranked against one another.
+// The n_used best experts by a row's logits, best first, ties to the lower id. Called by one warp. At least n_used keys
+// are as large as the n_used-th largest of the lanes' maxima: only those few are ranked against one another.
 __device__ __forceinline__ Candidate* rank_experts(const MoePlan& p, const float* logits, ExpertScores& scores,
                                                    Candidate* candidates) {
   constexpr int kAtOnce = 8;
@@ -63,7 +63,7 @@ __device__ __forceinline__ Candidate* rank_experts(const MoePlan& p, const float
     least = __reduce_max_sync(simt::kAllLanes, largest);
     if (largest == least) largest = 0;
   }
-  // In the order of their ids. A lane reads its own keys, and what is written lies before those not yet read.
+  // In the order of their ids. A lane reads its own keys, and writes go to places that were read before.
   int n = 0;
   for (int first = lane; first - lane < n_experts; first += 32 * kAtOnce) {
     uint32_t keys[kAtOnce];
@@ -95,8 +95,8 @@ __device__ __forceinline__ Candidate* rank_experts(const MoePlan& p, const float
   return chosen;
 }
 
-// The experts of the only row out of the router's keys, the best first, of equals the one with the lower id: one at a
-// time, so that each can be sent for before the next is known. By one warp, with the keys of every 32nd expert a lane.
+// The experts of a single row from the router's keys, best first, ties to the lower id: one at a time, so that the
+// copies for each can start before the next is known. Called by one warp; a lane has the keys of every 32nd expert.
 struct ExpertTurns {
   static constexpr int kHeld = kBlockExperts / 32;
 
@@ -140,7 +140,7 @@ struct ExpertTurns {
   }
 };
 
-// The ids of all choices, by one warp: calls taken(k, id) for each as soon as it is known. Lane k is given the k-th.
+// The ids of all choices, by one warp: calls taken(k, id) for each as soon as it is known. Lane k gets the k-th.
 template <class Taken>
 __device__ __forceinline__ Candidate choose_ids(const MoePlan& p, Choice& choice, const Taken& taken) {
   ExpertTurns turns(p);
@@ -152,11 +152,11 @@ __device__ __forceinline__ Candidate choose_ids(const MoePlan& p, Choice& choice
     if (simt::lane_id() == 0) choice.id[k] = next.id;
     taken(k, next.id);
   }
-  __syncwarp();  // all lanes may look at the ids
+  __syncwarp();  // all lanes may read the ids
   return mine;
 }
 
-// Their weights, in the order of the router's own choose(). By the same warp.
+// Their weights, computed in the order of the router's own choose(). Called by the same warp.
 __device__ __forceinline__ void weigh_choice(const MoePlan& p, const Candidate& mine, Choice& choice) {
   ExpertScores scores{p.args.style};
   const float* logits = p.scratch.logits;

@@ -1,8 +1,8 @@
 // moe_groups.h  Rows by expert: chunks of an expert and up to kMoeChunk of the rows that chose it.
 //
-// Every block makes them for itself, out of the choices: about a microsecond, less than a fence, a counter and another
-// reading of what the last block wrote. Chunks with the most rows come first, so that blocks which take every n-th unit
-// have the same mixture of costly and cheap ones.
+// Every block computes them for itself from the choices: about a microsecond, less than a fence, a counter and reading
+// back what the last block wrote. Chunks with the most rows come first, so that blocks which take every n-th unit get
+// the same mixture of costly and cheap ones.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -11,8 +11,8 @@
 
 namespace chimere::cuda {
 
-// Where things are, of a number of experts and of rows times experts used: offsets, and the end.
-//     uint2 [n_experts]     the rows that chose it
+// The layout for a number of experts and of rows times experts used: offsets, and the end.
+//     uint2 [n_experts]     the rows that chose the expert
 //     places [n_experts]    the first of its full chunks, and the one of the rest << 16
 //     pairs [chunk][4]      row << kChoiceBits | choice
 //     experts [chunk]       number of rows * kMoeExperts + expert
@@ -32,8 +32,8 @@ struct GroupRoom {
   static uint32_t most(const MoeArgs& a) { return GroupRoom(a.router.rows, kMoePairs).bytes; }
 };
 
-// In shared memory: begin(), a barrier at some time, group() when the choices are there. The references are to what the
-// kernel was launched with, so that nothing but a pointer is in registers.
+// In shared memory. Use: begin(), a barrier at some time, group() when the choices are ready. The references are to the
+// kernel's parameters, so that only a pointer is in registers.
 struct MoeGroups {
   const MoeArgs& a;
   const GroupRoom& room;
@@ -114,7 +114,7 @@ struct MoeGroups {
   __device__ __forceinline__ int place_chunks() const {
     SIMT_SHARED(uint64_t, of_warps, kDotWarps);
     const auto n_rows = [&](int e) { return __popc(masks()[e].x) + __popc(masks()[e].y); };
-    // A thread has neighbouring experts.
+    // A thread handles neighbouring experts.
     const int each = simt::div_up(a.router.rows, kDotThreads), first = simt::thread_id() * each;
     const int end = min(first + each, a.router.rows);
     uint64_t own = 0;

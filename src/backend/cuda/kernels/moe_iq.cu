@@ -1,4 +1,4 @@
-// moe_iq.cu  Instances of the expert kernels for the types of code-books and look-up tables.
+// moe_iq.cu  Instances of the expert kernels for the types of codebooks and look-up tables.
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/moe_instances.h"

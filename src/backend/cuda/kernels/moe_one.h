@@ -1,10 +1,10 @@
-// moe_one.h  The expert kernels for one row of activations: what the way up and the way down share.
+// moe_one.h  The expert kernels for one row of activations: what the up- and the down-projection share.
 //
-// One block a multiprocessor (staged.h). A warp has slots in shared memory that bulk copies fill. The router leaves the
-// row quantised and keys by which one warp finds the experts (moe_choice.h). On the way up every warp sends for its own
-// rows when the expert it needs is known; the way down chooses before its input is there, and one warp sends for all.
-// The way up leaves the hidden elements quantised: a block makes whole groups of 32 of them, so that the way down has
-// nothing to do but products.
+// One block per SM (staged.h). Each warp has slots in shared memory that bulk copies fill. The router leaves the row
+// quantised, and keys by which one warp finds the experts (moe_choice.h). In the up-projection every warp issues the
+// copies of its own rows once it knows its expert; the down-projection chooses before its input is there, and one warp
+// issues all copies. The up-projection leaves the hidden elements quantised: a block computes whole groups of 32 of
+// them, so that the down-projection has nothing to do but products.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"

@@ -1,4 +1,4 @@
-// moe_one_down.h  The way down of the experts for one row, out of the hidden elements that moe_one_up.h left.
+// moe_one_down.h  The experts' down-projection for one row, from the hidden elements that moe_one_up.h left.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -15,7 +15,7 @@ inline constexpr int kOneOutputs = 2, kOneOwnOutputs = 1;  // of a lane, at a ti
 // and a warp takes every kOneWarps-th.
 struct OneDownPlan {
   MoePlan plan;
-  UnitSplit outputs;  // of the blocks
+  UnitSplit outputs;  // among the blocks
   int blocks = 0, n_slots = 0;
   uint32_t slot_bytes = 0, slots = 0, record = 0, shares = 0, bytes = 0;  // offsets, and the end
 
@@ -46,7 +46,7 @@ struct OneDownPlan {
 
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownPlan one) {
-  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one of the record
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the record's
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
   const MoeArgs& a = p.args;
@@ -59,7 +59,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
             tiles = (outputs.size() + per_unit - 1) / per_unit;
   const int own_units = a.shared_down ? (outputs.size() + per_own - 1) / per_own : 0;
   const int n_units = own_units + n_used * tiles;
-  // Of a unit: the choice, or n_used for the shared expert, and its first output among those of the block.
+  // For a unit: the choice, or n_used for the shared expert, and its first output among those of the block.
   const auto choice_of = [&](int unit) { return unit < own_units ? n_used : (unit - own_units) / tiles; };
   const auto output_of = [&](int unit, int choice) {
     return unit < own_units ? unit * per_own : (unit - own_units - choice * tiles) * per_unit;
@@ -85,7 +85,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   if (simt::thread_id() == 0) simt::bulk_begin(of_record);
   const CodeBooks books = open_books<F>(a.down.grids, shared);
   __syncthreads();
-  // The logits are those of the kernel before the one before: they are there when this one may start.
+  // The router's keys are complete: the up-projection waits for the router before it allows this kernel to start.
   if (warp == kOneWarps - 1) {
     const int ahead = min(n_units, one.n_slots * kOneWarps);
     const auto send_for = [&](int first, int n, int k, int expert) {
@@ -96,7 +96,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
     send_for(0, own_units, n_used, 0);
     const Candidate mine =
         choose_ids(p, choice[0], [&](int k, int expert) { send_for(own_units + k * tiles, tiles, k, expert); });
-    // What finds no slot yet comes to the second-level cache, as soon as the slots are filled: until the hidden row is
+    // Units without a slot are prefetched to the L2 cache as soon as the slots are filled: until the hidden row is
     // there, the memory would idle.
     if (ahead < n_units) {
       simt::bulk_wait(slots.counter((ahead - 1) % kOneWarps, (ahead - 1) / kOneWarps));

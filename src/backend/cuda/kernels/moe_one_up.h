@@ -1,4 +1,4 @@
-// moe_one_up.h  The way up of the experts for one row: quantised hidden elements.
+// moe_one_up.h  The experts' up-projection for one row: quantised hidden elements.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -16,7 +16,7 @@ static_assert(kOneElements == 2);
 struct OneUpPlan {
   MoePlan plan;
   int groups = 0, own_groups = 0, groups_an_expert = 0;
-  UnitSplit rounds;  // of the blocks
+  UnitSplit rounds;  // among the blocks
   int blocks = 0, n_slots = 0;
   uint32_t slot_bytes = 0, slots = 0, record = 0, values = 0, bytes = 0;  // offsets, and the end
 
@@ -36,14 +36,14 @@ struct OneUpPlan {
     r.n_slots = one_slots(r.rounds.most(), r.slot_bytes, r.slots + record_bytes(a.in.width) + values, kOneUpBytes);
     r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
     r.values = r.record + record_bytes(a.in.width);
-    // More than half of what there is: the router leaves multiprocessors empty, which would take two blocks.
+    // More than half of the shared memory: the router leaves SMs empty, and each would take two blocks.
     r.bytes = max(r.values + values, static_cast<uint32_t>(simt::shared_limit() / 2 + 16) / 16 * 16);
     return r;
   }
 };
 
-// The products of two neighbouring elements of an expert, whose rows lie in the slot: two of gate, if there are gates,
-// then two of up. To `of_gate` and `of_up`.
+// The products for two neighbouring hidden elements of an expert, whose rows are in the slot: two of gate, if there are
+// gates, then two of up. They go to `of_gate` and `of_up`.
 template <class F>
 __device__ __forceinline__ void one_up_products(const MoePlan& p, SharedRow slot, uint32_t row_bytes, bool gated,
                                                 const CodeBooks& books, const uint8_t* record, float* of_gate,
@@ -74,7 +74,7 @@ __device__ __forceinline__ void one_up_products(const MoePlan& p, SharedRow slot
     for (uint32_t pair = first_pair; pair < G / 2; pair += lanes) {
       add_staged_pairs<F>(rows, G, pair, books, record, G, 0, acc);
     }
-    // Of the first row on the lower half of the lanes, of the second on the upper half.
+    // The first row's on the lower half of the lanes, the second's on the upper half.
     const float sum = two_lane_sums(acc[0], acc[1], lanes);
     if (sub > 1) continue;
     if (first_pair == 0) (gated ? of_gate : of_up)[e] = sum;
@@ -84,7 +84,7 @@ __device__ __forceinline__ void one_up_products(const MoePlan& p, SharedRow slot
 
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan one) {
-  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one of the record
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the record's
   SIMT_SHARED(uint64_t, chosen, kBlockUsed);
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
@@ -97,7 +97,7 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
   const int own_groups = one.own_groups;
   const bool gated = static_cast<bool>(a.gate);  // and so is the shared expert
   const auto group_of = [&](int round) { return block + round * one.blocks; };
-  // Of a group: the choice, or n_used for the shared expert, and the first of the warp's elements.
+  // For a group: the choice, or n_used for the shared expert, and the first of the warp's elements.
   const auto choice_of = [&](int group) {
     return group < own_groups ? a.n_used : (group - own_groups) / one.groups_an_expert;
   };
@@ -123,7 +123,7 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
   };
 
   slots.open();
-  int sent = 0;  // slots of the warp
+  int sent = 0;  // of the warp's slots
   while (sent < ahead && group_of(sent) < own_groups) {
     if (simt::lane_id() == 0) send(sent, group_of(sent));
     ++sent;
@@ -144,7 +144,7 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
     const Candidate mine = choose_ids(p, choice[0], [&](int k, int) {
       if (simt::lane_id() == 0) simt::bulk_end(chosen + k);
     });
-    // Biases of the way down look there.
+    // Read by the biases of the down-projection.
     if (block == 0 && simt::lane_id() < a.n_used) p.scratch.ids[simt::lane_id()] = mine.id;
   }
   if (simt::lane_id() == 0) {

@@ -2,7 +2,7 @@
 //
 // Units of the shared expert come first: their weights do not depend on the choice, and are sent for before anything
 // else is known. The units of all chunks are dealt to the blocks, as many at a time as these have warps: the warps of a
-// block then read the same rows of activations through the first-level cache, and as the chunks with the most rows come
+// block then read the same rows of activations through the L1 cache, and as the chunks with the most rows come
 // first (moe_groups.h), blocks have equal numbers of each kind and end together, whether bytes or products decide.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace chimere::cuda {
 
-// Of a multiprocessor, at most; registers of one row leave room for a block of the next kernel.
+// Blocks per SM, at most; the registers of the one-row kernel leave room for a block of the next kernel.
 inline constexpr int kRingBlocks = 2;
 using MoeUnits = WarpUnits<kDotWarps>;
 
@@ -28,7 +28,7 @@ inline constexpr size_t kFusedBytes = 48 * 1024;
 template <class S>
 inline constexpr bool kHasFormat = !std::is_same_v<S, NoFormat>;
 
-// How far apart the units of a warp are, of so many blocks. A unit is a tile of a chunk.
+// How far apart the units of a warp are when n_blocks share the work. A unit is a tile of a chunk.
 struct Dealing {
   int tiles = 1;                      // of a chunk
   int chunk_step = 0, tile_step = 0;  // of a warp, from one unit to the next
@@ -107,7 +107,7 @@ __device__ __forceinline__ void finish_pairs(float (&v)[kN], int lanes, Store st
 // Loads behind it do not start before it: what is asked for too early takes registers that others need.
 __device__ __forceinline__ void keep_order() { asm volatile("" ::: "memory"); }
 
-// Rows of code-books are short: more of them at a time cost less for each.
+// Rows of codebooks are short: more of them at a time cost less for each.
 template <class F>
 inline constexpr bool kShortRows = F::kType == DType::IQ3_S;
 

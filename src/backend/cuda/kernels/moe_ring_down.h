@@ -1,4 +1,4 @@
-// moe_ring_down.h  The way down of the experts of a format, for few rows and for many, through the rings of moe_ring.h.
+// moe_ring_down.h  The experts' down-projection for one format, for few rows and for many, through moe_ring.h's rings.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -37,8 +37,8 @@ __device__ __forceinline__ void multiply_down(SharedRow slot, uint32_t row_bytes
   }
 }
 
-// Few rows: every block takes some outputs of all experts and adds their shares itself. A chunk is one choice of one
-// row, a unit some outputs of it.
+// Few rows: every block takes some outputs of all experts and sums over the experts itself. A chunk is one choice of a
+// row, a unit some of its outputs.
 struct RingDownPlan {
   MoePlan plan;
   UnitSplit outputs;
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
   }
   const CodeBooks books = open_books<F>(a.down.grids, shared);
   if (!kHasFormat<S>) prefetch(a.shared_down);
-  // The logits are those of the kernel before the one before: they are there when this one may start.
+  // The router's logits are complete: the up-projection waits for the router before it allows this kernel to start.
   if (p.choice_by_block) choose_by_block(p, choice[0]);
   fetched.begin(0, n_rows * n_used * tiles, tiles);
   at = fetched;
@@ -181,12 +181,12 @@ uint32_t ring_down_slot(const MoePlan& p, int rows) {
   const uint32_t own = static_cast<uint32_t>(kDownRows * 32 >> p.log2_shared) * a.shared_down.row_bytes;
   return kHasFormat<S> && a.shared_down ? max(routed, own) : routed;
 }
-// The shares of the outputs of a row.
+// The experts' shares of a row's outputs.
 inline size_t few_shares_bytes(const MoePlan& p) {
   return sizeof(float) * static_cast<size_t>(kFewOutputs * (p.args.n_used + 1));
 }
 
-// Whether blocks find room, whatever the number of rows.
+// Whether blocks fit, whatever the number of rows.
 template <class F, class S>
 bool ring_down_fits(const MoePlan& p) {
   const size_t few = book_bytes<F>() + few_records_bytes(p.hidden_width) + few_shares_bytes(p) * kFusedRows;

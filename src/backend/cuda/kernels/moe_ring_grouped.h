@@ -1,4 +1,4 @@
-// moe_ring_grouped.h  The way down of many rows: an expert meets all rows that chose it.
+// moe_ring_grouped.h  The down-projection of many rows: an expert is multiplied with all rows that chose it.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -10,7 +10,7 @@
 namespace chimere::cuda {
 
 inline constexpr int kDownRows = 2;     // outputs of a lane
-inline constexpr int kFewOutputs = 32;  // of a block, at most, when there are few rows
+inline constexpr int kFewOutputs = 32;  // per block, at most, when there are few rows
 template <class F>
 inline constexpr int kGroupedRows = kShortRows<F> ? 2 * kDownRows : kDownRows;
 
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   const MoeGroups groups{a, plan.groups, shared + plan.grouped};
   groups.begin();
   __syncthreads();
-  // The choices are older than the kernel before: they are there when this one may start.
+  // The choices were made before the previous kernel: they are complete when this one may start.
   const int n_chunks = groups.group(p.scratch.ids);
   const Dealing &dealing = plan.dealing, &own_dealing = plan.own_dealing;
   const int own_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * own_dealing.tiles : 0;

@@ -1,4 +1,4 @@
-// moe_ring_up.h  The way up of the experts of a format: hidden rows, through the rings of moe_ring.h.
+// moe_ring_up.h  The experts' up-projection for one format: hidden rows, through the rings of moe_ring.h.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -64,7 +64,7 @@ struct RingUp {
     const uint32_t G = row_groups(up().width), row_bytes = up().row_bytes, record = record_bytes(up().width);
     const int lanes = 1 << p.log2_in, first = tile * per_unit(p), last = here(first) - 1;
     const int sub = simt::lane_id() >> p.log2_in, side = 32 >> p.log2_in;
-    // Elements past the end are the last one, once more: they are computed and not stored.
+    // Elements past the end repeat the last one: they are computed and not stored.
     SharedRow rows[2 * kE];
 #pragma unroll
     for (int e = 0; e < kE; ++e) {
@@ -119,7 +119,7 @@ struct RingUpPlan {
   uint32_t rings = 0, grouped = 0, records = 0;  // offsets in shared memory
 };
 
-// F: of the routed experts; S: of the shared one; kT: 1 or kMoeChunk; kE: elements of a lane.
+// F: format of the routed experts; S: of the shared one; kT: 1 or kMoeChunk; kE: elements per lane.
 template <class F, class S, int kT, int kE>
 __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRingBlocks)
     ring_up_kernel(const __grid_constant__ RingUpPlan ring_plan) {
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
     records = shared + ring_plan.records;
     stage_records(a.in, norms, nullptr, 0, a.n_rows, true, shared + ring_plan.records);
   } else {
-    __syncthreads();  // of the code-book
+    __syncthreads();  // of the codebook
   }
 
   UpChunk u{};
@@ -232,7 +232,7 @@ uint32_t ring_up_slot(const MoePlan& p) {
   return kHasFormat<S> && p.args.shared_up ? max(routed, RingUp<F, 1, 1, true>::slot_bytes(p)) : routed;
 }
 
-// Whether blocks find room, whatever the number of rows.
+// Whether blocks fit, whatever the number of rows.
 template <class F, class S, int kE = 1>
 bool ring_up_fits(const MoePlan& p) {
   const size_t fixed = book_bytes<F>() + GroupRoom::most(p.args) + few_records_bytes(p.args.in.width);

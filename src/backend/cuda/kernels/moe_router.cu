@@ -1,17 +1,17 @@
 // moe_router.cu   logits[r, e] = router[e] . RMSNorm(x_r) * norm + bias[e], and the experts that each row goes through
 // Shapes    as in moe.cu
 // Bytes     a block has kE experts and up to 8 rows: 32 rows of 256 experts are 132 blocks of (8 + 8) rows, 17 MB
-//           of the second-level cache. Weights of the first 2048 elements (of one row: 4096) are in registers before
+//           from the L2 cache. Weights of the first 2048 elements (of one row: 4096) are in registers before
 //           the input is there
-// Launch    one row: an expert a block where every block has a multiprocessor of its own, else two. Its registers fit
-//           beside the blocks of the kernel before, so that the weights are there when the row is. More rows: two, four
-//           or eight experts a block, about a block a multiprocessor, rows through shared memory; further blocks
-//           quantise the rows for the experts. The last block of each 8 rows chooses, a warp a row. Types other than
-//           F32: a warp an expert
+// Launch    one row: one expert per block where every block gets an SM of its own, else two. Its registers fit beside
+//           the blocks of the previous kernel, so that the weights have arrived when the row is ready. More rows: two,
+//           four or eight experts per block, about one block per SM, rows through shared memory; further blocks
+//           quantise the rows for the experts. The last block of each 8 rows chooses, a warp per row. Types other than
+//           F32: a warp per expert
 // Numerics  float32 whatever the mode. Every 2048 elements of a row are summed over a warp's lanes, then over the
 //           passes, then over the warps: the same for any number of rows. Ties go to the lower index
-// Rejected  grouping of rows by expert by the last block of all (a second fence, atomic and reading of what others
-//           wrote, 3 us: moe_groups.h takes one)
+// Rejected  grouping rows by expert in the last block of all (a second fence, another atomic, and reading back what
+//           others wrote: 3 us, where moe_groups.h takes one)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/moe_ring.h"
@@ -30,7 +30,7 @@ __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
 }
 
-// The choice of row t, by one warp: ids and weights where the experts look for them.
+// Makes the choice of row t, with one warp: writes ids and weights where the expert kernels read them.
 __device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candidates) {
   const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
   const float* logits = p.scratch.logits + static_cast<int64_t>(t) * (n_experts + 1);
@@ -60,7 +60,7 @@ __device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candi
   }
 }
 
-// Behind the logits of the block. The last block of some rows to come here sees all of their logits, and chooses.
+// Called after the block has written its logits. The last block to arrive sees all logits of its rows, and chooses.
 __device__ __forceinline__ void choose_when_last(const RouterPlan& router, int first_row, int n_rows,
                                                  Candidate* candidates) {
   SIMT_SHARED(int, is_last, 1);
@@ -81,7 +81,7 @@ __device__ __forceinline__ void choose_when_last(const RouterPlan& router, int f
 }
 static_assert(kRouterBatch <= kDotWarps, "a warp for the choice of each row");
 
-// What is added to an expert's logit, and to the score that chooses it.
+// The biases added to an expert's logit, and to the score that chooses it.
 struct ExpertBiases {
   float logit = 0, selection = 0;
 
@@ -102,11 +102,11 @@ __device__ __forceinline__ void store_logit(const MoePlan& p, int row, int exper
   __stcg(p.scratch.keys + expert, order_key(ExpertScores{p.args.style}.key(logit, biases.selection)));
 }
 
-// What the experts read, made by a block a row; without the bytes where the other blocks make them. Rows of up to
-// 1024 kKept elements are asked for at once.
+// Makes the records that the experts read, one block per row; without the bytes where other blocks make them. Rows of
+// up to 1024 kKept elements are loaded at once.
 template <int kKept>
 __device__ __forceinline__ void make_row_record(const MoePlan& p, int row, bool quantise) {
-  InputRows in;  // with a norm and nothing else, which leaves out the code of all else
+  InputRows in;  // with a norm and nothing else, so that other code is compiled out
   in.x = p.args.in.x;
   in.norm = p.args.in.norm;
   in.eps = p.args.in.eps;
@@ -135,7 +135,7 @@ __device__ __forceinline__ void load_weights(const RouterPlan& router, int first
   }
 #pragma unroll
   for (int e = 0; e < kE; ++e) {
-    // Experts past the end are the last one, once more: they are computed and not stored.
+    // Experts past the end repeat the last one: they are computed and not stored.
     const int expert = min(first_expert + e, router.n_logits - 1);
     const auto* row = expert < a.router.rows ? reinterpret_cast<const float4*>(a.router.row(0, expert))
                                              : reinterpret_cast<const float4*>(a.shared_router);
@@ -152,8 +152,8 @@ __device__ __forceinline__ void load_weights(const RouterPlan& router, int first
   }
 }
 
-// The only row and kE experts: kPasses passes at a time, asked for at once. Every block also quantises some groups of
-// the row for the experts.
+// A single row and kE experts: kPasses passes at a time, loaded at once. Every block also quantises some groups of the
+// row for the experts.
 template <int kE, int kPasses>
 __global__ void __launch_bounds__(kDotThreads, 4) one_row_kernel(const __grid_constant__ RouterPlan router) {
   static_assert(kPasses <= 2, "the halves of a warp end with the sums of a pass each");
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kDotThreads, 4) one_row_kernel(const __grid_co
   float group_norm = 0, group_x = 0;  // of the block's first group
   if (quantises) group_norm = p.args.in.norm[block * kGroup + lane];
   const ExpertBiases biases(p, first_expert + tid % kE);
-  // Earlier than elsewhere: this kernel is so short that the next one would come late, and takes little room.
+  // Earlier than in other kernels: this one is so short that the next would start too late, and takes little room.
   simt::allow_next();
   simt::wait_for_previous();
   if (quantises) group_x = __ldcg(p.args.in.x + block * kGroup + lane);
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kDotThreads, 4) one_row_kernel(const __grid_co
     }
     scatter_sums<32>(sum);
     scatter_sums<32>(squares);
-    // To the sum of the passes before: what the lower half of the warp has, then what the upper half has.
+    // Adds to the sum of the previous passes what the lower half of the warp has, then what the upper half has.
     float* to = sums + simt::warp_id() * kSums;
     const auto add = [&](float mine, int i, bool is_here) {
       const float upper = kPasses == 2 ? __shfl_xor_sync(simt::kAllLanes, mine, 16) : 0.0f;
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(kDotThreads, 4) one_row_kernel(const __grid_co
     }
     store_logit(p, 0, first_expert + tid, biases, sum, squares);
   }
-  // Under the end of the first warp's work, not before the sums that it waits for.
+  // Overlaps with the end of the first warp's work, after the sums that it waits for.
   if (quantises) {
 #pragma unroll 1
     for (int g = block; g < width / kGroup; g += router.expert_blocks) {
@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(kDotThreads, kE > 4   ? 2
   choose_when_last(router, first_row, n_rows, simt::dynamic_shared<Candidate>());
 }
 
-// Any type and width: a warp has an expert.
+// Any type and width: one warp per expert.
 __global__ void __launch_bounds__(kDotThreads, 2) any_router_kernel(const __grid_constant__ RouterPlan router) {
   const MoePlan& p = router.plan;
   const Weight& w = p.args.router;

@@ -1,4 +1,4 @@
-// quarter_sums.h  Sums over the rows of a state whose lanes have four columns of every fourth run of rows.
+// quarter_sums.h  Sums over the rows of a state in which a lane holds four columns of every fourth run of rows.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"

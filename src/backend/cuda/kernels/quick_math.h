@@ -1,5 +1,5 @@
-// quick_math.h  Gates to a few units in the last place, in few instructions: for kernels of a few microseconds, where
-// each instruction is met for the first time.
+// quick_math.h  Gate functions to a few ulps in few instructions: for kernels of a few microseconds, in which every
+// instruction is fetched for the first time.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"

@@ -1,7 +1,7 @@
-// ring.h  Weights on their way to a warp: slots in shared memory that this warp alone fills and reads.
+// ring.h  A ring buffer of weights per warp: slots in shared memory that one warp alone fills and reads.
 //
 // Registers hold too little to keep the memory busy: a warp that loads what it multiplies next has a few kilobytes in
-// flight, and the latency decides. A ring has as many as its slots hold, and needs no barrier of the block.
+// flight, and is bound by latency. A ring keeps as much in flight as its slots hold, and needs no block-wide barrier.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -10,9 +10,9 @@
 
 namespace chimere::cuda {
 
-// Of a warp, in this order: as many times as there are slots (send() any runs, close()); then for each slot take(),
-// read it, and release(), send(), close() for the unit that many further on. What comes after the last unit is closed
-// without a run.
+// How a warp uses it: first it fills every slot (send() for each run of bytes, then close()). Then per unit: take()
+// the next slot, read it, release() it, and send() and close() the unit that is n_slots further on. Past the last unit,
+// slots are closed without a run.
 struct WarpRing {
   static constexpr int kLeastSlots = 2, kMostSlots = 4;
 
@@ -21,7 +21,7 @@ struct WarpRing {
   int n_slots;
   uint32_t reading = 0, filling = 0;  // offsets of slots
 
-  // The ring of this warp, of those of a block at `rings`.
+  // The ring of this warp; `rings` is where those of the block begin.
   __device__ __forceinline__ WarpRing(uint8_t* rings, uint32_t slot_bytes, int n_slots)
       : slots(rings + static_cast<uint32_t>(simt::warp_id() * n_slots) * slot_bytes),
         slot_bytes(slot_bytes),
@@ -60,8 +60,8 @@ struct WarpRing {
   }
 };
 
-// How many blocks a multiprocessor takes, and slots their warps have, beside `fixed` bytes of shared memory. No block
-// when not even two slots fit.
+// How many blocks fit on an SM and how many slots each warp gets, beside `fixed` bytes of shared memory. No blocks when
+// not even two slots fit.
 struct RingRoom {
   int blocks = 0, slots = 0;
 

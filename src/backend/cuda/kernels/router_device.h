@@ -21,7 +21,7 @@ struct ExpertScores {
 
   __device__ __forceinline__ bool is_by_logit() const { return style.selection_bias == nullptr; }
 
-  // By a whole warp, before keys are asked for.
+  // By a whole warp, before key() is called.
   template <bool kFresh>
   __device__ __forceinline__ void look_at_all(const float* logits, int n_experts) {
     if (style.gating != op::Gating::softmax || (style.renormalise && is_by_logit())) return;
@@ -50,7 +50,7 @@ struct ExpertScores {
   __device__ __forceinline__ float selection_bias(int expert) const {
     return is_by_logit() ? 0.0f : style.selection_bias[expert];
   }
-  // By what scores are multiplied, given the sum of the chosen ones.
+  // The factor of the scores, given the sum of the chosen ones.
   __device__ __forceinline__ float weight_factor(float sum) const {
     return style.weight_scale / (style.renormalise ? sum : total);
   }

@@ -1,4 +1,4 @@
-// rows.h  Work on rows of activations beside the products: norms, conversion for the tensor cores.
+// rows.h  Row-wise work beside the products: norms, conversion for the tensor cores.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
 // sampling.cu   id = argmax over the kept tokens of (score - max) / temperature + gumbel(seed, choice, position, id)
 // Shapes    logits [rows, n_vocab] f32; n_vocab <= 2^19, any value
 // Bytes     one pass over the row each: load 8*n, edits few, max 4*n, histogram 4*n, cut 4*n (twice for top-k with
-//           top-p), draw 4*n. The row (1 MB for 248,320 tokens) stays in the second-level cache after the first pass.
+//           top-p), draw 4*n. The row (1 MB for 248,320 tokens) stays in the L2 cache after the first pass.
 // Launch    grid (ceil(n_vocab / 4096), rows), block 256, one launch a pass, 2 (sampling_short.cu) to 7; but for the
 //           short draw the block that arrives last reduces its row, so that no pass needs a second launch
 // Numerics  scores, weights and cuts bit for bit as sampling/; see sampling.h for the two exceptions
-// Measured  not by itself, see sampling_cut.cu.   Rejected: one block a row (a single SM reads 1 MB in about 10 us,
-// times 6 passes)
+// Measured  not by itself, see sampling_cut.cu
+// Rejected  one block per row (a single SM reads 1 MB in about 10 us, times 6 passes)
 #include "backend/cuda/simt/simt.h"
 
 #include <algorithm>

@@ -3,15 +3,15 @@
 // Bytes     4*n of a row once, then 1/64 of it and the tokens of some k blocks
 // Launch    heights: grid (ceil(n_vocab / 2048), rows), block 256; short: grid rows, block 256
 // Numerics  bit for bit as sampling/: the cuts are made in integers, the noise is double
-// Method    The first launch writes the height of every block of 64 tokens: its best score as an integer. No barrier,
-//           no atomics: a row is over when the kernel is. The second, a block a row, finds a bound below the row's
-//           k-th best score (the k-th best of the heights that groups of its threads see), looks at the blocks that
-//           reach it again, and has little more than k tokens, which it ranks while other warps make their noise.
-//           Both go through their work once before they wait for the kernel before, the head, which takes far longer:
-//           with whatever they find, for the sake of instructions and parameters, which a step finds cold. Rows are
-//           read past the first-level cache, so that what was found then is not found again.
-// Measured  H200, one row of 248,320 logits: 5.4 us behind the head. Rejected: one launch whose last block finishes the
-// row (17 us for one row of 248,320 logits on an H200: two fences, four atomics, and 95 KB of instructions)
+// Method    The first launch writes the height of every run of 64 tokens: its best score as an integer. No barrier, no
+//           atomics: all heights are there when the kernel ends. The second, one thread block per row, finds a bound
+//           below the row's k-th best score (the k-th best of the heights that groups of its threads see), reads again
+//           the runs that reach it, and has little more than k tokens, which it ranks while other warps draw the noise.
+//           Both run once on whatever is in memory before they wait for the previous kernel, the output head, which
+//           takes far longer: that warms instruction and constant caches, cold at this point of a step. Rows are read
+//           past the L1 cache, so that nothing stale from that first run is seen.
+// Measured  H200, one row of 248,320 logits: 5.4 us after the head. Rejected: one launch whose last block finishes the
+//           row (17 us for the same: two fences, four atomics, and 95 KB of instructions)
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/sampling_shortlist.h"

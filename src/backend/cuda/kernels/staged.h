@@ -1,8 +1,8 @@
 // staged.h  What the kernels for one row of activations share: runs of weight rows copied to shared memory.
 //
-// A block takes neighbouring rows, so that its weights lie in a few runs, and one thread sends for all of them: before
-// the wait for the previous kernel where they do not depend on it. Nothing else hides the memory's latency so cheaply;
-// the warps only compute. The copies are cut into stages, so that the first rows are multiplied while the last travel.
+// A block takes neighbouring rows, so that its weights lie in a few runs, and one thread issues the bulk copies for all
+// of them, before the wait for the previous kernel where they do not depend on it. Nothing else hides memory latency so
+// cheaply; the warps only compute. The copies are cut into stages: the first rows are multiplied while the last arrive.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -13,9 +13,9 @@ namespace chimere::cuda {
 
 inline constexpr int kStages = 4;
 
-// The kernels of one row have one block of this many warps a multiprocessor. With half of its registers a block of the
-// kernel before and one of this kernel fill a multiprocessor: blocks are handed out while the kernel before is still
-// running, and each multiprocessor then gets one. With more room some would get all of the work.
+// The kernels for one row have one block of this many warps per SM, with half of the SM's registers. A block of the
+// previous kernel and one of this kernel then fill an SM: blocks are scheduled while the previous kernel still runs,
+// and each SM gets exactly one. If more fitted, some SMs would get all of the work.
 inline constexpr int kOneWarps = 16, kOneThreads = 32 * kOneWarps;
 #if defined(__CUDACC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 #define CHIMERE_ONE_ROW __maxnreg__(64)

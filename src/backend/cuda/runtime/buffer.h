@@ -1,4 +1,4 @@
-// buffer.h  Memory with an owner: arrays on the card (counted by the ledger) and pinned arrays of the host.
+// buffer.h  Owning buffers: arrays on the card (charged to the ledger) and pinned arrays on the host.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ class DeviceBuffer {
   size_t size() const { return size_; }
   size_t size_bytes() const { return size_ * sizeof(T); }
 
-  // REQUIRES: from.size() <= size(); `from` stays until the stream has copied it.
+  // REQUIRES: from.size() <= size(); `from` stays valid until the stream has copied it.
   Status write(const Stream& stream, std::span<const T> from) const {
     CHECK(from.size() <= size_);
     return stream.copy(data_, from.data(), from.size_bytes());
@@ -111,7 +111,7 @@ class PinnedBuffer {
   size_t size_ = 0;
 };
 
-// One allocation cut into pieces that live as long as it does: many matrices without a 2 MiB page each.
+// One allocation divided into pieces that live as long as it does, so that many matrices do not take 2 MiB pages each.
 class DeviceArena {
  public:
   static constexpr uint64_t kAlign = 256;

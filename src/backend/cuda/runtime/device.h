@@ -1,4 +1,4 @@
-// device.h  Which card there is, and its plain memory. Allocation goes through the ledger (ledger.h), not from here.
+// device.h  The card and its raw memory. Code that allocates goes through the ledger (ledger.h), not through this file.
 //
 // The card is chosen per thread: a thread that uses it calls use_device() once.
 #pragma once
@@ -15,12 +15,12 @@ struct DeviceInfo {
   int index = 0;
   std::string name;
   int sm = 0;     // compute capability, 90 for 9.0
-  int n_sms = 0;  // multiprocessors
+  int n_sms = 0;  // streaming multiprocessors
   uint64_t memory_bytes = 0;
-  uint64_t free_bytes = 0;     // once our context is there
-  uint64_t context_bytes = 0;  // what that took, at most: other programs on the card count too, up to kMostContextBytes
+  uint64_t free_bytes = 0;     // after our context was created
+  uint64_t context_bytes = 0;  // what the context took, at most: other programs may have allocated meanwhile
   uint64_t l2_bytes = 0;
-  uint64_t shared_bytes = 0;  // of a block that asks for it
+  uint64_t shared_bytes = 0;  // of a thread block that opts in
   bool emulated = false;
 
   bool dependent_launch() const { return sm >= 90; }
@@ -30,7 +30,7 @@ inline constexpr uint64_t kMostContextBytes = uint64_t{768} << 20;
 
 // Number of cards; 0 without a driver.
 int device_count();
-// Makes the card the current thread's and asks it about itself. Fails without one, or when it is older than sm_80.
+// Makes the card current for this thread and queries it. Fails without a card, or with one older than sm_80.
 Result<DeviceInfo> probe_device(int index = 0);
 Status use_device(int index);
 

@@ -1,4 +1,4 @@
-// error.h  What the CUDA runtime says, as our errors.
+// error.h  Errors of the CUDA runtime as ours.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,7 +24,7 @@ inline Code code_of(cudaError_t error) {
 // `call` says which call with which size failed, e.g. "cudaMalloc of 512 bytes".
 inline Status checked(cudaError_t error, const std::string& call) {
   if (error == cudaSuccess) return Ok{};
-  // Errors that are not sticky would otherwise be reported again by an innocent later call.
+  // Clears errors that are not sticky: an unrelated later call would report them again.
   cudaGetLastError();
   return Error{code_of(error), call + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")"};
 }

@@ -1,4 +1,4 @@
-// event.h  A mark in a stream: has the work before it been done, and when?
+// event.h  A CUDA event: a mark in a stream that says whether, and when, the work before it was done.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@ namespace chimere::cuda {
 
 class Event {
  public:
-  // Only a timed event can tell milliseconds; it costs the stream a little.
+  // Only a timed event can measure milliseconds; it costs the stream a little.
   static Result<Event> create(bool timed = false);
-  // Whoever waits for it sleeps, where others spin: a core for somebody else, for some microseconds of waking.
+  // Waiting for it sleeps instead of spinning: frees a core, and costs some microseconds to wake up.
   static Result<Event> create_sleeping();
   ~Event();
   Event(Event&& other) noexcept { swap(other); }
@@ -27,9 +27,9 @@ class Event {
   Status record(const Stream& stream);
   // Waits for the work given before the last record(); at once when there was none.
   Status synchronize() const;
-  // The stream goes on only after the mark.
+  // Makes the stream wait for the mark.
   Status hold(const Stream& stream) const;
-  // Whether the stream has done all that it was given. The emulator then does it.
+  // Whether the stream has finished all its work. In the emulator, does that work now.
   static Result<bool> none_waits(const Stream& stream);
   // REQUIRES: both timed, recorded and done. Zero in the emulator.
   Result<float> milliseconds_since(const Event& earlier) const;

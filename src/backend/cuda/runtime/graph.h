@@ -1,7 +1,7 @@
-// graph.h  Work of a stream written down once and launched many times: one submission for a whole decode step.
+// graph.h  A CUDA graph: work of a stream captured once and launched many times: one submission per decode step.
 //
-// Arguments are written down with the work: what changes from step to step has to lie in device memory. The emulator
-// keeps the work as a list, so that a kernel argument which should have been in memory goes wrong there too.
+// Arguments are captured with the work: what changes from step to step has to be in device memory. The emulator keeps
+// the work as a list, so that a kernel argument which should have been in memory goes wrong there too.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace chimere::cuda {
 
 class Graph {
  public:
-  // Writes down what `record` gives to the stream; none of it runs. `record` must not synchronise or allocate.
+  // Captures what `record` gives to the stream; none of it runs. `record` must not synchronise or allocate.
   static Result<Graph> capture(const Stream& stream, const std::function<Status()>& record);
   ~Graph();
   Graph(Graph&& other) noexcept { swap(other); }
@@ -29,7 +29,7 @@ class Graph {
   Status launch(const Stream& stream) const;
 
   int n_nodes() const { return n_nodes_; }
-  // What instantiating took of the card's memory, for the ledger: measured, other programs aside.
+  // How much of the card's memory instantiation took, for the ledger: measured, assuming no other program allocates.
   uint64_t device_bytes() const { return device_bytes_; }
 
  private:

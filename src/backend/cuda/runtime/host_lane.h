@@ -1,18 +1,18 @@
-// host_lane.h  Work of the host in the middle of a stream's: a kernel rings, the host works, a later kernel waits for
-// it.
+// host_lane.h  Host work in the middle of a stream: one kernel signals the host, the host works, a later kernel waits
+// for it.
 //
-//   kernel A   writes what the work reads into pinned memory, then rings (simt::store_for_host)
-//   ...        the card goes on with this meanwhile
+//   kernel A   writes the input of the work to pinned memory, then rings (simt::store_for_host)
+//   ...        meanwhile the card does other work
 //   kernel B   waits until the work is done (simt::load_of_host), then reads its results from pinned memory
 //
-// Both kernels may stand in a graph, as often as one likes; between a ring and its wait there is no other ring. Each
-// block rings and waits for itself, through words of its own, so no counter is shared by blocks. A thread of the lane
-// looks out for rings while somebody attends, and sleeps otherwise.
+// Both kernels may be in a graph, any number of times, but there is no second ring between a ring and its wait. Each
+// block rings and waits for itself, through words of its own, so blocks share no counter. A thread of the lane polls
+// for rings while an Attention is held, and sleeps otherwise.
 //
-// In place of the runtime's host functions (an event, a thread of the driver's that is woken, another event), which
-// cost 40 us a layer more on one H200's host, and 300 when it was busy: bench/results/2026-11-16-cuda-h200.md.
+// It replaces the runtime's host functions (an event, a thread of the driver that is woken, another event), which cost
+// 40 us per layer more on one H200's host, and 300 when it was busy: bench/results/2026-11-16-cuda-h200.md.
 //
-// The emulator has no such thread: join(), which stands before kernel B, does the work, as late as may be.
+// The emulator has no such thread: join(), which is called before kernel B, does the work, as late as possible.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@
 
 namespace chimere::cuda {
 
-// What kernels get of a lane: one word a block each way.
+// A lane as kernels see it: one word per block in each direction.
 struct HostBell {
   uint32_t* rung = nullptr;  // [n_blocks], the card writes `message`, the host 0
   uint32_t* done = nullptr;  // [n_blocks], the card writes 0, the host 1
@@ -39,7 +39,7 @@ class HostLane {
   static constexpr int kMaxBlocks = 0xFFFF;  // what a message has room for
   static constexpr int kMaxTasks = 0xFFFF;
 
-  // What is to be done, out of 0 .. kMaxTasks - 1, and how many blocks rang for it. It must not use CUDA.
+  // Called with the task, 0 .. kMaxTasks - 1, and the number of blocks that rang for it. Must not use CUDA.
   using Work = std::function<void(int task, int n_blocks)>;
 
   // REQUIRES: 1 <= max_blocks <= kMaxBlocks
@@ -47,11 +47,11 @@ class HostLane {
   ~HostLane();
   HostLane(const HostLane&) = delete;
 
-  // For kernel A and kernel B, both of n_blocks blocks or, of B, of fewer.
+  // For kernels A and B, both with n_blocks blocks; B may have fewer.
   HostBell bell(int task, int n_blocks) const;
   void join(const Stream& stream);
 
-  // While one of these lives, rings are answered. Whoever gives the card work that rings holds one until it is done.
+  // Rings are answered while one of these exists. To be held from giving the card work that rings until it is done.
   class Attention {
    public:
     explicit Attention(HostLane* lane);  // none: nothing
@@ -64,7 +64,7 @@ class HostLane {
 
  private:
   HostLane(PinnedBuffer<uint32_t> words, int max_blocks, Work work);
-  // Does what was rung for, if anything was.
+  // Does the work that was rung for, if any.
   bool answer();
   void look_out();
 

@@ -1,7 +1,7 @@
-// ledger.h  Who holds the card's memory: every byte by purpose, under a budget that is never exceeded.
+// ledger.h  The account of the card's memory: every byte by purpose, within a budget that is never exceeded.
 //
-// What the driver takes by itself (the context, graphs) cannot be refused, but it is measured and charged, so that it
-// narrows what may be allocated. Thread-safe. Outlives every buffer that came from it.
+// What the driver takes by itself (the context, graphs) cannot be refused, but it is measured and charged, so that less
+// is left to allocate. Thread-safe. Must outlive every buffer allocated from it.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class Ledger {
   Result<std::byte*> allocate(Purpose purpose, uint64_t bytes);
   void release(Purpose purpose, std::byte* memory, uint64_t bytes);
 
-  // Memory that others allocated.
+  // Charges memory that was allocated elsewhere.
   Status charge(Purpose purpose, uint64_t bytes);
   void discharge(Purpose purpose, uint64_t bytes);
 
@@ -42,8 +42,8 @@ class Ledger {
   // "weights 14.52 GiB, kv 1.00 GiB; 15.52 GiB of 16.00 GiB"
   std::string text() const;
 
-  // What an allocation of so many bytes takes: cards give out large ones in pages of 2 MiB. Small ones share such
-  // pages, so up to one page more than the ledger counts may be gone.
+  // What an allocation of that size really takes: cards hand out large ones in pages of 2 MiB. Small ones share such
+  // pages, so up to one page more than the ledger counts may be in use.
   static uint64_t taken_bytes(uint64_t bytes);
 
  private:

@@ -1,9 +1,9 @@
-// state_memory.h  Sequence state on the card: blocks cut from slabs, so that a page for 64 more tokens costs no call of
+// state_memory.h  Sequence state on the card: blocks cut from slabs, so that a page for 64 more tokens needs no call to
 // the driver (cudaMalloc may wait for the whole card).
 //
 // Blocks of one size share slabs. A slab without blocks in use stays for the next sequence until the budget is needed
-// for another size. Work is ordered by the stream: copies run after the kernels given before them. Used by one thread
-// at a time.
+// for another size. Work is ordered by the stream: copies run after the kernels submitted before them. Used by one
+// thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class DeviceStateMemory final : public StateMemory {
   void read(std::byte* host, const std::byte* from, uint64_t bytes) override;
   void write(std::byte* to, const std::byte* host, uint64_t bytes) override;
 
-  // Gives back to the ledger what no block uses.
+  // Returns slabs without blocks in use to the ledger.
   void trim();
 
   // The first error of the calls that cannot return one; the step that comes next reports it.

@@ -1,7 +1,7 @@
 // stream.h  A CUDA stream: work given to it runs in order.
 //
-// In the emulator a stream of create() is as lazy as a device may be: work waits until somebody synchronises, so that a
-// host that reads too early finds nothing. A default-constructed Stream runs it at once, which suits kernel tests.
+// In the emulator a stream from create() is as lazy as a device may be: work waits until somebody synchronises, so that
+// a host that reads too early finds nothing. A default-constructed Stream runs it at once, which suits kernel tests.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct CUstream_st;  // cudaStream_t is a pointer to it: no CUDA header is neede
 
 namespace chimere::cuda {
 
-// What the emulator keeps of a stream.
+// The emulator's state of a stream.
 struct EmulatedQueue {
   using Work = std::function<void()>;
   std::deque<Work> waiting;
@@ -41,21 +41,21 @@ class Stream {
     return *this;
   }
 
-  // Waits until everything given so far is done, and tells the errors of it.
+  // Waits until all work submitted so far is done, and returns its errors.
   Status synchronize() const;
-  // Between any two places, device or host. Host memory must stay as it is until the copy is done; only with pinned
-  // memory does the copy overlap with the host's work.
+  // Between any two places, device or host. Host memory must not change until the copy is done; only with pinned memory
+  // does the copy overlap with the host's work.
   Status copy(void* to, const void* from, size_t bytes) const;
   Status zero(void* to, size_t bytes) const;
 
   CUstream_st* handle() const { return handle_; }
 
-  // Whether the kernels launched from now on ask for as much shared memory as a multiprocessor can have. Those for one
-  // row do, which overlap; for many rows the first-level cache is worth more.
+  // Whether the kernels launched from now on ask for the largest shared-memory carve-out of an SM. Those for one row
+  // do, because they overlap; for many rows the L1 cache is worth more.
   void want_all_shared(bool wants) { wants_all_shared_ = wants; }
   bool wants_all_shared() const { return wants_all_shared_; }
 
-  // The emulator's way in: runs the work, keeps it for later, or writes it into a graph.
+  // For the emulator: runs the work, queues it for later, or captures it in a graph.
   void submit(EmulatedQueue::Work work) const {
     if (queue_) {
       queue_->give(std::move(work));

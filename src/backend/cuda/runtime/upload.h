@@ -1,4 +1,4 @@
-// upload.h  Brings weights to the card: one pinned staging buffer is filled while the other is copied.
+// upload.h  Uploads weights to the card: one pinned staging buffer is filled while the other is copied.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace chimere::cuda {
 
 class Uploader {
  public:
-  // A few milliseconds of copying each: long enough to keep the bus busy, short beside host memory.
+  // A few milliseconds of copying each: enough to keep the bus busy, little host memory.
   static constexpr uint64_t kStagingBytes = uint64_t{32} << 20;
 
-  // total_bytes: of all uploads to come, as `progress` is to tell them.
+  // total_bytes: of all uploads to come, for `progress`.
   static Result<Uploader> create(uint64_t total_bytes, LoadProgress progress, uint64_t staging_bytes = kStagingBytes);
 
   // Writes bytes [offset, offset + bytes) of what is uploaded.
@@ -29,7 +29,7 @@ class Uploader {
   // What `fill` makes, piece by piece: every piece but the last is a whole number of granules, and so is its offset.
   // Fails when a granule is larger than a staging buffer.
   Status upload(void* to, uint64_t bytes, uint64_t granule_bytes, const Fill& fill);
-  // Counts bytes that went another way.
+  // Counts bytes that were not uploaded here as done.
   void skip(uint64_t bytes) { advance(bytes); }
 
   // Waits until all is on the card.

@@ -7,8 +7,8 @@
 //   - a barrier or a warp collective is not reached by all threads it names, exited ones included,
 //   - lanes of one warp meet in different collectives or with different masks,
 //   - a shuffle reads a lane outside the mask, ldmatrix or a copy to shared memory has a misaligned or wrong address,
-//   - a thread waits for bulk copies that no barrier has put behind it, or for those of another turn,
-//   - bulk copies are sent for again before anybody has waited for the last,
+//   - a thread waits for bulk copies with no barrier between their begin and the wait, or with the wrong parity,
+//   - bulk copies are issued again before anybody has waited for the last,
 //   - no thread of a grid launched as dependent calls wait_for_previous().
 // Shared memory holds NaN patterns when a block begins. Threads that race for want of a barrier give different results
 // under the two schedules of set_schedule(): a kernel test should run under both (see for_both_schedules).
@@ -68,11 +68,11 @@ struct Place {
 // Runs thread() for every thread of the grid.
 void run_grid(const Place& place, dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread);
 
-// Notes that the grid waits: one launched as dependent that does not would end before what it depends on, and the grid
+// Records that the grid waits: a dependent one that does not could end before the grid it depends on, and the grid
 // after it, which waits for this one alone, would read too early.
 void wait_for_previous();
 
-// Aborts, telling the place of the launch and the current block and thread.
+// Aborts with the place of the launch and the current block and thread.
 [[noreturn]] void misuse(const char* what);
 
 // Waits for the whole block; returns how many threads gave true.
@@ -83,7 +83,7 @@ int block_barrier(bool vote);
 using Complete = void (*)(uint32_t mask, void* const* args);
 void warp_collective(uint32_t mask, Complete complete, void* arg);
 
-// The block's storage of the SIMT_SHARED array known by tag, aligned as asked and no better: a card may do so too.
+// The block's storage of the SIMT_SHARED array identified by tag, aligned as requested and no better, as on a card.
 void* static_shared(const void* tag, size_t bytes, size_t alignment);
 void* dynamic_shared_bytes();
 

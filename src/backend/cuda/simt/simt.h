@@ -4,7 +4,7 @@
 //   __global__ void scale_kernel(float* x, float by, int n) {
 //     simt::wait_for_previous();                // from here on, what the previous kernel wrote can be read
 //     simt::allow_next();                       // the next kernel of the stream may start loading its weights; not
-//                                               // earlier, or kernels far ahead would take the multiprocessors' room
+//                                               // earlier, or kernels far ahead would occupy the SMs
 //     const int i = blockIdx.x * blockDim.x + threadIdx.x;
 //     if (i < n) x[i] *= by;
 //   }
@@ -13,8 +13,8 @@
 //     return simt::launch(scale_kernel, {div_up(n, 256), 256, 0, stream, true}, x, by, n);
 //   }
 //
-// Kernels sit in an anonymous namespace (all .cu files of a test program are linked together). Inline PTX is here and
-// nowhere else. Tensor-core fragments are laid out as the PTX ISA says for mma.m16n8k16 and mma.m16n8k32.
+// Kernels are in anonymous namespaces (all .cu files of a test program are linked together). Inline PTX is here and
+// nowhere else. Tensor-core fragments have the layout of mma.m16n8k16 and mma.m16n8k32 in the PTX ISA.
 #pragma once
 
 #include <cstddef>
@@ -39,23 +39,23 @@ struct Launch {
   dim3 block;
   size_t shared_bytes;  // dynamic
   const Stream& stream;
-  bool dependent = false;  // may start before the previous kernel ended, if the card can: it calls wait_for_previous()
+  bool dependent = false;  // may start before the previous kernel has ended (sm_90 on); it calls wait_for_previous()
   const char* file = __builtin_FILE();  // where the launch stands, for messages
   int line = __builtin_LINE();
 };
 
-// The most shared memory, static and dynamic, that a block may have on the current device.
+// The most shared memory, static and dynamic, that a thread block may have on the current device.
 size_t shared_limit();
 
-// Whether the current device can start a kernel under the end of the one before (sm_90 on).
+// Whether the current device has programmatic dependent launch: a kernel may start before the previous one has ended.
 bool has_dependent_launch();
 
-// Whether it copies runs of memory to shared memory by itself (sm_90 on; the emulator does).
+// Whether it has asynchronous bulk copies from global to shared memory (sm_90 on; the emulator does).
 bool has_bulk_copy();
 
 // The error of a launch that failed.
 Error launch_error(const Launch& launch, const char* what);
-// What any device refuses; an empty string when there is nothing to say.
+// Why any device would refuse the launch; empty when it is valid.
 std::string launch_complaint(const Launch& launch);
 
 __host__ __device__ constexpr int div_up(int a, int b) { return (a + b - 1) / b; }
@@ -166,8 +166,8 @@ Status launch(void (*kernel)(P...), const Launch& at, A&&... args) {
       attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
       attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
     }
-    // A multiprocessor has to be empty before it changes how much of its memory is shared: kernels that are to overlap
-    // want the same.
+    // An SM has to be idle before it changes its shared-memory carve-out: kernels that are to overlap must use the
+    // same one.
     if (at.stream.wants_all_shared()) {
       attributes[config.numAttrs].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
       attributes[config.numAttrs++].val.sharedMemCarveout = cudaSharedmemCarveoutMaxShared;
@@ -194,7 +194,7 @@ __device__ __forceinline__ int lane_id() {
   return static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32);
 }
 
-// How the second-level cache is to treat what is read once.
+// The L2 cache policy for data that is read once.
 __device__ __forceinline__ uint64_t read_once() {
   uint64_t policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
@@ -203,7 +203,7 @@ __device__ __forceinline__ uint64_t read_once() {
 
 __device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
-// Data read once and never written while the kernel runs: weights. Leaves L1 alone.
+// For data that is read once and not written while the kernel runs: weights. Does not allocate in L1.
 __device__ __forceinline__ uint4 load_streaming(const uint4* p) {
   uint4 v;
   asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -212,9 +212,9 @@ __device__ __forceinline__ uint4 load_streaming(const uint4* p) {
   return v;
 }
 
-// A word in pinned memory by which card and host tell each other that something is there: what the block wrote before
-// store_for_host() is seen by the host that sees the word, and what the host wrote before it is seen after
-// load_of_host().
+// A word in pinned memory by which card and host signal each other. A host that reads the word also sees what the
+// thread block wrote before store_for_host(); after load_of_host() has read a word, the kernel sees what the host wrote
+// before it.
 __device__ __forceinline__ void store_for_host(uint32_t* p, uint32_t v) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
@@ -223,7 +223,7 @@ __device__ __forceinline__ uint32_t load_of_host(const uint32_t* p) {
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return v;
 }
-// Between two looks at such a word.
+// Between two polls of such a word.
 __device__ __forceinline__ void pause(uint32_t nanoseconds) {
   if (nanoseconds > 0) __nanosleep(nanoseconds);
 }
@@ -248,7 +248,7 @@ __device__ __forceinline__ void cp_async16(void* to_shared, const void* from, bo
                "r"(valid ? 16 : 0)
                : "memory");
 }
-// Of what is read once, as bulk_stream.
+// For data that is read once, as bulk_stream.
 __device__ __forceinline__ void cp_async16_stream(void* to_shared, const void* from) {
   asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to_shared)),
                "l"(from), "l"(read_once())
@@ -260,13 +260,13 @@ __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPendingGroups) : "memory");
 }
 
-// Copies of whole runs of memory to shared memory, which travel without anybody's help (sm_90 on; in code for older
-// cards the calling thread makes them, which is right and slow: the launcher asks has_bulk_copy()). One thread calls
-// bulk_begin, then any of its warp bulk_copy for each run, then one bulk_end, and a barrier of the block stands between
-// bulk_begin and the bulk_wait of the others. What the thread that calls bulk_end wrote before is then seen by those
-// that waited, copies or not. `arrived` counts in shared memory. It serves once, or again and again: when
-// everybody has waited for a run and a barrier says so, bulk_again takes the place of bulk_begin, and the parity that
-// bulk_wait is given changes from one time to the next.
+// Asynchronous bulk copies of runs of memory to shared memory (sm_90 on; in code for older cards the calling thread
+// copies, which is correct and slow: the launcher asks has_bulk_copy()). `arrived` is an mbarrier in shared memory. One
+// thread calls bulk_begin; then any threads of its warp call bulk_copy, once per run; then one calls bulk_end. Other
+// threads call bulk_wait, with a block barrier between bulk_begin and bulk_wait. Those that waited also see what the
+// thread that called bulk_end wrote before, with or without copies. The mbarrier can be used again: when all threads
+// have waited and passed a block barrier, bulk_again takes the place of bulk_begin, and the parity given to bulk_wait
+// alternates.
 // REQUIRES: addresses and sizes are multiples of 16.
 __device__ __forceinline__ void bulk_begin(uint64_t* arrived) {
 #if __CUDA_ARCH__ >= 900
@@ -286,8 +286,8 @@ __device__ __forceinline__ void bulk_copy(void* to_shared, const void* from, uin
   for (uint32_t i = 0; i < bytes / 16; ++i) static_cast<uint4*>(to_shared)[i] = static_cast<const uint4*>(from)[i];
 #endif
 }
-// The same for what is read once, weights: it is the first to leave the second-level cache, so that what is read again
-// and again (small tensors, states, the kernels themselves) stays there.
+// The same for data that is read once, weights: evicted from the L2 cache first, so that what is read again and again
+// (small tensors, states, the kernels' code) stays there.
 __device__ __forceinline__ void bulk_stream(void* to_shared, const void* from, uint32_t bytes, uint64_t* arrived) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(arrived)), "r"(bytes)
@@ -301,7 +301,7 @@ __device__ __forceinline__ void bulk_stream(void* to_shared, const void* from, u
   bulk_copy(to_shared, from, bytes, arrived);
 #endif
 }
-// Brings a run of memory to the second-level cache, ahead of the copy. REQUIRES: as bulk_copy.
+// Prefetches a run of memory to the L2 cache, ahead of the copy. REQUIRES: as bulk_copy.
 __device__ __forceinline__ void bulk_prefetch(const void* from, uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
@@ -407,8 +407,8 @@ __device__ __forceinline__ int thread_id() {
 __device__ __forceinline__ int warp_id() { return thread_id() / 32; }
 __device__ __forceinline__ int n_warps() { return static_cast<int>(blockDim.x * blockDim.y * blockDim.z) / 32; }
 
-// Over groups of kWidth neighbouring lanes (a power of two); every lane gets the result. The order of additions is that
-// of a butterfly: the same whatever else the kernel does.
+// Reductions over groups of kWidth neighbouring lanes (a power of two); every lane gets the result. Additions are in
+// butterfly order, always the same.
 template <int kWidth = 32, class T>
 __device__ __forceinline__ T warp_sum(T v) {
 #pragma unroll
@@ -428,7 +428,7 @@ __device__ __forceinline__ T warp_min(T v) {
   return v;
 }
 
-// Over the block, to every thread. All threads call it; the block is a multiple of 32. Two barriers.
+// Reductions over the thread block; every thread gets the result. REQUIRES: all threads call it, a multiple of 32.
 template <class T>
 __device__ __forceinline__ T block_sum(T v) {
   SIMT_SHARED(T, partial, 32);

@@ -64,7 +64,7 @@ CHIMERE_BOTH float times(float a, float b) {
 #endif
 }
 
-// Loads of weights: read-only while kernels run, streamed past the first-level cache where a lane takes whole 16 bytes.
+// Loads of weights: read-only while kernels run, streamed past the L1 cache where a lane takes whole 16 bytes.
 // The offset is 32 bits wide up to the last addition, which lets a warp's loads share it.
 // REQUIRES: p + offset is aligned to the size.
 struct Words2 {
@@ -100,7 +100,7 @@ CHIMERE_BOTH Words4 load_words4(const uint8_t* p, uint32_t offset = 0) {
 #endif
 }
 
-// The same where the lane's next load takes the other half of a sector: through the first-level cache.
+// The same where the lane's next load takes the other half of a sector: through the L1 cache.
 CHIMERE_BOTH Words4 load_half_sector(const uint8_t* p, uint32_t offset) {
 #ifdef __CUDA_ARCH__
   const uint4 v = __ldg(reinterpret_cast<const uint4*>(p + offset));

@@ -3,9 +3,9 @@
 // A row of the file is a list of small blocks, each with its scale beside its codes: lanes that take neighbouring
 // blocks would read scattered bytes. In device memory a row is one record of `row_bytes` (a multiple of 16), and the
 // record is planar: first all 16-byte pieces of the groups of 32 weights, then all 8-byte pieces, 4, 2, 1. Lane l of a
-// warp takes group l, so that each load of a warp is one contiguous run. No information is lost and none added: the
-// sizes are those of the file, up to a few percent where 6-bit scales become bytes; IQ3_S_wide alone gives a fifth for
-// speed.
+// warp takes group l, so that each load of a warp is one contiguous run. No information is lost and none added: sizes
+// are those of the file, up to a few percent where 6-bit scales become bytes; only IQ3_S_wide spends a fifth more to be
+// faster.
 //
 // A group is unpacked into eight words of four signed bytes, element 4j + b in byte b of word j, and scales:
 //     weight(e) = scale[e / 16] * q[e] + min[e / 16]

@@ -73,7 +73,7 @@ struct IQ3_S {  // nine-bit indices in 64 + 8 bits, signs, scale nibbles; u16 d 
   }
 };
 
-// IQ3_S looked up at load: every weight of its code-book, with its sign, is an odd number of -15 .. 15, that is 2t + 1
+// IQ3_S looked up at load: every weight of its codebook, with its sign, is an odd number of -15 .. 15, that is 2t + 1
 // with t a signed nibble. 4.19 bits a weight and not 3.44, for far fewer instructions and no table in shared
 // memory. The weights are the same, and so are the bits of every product.
 struct IQ3_S_wide {  // t as the top nibble; u16 d a block; scale nibbles
@@ -106,7 +106,7 @@ struct IQ3_S_wide {  // t as the top nibble; u16 d a block; scale nibbles
   }
 };
 
-// Entry `index` of a code-book of four-byte entries, or half of one of eight bytes.
+// Entry `index` of a codebook of four-byte entries, or half of one of eight bytes.
 CHIMERE_BOTH uint32_t grid_word(const void* grid, uint32_t word) {
   return load_u32(static_cast<const uint8_t*>(grid), 4 * word);
 }

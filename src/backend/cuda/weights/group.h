@@ -19,9 +19,9 @@ struct Group {
   float min[2];
 };
 
-// Where the code-books lie for the thread that unpacks. Of IQ3_S, the one whose speed matters, a block may keep
-// kIq3Copies copies in shared memory, entry by entry, so that the lanes of a warp, which look up different entries,
-// seldom meet in a bank: with 16 copies two lanes share a bank pair, with one copy 3.5 lookups of 32 collide.
+// Where the unpacking thread finds the codebooks. Of IQ3_S, the one whose speed matters, a block may keep kIq3Copies
+// copies in shared memory, entry by entry, so that the lanes of a warp, which look up different entries, seldom meet
+// in a bank: with 16 copies two lanes share a bank pair, with one copy 3.5 lookups of 32 collide.
 inline constexpr int kIq3Copies = 16;
 struct CodeBooks {
   const IqGrids* grids = nullptr;

@@ -9,7 +9,7 @@
 
 namespace chimere::cuda {
 
-// As small as the file's, or with the code-book of IQ3_S looked up: larger by a fifth, and faster to read.
+// As small as the file's, or with the codebook of IQ3_S looked up: larger by a fifth, and faster to read.
 enum class PackForm { compact, wide };
 
 // The type a matrix has in device memory: its own, but TQ1_0 becomes TQ2_0 (its base-3 digits are slow to take apart),

@@ -9,12 +9,12 @@
 
 namespace chimere::cuda {
 
-// A type that no file has: the weights of IQ3_S with their code-book looked up at load (formats.h).
+// A type that no file has: the weights of IQ3_S with their codebook looked up at load (formats.h).
 inline constexpr DType kIq3Wide{0x10000u};
 
 struct Weight {
   const uint8_t* data = nullptr;   // [experts][rows] records of row_bytes, 16-byte aligned
-  const IqGrids* grids = nullptr;  // kIqGrids in device memory, for the code-book types
+  const IqGrids* grids = nullptr;  // kIqGrids in device memory, for the codebook types
   DType type = DType::F32;         // F32, F16, BF16 or a type of formats.h
   int32_t width = 0;               // elements of a row
   int32_t rows = 0;                // of one expert
