@@ -7,7 +7,7 @@ set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CHIMERE_CUDA_ARCHITECTURES "" CACHE STRING
     "What to build for. Empty: this machine's card (AUTO), or every card we know (ON)")
 
-option(CHIMERE_FEW_FORMATS "Kernels of their own for some formats only (kernels/compiled_formats.h): compiles sooner")
+option(CHIMERE_FEW_FORMATS "Kernels of their own for some formats only (weights/format_table.h): compiles sooner")
 
 set(cuda_folder ${CMAKE_SOURCE_DIR}/src/backend/cuda)
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${cuda_folder}/*.cu)
@@ -17,8 +17,29 @@ list(FILTER cuda_tests INCLUDE REGEX "_test\\.cpp$")
 list(FILTER cuda_sources EXCLUDE REGEX "_test\\.cpp$")
 set(cuda_deps chimere_backend_cpu chimere_backend_reference chimere_backend chimere_sampling chimere_tensor chimere_base)
 
-# The C++ compiler gets each kernel file through a source of one line, so that its language stays CUDA for nvcc.
+# A *_instances.cu has the kernels of a family for many formats. It is compiled once a part, side by side, through
+# sources that say which part they are.
+file(STRINGS ${cuda_folder}/weights/format_table.h instance_parts REGEX "kInstanceParts = [0-9]+")
+string(REGEX REPLACE ".*kInstanceParts = ([0-9]+).*" "\\1" instance_parts "${instance_parts}")
+math(EXPR last_part "${instance_parts} - 1")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cuda_folder}/weights/format_table.h)
+set(cuda_instances ${cuda_kernels})
+list(FILTER cuda_instances INCLUDE REGEX "_instances\\.cu$")
+list(FILTER cuda_kernels EXCLUDE REGEX "_instances\\.cu$")
 set(emulated_kernels "")
+foreach(instances ${cuda_instances})
+  file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/src ${instances})
+  string(REGEX REPLACE "\\.cu$" "" stem ${name})
+  foreach(part RANGE ${last_part})
+    set(content "#define CHIMERE_PART ${part}\n#include \"${name}\"\n")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/parts/${stem}_${part}.cu CONTENT "${content}")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/emulated/${stem}_${part}.cu.cpp CONTENT "${content}")
+    list(APPEND cuda_parts ${CMAKE_BINARY_DIR}/parts/${stem}_${part}.cu)
+    list(APPEND emulated_kernels ${CMAKE_BINARY_DIR}/emulated/${stem}_${part}.cu.cpp)
+  endforeach()
+endforeach()
+
+# The C++ compiler gets each kernel file through a source of one line, so that its language stays CUDA for nvcc.
 foreach(kernel ${cuda_kernels})
   file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/src ${kernel})
   set(wrapper ${CMAKE_BINARY_DIR}/emulated/${name}.cpp)
@@ -28,6 +49,7 @@ endforeach()
 # Kernels and their tests are templates that take long to compile: several of them in one unit would only take memory.
 # They also name things alike (kThreads, Shape), as each is a small world of its own.
 file(GLOB kernel_tests CONFIGURE_DEPENDS ${cuda_folder}/kernels/*_test.cpp)
+list(APPEND cuda_kernels ${cuda_parts})
 set_source_files_properties(${cuda_kernels} ${emulated_kernels} ${kernel_tests} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 add_library(chimere_backend_cuda_emulator STATIC EXCLUDE_FROM_ALL ${cuda_sources} ${emulated_kernels})
 target_include_directories(chimere_backend_cuda_emulator PUBLIC ${CMAKE_SOURCE_DIR}/src)

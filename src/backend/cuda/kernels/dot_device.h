@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "backend/cuda/kernels/activations.h"
+#include "backend/cuda/kernels/card_facts.h"
 #include "backend/cuda/kernels/head_squares.h"
 #include "backend/cuda/kernels/hidden.h"
 #include "backend/cuda/weights/weight.h"
@@ -20,9 +21,6 @@
 #endif
 
 namespace chimere::cuda {
-
-inline constexpr int kDotThreads = 256;  // per block, always: the norm's order of additions depends on it
-inline constexpr int kDotWarps = kDotThreads / 32;
 
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
 
@@ -359,7 +357,7 @@ __device__ __forceinline__ void finish_sums(float (&v)[kN], int lanes, Store sto
 
 template <class F>
 CHIMERE_BOTH constexpr uint32_t book_bytes() {
-  return F::kType == DType::IQ3_S ? 512u * kIq3Copies * 4u : 0u;
+  return book_bytes(F::kType);
 }
 
 // Copies the codebook, if F has one; the caller follows it with a barrier.

@@ -249,28 +249,20 @@ Status launch_product(const Stream& stream, const TileJob& job, int n_row_tiles,
                       job);
 }
 
-// The types that models are made of have kernels of their own.
+// The types that models are made of have kernels of their own (weights/format_table.h).
 template <int kRows, bool kGated>
 Status launch_typed(const Stream& stream, DType type, const TileJob& job, int n_row_tiles, int n_column_tiles) {
   const auto with = [&](auto source) {
     return launch_product<decltype(source), kRows, kGated>(stream, job, n_row_tiles, n_column_tiles);
   };
-  if (type == kIq3Wide) return with(Packed<format::IQ3_S_wide>{});
-  switch (type) {
-    case DType::Q4_0: return with(Packed<format::Q4_0>{});
-    case DType::Q8_0: return with(Packed<format::Q8_0>{});
-    case DType::Q5_0: return with(Packed<format::Q5_0>{});
-    case DType::MXFP4: return with(Packed<format::MXFP4>{});
-    case DType::Q4_K: return with(Packed<format::Q4_K>{});
-    case DType::Q5_K: return with(Packed<format::Q5_K>{});
-    case DType::Q6_K: return with(Packed<format::Q6_K>{});
-    case DType::IQ3_S: return with(Packed<format::IQ3_S>{});
-    case DType::IQ4_XS: return with(Packed<format::IQ4_XS>{});
-    case DType::F32:
-    case DType::F16:
-    case DType::BF16: return with(Floats{});
-    default: return with(AnyPacked{});
-  }
+  if (type == DType::F32 || type == DType::F16 || type == DType::BF16) return with(Floats{});
+  if (!has_kernels(type, kGemmKernels)) return with(AnyPacked{});
+  Status launched = Ok{};
+  with_row(type, [&](auto row) {
+    using Row = decltype(row);
+    if constexpr (Row::has(kGemmKernels)) launched = with(Packed<typename Row::Format>{});
+  });
+  return launched;
 }
 
 template <bool kGated>

@@ -2,9 +2,9 @@
 // Shapes    x [n_rows, width] f32; W_i [rows_i, width] in a layout of weights/formats.h; out_i [n_rows, pitch_i] f32
 // Bytes     the weights once for up to 16 rows, plus 4 * width * n_rows a block for the activations (from the
 //           L2 cache)
-// Launch    one row whose share of the weights fits a block's shared memory: matvec_staged.h, a block of 16 warps an
-//           SM. One row and larger matrices, where there are bulk copies: matvec_ring.h, 2 blocks an SM whose warps
-//           have slots for a few rows in shared memory.
+// Launch    as choose_matvec() says (matvec_choice.h). One row whose share of the weights fits a block's shared memory:
+//           matvec_staged.h, a block of 16 warps an SM. One row and larger matrices, where there are bulk copies:
+//           matvec_ring.h, 2 blocks an SM whose warps have slots for a few rows in shared memory.
 //           8 rows and more, where bulk copies and the width allow it: matvec_rows.cu, on the tensor cores.
 //           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows,
 //           a lane over pairs of groups; shared memory: 1.26 bytes per element of a pass's rows, 32 KiB more for the
@@ -21,6 +21,7 @@
 //           of the next layer to the L2 cache two kernels ahead (2 %)
 #include "backend/cuda/simt/simt.h"
 
+#include "backend/cuda/kernels/matvec_device.h"
 #include "backend/cuda/kernels/matvec_float.h"
 #include "backend/cuda/kernels/matvec_instances.h"
 #include "backend/cuda/kernels/matvec_rows.h"
@@ -41,25 +42,6 @@ __global__ void __launch_bounds__(kDotThreads) quantise_rows_kernel(InputRows in
   if (simt::thread_id() == 0) stored_inverse(record, in.width) = row_inverse(in, record);
 }
 
-// The format that most of the bytes have, if there is a kernel for it.
-DType main_type(const MatvecArgs& a) {
-  DType best = DType::F32;
-  uint64_t most = 0;
-  for (int i = 0; i < a.n_outs; ++i) {
-    uint64_t bytes = 0;
-    for (int j = 0; j < a.n_outs; ++j) {
-      if (a.outs[j].weight.type == a.outs[i].weight.type) {
-        bytes += static_cast<uint64_t>(a.outs[j].weight.row_bytes) * a.outs[j].weight.rows;
-      }
-    }
-    if (matvec_instance(a.outs[i].weight.type) && bytes > most) {
-      most = bytes;
-      best = a.outs[i].weight.type;
-    }
-  }
-  return best;
-}
-
 }  // namespace
 
 Status quantise_rows(const Stream& stream, const InputRows& in, int n_rows, bool quantise, uint8_t* records,
@@ -72,29 +54,18 @@ Status matvec(const Stream& stream, const MatvecArgs& args) {
   for (int i = 0; i < args.n_outs && args.in.head_squares; ++i) {
     CHECK(!args.exact && !args.outs[i].weight.is_float() && !args.in.norm && !args.in.activates() && !args.in.gather);
   }
-  if (matvec_float_takes(args)) return matvec_float(stream, args);
-  MatvecPlan plan;
-  plan.args = args;
-  const uint32_t G = row_groups(args.in.width);
-  plan.lanes_log2 = log2_of(lanes_per_row(G / 2));
-  plan.side_lanes_log2 = log2_of(lanes_per_row(G));
-  const DType own = args.exact || G % 2 != 0 ? DType::F32 : main_type(args);
-  int n = 0;
-  for (const bool first : {true, false}) {
-    for (int i = 0; i < args.n_outs; ++i) {
-      if ((args.outs[i].weight.type == own && own != DType::F32) == first) plan.args.outs[n++] = args.outs[i];
-    }
-    if (first) plan.n_own = n;
-  }
-  plan.quantise = false;
-  for (int i = 0; i < args.n_outs; ++i) plan.quantise |= !args.exact && !args.outs[i].weight.is_float();
-  if (RowsLaunch many; plan_rows(plan, own, many)) return matvec_rows(stream, many, own);
+  const MatvecChoice choice = choose_matvec(args, this_card(args.n_sms));
+  if (choice.kernel == MatvecKernel::float_rows) return matvec_float(stream, args, choice);
+  MatvecPlan plan = plan_matvec(args, choice);
+  if (choice.kernel == MatvecKernel::tensor_rows) return matvec_rows(stream, plan, choice);
   if (args.n_rows <= kFusedRows) {
     plan.args.records = nullptr;
   } else if (args.records) {
     TRY(quantise_rows(stream, args.in, args.n_rows, plan.quantise, args.records, args.dependent));
   }
-  return plan.n_own > 0 ? matvec_instance(own)(stream, plan) : launch_matvec<NoFormat>(stream, plan);
+  if (choice.kernel == MatvecKernel::any_format) return launch_registers<NoFormat>(stream, plan, choice);
+  const MatvecLaunch launch = find_in_parts([&](auto part) { return find_matvec<part>(choice.format); });
+  return launch(stream, plan, choice);
 }
 
 uint64_t matvec_bytes(const MatvecArgs& a) {

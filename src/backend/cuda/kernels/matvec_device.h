@@ -6,57 +6,14 @@
 #include <type_traits>
 
 #include "backend/cuda/kernels/dot_device.h"
-#include "backend/cuda/kernels/matvec.h"
+#include "backend/cuda/kernels/matvec_choice.h"
 
 namespace chimere::cuda {
 
-// The launcher's layout: projections in the kernel's own format first, then the others, with their row tiles numbered
-// consecutively; a tile is what one warp computes at a time.
-struct MatvecPlan {
-  MatvecArgs args;
-  int n_own = 0;
-  int own_tiles = 0;
-  int all_tiles = 0;
-  int first_tile[kMaxProjections] = {};  // of each projection
-  int n_passes = 1;         // of kT rows each; neighbouring blocks take the passes of the same tiles, so that the L2
-                            // cache serves all but the first
-  int lanes_log2 = 5;       // of the lanes that share a row of the kernel's own format, a pair of groups each
-  int side_lanes_log2 = 5;  // of the others, a group each
-  bool quantise = true;     // some product takes bytes
-
-  CHIMERE_BOTH int lanes() const { return 1 << lanes_log2; }
-};
-
-// No format of its own: every product goes through any_dot and its kind.
-struct NoFormat {
-  static constexpr DType kType = DType::F32;
-};
+inline CardFacts this_card(int n_sms) { return {simt::has_bulk_copy(), simt::shared_limit(), n_sms}; }
 
 // Tiles that a warp loads or prefetches before the input is there, the first included.
 inline constexpr int kAheadTiles = 4;
-
-// Rows of kT activations that a warp multiplies with kR weight rows at a time. More weight rows for more activations:
-// what is read from shared memory then serves kR products.
-CHIMERE_BOTH constexpr int tile_rows(int n_acts) { return n_acts >= 16 ? 4 : 2; }
-
-// Blocks per SM. For one row the number of warps counts most: they hide each other's latency. (One weight row per lane
-// and four blocks: 23 % slower. Two blocks, and room for one of the next kernel: 7 % slower.)
-CHIMERE_BOTH constexpr int matvec_blocks(int n_acts) { return n_acts >= 16 ? 1 : n_acts == 1 ? 3 : 2; }
-
-CHIMERE_BOTH int side_rows_per_tile(const MatvecPlan& p, const MatvecOut& o) {
-  return p.args.exact || o.weight.is_float() ? 1 : 32 >> p.side_lanes_log2;
-}
-
-// Numbers the tiles of all projections; those of the kernel's own format have own_rows rows.
-inline void number_tiles(MatvecPlan& plan, int own_rows) {
-  for (int i = 0; i < plan.args.n_outs; ++i) {
-    const MatvecOut& o = plan.args.outs[i];
-    const bool is_own = i < plan.n_own;
-    plan.first_tile[i] = plan.all_tiles;
-    plan.all_tiles += simt::div_up(o.weight.rows, is_own ? own_rows : side_rows_per_tile(plan, o));
-    if (is_own) plan.own_tiles = plan.all_tiles;
-  }
-}
 
 __device__ __forceinline__ void store_output(const MatvecOut& o, int t, int row, float sum) {
   float* to = o.out + static_cast<int64_t>(t) * o.pitch + row;
@@ -153,7 +110,7 @@ struct HeldPair {
   static constexpr uint32_t kGroups = 64;
   ActGroup of[2] = {};
 
-  CHIMERE_BOTH static bool fits(int width) { return row_groups(width) == kGroups; }
+  CHIMERE_BOTH static bool fits(int width) { return holds_pair(width); }
   __device__ __forceinline__ void load(const uint8_t* record) {
     of[0] = load_act_half<0>(record, kGroups, static_cast<uint32_t>(simt::lane_id()));
     of[1] = load_act_half<1>(record, kGroups, static_cast<uint32_t>(simt::lane_id()));
@@ -327,31 +284,19 @@ __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(
   }
 }
 
-template <class F, int kT>
-Status launch_matvec(const Stream& stream, MatvecPlan& plan) {
-  const MatvecArgs& a = plan.args;
-  number_tiles(plan, tile_rows(kT) * 32 >> plan.lanes_log2);
-  plan.n_passes = simt::div_up(a.n_rows, kT);
-  // As many blocks as run at once: more would only repeat the staging.
-  const int most = a.n_sms * matvec_blocks(kT);
-  const int blocks = min(simt::div_up(plan.all_tiles, kDotWarps), max(1, most / plan.n_passes));
-  size_t shared = static_cast<size_t>(kT) * record_bytes(a.in.width);
-  if constexpr (!std::is_same_v<F, NoFormat>) shared += book_bytes<F>();
-  return simt::launch(matvec_kernel<F, kT>,
-                      {static_cast<unsigned>(blocks * plan.n_passes), kDotThreads, shared, stream, a.dependent}, plan);
-}
-
-// The most activations per pass whose records fit into shared memory beside the codebook.
+// F: NoFormat for MatvecKernel::any_format.
 template <class F>
-Status launch_matvec(const Stream& stream, MatvecPlan& plan) {
-  size_t room = simt::shared_limit() - 1024;
-  if constexpr (!std::is_same_v<F, NoFormat>) room -= book_bytes<F>();
-  const size_t fits = room / record_bytes(plan.args.in.width);
-  const size_t want = static_cast<size_t>(plan.args.n_rows);
-  if (want > 8 && fits >= 16) return launch_matvec<F, 16>(stream, plan);
-  if (want > 4 && fits >= 8) return launch_matvec<F, 8>(stream, plan);
-  if (want > 1 && fits >= 4) return launch_matvec<F, 4>(stream, plan);
-  return launch_matvec<F, 1>(stream, plan);
+Status launch_registers(const Stream& stream, const MatvecPlan& plan, const MatvecChoice& c) {
+  const auto launch = [&](auto kernel) {
+    return simt::launch(
+        kernel, {static_cast<unsigned>(c.blocks), kDotThreads, c.shared_bytes, stream, plan.args.dependent}, plan);
+  };
+  switch (c.pass_rows) {
+    case 16: return launch(matvec_kernel<F, 16>);
+    case 8: return launch(matvec_kernel<F, 8>);
+    case 4: return launch(matvec_kernel<F, 4>);
+    default: return launch(matvec_kernel<F, 1>);
+  }
 }
 
 }  // namespace chimere::cuda

@@ -15,9 +15,6 @@
 namespace chimere::cuda {
 namespace {
 
-constexpr int kTileRows = 4;
-constexpr size_t kStagedBytes = 96 * 1024;  // of activations, at most
-
 struct FloatPlan {
   MatvecArgs args;
   int first_tile[kMaxProjections] = {};
@@ -87,7 +84,7 @@ struct FloatTile {
     int which = 0;
     while (which + 1 < p.args.n_outs && tile >= p.first_tile[which + 1]) ++which;
     out = &p.args.outs[which];
-    first_row = (tile - p.first_tile[which]) * kTileRows;
+    first_row = (tile - p.first_tile[which]) * kFloatTileRows;
   }
   // Rows past the end are the last one, once more: they are computed and not stored.
   __device__ __forceinline__ const uint8_t* row(int r) const {
@@ -103,11 +100,11 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? 3 : 2) float_kernel(con
   const int first = pass * kT, n = min(kT, p.args.n_rows - first), stride = n_blocks * kDotWarps;
   int tile = static_cast<int>(blockIdx.x) / p.n_passes * kDotWarps + simt::warp_id();
 
-  Eight<kType> ahead[kTileRows];
+  Eight<kType> ahead[kFloatTileRows];
   const auto load = [&](const FloatTile& at, int chunk) {
     const int there = min(chunk, n_chunks - 1);
 #pragma unroll
-    for (int r = 0; r < kTileRows; ++r) ahead[r].load(at.row(r), there);
+    for (int r = 0; r < kFloatTileRows; ++r) ahead[r].load(at.row(r), there);
   };
   FloatTile at(p, min(tile, p.n_tiles - 1));
   load(at, lane);
@@ -119,13 +116,13 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? 3 : 2) float_kernel(con
   __syncthreads();
 
   while (tile < p.n_tiles) {
-    float acc[kT * kTileRows] = {};  // [t][r]
+    float acc[kT * kFloatTileRows] = {};  // [t][r]
     const FloatTile now = at;
     tile += stride;
     for (int chunk = lane; chunk - lane < n_chunks; chunk += 32) {
-      Eight<kType> raw[kTileRows];
+      Eight<kType> raw[kFloatTileRows];
 #pragma unroll
-      for (int r = 0; r < kTileRows; ++r) raw[r] = ahead[r];
+      for (int r = 0; r < kFloatTileRows; ++r) raw[r] = ahead[r];
       if (chunk - lane + 32 < n_chunks) {
         load(now, chunk + 32);
       } else if (tile < p.n_tiles) {
@@ -133,9 +130,9 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? 3 : 2) float_kernel(con
         load(at, lane);
       }
       if (chunk >= n_chunks) continue;
-      float w[kTileRows][8];
+      float w[kFloatTileRows][8];
 #pragma unroll
-      for (int r = 0; r < kTileRows; ++r) raw[r].unpack(w[r]);
+      for (int r = 0; r < kFloatTileRows; ++r) raw[r].unpack(w[r]);
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
         if (t >= n) break;
@@ -143,61 +140,46 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? 3 : 2) float_kernel(con
         const float4 high = *reinterpret_cast<const float4*>(staged + t * width + width / 2 + 4 * chunk);
         const float x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
-        for (int r = 0; r < kTileRows; ++r) {
+        for (int r = 0; r < kFloatTileRows; ++r) {
 #pragma unroll
-          for (int i = 0; i < 8; ++i) acc[t * kTileRows + r] = fmaf(w[r][i], x[i], acc[t * kTileRows + r]);
+          for (int i = 0; i < 8; ++i) acc[t * kFloatTileRows + r] = fmaf(w[r][i], x[i], acc[t * kFloatTileRows + r]);
         }
       }
     }
     finish_sums(acc, 32, [&](int i, float sum) {
-      const int t = i / kTileRows, row = now.first_row + i % kTileRows;
+      const int t = i / kFloatTileRows, row = now.first_row + i % kFloatTileRows;
       if (t < n && row < now.out->weight.rows) store_output(*now.out, first + t, row, sum);
     });
   }
 }
 
-template <DType kType, int kT>
-Status launch(const Stream& stream, FloatPlan& plan) {
-  const MatvecArgs& a = plan.args;
-  plan.n_passes = simt::div_up(a.n_rows, kT);
-  const int most = a.n_sms * (kT == 1 ? 3 : 2);
-  const int blocks = min(simt::div_up(plan.n_tiles, kDotWarps), max(1, most / plan.n_passes));
-  const size_t shared = static_cast<size_t>(kT) * a.in.width * sizeof(float);
-  return simt::launch(float_kernel<kType, kT>,
-                      {static_cast<unsigned>(blocks * plan.n_passes), kDotThreads, shared, stream, a.dependent}, plan);
-}
-
 template <DType kType>
-Status launch(const Stream& stream, FloatPlan& plan) {
-  const size_t row = static_cast<size_t>(plan.args.in.width) * sizeof(float);
-  if (plan.args.n_rows > 4 && 8 * row <= kStagedBytes) return launch<kType, 8>(stream, plan);
-  if (plan.args.n_rows > 1 && 4 * row <= kStagedBytes) return launch<kType, 4>(stream, plan);
-  return launch<kType, 1>(stream, plan);
+Status launch_format(const Stream& stream, const FloatPlan& plan, const MatvecChoice& c) {
+  const auto launch = [&](auto kernel) {
+    return simt::launch(
+        kernel, {static_cast<unsigned>(c.blocks), kDotThreads, c.shared_bytes, stream, plan.args.dependent}, plan);
+  };
+  switch (c.pass_rows) {
+    case 8: return launch(float_kernel<kType, 8>);
+    case 4: return launch(float_kernel<kType, 4>);
+    default: return launch(float_kernel<kType, 1>);
+  }
 }
 
 }  // namespace
 
-bool matvec_float_takes(const MatvecArgs& a) {
-  const auto bytes = static_cast<size_t>(a.in.width) * sizeof(float);
-  if (a.n_outs == 0 || a.in.width % 8 != 0 || a.in.width == 0 || bytes > kStagedBytes) return false;
-  for (int i = 0; i < a.n_outs; ++i) {
-    const Weight& w = a.outs[i].weight;
-    if (!w.is_float() || w.type != a.outs[0].weight.type || w.row_bytes % 16 != 0) return false;
-  }
-  return true;
-}
-
-Status matvec_float(const Stream& stream, const MatvecArgs& args) {
+Status matvec_float(const Stream& stream, const MatvecArgs& args, const MatvecChoice& choice) {
   FloatPlan plan;
   plan.args = args;
+  plan.n_passes = choice.n_passes;
   for (int i = 0; i < args.n_outs; ++i) {
     plan.first_tile[i] = plan.n_tiles;
-    plan.n_tiles += simt::div_up(args.outs[i].weight.rows, kTileRows);
+    plan.n_tiles += simt::div_up(args.outs[i].weight.rows, kFloatTileRows);
   }
-  switch (args.outs[0].weight.type) {
-    case DType::F16: return launch<DType::F16>(stream, plan);
-    case DType::BF16: return launch<DType::BF16>(stream, plan);
-    default: return launch<DType::F32>(stream, plan);
+  switch (choice.format) {
+    case DType::F16: return launch_format<DType::F16>(stream, plan, choice);
+    case DType::BF16: return launch_format<DType::BF16>(stream, plan, choice);
+    default: return launch_format<DType::F32>(stream, plan, choice);
   }
 }
 

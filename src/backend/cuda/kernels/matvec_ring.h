@@ -153,43 +153,13 @@ __global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __gri
   }
 }
 
-// False where there is too little work for every warp to cycle through its slots, or the slots do not fit, or the card
-// has no bulk copies; the plan is then not valid.
 template <class F>
-bool plan_ring(RingMatvecPlan& ringed, int& blocks, size_t& shared) {
-  MatvecPlan& plan = ringed.plan;
-  const MatvecArgs& a = plan.args;
-  if (a.n_rows != 1 || !simt::has_bulk_copy()) return false;
-  const size_t fixed = book_bytes<F>() + record_bytes(a.in.width);
-  const auto room_for = [&](int slot_rows) {
-    ringed.slot_rows = slot_rows;
-    ringed.slot_bytes = static_cast<uint32_t>(slot_rows) * a.outs[0].weight.row_bytes;
-    return RingRoom(fixed, ringed.slot_bytes, kDotWarps);
-  };
-  // Where a warp works on one row at a time, a slot has several: four where it holds the activations, if two blocks
-  // then still fit.
-  const bool side_by_side = plan.lanes_log2 < 5, four = HeldPair::fits(a.in.width);
-  RingRoom room = room_for(side_by_side ? 32 >> plan.lanes_log2 : four ? 4 : 2);
-  if (four && room.blocks < 2) room = room_for(2);
-  int own = 0;
-  for (int i = 0; i < plan.n_own; ++i) own += simt::div_up(a.outs[i].weight.rows, ringed.slot_rows);
-  blocks = a.n_sms * room.blocks;
-  if (room.blocks == 0 || own < blocks * kDotWarps * room.slots) return false;
-  ringed.n_slots = room.slots;
-  ringed.split = UnitSplit(own, blocks);
-  shared = fixed + static_cast<size_t>(room.slots * kDotWarps) * ringed.slot_bytes;
-  number_tiles(plan, ringed.slot_rows);
-  return true;
-}
-
-template <class F>
-Status launch_ring_or_not(const Stream& stream, MatvecPlan& plan) {
-  RingMatvecPlan ringed{plan, {}, 0, 0, 0};
-  int blocks = 0;
-  size_t shared = 0;
-  if (!plan_ring<F>(ringed, blocks, shared)) return launch_matvec<F>(stream, plan);
+Status launch_ring(const Stream& stream, const MatvecPlan& plan, const MatvecChoice& c) {
+  const RingMatvecPlan ringed{plan, UnitSplit(plan.own_tiles, c.blocks), c.tile_rows,
+                              static_cast<uint32_t>(c.tile_rows) * plan.args.outs[0].weight.row_bytes, c.n_slots};
   return simt::launch(ring_matvec_kernel<F>,
-                      {static_cast<unsigned>(blocks), kDotThreads, shared, stream, plan.args.dependent}, ringed);
+                      {static_cast<unsigned>(c.blocks), kDotThreads, c.shared_bytes, stream, plan.args.dependent},
+                      ringed);
 }
 
 }  // namespace chimere::cuda

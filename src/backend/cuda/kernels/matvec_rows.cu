@@ -13,6 +13,8 @@
 
 #include "backend/cuda/kernels/matvec_rows.h"
 
+#include "backend/cuda/kernels/matvec_instances.h"
+
 namespace chimere::cuda {
 namespace {
 
@@ -56,97 +58,30 @@ __global__ void __launch_bounds__(kDotThreads)
   }
 }
 
-struct Instance {
-  Status (*launch)(const Stream&, const RowsLaunch&) = nullptr;
-  bool natural = false;
-};
-
-template <class F>
-Instance instance_of(Status (*launch)(const Stream&, const RowsLaunch&)) {
-  return {launch, Quarters<F>::kNatural};
-}
-
-Instance find_instance(DType type) {
-  if (!has_own_kernels(type)) return {};
-  if (type == kIq3Wide) return instance_of<format::IQ3_S_wide>(matvec_rows_iq3_s_wide);
-  switch (type) {
-    case DType::Q8_0: return instance_of<format::Q8_0>(matvec_rows_q8_0);
-    case DType::Q4_0: return instance_of<format::Q4_0>(matvec_rows_q4_0);
-    case DType::Q4_1: return instance_of<format::Q4_1>(matvec_rows_q4_1);
-    case DType::Q5_0: return instance_of<format::Q5_0>(matvec_rows_q5_0);
-    case DType::Q4_K: return instance_of<format::Q4_K>(matvec_rows_q4_k);
-    case DType::Q5_K: return instance_of<format::Q5_K>(matvec_rows_q5_k);
-    case DType::Q6_K: return instance_of<format::Q6_K>(matvec_rows_q6_k);
-    case DType::IQ4_NL: return instance_of<format::IQ4_NL>(matvec_rows_iq4_nl);
-    case DType::IQ4_XS: return instance_of<format::IQ4_XS>(matvec_rows_iq4_xs);
-    case DType::MXFP4: return instance_of<format::MXFP4>(matvec_rows_mxfp4);
-    default: return {};
-  }
-}
-
-// Rows an odd number of 16-byte pieces apart: the eight rows that a warp reads side by side never meet in a bank.
-uint32_t padded_row(uint32_t row_bytes) { return row_bytes / 16 % 2 == 1 ? row_bytes : row_bytes + 16; }
-
-// False where not even `least` slots, or as many as the block has tiles, find room beside passes of so many columns.
-bool fit(RowsLaunch& l, int pass_tiles, int least) {
-  MatvecPlan& p = l.plan.plan;
-  const int column_tiles = simt::div_up(p.args.n_rows, kColumnTile);
-  p.n_passes = simt::div_up(column_tiles, pass_tiles);
-  l.plan.pass_tiles = simt::div_up(column_tiles, p.n_passes);
-  const int parts = min(p.own_tiles, max(1, p.args.n_sms / p.n_passes));
-  l.plan.split = UnitSplit(p.own_tiles, parts);
-  l.blocks = parts * p.n_passes;
-
-  const int most = l.plan.split.most();
-  const auto n = static_cast<uint32_t>(l.plan.pass_tiles);
-  const uint32_t acts = n * (row_groups(p.args.in.width) / 2) * kPairBytes, slot = kTileRows * l.plan.stride;
-  const uint32_t sums = static_cast<uint32_t>(kTeams) * kTeamWarps * n * 32u * sizeof(float4);
-  l.plan.together = most == 1 && p.lanes() > kTeamWarps;
-  // Blocks that have but one tile a team put the sums where the activations were.
-  const bool once = most <= kTeams;
-  const uint32_t before = once ? max(acts, sums) : acts + sums;
-  const size_t room = simt::shared_limit() - 1024;
-  if (before + static_cast<size_t>(min(least, most)) * slot > room) return false;
-  l.plan.n_slots = min(min(most, kMaxSlots), static_cast<int>((room - before) / slot));
-  l.plan.sums_at = once ? 0 : acts;
-  l.plan.slots_at = before;
-  l.shared = before + static_cast<size_t>(l.plan.n_slots) * slot;
-  return true;
-}
-
 }  // namespace
 
-bool plan_rows(const MatvecPlan& plan, DType own, RowsLaunch& launch) {
+Status matvec_rows(const Stream& stream, const MatvecPlan& plan, const MatvecChoice& choice) {
   const MatvecArgs& a = plan.args;
-  if (a.n_rows < kTensorRows || !a.records || plan.n_own == 0 || plan.lanes() < kTeamWarps ||
-      !find_instance(own).launch || !simt::has_bulk_copy()) {
-    return false;
-  }
-  launch.plan.plan = plan;
-  number_tiles(launch.plan.plan, kTileRows);
-  launch.plan.stride = padded_row(a.outs[0].weight.row_bytes);
-  launch.plan.fragments = a.records + static_cast<size_t>(a.n_rows) * record_bytes(a.in.width);
-  launch.plan.inverses =
-      reinterpret_cast<const float*>(launch.plan.fragments + fragment_rows(a.n_rows) * 40u * row_groups(a.in.width));
-  for (const int least : {3, 2}) {
-    for (int pass_tiles = kPassTiles; pass_tiles > 0; pass_tiles /= 2) {
-      if (fit(launch, pass_tiles, least)) return true;
-    }
-  }
-  return false;
-}
-
-Status matvec_rows(const Stream& stream, const RowsLaunch& launch, DType own) {
-  const MatvecPlan& p = launch.plan.plan;
-  const MatvecArgs& a = p.args;
-  bool whole = false;
-  for (int i = p.n_own; i < a.n_outs; ++i) whole |= !a.outs[i].weight.is_float();
-  const Instance instance = find_instance(own);
+  RowsPlan rows;
+  rows.plan = plan;
+  rows.split = UnitSplit(plan.own_tiles, choice.blocks / choice.n_passes);
+  rows.fragments = a.records + static_cast<size_t>(a.n_rows) * record_bytes(a.in.width);
+  rows.inverses =
+      reinterpret_cast<const float*>(rows.fragments + fragment_rows(a.n_rows) * 40u * row_groups(a.in.width));
+  rows.pass_tiles = choice.pass_rows / kColumnTile;
+  rows.n_slots = choice.n_slots;
+  rows.together = choice.together;
+  rows.stride = padded_row(a.outs[0].weight.row_bytes);
+  rows.slots_at = choice.slots_at;
+  rows.sums_at = choice.sums_at;
+  const RowsInstance instance = find_in_parts([&](auto part) { return find_matvec_rows<part>(choice.format); });
+  bool whole = false;  // rows of other formats read the records
+  for (int i = plan.n_own; i < a.n_outs; ++i) whole |= !a.outs[i].weight.is_float();
   TRY(simt::launch(quantise_fragments_kernel,
                    {static_cast<unsigned>(a.n_rows), kDotThreads, record_bytes(a.in.width), stream, a.dependent}, a.in,
-                   instance.natural, launch.plan.pass_tiles, whole ? a.records : nullptr,
-                   const_cast<uint8_t*>(launch.plan.fragments), const_cast<float*>(launch.plan.inverses)));
-  return instance.launch(stream, launch);
+                   instance.natural, rows.pass_tiles, whole ? a.records : nullptr, const_cast<uint8_t*>(rows.fragments),
+                   const_cast<float*>(rows.inverses)));
+  return instance.launch(stream, rows, choice);
 }
 
 }  // namespace chimere::cuda

@@ -19,22 +19,12 @@
 
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/compiled_formats.h"
 #include "backend/cuda/kernels/matvec_device.h"
 #include "backend/cuda/kernels/staged.h"
-#include "backend/cuda/weights/quarters.h"
-#include "base/check.h"
 
 namespace chimere::cuda {
 
-inline constexpr int kTensorRows = 8;  // fewer rows are faster without tensor cores
-inline constexpr int kTeams = 2, kTeamWarps = 8, kTeamThreads = 32 * kTeamWarps;
-inline constexpr int kTileRows = 16;   // of weights
-inline constexpr int kColumnTile = 8;  // rows of activations
-inline constexpr int kPassTiles = 4;   // column tiles of a pass, at most
-inline constexpr int kMaxSlots = 8;
 inline constexpr int kLaneSets = 4;  // sets of one-row lanes that a warp stands for, at most
-inline constexpr uint32_t kPairBytes = 640, kPairScales = 512;
 
 struct RowsPlan {
   MatvecPlan plan;                     // tiles of 16 rows
@@ -131,8 +121,8 @@ __device__ __forceinline__ void add_pair(const uint8_t* tile, uint32_t stride, u
   const auto lane = static_cast<uint32_t>(simt::lane_id()), q = lane % 4u;
   const uint8_t* row = tile + lane / 4u * stride;
   Group upper[2], lower[2];
-  Quarters<F>::load(SharedRow{row}, G, pair, q, upper);
-  Quarters<F>::load(SharedRow{row + 8u * stride}, G, pair, q, lower);
+  F::load_quarters(SharedRow{row}, G, pair, q, upper);
+  F::load_quarters(SharedRow{row + 8u * stride}, G, pair, q, lower);
 #pragma unroll
   for (int n = 0; n < kPassTiles; ++n) {
     if (!kFull && n >= n_tiles) break;
@@ -301,40 +291,7 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
   }
 }
 
-struct RowsLaunch {
-  RowsPlan plan;
-  int blocks = 0;
-  size_t shared = 0;
-};
-
-template <class F>
-Status launch_rows(const Stream& stream, const RowsLaunch& launch) {
-  if constexpr (has_own_kernels(F::kType)) {
-    return simt::launch(matvec_rows_kernel<F>,
-                        {static_cast<unsigned>(launch.blocks), kTeams * kTeamThreads, launch.shared, stream,
-                         launch.plan.plan.args.dependent},
-                        launch.plan);
-  } else {
-    CHECK(false);
-  }
-}
-
-// False where another kernel has to be used.
-bool plan_rows(const MatvecPlan& plan, DType own, RowsLaunch& launch);
-// Quantises the rows, then multiplies.
-Status matvec_rows(const Stream& stream, const RowsLaunch& launch, DType own);
-
-// The formats, spread over files so that they compile in parallel.
-Status matvec_rows_q8_0(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_q4_0(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_q4_1(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_q5_0(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_q4_k(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_q5_k(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_q6_k(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_iq3_s_wide(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_iq4_nl(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_iq4_xs(const Stream& stream, const RowsLaunch& launch);
-Status matvec_rows_mxfp4(const Stream& stream, const RowsLaunch& launch);
+// Quantises the rows, then multiplies. REQUIRES: MatvecKernel::tensor_rows was chosen.
+Status matvec_rows(const Stream& stream, const MatvecPlan& plan, const MatvecChoice& choice);
 
 }  // namespace chimere::cuda

@@ -17,17 +17,6 @@ namespace chimere::cuda {
 struct SideRoom {
   int n_slots = 0;
   uint32_t slot_bytes = 0;
-
-  SideRoom() = default;
-  // REQUIRES: the tiles of the plan are numbered.
-  SideRoom(const MatvecPlan& plan, int n_blocks, size_t room) {
-    for (int i = plan.n_own; i < plan.args.n_outs; ++i) {
-      const Weight& w = plan.args.outs[i].weight;
-      if (w.type == DType::Q8_0) slot_bytes = w.row_bytes << (5 - plan.side_lanes_log2);
-    }
-    if (slot_bytes == 0) return;
-    n_slots = min(simt::div_up(plan.all_tiles - plan.own_tiles, n_blocks), static_cast<int>(room / slot_bytes));
-  }
 };
 
 // The side tiles of a block: its i-th is at(i).

@@ -3,15 +3,11 @@
 
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/compiled_formats.h"
-#include "backend/cuda/kernels/matvec_ring.h"
+#include "backend/cuda/kernels/matvec_device.h"
 #include "backend/cuda/kernels/matvec_side.h"
 #include "backend/cuda/kernels/staged.h"
-#include "base/check.h"
 
 namespace chimere::cuda {
-
-inline constexpr size_t kStagedBytes = 160 * 1024;  // of a block's weights, at most
 
 // A unit is a tile of OwnTile<F, 1>: the rows that a warp multiplies in parallel. One lane issues a stage's copies.
 __device__ __forceinline__ void send_for_stage(const MatvecPlan& p, const BlockUnits& units, int stage,
@@ -224,40 +220,16 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   }
 }
 
-// False where a block's weights do not fit; the plan is then unchanged.
 template <class F>
-bool plan_staged(StagedMatvecPlan& staged, int& blocks, size_t& shared) {
-  MatvecPlan& plan = staged.plan;
-  const MatvecArgs& a = plan.args;
-  if (a.n_rows != 1 || plan.lanes_log2 == 0 || !simt::has_bulk_copy()) return false;
-  const int per_unit = 32 >> plan.lanes_log2;
-  int own = 0;
-  for (int i = 0; i < plan.n_own; ++i) own += simt::div_up(a.outs[i].weight.rows, per_unit);
-  blocks = min(own, a.n_sms);
-  staged.split = UnitSplit(own, blocks);
-  const size_t bytes = static_cast<size_t>(staged.split.most()) * per_unit * a.outs[0].weight.row_bytes;
-  shared = book_bytes<F>() + record_bytes(a.in.width) + bytes;
-  const size_t limit = simt::shared_limit() - 1024;
-  if (bytes > kStagedBytes || shared > limit) return false;
-  number_tiles(plan, per_unit);
-  staged.side = SideRoom(plan, blocks, limit - shared);
-  staged.side_offset = static_cast<uint32_t>(bytes);
-  shared += static_cast<size_t>(staged.side.n_slots) * staged.side.slot_bytes;
-  return true;
-}
-
-template <class F>
-Status launch_staged_or_not(const Stream& stream, MatvecPlan& plan) {
-  if constexpr (has_own_kernels(F::kType)) {
-    StagedMatvecPlan staged{plan, {}, {}, 0, plan.quantise && WholeRow::fits(plan.args.in)};
-    int blocks = 0;
-    size_t shared = 0;
-    if (!plan_staged<F>(staged, blocks, shared)) return launch_ring_or_not<F>(stream, plan);
-    return simt::launch(staged_matvec_kernel<F>,
-                        {static_cast<unsigned>(blocks), kOneThreads, shared, stream, plan.args.dependent}, staged);
-  } else {
-    CHECK(false);
-  }
+Status launch_staged(const Stream& stream, const MatvecPlan& plan, const MatvecChoice& c) {
+  const StagedMatvecPlan staged{plan,
+                                UnitSplit(plan.own_tiles, c.blocks),
+                                {c.side_slots, c.side_slot_bytes},
+                                c.staged_bytes,
+                                plan.quantise && WholeRow::fits(plan.args.in)};
+  return simt::launch(staged_matvec_kernel<F>,
+                      {static_cast<unsigned>(c.blocks), kOneThreads, c.shared_bytes, stream, plan.args.dependent},
+                      staged);
 }
 
 }  // namespace chimere::cuda

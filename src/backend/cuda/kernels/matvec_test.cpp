@@ -1,7 +1,6 @@
 // Decode-class products against the oracle, and a row's bits against those of the row alone.
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/compiled_formats.h"
 #include "backend/cuda/kernels/matvec.h"
 
 #include <gtest/gtest.h>
@@ -333,7 +332,7 @@ TEST(Matvec, ManyRowsInSeveralPasses) {
 // The codebook looked up at load changes no bit of any product, of one row, of few or of many.
 TEST(Matvec, BothFormsOfCodeBookWeightsAgree) {
   // In builds of few formats the compact form has no kernels of its own, and sums in another order.
-  if (!has_own_kernels(DType::IQ3_S)) GTEST_SKIP();
+  if (!has_kernels(DType::IQ3_S, kMatvecKernels)) GTEST_SKIP();
   constexpr int kWidth = 1536, kRows = 41;
   const TestWeight compact(DType::IQ3_S, kWidth, kRows), wide(kIq3Wide, kWidth, kRows);
   ASSERT_EQ(wide.weight.type, kIq3Wide);

@@ -24,6 +24,7 @@
 #include <string>
 
 #include "backend/cuda/kernels/moe_instances.h"
+#include "backend/cuda/kernels/moe_ring.h"
 
 namespace chimere::cuda {
 namespace {
@@ -57,90 +58,35 @@ __global__ void __launch_bounds__(kDotThreads) quantise_hidden_kernel(const __gr
                 p.scratch.hidden_records + t * record_bytes(p.hidden_width));
 }
 
-// Of gate and up. Without a gate rows go by twos, and there must be an even number of them.
-DType common_type(const Weight& gate, const Weight& up) {
-  if (!gate) return up.rows % 2 == 0 ? up.type : DType::F32;
-  return gate.type == up.type ? up.type : DType::F32;
+CardFacts card_of(const MoeArgs& args) { return this_card(args.n_sms); }
+
+const MoeKernels* find_kernels(const ProjectionChoice& choice) {
+  return find_in_parts([&](auto part) { return find_experts<part>(choice.routed, choice.shared); });
 }
 
-// Null where any_dot has to serve: their lanes take two groups at a time.
-const MoeKernels* kernels_for(DType routed, DType shared, int width, int shared_width) {
-  if (row_groups(width) % 2 != 0 || row_groups(shared_width) % 2 != 0) return nullptr;
-  for (const auto find : {moe_kernels_k, moe_kernels_legacy, moe_kernels_iq, moe_kernels_fallback}) {
-    if (const MoeKernels* k = find(routed, shared)) return k;
-  }
-  return nullptr;
-}
-
-const MoeKernels* up_kernels(const MoeArgs& a) {
-  if (a.exact) return nullptr;
-  return kernels_for(common_type(a.gate, a.up), common_type(a.shared_gate, a.shared_up), a.in.width, a.in.width);
-}
-const MoeKernels* down_kernels(const MoeArgs& a) {
-  if (a.exact) return nullptr;
-  return kernels_for(a.down.type, a.shared_down.type, a.down.width, a.shared_down.width);
-}
-
-// Whether both ways go through the kernels of moe_one.h, which have to agree on the form of the hidden row.
-bool takes_one_row(const MoePlan& p) {
-  const MoeArgs& a = p.args;
-  if (!p.choice_by_block || p.log2_in == 0 || !simt::has_bulk_copy()) return false;
-  const MoeKernels *up = up_kernels(a), *down = down_kernels(a);
-  if (!up || !down || !up->up_fits(p) || !down->down_fits(p)) return false;
-  if (a.shared_up && (up->shared == DType::F32 || down->shared == DType::F32)) return false;
-  if (a.up.rows % kGroup != 0 || a.shared_up.rows % kGroup != 0) return false;
-  if (a.shared_up && static_cast<bool>(a.gate) != static_cast<bool>(a.shared_gate)) return false;
-  return OneUpPlan::of(p).n_slots > 0 && OneDownPlan::of(p).n_slots > 0;
-}
-
-constexpr int whole_groups(int width) { return (width + kGroup - 1) / kGroup * kGroup; }
-int shared_offset(const MoeArgs& a) { return whole_groups(a.n_used * a.down.width); }
-int hidden_width(const MoeArgs& a) { return shared_offset(a) + whole_groups(a.shared_down.width); }
-
-MoePlan make_plan(const MoeArgs& a) {
-  MoePlan p;
-  p.args = a;
-  p.scratch = moe_scratch(a, a.n_rows, a.scratch);
-  const auto log2_lanes = [](uint32_t pieces) { return log2_of(lanes_per_row(pieces)); };
-  p.log2_in = log2_lanes(row_groups(a.in.width) / 2);
-  p.log2_hidden = log2_lanes(row_groups(a.down.width) / 2);
-  p.log2_shared = log2_lanes(row_groups(a.shared_down.width) / 2);
-  p.any_log2_in = log2_lanes(row_groups(a.in.width));
-  p.any_log2_hidden = log2_lanes(row_groups(a.down.width));
-  p.any_log2_shared = log2_lanes(row_groups(a.shared_down.width));
-  p.made_in = !a.choose_only && a.n_rows > 1 &&
-              (a.n_rows > kFusedRows || size_t{record_bytes(a.in.width)} * a.n_rows > kFusedBytes);
-  p.hidden_width = hidden_width(a);
-  p.shared_at = shared_offset(a);
-  // Keys that need the scores of all experts are no router block's to make.
-  const bool has_keys = a.style.gating != op::Gating::softmax || a.style.selection_bias == nullptr;
-  p.choice_by_block =
-      !a.choose_only && a.n_rows == 1 && has_keys && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
-  p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
-  p.one_row = takes_one_row(p);
-  if (p.one_row) p.made_in = true;
-  return p;
-}
-
-Status route(const Stream& stream, const MoeArgs& args) { return launch_router(stream, make_plan(args)); }
+Status route(const Stream& stream, const MoeArgs& args) { return launch_router(stream, plan_moe(args, card_of(args))); }
 
 Status experts_up(const Stream& stream, const MoeArgs& args) {
-  const MoePlan p = make_plan(args);
-  const MoeKernels* k = up_kernels(args);
-  if (p.one_row) return k->one_up(stream, p);
-  return k ? k->up(stream, p) : launch_any_up(stream, p);
+  const MoePlan p = plan_moe(args, card_of(args));
+  const ExpertsChoice choice = choose_experts(p, card_of(args));
+  switch (choice.up.kernel) {
+    case ExpertsKernel::one_row: return find_kernels(choice.up)->one_up(stream, p);
+    case ExpertsKernel::ring: return find_kernels(choice.up)->ring_up(stream, p, choice.up_elements);
+    default: return launch_any_up(stream, p);
+  }
 }
 
 Status experts_down(const Stream& stream, const MoeArgs& args) {
-  const MoePlan p = make_plan(args);
-  const MoeKernels* k = down_kernels(args);
-  if (p.one_row) return k->one_down(stream, p);
+  const MoePlan p = plan_moe(args, card_of(args));
+  const ExpertsChoice choice = choose_experts(p, card_of(args));
+  if (choice.down.kernel == ExpertsKernel::one_row) return find_kernels(choice.down)->one_down(stream, p);
   if (p.made_hidden && !args.exact) {
     const dim3 grid(static_cast<unsigned>(simt::div_up(p.hidden_width / 4, kDotThreads)),
                     static_cast<unsigned>(args.n_rows));
     TRY(simt::launch(quantise_hidden_kernel, {grid, kDotThreads, 0, stream, args.dependent}, p));
   }
-  return k ? k->down(stream, p) : launch_any_down(stream, p);
+  if (choice.down.kernel == ExpertsKernel::ring) return find_kernels(choice.down)->ring_down(stream, p);
+  return launch_any_down(stream, p);
 }
 
 MoeArgs row_of(const MoeArgs& a, int t) {
@@ -155,7 +101,7 @@ MoeArgs row_of(const MoeArgs& a, int t) {
 constexpr int kRowByRow = 2;
 template <class Launch>
 Status for_rows(const MoeArgs& a, const Launch& launch) {
-  if (a.n_rows > kRowByRow || !make_plan(row_of(a, 0)).one_row) return launch(a);
+  if (a.n_rows > kRowByRow || !plan_moe(row_of(a, 0), card_of(a)).one_row) return launch(a);
   for (int t = 0; t < a.n_rows; ++t) TRY(launch(row_of(a, t)));
   return Ok{};
 }
@@ -178,11 +124,11 @@ MoeScratch moe_scratch(const MoeArgs& a, int max_rows, uint8_t* base) {
   take(s.keys, a.router.rows);
   take(s.weights, rows * (used + 1));
   take(s.ids, rows * used);
-  take(s.hidden, rows * hidden_width(a));
+  take(s.hidden, rows * moe_hidden_width(a));
   take(s.outputs, rows * used * a.down.rows);
   take(s.shared_outputs, rows * a.down.rows);
   take(s.in_records, rows * record_bytes(a.in.width));
-  take(s.hidden_records, rows * record_bytes(hidden_width(a)));
+  take(s.hidden_records, rows * record_bytes(moe_hidden_width(a)));
   s.bytes = at;
   return s;
 }

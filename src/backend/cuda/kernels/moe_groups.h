@@ -11,27 +11,6 @@
 
 namespace chimere::cuda {
 
-// The layout for a number of experts and of rows times experts used: offsets, and the end.
-//     uint2 [n_experts]     the rows that chose the expert
-//     places [n_experts]    the first of its full chunks, and the one of the rest << 16
-//     pairs [chunk][4]      row << kChoiceBits | choice
-//     experts [chunk]       number of rows * kMoeExperts + expert
-struct GroupRoom {
-  uint32_t places = 0, pairs = 0, experts = 0, bytes = 0;
-
-  GroupRoom() = default;
-  CHIMERE_BOTH GroupRoom(int n_experts, int n_pairs) {
-    const auto most_chunks = static_cast<uint32_t>(min(n_pairs, n_pairs / kMoeChunk + n_experts));
-    places = 8u * static_cast<uint32_t>(n_experts);
-    pairs = places + 4u * static_cast<uint32_t>(n_experts);
-    experts = pairs + 2u * kMoeChunk * most_chunks;
-    bytes = (experts + 2u * most_chunks + 15u) / 16u * 16u;
-  }
-  explicit GroupRoom(const MoeArgs& a) : GroupRoom(a.router.rows, a.n_rows * a.n_used) {}
-  // Whatever the number of rows.
-  static uint32_t most(const MoeArgs& a) { return GroupRoom(a.router.rows, kMoePairs).bytes; }
-};
-
 // In shared memory. Use: begin(), a barrier at some time, group() when the choices are ready. The references are to the
 // kernel's parameters, so that only a pointer is in registers.
 struct MoeGroups {

@@ -15,9 +15,6 @@
 
 namespace chimere::cuda {
 
-inline constexpr int kOneSlots = 4;           // of a warp, at most
-inline constexpr uint32_t kOneStatic = 4096;  // more than the kernels' own arrays
-
 // The slots of the warps of a block, and the counters of what has arrived in them.
 struct OneSlots {
   uint8_t* slots;
@@ -60,14 +57,5 @@ struct OneTurn {
     parity ^= 1u;
   }
 };
-
-inline uint32_t one_book_bytes(DType type) { return type == DType::IQ3_S ? book_bytes<format::IQ3_S>() : 0u; }
-
-// Slots of a warp, given what else a block keeps in shared memory and what its slots may take at most.
-inline int one_slots(int wanted, uint32_t slot_bytes, size_t fixed, size_t most) {
-  const size_t limit = simt::shared_limit(), taken = fixed + kOneStatic;
-  if (taken >= limit) return 0;
-  return min(min(wanted, kOneSlots), static_cast<int>(min(limit - taken, most) / (size_t{slot_bytes} * kOneWarps)));
-}
 
 }  // namespace chimere::cuda

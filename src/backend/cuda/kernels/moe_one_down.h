@@ -8,9 +8,6 @@
 
 namespace chimere::cuda {
 
-inline constexpr size_t kOneDownBytes = 72 * 1024;         // of slots, at most
-inline constexpr int kOneOutputs = 2, kOneOwnOutputs = 1;  // of a lane, at a time: of a choice, of the shared expert
-
 // A block has some outputs of all experts. A unit is some of them of one expert: those of the shared one come first,
 // and a warp takes every kOneWarps-th.
 struct OneDownPlan {
@@ -21,27 +18,16 @@ struct OneDownPlan {
 
   CHIMERE_BOTH static int unit_rows(int of_lane, int log2_lanes) { return of_lane * 32 >> log2_lanes; }
 
-  // Without slots when there is no room.
-  static OneDownPlan of(const MoePlan& p) {
-    const MoeArgs& a = p.args;
-    OneDownPlan r;
-    r.plan = p;
-    r.blocks = min(a.down.rows, a.n_sms);
-    r.outputs = UnitSplit(a.down.rows, r.blocks);
-    const int most = r.outputs.most(), tiles = simt::div_up(most, unit_rows(kOneOutputs, p.log2_hidden));
-    const int own_tiles = a.shared_down ? simt::div_up(most, unit_rows(kOneOwnOutputs, p.log2_shared)) : 0;
-    r.slot_bytes =
-        max(static_cast<uint32_t>(min(most, unit_rows(kOneOutputs, p.log2_hidden))) * a.down.row_bytes,
-            static_cast<uint32_t>(min(most, unit_rows(kOneOwnOutputs, p.log2_shared))) * a.shared_down.row_bytes);
-    r.slots = one_book_bytes(a.down.type);
-    const auto shares = static_cast<uint32_t>(sizeof(float)) * static_cast<uint32_t>(most * (a.n_used + 1));
-    r.n_slots = one_slots(simt::div_up(a.n_used * tiles + own_tiles, kOneWarps), r.slot_bytes,
-                          r.slots + record_bytes(p.hidden_width) + shares, kOneDownBytes);
-    r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
-    r.shares = r.record + record_bytes(p.hidden_width);
-    r.bytes = r.shares + shares;
-    return r;
-  }
+  OneDownPlan(const MoePlan& p, const OneDownRoom& room)
+      : plan(p),
+        outputs(p.args.down.rows, room.blocks),
+        blocks(room.blocks),
+        n_slots(room.n_slots),
+        slot_bytes(room.slot_bytes),
+        slots(room.slots),
+        record(room.record),
+        shares(room.shares),
+        bytes(room.bytes) {}
 };
 
 template <class F, class S>
@@ -163,7 +149,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
 
 template <class F, class S>
 Status launch_one_down(const Stream& stream, const MoePlan& p) {
-  const OneDownPlan plan = OneDownPlan::of(p);
+  const OneDownPlan plan(p, one_down_room(p, this_card(p.args.n_sms)));
   using Own = std::conditional_t<kHasFormat<S>, S, F>;
   return simt::launch(one_down_kernel<F, Own>,
                       {static_cast<unsigned>(plan.blocks), kOneThreads, plan.bytes, stream, p.args.dependent}, plan);

@@ -7,10 +7,6 @@
 
 namespace chimere::cuda {
 
-inline constexpr size_t kOneUpBytes = 136 * 1024;        // of slots, at most
-inline constexpr int kOneElements = kGroup / kOneWarps;  // of a warp, in a group
-static_assert(kOneElements == 2);
-
 // A block makes groups block, block + blocks, ...: the groups of the shared expert, whose weights are sent for before
 // anything is known, then those of the choices.
 struct OneUpPlan {
@@ -20,26 +16,19 @@ struct OneUpPlan {
   int blocks = 0, n_slots = 0;
   uint32_t slot_bytes = 0, slots = 0, record = 0, values = 0, bytes = 0;  // offsets, and the end
 
-  // Without slots when there is no room.
-  static OneUpPlan of(const MoePlan& p) {
-    const MoeArgs& a = p.args;
-    OneUpPlan r;
-    r.plan = p;
-    r.groups_an_expert = a.up.rows / kGroup;
-    r.own_groups = a.shared_up.rows / kGroup;
-    r.groups = r.own_groups + a.n_used * r.groups_an_expert;
-    r.blocks = min(r.groups, a.n_sms);
-    r.rounds = UnitSplit(r.groups, r.blocks);
-    r.slot_bytes = (a.gate ? 2u : 1u) * kOneElements * max(a.up.row_bytes, a.shared_up.row_bytes);
-    r.slots = one_book_bytes(a.up.type);
-    const auto values = static_cast<uint32_t>(sizeof(float)) * 2 * kGroup * static_cast<uint32_t>(r.rounds.most());
-    r.n_slots = one_slots(r.rounds.most(), r.slot_bytes, r.slots + record_bytes(a.in.width) + values, kOneUpBytes);
-    r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
-    r.values = r.record + record_bytes(a.in.width);
-    // More than half of the shared memory: the router leaves SMs empty, and each would take two blocks.
-    r.bytes = max(r.values + values, static_cast<uint32_t>(simt::shared_limit() / 2 + 16) / 16 * 16);
-    return r;
-  }
+  OneUpPlan(const MoePlan& p, const OneUpRoom& room)
+      : plan(p),
+        groups(room.groups),
+        own_groups(room.own_groups),
+        groups_an_expert(room.groups_an_expert),
+        rounds(room.groups, room.blocks),
+        blocks(room.blocks),
+        n_slots(room.n_slots),
+        slot_bytes(room.slot_bytes),
+        slots(room.slots),
+        record(room.record),
+        values(room.values),
+        bytes(room.bytes) {}
 };
 
 // The products for two neighbouring hidden elements of an expert, whose rows are in the slot: two of gate, if there are
@@ -184,7 +173,7 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
 
 template <class F, class S>
 Status launch_one_up(const Stream& stream, const MoePlan& p) {
-  const OneUpPlan plan = OneUpPlan::of(p);
+  const OneUpPlan plan(p, one_up_room(p, this_card(p.args.n_sms)));
   using Own = std::conditional_t<kHasFormat<S>, S, F>;
   return simt::launch(one_up_kernel<F, Own>,
                       {static_cast<unsigned>(plan.blocks), kOneThreads, plan.bytes, stream, p.args.dependent}, plan);

@@ -8,9 +8,9 @@
 
 #include "backend/cuda/simt/simt.h"
 
-#include <algorithm>
 #include <type_traits>
 
+#include "backend/cuda/kernels/experts_choice.h"
 #include "backend/cuda/kernels/matvec_device.h"
 #include "backend/cuda/kernels/moe_groups.h"
 #include "backend/cuda/kernels/ring.h"
@@ -21,9 +21,6 @@ namespace chimere::cuda {
 // Blocks per SM, at most; the registers of the one-row kernel leave room for a block of the next kernel.
 inline constexpr int kRingBlocks = 2;
 using MoeUnits = WarpUnits<kDotWarps>;
-
-// The largest working memory that blocks take for rows they quantise themselves.
-inline constexpr size_t kFusedBytes = 48 * 1024;
 
 template <class S>
 inline constexpr bool kHasFormat = !std::is_same_v<S, NoFormat>;
@@ -107,21 +104,10 @@ __device__ __forceinline__ void finish_pairs(float (&v)[kN], int lanes, Store st
 // Loads behind it do not start before it: what is asked for too early takes registers that others need.
 __device__ __forceinline__ void keep_order() { asm volatile("" ::: "memory"); }
 
-// Rows of codebooks are short: more of them at a time cost less for each.
-template <class F>
-inline constexpr bool kShortRows = F::kType == DType::IQ3_S;
-
 Status launch_router(const Stream& stream, const MoePlan& p);
 Status launch_any_up(const Stream& stream, const MoePlan& p);
 Status launch_any_down(const Stream& stream, const MoePlan& p);
 // residual += the weighted outputs that ring_grouped_down_kernel left.
 Status launch_add_experts(const Stream& stream, const MoePlan& p);
-
-// The records that the blocks of a launch for few rows have room for. Whether there is room for a kernel at all must
-// not depend on the number of rows: the kernels for any type have another order of additions.
-inline size_t few_records_bytes(int width) {
-  const size_t bytes = record_bytes(width);
-  return bytes * std::clamp<size_t>(kFusedBytes / bytes, 1, kFusedRows);
-}
 
 }  // namespace chimere::cuda

@@ -174,37 +174,16 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
   }
 }
 
-template <class S>
-uint32_t ring_down_slot(const MoePlan& p, int rows) {
-  const MoeArgs& a = p.args;
-  const uint32_t routed = static_cast<uint32_t>(rows * 32 >> p.log2_hidden) * a.down.row_bytes;
-  const uint32_t own = static_cast<uint32_t>(kDownRows * 32 >> p.log2_shared) * a.shared_down.row_bytes;
-  return kHasFormat<S> && a.shared_down ? max(routed, own) : routed;
-}
-// The experts' shares of a row's outputs.
-inline size_t few_shares_bytes(const MoePlan& p) {
-  return sizeof(float) * static_cast<size_t>(kFewOutputs * (p.args.n_used + 1));
-}
-
-// Whether blocks fit, whatever the number of rows.
 template <class F, class S>
-bool ring_down_fits(const MoePlan& p) {
-  const size_t few = book_bytes<F>() + few_records_bytes(p.hidden_width) + few_shares_bytes(p) * kFusedRows;
-  return RingRoom(few, ring_down_slot<S>(p, kDownRows), kDotWarps).blocks > 0 &&
-         RingRoom(book_bytes<F>() + GroupRoom::most(p.args), ring_down_slot<S>(p, kGroupedRows<F>), kDotWarps).blocks >
-             0;
-}
-
-template <class F, class S>
-Status launch_moe_down(const Stream& stream, const MoePlan& p) {
-  if (!ring_down_fits<F, S>(p)) return launch_any_down(stream, p);
+Status launch_ring_down(const Stream& stream, const MoePlan& p) {
   const MoeArgs& a = p.args;
   if (!p.made_hidden) {
     RingDownPlan plan;
     plan.plan = p;
-    plan.slot_bytes = ring_down_slot<S>(p, kDownRows);
+    plan.slot_bytes = ring_down_slot(p, kHasFormat<S>, kDownRows);
     const size_t records = size_t{record_bytes(p.hidden_width)} * a.n_rows;
-    const RingRoom room(book_bytes<F>() + records + few_shares_bytes(p) * a.n_rows, plan.slot_bytes, kDotWarps);
+    const RingRoom room(simt::shared_limit(), book_bytes<F>() + records + few_shares_bytes(p) * a.n_rows,
+                        plan.slot_bytes, kDotWarps);
     plan.n_slots = room.slots;
     const int blocks = min(a.down.rows, max(room.blocks * a.n_sms, simt::div_up(a.down.rows, kFewOutputs)));
     plan.outputs = UnitSplit(a.down.rows, blocks);
@@ -218,9 +197,9 @@ Status launch_moe_down(const Stream& stream, const MoePlan& p) {
   }
   RingGroupedPlan plan;
   plan.plan = p;
-  plan.slot_bytes = ring_down_slot<S>(p, kGroupedRows<F>);
+  plan.slot_bytes = ring_down_slot(p, kHasFormat<S>, kGroupedRows<F>);
   plan.groups = GroupRoom(a);
-  const RingRoom grouped(book_bytes<F>() + plan.groups.bytes, plan.slot_bytes, kDotWarps);
+  const RingRoom grouped(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes, plan.slot_bytes, kDotWarps);
   const int blocks = grouped.blocks * a.n_sms;
   plan.dealing = Dealing(simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden), blocks);
   plan.own_dealing = Dealing(simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared), blocks);

@@ -9,10 +9,8 @@
 
 namespace chimere::cuda {
 
-inline constexpr int kDownRows = 2;     // outputs of a lane
-inline constexpr int kFewOutputs = 32;  // per block, at most, when there are few rows
 template <class F>
-inline constexpr int kGroupedRows = kShortRows<F> ? 2 * kDownRows : kDownRows;
+inline constexpr int kGroupedRows = grouped_rows(F::kType);
 
 // Many rows: the products of each expert with all rows that chose it, to be added up by add_experts.
 template <class F, int kR, bool kShared>

@@ -25,11 +25,6 @@ struct RingUp {
     return kShared ? simt::div_up(n_elements(p.args.shared_gate, p.args.shared_up), per_unit(p))
                    : simt::div_up(n_elements(p.args.gate, p.args.up), per_unit(p));
   }
-  static uint32_t slot_bytes(const MoePlan& p) {
-    const Weight& w = kShared ? p.args.shared_up : p.args.up;
-    return 2u * static_cast<uint32_t>(per_unit(p)) * w.row_bytes;
-  }
-
   __device__ __forceinline__ int here(int first) const { return min(per_unit(p), n_elements(gate(), up()) - first); }
 
   __device__ __forceinline__ void send(WarpRing& ring, int expert, int tile) const {
@@ -226,29 +221,15 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
   }
 }
 
-template <class F, class S, int kE>
-uint32_t ring_up_slot(const MoePlan& p) {
-  const uint32_t routed = RingUp<F, 1, kE, false>::slot_bytes(p);
-  return kHasFormat<S> && p.args.shared_up ? max(routed, RingUp<F, 1, 1, true>::slot_bytes(p)) : routed;
-}
-
-// Whether blocks fit, whatever the number of rows.
-template <class F, class S, int kE = 1>
-bool ring_up_fits(const MoePlan& p) {
-  const size_t fixed = book_bytes<F>() + GroupRoom::most(p.args) + few_records_bytes(p.args.in.width);
-  return RingRoom(fixed, ring_up_slot<F, S, kE>(p), kDotWarps).blocks > 0;
-}
-
-// REQUIRES: ring_up_fits().
 template <class F, class S, int kT, int kE>
 Status launch_ring_up(const Stream& stream, const MoePlan& p) {
   const MoeArgs& a = p.args;
   RingUpPlan plan;
   plan.plan = p;
   if (kT > 1) plan.groups = GroupRoom(a);
-  plan.slot_bytes = ring_up_slot<F, S, kE>(p);
+  plan.slot_bytes = ring_up_slot(p, kHasFormat<S>, kE);
   const size_t records = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
-  const RingRoom room(book_bytes<F>() + plan.groups.bytes + records, plan.slot_bytes, kDotWarps);
+  const RingRoom room(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes + records, plan.slot_bytes, kDotWarps);
   const int blocks = room.blocks * a.n_sms;
   plan.dealing = Dealing(RingUp<F, kT, kE, false>::tiles(p), blocks);
   if (kHasFormat<S> && a.shared_up) plan.own_dealing = Dealing(RingUp<F, kT, 1, true>::tiles(p), blocks);
@@ -260,12 +241,12 @@ Status launch_ring_up(const Stream& stream, const MoePlan& p) {
                       {static_cast<unsigned>(blocks), kDotThreads, plan.records + records, stream, a.dependent}, plan);
 }
 
+// REQUIRES: ExpertsKernel::ring was chosen; `elements` is what a lane takes of several rows.
 template <class F, class S>
-Status launch_moe_up(const Stream& stream, const MoePlan& p) {
-  if (!ring_up_fits<F, S>(p)) return launch_any_up(stream, p);
+Status launch_ring_up(const Stream& stream, const MoePlan& p, int elements) {
   if (p.args.n_rows == 1) return launch_ring_up<F, S, 1, 1>(stream, p);
-  if constexpr (kShortRows<F>) {
-    if (ring_up_fits<F, S, 2>(p)) return launch_ring_up<F, S, kMoeChunk, 2>(stream, p);
+  if constexpr (most_up_elements(F::kType) == 2) {
+    if (elements == 2) return launch_ring_up<F, S, kMoeChunk, 2>(stream, p);
   }
   return launch_ring_up<F, S, kMoeChunk, 1>(stream, p);
 }

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/simt/simt.h"
 
+#include "backend/cuda/kernels/card_facts.h"
 #include "backend/cuda/weights/bits.h"
 
 namespace chimere::cuda {
@@ -14,7 +15,7 @@ namespace chimere::cuda {
 // the next slot, read it, release() it, and send() and close() the unit that is n_slots further on. Past the last unit,
 // slots are closed without a run.
 struct WarpRing {
-  static constexpr int kLeastSlots = 2, kMostSlots = 4;
+  static constexpr int kLeastSlots = kLeastRingSlots, kMostSlots = kMostRingSlots;
 
   uint8_t* slots;
   uint32_t slot_bytes;
@@ -57,26 +58,6 @@ struct WarpRing {
   __device__ __forceinline__ void advance(uint32_t& slot) const {
     slot += slot_bytes;
     if (slot == static_cast<uint32_t>(n_slots) * slot_bytes) slot = 0;
-  }
-};
-
-// How many blocks fit on an SM and how many slots each warp gets, beside `fixed` bytes of shared memory. No blocks when
-// not even two slots fit.
-struct RingRoom {
-  int blocks = 0, slots = 0;
-
-  RingRoom(size_t fixed, uint32_t slot_bytes, int n_warps) {
-    constexpr size_t kOfTheSystem = 1024, kStatic = 6 * 1024;
-    const auto bytes = [&](int n) { return fixed + kStatic + static_cast<size_t>(n * n_warps) * slot_bytes; };
-    for (const int n_blocks : {2, 1}) {
-      const size_t most = (simt::shared_limit() + kOfTheSystem) / static_cast<size_t>(n_blocks) - kOfTheSystem;
-      for (int n = WarpRing::kMostSlots; n >= WarpRing::kLeastSlots; --n) {
-        if (bytes(n) > most) continue;
-        blocks = n_blocks;
-        slots = n;
-        return;
-      }
-    }
   }
 };
 

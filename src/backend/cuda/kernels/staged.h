@@ -16,7 +16,6 @@ inline constexpr int kStages = 4;
 // The kernels for one row have one block of this many warps per SM, with half of the SM's registers. A block of the
 // previous kernel and one of this kernel then fill an SM: blocks are scheduled while the previous kernel still runs,
 // and each SM gets exactly one. If more fitted, some SMs would get all of the work.
-inline constexpr int kOneWarps = 16, kOneThreads = 32 * kOneWarps;
 #if defined(__CUDACC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 #define CHIMERE_ONE_ROW __maxnreg__(64)
 #else

@@ -17,44 +17,12 @@
 // G is the number of groups of a row, g the group.
 #pragma once
 
-#include "backend/cuda/weights/formats_books.h"
-#include "backend/cuda/weights/formats_k.h"
-#include "backend/cuda/weights/formats_plain.h"
+#include "backend/cuda/weights/format_table.h"
 
 namespace chimere::cuda {
 
-// Calls f with the format of a packed quantised type. The type of a matrix is one for all lanes: no divergence.
-template <class F>
-CHIMERE_BOTH void with_format(DType type, F&& f) {
-  if (type == kIq3Wide) return f(format::IQ3_S_wide{});
-  switch (type) {
-    case DType::Q8_0: return f(format::Q8_0{});
-    case DType::Q4_0: return f(format::Q4_0{});
-    case DType::Q4_1: return f(format::Q4_1{});
-    case DType::Q5_0: return f(format::Q5_0{});
-    case DType::Q5_1: return f(format::Q5_1{});
-    case DType::Q2_K: return f(format::Q2_K{});
-    case DType::Q3_K: return f(format::Q3_K{});
-    case DType::Q4_K: return f(format::Q4_K{});
-    case DType::Q5_K: return f(format::Q5_K{});
-    case DType::Q6_K: return f(format::Q6_K{});
-    case DType::IQ1_S: return f(format::IQ1_S{});
-    case DType::IQ1_M: return f(format::IQ1_M{});
-    case DType::IQ2_XXS: return f(format::IQ2_XXS{});
-    case DType::IQ2_XS: return f(format::IQ2_XS{});
-    case DType::IQ2_S: return f(format::IQ2_S{});
-    case DType::IQ3_XXS: return f(format::IQ3_XXS{});
-    case DType::IQ3_S: return f(format::IQ3_S{});
-    case DType::IQ4_NL: return f(format::IQ4_NL{});
-    case DType::IQ4_XS: return f(format::IQ4_XS{});
-    case DType::TQ2_0: return f(format::TQ2_0{});
-    case DType::MXFP4: return f(format::MXFP4{});
-    case DType::NVFP4: return f(format::NVFP4{});
-    case DType::Q1_0: return f(format::Q1_0{});
-    case DType::Q2_0: return f(format::Q2_0{});
-    default: return;
-  }
-}
+// What decode kernels keep of a format's codebook in shared memory.
+CHIMERE_BOTH constexpr uint32_t book_bytes(DType type) { return type == DType::IQ3_S ? 512u * kIq3Copies * 4u : 0u; }
 
 // Group g of a row of any packed quantised type, both scales and minima filled in. Code-books straight from `grids`.
 CHIMERE_BOTH void unpack_any(DType type, const uint8_t* row, uint32_t G, uint32_t g, const IqGrids* grids, Group& out) {

@@ -1,7 +1,7 @@
 // formats_books.h  Types whose codes are indices into books of eight or four weights, with signs beside them.
 #pragma once
 
-#include "backend/cuda/weights/group.h"
+#include "backend/cuda/weights/quarters.h"
 
 namespace chimere::cuda::format {
 
@@ -103,6 +103,18 @@ struct IQ3_S_wide {  // t as the top nibble; u16 d a block; scale nibbles
     CHIMERE_UNROLL
     for (int j = 0; j < 8; ++j) out.q[j] |= kHalfStep;
     out.scale[0] = scale(r.d, r.s);
+  }
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const Words2 codes = code_words(row, p, q);
+    const uint32_t d = load_u16(row, 16 * G + p / 4 * 2), s = load_u8(row, 16 * G + G / 4 + p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      split_word<0xF0F0F0F0u>(codes.w[i], out[i]);
+      out[i].q[0] |= kHalfStep;
+      out[i].q[1] |= kHalfStep;
+      out[i].scale[0] = scale(d, s >> (4 * i));
+    }
   }
 };
 

@@ -1,7 +1,7 @@
 // formats_k.h  The K types: blocks of 256 with a scale of scales.
 #pragma once
 
-#include "backend/cuda/weights/group.h"
+#include "backend/cuda/weights/quarters.h"
 
 namespace chimere::cuda::format {
 
@@ -32,6 +32,16 @@ struct Q4_K {  // nibbles; u32 d, dmin a block; u16 scale, min
     split_nibbles<0x0F0F0F0Fu>(r.a, out.q);
     scale_min(r.d, r.s, out);
   }
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const Words2 codes = code_words(row, p, q);
+    const uint32_t d = load_u32(row, 16 * G + p / 4 * 4), s = load_u32(row, 16 * G + G / 2 + 4 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      split_word<0x0F0F0F0Fu>(codes.w[i], out[i]);
+      scale_min(d, i == 0 ? s & 0xFFFFu : s >> 16, out[i]);
+    }
+  }
 };
 
 struct Q5_K {  // nibbles; u32 fifth bits; u32 d, dmin a block; u16 scale, min
@@ -59,6 +69,17 @@ struct Q5_K {  // nibbles; u32 fifth bits; u32 d, dmin a block; u16 scale, min
     CHIMERE_UNROLL
     for (int j = 0; j < 8; ++j) out.q[j] |= spread_bit<4>(r.h, j);
     scale_min(r.d, r.s, out);
+  }
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const Words2 codes = code_words(row, p, q), h = load_words2(row, 16 * G + 8 * p);
+    const uint32_t d = load_u32(row, 20 * G + p / 4 * 4), s = load_u32(row, 20 * G + G / 2 + 4 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      split_word<0x0F0F0F0Fu>(codes.w[i], out[i]);
+      add_plane<4>(h.w[i], q, out[i]);
+      scale_min(d, i == 0 ? s & 0xFFFFu : s >> 16, out[i]);
+    }
   }
 };
 
@@ -95,6 +116,19 @@ struct Q6_K {  // code - 32: four high bits as the top nibble, two low bits as c
     CHIMERE_UNROLL
     for (int j = 0; j < 8; ++j) out.q[j] |= crumb_word<2>(r.b, j);
     two_scales(r.d, r.s, 0x1p-2f, out);
+  }
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const Words2 codes = code_words(row, p, q);
+    const Words4 b = load_words4(row, 16 * G + 16 * p);
+    const uint32_t s = load_u32(row, 24 * G + 4 * p), d = load_u16(row, 26 * G + p / 4 * 2);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      split_word<0xF0F0F0F0u>(codes.w[i], out[i]);
+      CHIMERE_UNROLL
+      for (int j = 0; j < 2; ++j) out[i].q[j] |= (b.w[2 * i + j] >> (2u * q) << 2) & 0x0C0C0C0Cu;
+      two_scales(d, i == 0 ? s & 0xFFFFu : s >> 16, 0x1p-2f, out[i]);
+    }
   }
 };
 

@@ -1,7 +1,7 @@
 // formats_plain.h  Codes with a scale for each group: legacy types, small codes, and tables of sixteen values.
 #pragma once
 
-#include "backend/cuda/weights/group.h"
+#include "backend/cuda/weights/quarters.h"
 
 namespace chimere::cuda::format {
 
@@ -31,6 +31,16 @@ struct Q8_0 {  // planes: 16 first, 16 last codes, u16 d
     }
     out.scale[0] = half_to_float(r.d);
   }
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const uint32_t d = load_u32(row, 32 * G + 4 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      out[i].q[0] = load_u32(row, 32 * p + 16 * i + 4 * q);
+      out[i].q[1] = load_u32(row, 16 * G + 32 * p + 16 * i + 4 * q);
+      out[i].scale[0] = half_to_float((d >> (16 * i)) & 0xFFFFu);
+    }
+  }
 };
 
 struct Q4_0 {  // code - 8 as the top nibble; u16 d
@@ -52,6 +62,16 @@ struct Q4_0 {  // code - 8 as the top nibble; u16 d
   CHIMERE_BOTH static void unpack(const Raw& r, const CodeBooks&, Group& out) {
     split_nibbles<0xF0F0F0F0u>(r.a, out.q);
     out.scale[0] = half_to_float(r.d) * 0x1p-4f;
+  }
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const Words2 codes = code_words(row, p, q);
+    const uint32_t d = load_u32(row, 16 * G + 4 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      split_word<0xF0F0F0F0u>(codes.w[i], out[i]);
+      out[i].scale[0] = half_to_float((d >> (16 * i)) & 0xFFFFu) * 0x1p-4f;
+    }
   }
 };
 
@@ -75,6 +95,16 @@ struct Q4_1 {  // nibbles; u32 d, m
     split_nibbles<0x0F0F0F0Fu>(r.a, out.q);
     out.scale[0] = half_to_float(r.dm & 0xFFFFu);
     out.min[0] = half_to_float(r.dm >> 16);
+  }
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const Words2 codes = code_words(row, p, q), dm = load_words2(row, 16 * G + 8 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      split_word<0x0F0F0F0Fu>(codes.w[i], out[i]);
+      out[i].scale[0] = half_to_float(dm.w[i] & 0xFFFFu);
+      out[i].min[0] = half_to_float(dm.w[i] >> 16);
+    }
   }
 };
 
@@ -100,6 +130,17 @@ struct Q5_0 {  // code - 16: four high bits as the top nibble, the lowest bit in
     CHIMERE_UNROLL
     for (int j = 0; j < 8; ++j) out.q[j] |= spread_bit<3>(r.h, j);
     out.scale[0] = half_to_float(r.d) * 0x1p-3f;
+  }
+  static constexpr bool kNatural = false;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    const Words2 codes = code_words(row, p, q), h = load_words2(row, 16 * G + 8 * p);
+    const uint32_t d = load_u32(row, 20 * G + 4 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      split_word<0xF0F0F0F0u>(codes.w[i], out[i]);
+      add_plane<3>(h.w[i], q, out[i]);
+      out[i].scale[0] = half_to_float((d >> (16 * i)) & 0xFFFFu) * 0x1p-3f;
+    }
   }
 };
 
@@ -183,6 +224,17 @@ struct IQ4_NL {  // nibbles in natural order; u16 d
     look_up_nibbles(kTable, r.a, out.q);
     out.scale[0] = half_to_float(r.d);
   }
+  static constexpr bool kNatural = true;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    constexpr NibbleTable kTable = nibble_table(kIq4Values);
+    const Words2 codes = code_words(row, p, q);
+    const uint32_t d = load_u32(row, 16 * G + 4 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      look_up_word(kTable, codes.w[i], out[i]);
+      out[i].scale[0] = half_to_float((d >> (16 * i)) & 0xFFFFu);
+    }
+  }
 };
 
 struct IQ4_XS {  // nibbles in natural order; u16 d a block; i8 scale
@@ -207,6 +259,17 @@ struct IQ4_XS {  // nibbles in natural order; u16 d a block; i8 scale
     look_up_nibbles(kTable, r.a, out.q);
     out.scale[0] = times(half_to_float(r.d), signed_byte(r.s, 0));
   }
+  static constexpr bool kNatural = true;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    constexpr NibbleTable kTable = nibble_table(kIq4Values);
+    const Words2 codes = code_words(row, p, q);
+    const uint32_t d = load_u16(row, 16 * G + p / 4 * 2), s = load_u16(row, 16 * G + G / 4 + 2 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      look_up_word(kTable, codes.w[i], out[i]);
+      out[i].scale[0] = times(half_to_float(d), signed_byte(s, i));
+    }
+  }
 };
 
 struct MXFP4 {  // nibbles in natural order; u8 exponent
@@ -229,6 +292,18 @@ struct MXFP4 {  // nibbles in natural order; u8 exponent
     constexpr NibbleTable kTable = nibble_table(kFp4Values);
     look_up_nibbles(kTable, r.a, out.q);
     out.scale[0] = bits_to_float(r.e < 2 ? 0x200000u << r.e : (r.e - 1u) << 23);
+  }
+  static constexpr bool kNatural = true;
+  CHIMERE_BOTH static void load_quarters(SharedRow row, uint32_t G, uint32_t p, uint32_t q, Group (&out)[2]) {
+    constexpr NibbleTable kTable = nibble_table(kFp4Values);
+    const Words2 codes = code_words(row, p, q);
+    const uint32_t both = load_u16(row, 16 * G + 2 * p);
+    CHIMERE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      look_up_word(kTable, codes.w[i], out[i]);
+      const uint32_t e = (both >> (8 * i)) & 255u;
+      out[i].scale[0] = bits_to_float(e < 2 ? 0x200000u << e : (e - 1u) << 23);
+    }
   }
 };
 

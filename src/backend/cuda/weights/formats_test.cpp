@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "backend/cuda/weights/pack.h"
-#include "backend/cuda/weights/quarters.h"
 #include "tensor/dequantize.h"
 #include "tensor/random_blocks.h"
 
@@ -123,7 +122,7 @@ TEST(Formats, TheWideFormHasTheFilesWeights) {
       EXPECT_EQ(half.scale[0], group.scale[0]);
       for (uint32_t q = 0; q < 4; ++q) {
         Group quarters[2];
-        Quarters<format::IQ3_S_wide>::load(SharedRow{wide.row(0, r)}, G, g / 2, q, quarters);
+        format::IQ3_S_wide::load_quarters(SharedRow{wide.row(0, r)}, G, g / 2, q, quarters);
         EXPECT_EQ(quarters[g % 2].q[0], group.q[q]);
         EXPECT_EQ(quarters[g % 2].q[1], group.q[q + 4]);
         EXPECT_EQ(quarters[g % 2].scale[0], group.scale[0]);
