@@ -303,6 +303,23 @@ TEST(Moe, MoreExpertsThanLanesAreUsed) {
   Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 64, 70, 40, 0).expect_agreement(3, 6e-3f);
 }
 
+// As many experts as Qwen3-Next has: more than a block chooses among, so that the router chooses for a single row too.
+// With kernels of the format, with those of any, and in exact mode.
+TEST(Moe, FiveHundredAndTwelveExperts) {
+  for (Experts experts : {Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 64, 64, 512, 10, 64),
+                          Experts(DType::F16, DType::F16, DType::F16, 64, 32, 512, 10, 32)}) {
+    for (const int n_rows : {1, 2, 5, 33}) experts.expect_agreement(n_rows, 6e-3f);
+    const std::vector<float> x = random_floats(static_cast<size_t>(experts.width) * 5, 5);
+    const std::vector<float> all = experts.run(x);
+    for (const int n_rows : {1, 2}) {
+      const std::vector<float> some = experts.run({x.begin(), x.begin() + n_rows * experts.width});
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << n_rows << type_name(experts.up.weight.type);
+    }
+    experts.exact = true;
+    for (const int n_rows : {1, 2}) experts.expect_agreement(n_rows, 2e-5f);
+  }
+}
+
 TEST(Moe, OddShapes) {
   Experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 96, 32, 5, 3, 64).expect_agreement(3, 3e-3f);
   Experts(DType::F32, DType::F32, DType::F32, 97, 33, 5, 2, 17).expect_agreement(6, 1e-5f);
