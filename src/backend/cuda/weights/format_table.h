@@ -26,8 +26,9 @@ inline constexpr unsigned kGemmKernels = 8;    // prefill
 inline constexpr unsigned kDenseDecode = kMatvecKernels | kTensorKernels;
 inline constexpr unsigned kAllKernels = kDenseDecode | kExpertKernels | kGemmKernels;
 // Every instance takes long to compile. Sanitized builds, and the one that only asks whether nvcc takes the kernels, set
-// CHIMERE_FEW_FORMATS and have decode kernels for the formats with this mark alone, which between them take every branch of the templates: one scale for 32 weights, scales with minima,
-// a codebook that was looked up at load, and a look-up table with exponents.
+// CHIMERE_FEW_FORMATS and have decode kernels for the formats with this mark alone, which between them take every branch
+// of the templates: one scale for 32 weights, scales with minima, a codebook that was looked up at load, and a look-up
+// table with exponents.
 inline constexpr unsigned kOfFew = 16;
 
 // No format of its own: products of any type, told apart at run time.
@@ -63,8 +64,8 @@ struct FormatRows {
 // clang-format off
 using FormatTable = FormatRows<
     //        format              kernels                                         shared experts
-    FormatRow<format::IQ3_S_wide, kAllKernels | kOfFew,                       format::Q5_K>,
-    FormatRow<format::Q8_0,       kAllKernels | kOfFew,                       format::Q8_0>,
+    FormatRow<format::IQ3_S_wide, kAllKernels | kOfFew,                           format::Q5_K>,
+    FormatRow<format::Q8_0,       kAllKernels | kOfFew,                           format::Q8_0>,
     FormatRow<format::Q4_0,       kAllKernels,                                    format::Q4_0>,
     FormatRow<format::Q4_1,       kDenseDecode>,
     FormatRow<format::Q5_0,       kAllKernels,                                    format::Q5_0, format::Q8_0>,
@@ -72,7 +73,7 @@ using FormatTable = FormatRows<
     FormatRow<format::Q2_K,       0>,
     FormatRow<format::Q3_K,       0>,
     FormatRow<format::Q4_K,       kAllKernels,                                    format::Q4_K>,
-    FormatRow<format::Q5_K,       kAllKernels | kOfFew,                       format::Q5_K>,
+    FormatRow<format::Q5_K,       kAllKernels | kOfFew,                           format::Q5_K>,
     FormatRow<format::Q6_K,       kAllKernels,                                    format::Q6_K>,
     FormatRow<format::IQ1_S,      0>,
     FormatRow<format::IQ1_M,      0>,
@@ -84,7 +85,7 @@ using FormatTable = FormatRows<
     FormatRow<format::IQ4_NL,     kDenseDecode | kExpertKernels>,
     FormatRow<format::IQ4_XS,     kAllKernels>,
     FormatRow<format::TQ2_0,      0>,
-    FormatRow<format::MXFP4,      kAllKernels | kOfFew,                       format::Q8_0>,
+    FormatRow<format::MXFP4,      kAllKernels | kOfFew,                           format::Q8_0>,
     FormatRow<format::NVFP4,      0>,
     FormatRow<format::Q1_0,       0>,
     FormatRow<format::Q2_0,       0>>;
