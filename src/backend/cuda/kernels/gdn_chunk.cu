@@ -248,55 +248,118 @@ __device__ __forceinline__ void multiply(float (&d)[4][4], const uint32_t (&a)[4
   mma_pair(d[2], d[3], a, b[1]);
 }
 
-template <int D, int kStages>
-__global__ void __launch_bounds__(kThreads) walk_kernel(GdnArgs p) {
-  constexpr int kStateTiles = D / 64;  // of sixteen rows, of a warp
+// A chunk in its stage.
+template <int D>
+struct StagedChunk {
   using Layout = Stage<D>;
-  simt::allow_next();
-  simt::wait_for_previous();
-  const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
-  const int head = static_cast<int>(blockIdx.x), first_column = static_cast<int>(blockIdx.y) * kColumns;
-  const DeviceSlice slice = p.batch.slices[blockIdx.z];
-  const int n = n_chunks(slice);
-  if (n == 0) return;
-  const int first_record = first_chunk(p.batch, static_cast<int>(blockIdx.z), lane);
-  std::byte* shared = simt::dynamic_shared<std::byte>();
-  __half* state16 = reinterpret_cast<__half*>(shared);  // [D][kStride]
-  __half* r16 = state16 + D * kStride;                  // [kChunk][kStride], likewise the next two
-  __half* x16 = r16 + kChunk * kStride;
-  __half* rest16 = x16 + kChunk * kStride;
-  std::byte* stages = shared + Layout::kOwnBytes;
+  const std::byte *keys, *queries, *t, *m;  // swizzled tiles
+  const float *g, *beta;                    // [kChunk]
+  const float* values;                      // [kChunk][kValueStride]
 
-  const auto load = [&](int i) {
+  __device__ __forceinline__ explicit StagedChunk(const std::byte* at)
+      : keys(at),
+        queries(at + Layout::kQueries),
+        t(at + Layout::kT),
+        m(at + Layout::kM),
+        g(reinterpret_cast<const float*>(at + Layout::kGates)),
+        beta(g + kChunk),
+        values(reinterpret_cast<const float*>(at + Layout::kValues)) {}
+};
+
+struct Place {
+  int tid, lane, warp;
+  int head, first_column;
+};
+
+// A block's way along the chunks of a slice: 32 columns of a value head.
+template <int D, int kStages>
+struct Walk {
+  static constexpr int kStateTiles = D / 64;  // of sixteen rows, of a warp
+  using Layout = Stage<D>;
+  using State = float[kStateTiles][4][4];
+  using Rows = float[4][4];  // sixteen tokens and 32 columns, of a warp
+  const GdnArgs& p;
+  const DeviceSlice& slice;
+  const Place& at;
+  int first_record;
+  __half* state16;  // [D][kStride]
+  __half* r16;      // [kChunk][kStride], likewise the next two
+  __half* x16;
+  __half* rest16;  // X decayed to the chunk's end
+  std::byte* stages;
+  int low, c;  // a lane holds columns c, c + 1 of each block of eight, of rows low and low + 8 of a tile
+  float* state;
+
+  __device__ __forceinline__ Walk(const GdnArgs& args, const DeviceSlice& of, const Place& place, int record,
+                                  std::byte* shared)
+      : p(args),
+        slice(of),
+        at(place),
+        first_record(record),
+        state16(reinterpret_cast<__half*>(shared)),
+        r16(state16 + D * kStride),
+        x16(r16 + kChunk * kStride),
+        rest16(x16 + kChunk * kStride),
+        stages(shared + Layout::kOwnBytes),
+        low(at.lane / 4),
+        c(at.lane % 4 * 2),
+        state(slice.recurrent + p.matrix_offset + int64_t{at.head} * D * D + at.first_column + c) {}
+
+  __device__ __forceinline__ std::byte* stage(int i) const { return stages + i % kStages * Layout::kBytes; }
+  __device__ __forceinline__ int row_of(int half) const { return at.warp * 16 + low + half * 8; }
+  __device__ __forceinline__ int state_row(int tile, int half) const {
+    return (at.warp * kStateTiles + tile) * 16 + low + half * 8;
+  }
+
+  // Starts copying a chunk to its stage.
+  __device__ void load(int i) const {
     const Chunk chunk = chunk_of(slice, first_record, i);
     const int64_t stride = prepared_stride(p);
     const float* rows = p.scratch + (slice.first_row + chunk.first) * stride;
-    const std::byte* record = reinterpret_cast<const std::byte*>(record_of(p, chunk.record, head));
+    const std::byte* record = reinterpret_cast<const std::byte*>(record_of(p, chunk.record, at.head));
     std::byte* to = stages + i % kStages * Layout::kBytes;
-    issue_rows<D>(p, rows, (p.n_key_heads + key_head(p, head)) * D, chunk.count, to, tid);
-    issue_rows<D>(p, rows, key_head(p, head) * D, chunk.count, to + Layout::kQueries, tid);
-    for (int c = tid; c < 2 * kChunk * kChunk / 8; c += kThreads) {  // T and M
-      const int row = c / 8 % kChunk, which = c / 8 / kChunk;
-      if (c % 8 / 2 > row / 16) continue;  // above the diagonal: neither written nor read
-      simt::cp_async16(to + Layout::kT + which * kChunk * kChunk * 2 + tile_offset<kChunk>(row, c % 8),
-                       record + c * 16);
+    issue_rows<D>(p, rows, (p.n_key_heads + key_head(p, at.head)) * D, chunk.count, to, at.tid);
+    issue_rows<D>(p, rows, key_head(p, at.head) * D, chunk.count, to + Layout::kQueries, at.tid);
+    for (int e = at.tid; e < 2 * kChunk * kChunk / 8; e += kThreads) {  // T and M
+      const int row = e / 8 % kChunk, which = e / 8 / kChunk;
+      if (e % 8 / 2 > row / 16) continue;  // above the diagonal: neither written nor read
+      simt::cp_async16(to + Layout::kT + which * kChunk * kChunk * 2 + tile_offset<kChunk>(row, e % 8),
+                       record + e * 16);
     }
-    if (tid < 2 * kChunk / 4) {
-      simt::cp_async16(to + Layout::kGates + tid * 16, record + 2 * kChunk * kChunk * 2 + tid * 16);
+    if (at.tid < 2 * kChunk / 4) {
+      simt::cp_async16(to + Layout::kGates + at.tid * 16, record + 2 * kChunk * kChunk * 2 + at.tid * 16);
     }
-    const float* values = rows + (2 * p.n_key_heads + head) * D + first_column;
-    for (int c = tid; c < kChunk * kColumns / 4; c += kThreads) {
-      const int t = c / (kColumns / 4), x = c % (kColumns / 4) * 4, from = t < chunk.count ? t : 0;
+    const float* values = rows + (2 * p.n_key_heads + at.head) * D + at.first_column;
+    for (int e = at.tid; e < kChunk * kColumns / 4; e += kThreads) {
+      const int t = e / (kColumns / 4), x = e % (kColumns / 4) * 4, from = t < chunk.count ? t : 0;
       simt::cp_async16(to + Layout::kValues + (t * kValueStride + x) * 4, values + from * stride + x, t < chunk.count);
     }
-  };
+  }
 
-  // A lane holds columns c, c + 1 of each block of eight, of rows low and low + 8 of a tile.
-  const int low = lane / 4, c = lane % 4 * 2;
-  float* state = slice.recurrent + p.matrix_offset + int64_t{head} * D * D + first_column + c;
-  float s[kStateTiles][4][4];
-  const auto state_row = [&](int tile, int half) { return (warp * kStateTiles + tile) * 16 + low + half * 8; };
-  const auto keep_halves = [&] {
+  __device__ __forceinline__ void load_state(State& s) const {
+#pragma unroll
+    for (int tile = 0; tile < kStateTiles; ++tile) {
+#pragma unroll
+      for (int b = 0; b < 4; ++b) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) s[tile][b][j] = state[state_row(tile, j / 2) * D + b * 8 + j % 2];
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store_state(const State& s) const {
+#pragma unroll
+    for (int tile = 0; tile < kStateTiles; ++tile) {
+#pragma unroll
+      for (int b = 0; b < 4; ++b) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) state[state_row(tile, j / 2) * D + b * 8 + j % 2] = s[tile][b][j];
+      }
+    }
+  }
+
+  // The state as halves, for the products of the next chunk.
+  __device__ void keep_halves(const State& s) const {
 #pragma unroll
     for (int tile = 0; tile < kStateTiles; ++tile) {
 #pragma unroll
@@ -308,76 +371,53 @@ __global__ void __launch_bounds__(kThreads) walk_kernel(GdnArgs p) {
         }
       }
     }
-  };
-#pragma unroll
-  for (int tile = 0; tile < kStateTiles; ++tile) {
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) s[tile][b][j] = state[state_row(tile, j / 2) * D + b * 8 + j % 2];
-    }
-  }
-  keep_halves();
-  if (kStages == 2) {
-    load(0);
-    simt::cp_async_commit();
   }
 
-  for (int i = 0; i < n; ++i) {
-    if (kStages == 1) {
-      __syncthreads();  // the stage is done with
-      load(i);
-      simt::cp_async_commit();
-    }
-    simt::cp_async_wait<0>();
-    __syncthreads();
-    if (kStages == 2 && i + 1 < n) {
-      load(i + 1);
-      simt::cp_async_commit();
-    }
-    const std::byte* at = stages + i % kStages * Layout::kBytes;
-    const std::byte *keys = at, *queries = at + Layout::kQueries, *t = at + Layout::kT, *m = at + Layout::kM;
-    const float* g = reinterpret_cast<const float*>(at + Layout::kGates);
-    const float* beta = g + kChunk;
-    const float* values = reinterpret_cast<const float*>(at + Layout::kValues);
-    const float last = g[kChunk - 1];
-
-    float ks[4][4] = {}, o[4][4] = {};
+  // R = diag(beta) (V - diag(exp G) K S), to shared memory;   O = diag(exp G) Q S
+  __device__ __forceinline__ void ask_state(const StagedChunk<D>& chunk, Rows& o) const {
+    float ks[4][4] = {};
 #pragma unroll
     for (int step = 0; step < D / 16; ++step) {
       uint32_t k[4], q[4], b[2][4];
-      load_a<D>(k, keys, warp * 16, step, lane);
-      load_a<D>(q, queries, warp * 16, step, lane);
-      load_columns(b, state16 + step * 16 * kStride, lane);
+      load_a<D>(k, chunk.keys, at.warp * 16, step, at.lane);
+      load_a<D>(q, chunk.queries, at.warp * 16, step, at.lane);
+      load_columns(b, state16 + step * 16 * kStride, at.lane);
       multiply(ks, k, b);
       multiply(o, q, b);
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = warp * 16 + low + half * 8;
-      const float decay = expf(g[row]), strength = beta[row];
+      const int row = row_of(half);
+      const float decay = expf(chunk.g[row]), strength = chunk.beta[row];
 #pragma unroll
       for (int b = 0; b < 4; ++b) {
-        const float2 v = *reinterpret_cast<const float2*>(values + row * kValueStride + b * 8 + c);
+        const float2 v = *reinterpret_cast<const float2*>(chunk.values + row * kValueStride + b * 8 + c);
         *reinterpret_cast<uint32_t*>(r16 + row * kStride + b * 8 + c) =
             pack_halves(strength * (v.x - decay * ks[b][2 * half]), strength * (v.y - decay * ks[b][2 * half + 1]));
         o[b][2 * half] *= decay;
         o[b][2 * half + 1] *= decay;
       }
     }
-    __syncthreads();
+  }
 
-    float x[4][4] = {};
-    for (int step = 0; step <= warp; ++step) {
+  // d += (lower triangle) (rows of shared memory)
+  __device__ __forceinline__ void add_triangle(Rows& d, const std::byte* triangle, const __half* rows) const {
+    for (int step = 0; step <= at.warp; ++step) {
       uint32_t a[4], b[2][4];
-      load_a<kChunk>(a, t, warp * 16, step, lane);
-      load_columns(b, r16 + step * 16 * kStride, lane);
-      multiply(x, a, b);
+      load_a<kChunk>(a, triangle, at.warp * 16, step, at.lane);
+      load_columns(b, rows + step * 16 * kStride, at.lane);
+      multiply(d, a, b);
     }
+  }
+
+  // X = T R, to shared memory, as it is and decayed to the chunk's end.
+  __device__ __forceinline__ void solve(const StagedChunk<D>& chunk, float last) const {
+    float x[4][4] = {};
+    add_triangle(x, chunk.t, r16);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = warp * 16 + low + half * 8;
-      const float rest = expf(last - g[row]);
+      const int row = row_of(half);
+      const float rest = expf(last - chunk.g[row]);
 #pragma unroll
       for (int b = 0; b < 4; ++b) {
         const float x0 = x[b][2 * half], x1 = x[b][2 * half + 1];
@@ -385,26 +425,24 @@ __global__ void __launch_bounds__(kThreads) walk_kernel(GdnArgs p) {
         *reinterpret_cast<uint32_t*>(rest16 + row * kStride + b * 8 + c) = pack_halves(rest * x0, rest * x1);
       }
     }
-    __syncthreads();
+  }
 
-    for (int step = 0; step <= warp; ++step) {
-      uint32_t a[4], b[2][4];
-      load_a<kChunk>(a, m, warp * 16, step, lane);
-      load_columns(b, x16 + step * 16 * kStride, lane);
-      multiply(o, a, b);
-    }
+  __device__ __forceinline__ void store_out(int i, const Rows& o) const {
     const Chunk chunk = chunk_of(slice, first_record, i);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = warp * 16 + low + half * 8;
+      const int row = row_of(half);
       if (row >= chunk.count) continue;
-      float* out = p.out + (slice.first_row + chunk.first + row) * p.out_stride + head * D + first_column + c;
+      float* out = p.out + (slice.first_row + chunk.first + row) * p.out_stride + at.head * D + at.first_column + c;
 #pragma unroll
       for (int b = 0; b < 4; ++b) {
         *reinterpret_cast<float2*>(out + b * 8) = make_float2(o[b][2 * half], o[b][2 * half + 1]);
       }
     }
+  }
 
+  // S <- exp(G_last) S + K^T diag(exp(G_last - G)) X
+  __device__ __forceinline__ void update_state(const StagedChunk<D>& chunk, float last, State& s) const {
     const float decay = expf(last);
 #pragma unroll
     for (int tile = 0; tile < kStateTiles; ++tile) {
@@ -417,27 +455,63 @@ __global__ void __launch_bounds__(kThreads) walk_kernel(GdnArgs p) {
 #pragma unroll
     for (int step = 0; step < kChunk / 16; ++step) {
       uint32_t b[2][4];
-      load_columns(b, rest16 + step * 16 * kStride, lane);
+      load_columns(b, rest16 + step * 16 * kStride, at.lane);
 #pragma unroll
       for (int tile = 0; tile < kStateTiles; ++tile) {
         // K^T out of K: rows of the fragment are columns of the tile.
         uint32_t a[4];
-        const int m8 = lane / 8;
-        simt::ldmatrix_x4_trans(
-            a, keys + tile_offset<D>(step * 16 + m8 / 2 * 8 + lane % 8, (warp * kStateTiles + tile) * 2 + m8 % 2));
+        const int m8 = at.lane / 8;
+        simt::ldmatrix_x4_trans(a, chunk.keys + tile_offset<D>(step * 16 + m8 / 2 * 8 + at.lane % 8,
+                                                               (at.warp * kStateTiles + tile) * 2 + m8 % 2));
         multiply(s[tile], a, b);
       }
     }
-    keep_halves();
   }
-#pragma unroll
-  for (int tile = 0; tile < kStateTiles; ++tile) {
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) state[state_row(tile, j / 2) * D + b * 8 + j % 2] = s[tile][b][j];
+};
+
+template <int D, int kStages>
+__global__ void __launch_bounds__(kThreads) walk_kernel(GdnArgs p) {
+  simt::allow_next();
+  simt::wait_for_previous();
+  const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
+  const Place at{tid, lane, warp, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y) * kColumns};
+  const DeviceSlice slice = p.batch.slices[blockIdx.z];
+  const int n = n_chunks(slice);
+  if (n == 0) return;
+  const int first_record = first_chunk(p.batch, static_cast<int>(blockIdx.z), lane);
+  const Walk<D, kStages> walk(p, slice, at, first_record, simt::dynamic_shared<std::byte>());
+  float s[D / 64][4][4];
+  walk.load_state(s);
+  walk.keep_halves(s);
+  if (kStages == 2) {
+    walk.load(0);
+    simt::cp_async_commit();
+  }
+  for (int i = 0; i < n; ++i) {
+    if (kStages == 1) {
+      __syncthreads();  // the stage is done with
+      walk.load(i);
+      simt::cp_async_commit();
     }
+    simt::cp_async_wait<0>();
+    __syncthreads();
+    if (kStages == 2 && i + 1 < n) {
+      walk.load(i + 1);
+      simt::cp_async_commit();
+    }
+    const StagedChunk<D> chunk(walk.stage(i));
+    const float last = chunk.g[kChunk - 1];
+    float o[4][4] = {};
+    walk.ask_state(chunk, o);
+    __syncthreads();
+    walk.solve(chunk, last);
+    __syncthreads();
+    walk.add_triangle(o, chunk.m, walk.x16);
+    walk.store_out(i, o);
+    walk.update_state(chunk, last, s);
+    walk.keep_halves(s);
   }
+  walk.store_state(s);
 }
 
 template <int D>
