@@ -86,67 +86,63 @@ struct Taps {
   }
 };
 
-// The tokens of a tile go through a block in three steps: raw inputs are asked for (while the tile before is worked
-// on), the conv is staged in shared memory, the recurrence runs.
+// Raw inputs of a tile that a thread has asked for.
 template <int kState>
-__global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p) {
-  constexpr int kRows = kState / 32;            // of a lane: a warp has an eighth of the rows, four at a time
-  constexpr int kKept = 2 * kState / kThreads;  // channels of B and C of a thread
-  constexpr int kTurns = kTile / kWarps;        // tokens of a tile of which a warp has the x
-  SIMT_SHARED(int, last, 1);
-  const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
-  const int block = static_cast<int>(blockIdx.x), first_column = block * kColumns, head = first_column / p.d_head;
-  const int group = head / (p.n_heads / p.n_groups), group_blocks = p.d_inner() / p.n_groups / kColumns;
-  const DeviceSlice slice = p.batch.slices[blockIdx.y];
-  const int n_tokens = slice.n_tokens;
-  if (n_tokens == 0) {
-    simt::wait_for_previous();
-    return;
-  }
-  const int tile_tokens = min(p.max_tokens, kTile);
-  float* bc = simt::dynamic_shared<float>();   // [t][B | C]
-  float* xs = bc + tile_tokens * 2 * kState;   // [t][kColumns]
-  float* steps = xs + tile_tokens * kColumns;  // [t][time step, decay, nothing, nothing]
-  float* parts = steps + tile_tokens * 4;      // [t][warp][kColumns]
+struct RawInputs {
+  static constexpr int kKept = 2 * kState / kThreads;  // channels of B and C of a thread
+  static constexpr int kTurns = kTile / kWarps;        // tokens of a tile of which a warp has the x
+  float bc[kKept][kTile], x[kTurns][4], z[kTurns], dt;
+};
 
-  // A lane owns four columns of every fourth row of its warp's.
-  const int column = lane % 8 * 4, first_row = warp * (kState / kWarps) + lane / 8;
-  float* state = slice.recurrent + p.matrix_offset + (int64_t{head} * kState + first_row) * p.d_head +
-                 (first_column % p.d_head + column);
-  float4 s[kRows];
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) s[i] = *reinterpret_cast<const float4*>(state + int64_t{4 * i} * p.d_head);
-
-  // A thread has the same channels of B and C for all tokens, and one column of x for some of them.
-  Taps bc_taps[kKept], x_taps;
-  float past[kKept][3], bc_raw[kKept][kTile], x_raw[kTurns][4], z_raw[kTurns], dt_raw = 0.0f;
+// The taps and the window: a thread has the same channels of B and C for all tokens, and one column of x for some of
+// them.
+template <int kState>
+__device__ __forceinline__ void load_past(const Mamba2Args& p, const DeviceSlice& slice, int group, int x_channel,
+                                          int tid, int warp, Taps (&bc_taps)[RawInputs<kState>::kKept],
+                                          float (&past)[RawInputs<kState>::kKept][3], Taps& x_taps,
+                                          RawInputs<kState>& raw) {
   const float* window = slice.recurrent + p.conv_offset;
 #pragma unroll
-  for (int i = 0; i < kKept; ++i) {
+  for (int i = 0; i < RawInputs<kState>::kKept; ++i) {
     const int channel = bc_channel(p, group, tid + i * kThreads);
     bc_taps[i].load(p, channel);
 #pragma unroll
     for (int j = 0; j < 3; ++j) past[i][j] = window[int64_t{j} * p.channels() + channel];
   }
-  const int x_channel = first_column + lane;
   x_taps.load(p, x_channel);
 #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    x_raw[0][j] = warp + j < 3 ? window[int64_t{warp + j} * p.channels() + x_channel] : 0.0f;
+    raw.x[0][j] = warp + j < 3 ? window[int64_t{warp + j} * p.channels() + x_channel] : 0.0f;
   }
-  const float a = p.a[head], dt_bias = p.dt_bias[head], skip = p.d[head];
-  simt::wait_for_previous();
-  simt::allow_next();
+}
 
-  const float* rows = p.xbc + slice.first_row * p.in_stride;
-  const auto ask_for = [&](int begin) {
-    const int n = min(tile_tokens, n_tokens - begin);
+// The tokens of a tile go through a block in three steps: raw inputs are asked for (while the tile before is worked
+// on), the conv is staged in shared memory, the recurrence runs.
+template <int kState>
+struct Mix {
+  static constexpr int kRows = kState / 32;  // of a lane: a warp has an eighth of the rows, four at a time
+  static constexpr int kKept = RawInputs<kState>::kKept, kTurns = RawInputs<kState>::kTurns;
+  const Mamba2Args& p;
+  const DeviceSlice& slice;
+  int tid, lane, warp;
+  int head, group, x_channel;
+  int tile_tokens;
+  const float* rows;      // of xbc
+  int column, first_row;  // a lane owns four columns of every fourth row of its warp's
+  float* bc;              // [t][B | C], in shared memory like the next
+  float* xs;              // [t][kColumns]
+  float* steps;           // [t][time step, decay, nothing, nothing]
+  float* parts;           // [t][warp][kColumns]
+
+  // Starts loading the tile from token `begin` on.
+  __device__ void ask_for(int begin, RawInputs<kState>& raw) const {
+    const int n = min(tile_tokens, slice.n_tokens - begin);
 #pragma unroll
     for (int i = 0; i < kKept; ++i) {
       const float* from = rows + begin * p.in_stride + bc_channel(p, group, tid + i * kThreads);
 #pragma unroll
       for (int t = 0; t < kTile; ++t) {
-        if (t < n) bc_raw[i][t] = from[t * p.in_stride];
+        if (t < n) raw.bc[i][t] = from[t * p.in_stride];
       }
     }
 #pragma unroll
@@ -156,79 +152,78 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int at = begin + t + j - 3;
-        if (at >= 0) x_raw[turn][j] = rows[at * p.in_stride + x_channel];
+        if (at >= 0) raw.x[turn][j] = rows[at * p.in_stride + x_channel];
       }
-      z_raw[turn] = p.z[(slice.first_row + begin + t) * p.in_stride + x_channel];
+      raw.z[turn] = p.z[(slice.first_row + begin + t) * p.in_stride + x_channel];
     }
-    if (tid < n) dt_raw = p.dt[(slice.first_row + begin + tid) * p.in_stride + head];
-  };
-  ask_for(0);
-  if (slice.replay != nullptr) {
-    record_inputs(p, slice, first_column, kColumns, block % group_blocks == 0, head, first_column % p.d_head == 0);
+    if (tid < n) raw.dt = p.dt[(slice.first_row + begin + tid) * p.in_stride + head];
   }
 
-  for (int begin = 0; begin < n_tokens; begin += tile_tokens) {
-    const int n = min(tile_tokens, n_tokens - begin);
-    const bool is_last = begin + n == n_tokens;
+  // The conv of B, C and x of n tokens, and their time steps. z is kept for the outputs.
+  __device__ __forceinline__ void stage(int n, const RawInputs<kState>& raw, const Taps (&bc_taps)[kKept],
+                                        float (&past)[kKept][3], const Taps& x_taps, float (&z)[kTurns], float a,
+                                        float dt_bias) const {
 #pragma unroll
     for (int i = 0; i < kKept; ++i) {
 #pragma unroll
       for (int t = 0; t < kTile; ++t) {
         if (t >= n) break;
-        const float raw = bc_raw[i][t];
-        bc[t * 2 * kState + tid + i * kThreads] = bc_taps[i].silu(past[i][0], past[i][1], past[i][2], raw);
-        past[i][0] = past[i][1], past[i][1] = past[i][2], past[i][2] = raw;
+        const float newest = raw.bc[i][t];
+        bc[t * 2 * kState + tid + i * kThreads] = bc_taps[i].silu(past[i][0], past[i][1], past[i][2], newest);
+        past[i][0] = past[i][1], past[i][1] = past[i][2], past[i][2] = newest;
       }
     }
-    float z[kTurns];
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn) {
       const int t = turn * kWarps + warp;
-      const float(&raw)[4] = x_raw[turn];
-      z[turn] = z_raw[turn];
-      if (t < n) xs[t * kColumns + lane] = x_taps.silu(raw[0], raw[1], raw[2], raw[3]);
+      const float(&x)[4] = raw.x[turn];
+      z[turn] = raw.z[turn];
+      if (t < n) xs[t * kColumns + lane] = x_taps.silu(x[0], x[1], x[2], x[3]);
     }
     if (tid < n) {
-      const float step = softplus(dt_raw + dt_bias);
+      const float step = softplus(raw.dt + dt_bias);
       steps[4 * tid] = step;
       steps[4 * tid + 1] = expf(step * a);
     }
-    __syncthreads();
-    // Nobody else reads this part of the window, and all warps have what they need of it.
+  }
+
+  // The last inputs of the last tile, of n tokens, become the window of x. Nobody else reads this part of the window,
+  // and all warps have what they need of it.
+  __device__ __forceinline__ void store_value_window(bool is_last, int n, const RawInputs<kState>& raw) const {
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn) {
       if (!is_last || turn * kWarps + warp != n - 1) continue;
       float* to = slice.recurrent + p.conv_offset + x_channel;
-      to[0] = x_raw[turn][1];
-      to[p.channels()] = x_raw[turn][2];
-      to[2 * int64_t{p.channels()}] = x_raw[turn][3];
+      to[0] = raw.x[turn][1];
+      to[p.channels()] = raw.x[turn][2];
+      to[2 * int64_t{p.channels()}] = raw.x[turn][3];
     }
-    if (!is_last) ask_for(begin + n);
+  }
 
-#pragma unroll 2
-    for (int t = 0; t < n; ++t) {
-      const float2 step = *reinterpret_cast<const float2*>(steps + 4 * t);  // and the decay
-      const float4 x = *reinterpret_cast<const float4*>(xs + t * kColumns + column);
-      const float4 added = make_float4(step.x * x.x, step.x * x.y, step.x * x.z, step.x * x.w);
-      const float* b = bc + t * 2 * kState + first_row;
-      float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  // S <- decay S + B (step x)^T;   y = S^T C   of token t
+  __device__ __forceinline__ void recur(int t, float4 (&s)[kRows]) const {
+    const float2 step = *reinterpret_cast<const float2*>(steps + 4 * t);  // and the decay
+    const float4 x = *reinterpret_cast<const float4*>(xs + t * kColumns + column);
+    const float4 added = make_float4(step.x * x.x, step.x * x.y, step.x * x.z, step.x * x.w);
+    const float* b = bc + t * 2 * kState + first_row;
+    float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const float b_row = b[4 * i], c_row = b[kState + 4 * i];
-        s[i].x = fmaf(b_row, added.x, step.y * s[i].x);
-        s[i].y = fmaf(b_row, added.y, step.y * s[i].y);
-        s[i].z = fmaf(b_row, added.z, step.y * s[i].z);
-        s[i].w = fmaf(b_row, added.w, step.y * s[i].w);
-        y.x = fmaf(s[i].x, c_row, y.x);
-        y.y = fmaf(s[i].y, c_row, y.y);
-        y.z = fmaf(s[i].z, c_row, y.z);
-        y.w = fmaf(s[i].w, c_row, y.w);
-      }
-      parts[t * kThreads + warp * kColumns + column + kept_quarter(lane)] = sum_quarters(y, lane);
+    for (int i = 0; i < kRows; ++i) {
+      const float b_row = b[4 * i], c_row = b[kState + 4 * i];
+      s[i].x = fmaf(b_row, added.x, step.y * s[i].x);
+      s[i].y = fmaf(b_row, added.y, step.y * s[i].y);
+      s[i].z = fmaf(b_row, added.z, step.y * s[i].z);
+      s[i].w = fmaf(b_row, added.w, step.y * s[i].w);
+      y.x = fmaf(s[i].x, c_row, y.x);
+      y.y = fmaf(s[i].y, c_row, y.y);
+      y.z = fmaf(s[i].z, c_row, y.z);
+      y.w = fmaf(s[i].w, c_row, y.w);
     }
-    __syncthreads();
+    parts[t * kThreads + warp * kColumns + column + kept_quarter(lane)] = sum_quarters(y, lane);
+  }
 
-    // A warp finishes a token, a lane a column.
+  // A warp finishes a token, a lane a column.
+  __device__ __forceinline__ void finish(int begin, int n, const float (&z)[kTurns], float skip) const {
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn) {
       const int t = turn * kWarps + warp;
@@ -240,6 +235,62 @@ __global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p) {
       for (int w = 0; w < kWarps; ++w) y += part[w * kColumns];
       p.out[row * p.out_stride + x_channel] = fmaf(skip, xs[t * kColumns + lane], y) * silu_of(z[turn]);
     }
+  }
+};
+
+template <int kState>
+__global__ void __launch_bounds__(kThreads, 2) mix_kernel(Mamba2Args p) {
+  constexpr int kRows = Mix<kState>::kRows, kKept = Mix<kState>::kKept, kTurns = Mix<kState>::kTurns;
+  SIMT_SHARED(int, last, 1);
+  const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, warp = tid / 32;
+  const int block = static_cast<int>(blockIdx.x), first_column = block * kColumns, head = first_column / p.d_head;
+  const int group = head / (p.n_heads / p.n_groups), group_blocks = p.d_inner() / p.n_groups / kColumns;
+  const DeviceSlice slice = p.batch.slices[blockIdx.y];
+  const int n_tokens = slice.n_tokens;
+  if (n_tokens == 0) {
+    simt::wait_for_previous();
+    return;
+  }
+  const int tile_tokens = min(p.max_tokens, kTile);
+  float* bc = simt::dynamic_shared<float>();
+  float* xs = bc + tile_tokens * 2 * kState;
+  float* steps = xs + tile_tokens * kColumns;
+  float* parts = steps + tile_tokens * 4;
+  const int column = lane % 8 * 4, first_row = warp * (kState / kWarps) + lane / 8;
+  float* state = slice.recurrent + p.matrix_offset + (int64_t{head} * kState + first_row) * p.d_head +
+                 (first_column % p.d_head + column);
+  float4 s[kRows];
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) s[i] = *reinterpret_cast<const float4*>(state + int64_t{4 * i} * p.d_head);
+  Taps bc_taps[kKept], x_taps;
+  float past[kKept][3];
+  RawInputs<kState> raw;
+  raw.dt = 0.0f;
+  const int x_channel = first_column + lane;
+  load_past<kState>(p, slice, group, x_channel, tid, warp, bc_taps, past, x_taps, raw);
+  const float a = p.a[head], dt_bias = p.dt_bias[head], skip = p.d[head];
+  simt::wait_for_previous();
+  simt::allow_next();
+
+  const float* rows = p.xbc + slice.first_row * p.in_stride;
+  const Mix<kState> mix{p,           slice, tid,    lane,      warp, head, group, x_channel,
+                        tile_tokens, rows,  column, first_row, bc,   xs,   steps, parts};
+  mix.ask_for(0, raw);
+  if (slice.replay != nullptr) {
+    record_inputs(p, slice, first_column, kColumns, block % group_blocks == 0, head, first_column % p.d_head == 0);
+  }
+  for (int begin = 0; begin < n_tokens; begin += tile_tokens) {
+    const int n = min(tile_tokens, n_tokens - begin);
+    const bool is_last = begin + n == n_tokens;
+    float z[kTurns];
+    mix.stage(n, raw, bc_taps, past, x_taps, z, a, dt_bias);
+    __syncthreads();
+    mix.store_value_window(is_last, n, raw);
+    if (!is_last) mix.ask_for(begin + n, raw);
+#pragma unroll 2
+    for (int t = 0; t < n; ++t) mix.recur(t, s);
+    __syncthreads();
+    mix.finish(begin, n, z, skip);
     if (!is_last) __syncthreads();
   }
 
