@@ -175,7 +175,7 @@ struct OwnTile {
 template <class F, int kT>
 __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(const __grid_constant__ MatvecPlan p) {
   constexpr bool kOwn = !std::is_same_v<F, NoFormat>;
-  auto* shared = simt::dynamic_shared<uint8_t>();
+  auto* smem = simt::dynamic_shared<uint8_t>();
   const int n_blocks = static_cast<int>(gridDim.x) / p.n_passes;
   const int pass = static_cast<int>(blockIdx.x) % p.n_passes;
   const int stride = n_blocks * kDotWarps;
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(
     constexpr int kR = tile_rows(kT);
     using Tile = OwnTile<F, kR>;
     using Raws = Pair<F>[kR];
-    uint8_t* records = shared + book_bytes<F>();
+    uint8_t* records = smem + book_bytes<F>();
     const uint32_t G = row_groups(p.args.in.width), bytes = record_bytes(p.args.in.width);
     const int lanes = p.lanes(), steps = (static_cast<int>(G / 2) + lanes - 1) >> p.lanes_log2;
     const auto first_pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(
         }
       }
     }
-    const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
+    const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, smem);
     const NormAhead norms = load_norm(p.args.in);
     simt::wait_for_previous();
     simt::allow_next();
@@ -276,11 +276,11 @@ __global__ void __launch_bounds__(kDotThreads, matvec_blocks(kT)) matvec_kernel(
     const NormAhead norms = load_norm(p.args.in);
     simt::wait_for_previous();
     simt::allow_next();
-    stage_records(p.args.in, norms, p.args.records, first, n, p.quantise, shared);
+    stage_records(p.args.in, norms, p.args.records, first, n, p.quantise, smem);
     const auto inverse = [&](int t) {
-      return stored_inverse(shared + t * record_bytes(p.args.in.width), p.args.in.width);
+      return stored_inverse(smem + t * record_bytes(p.args.in.width), p.args.in.width);
     };
-    for (; tile < p.all_tiles; tile += stride) side_tile(p, tile, first, n, shared, inverse);
+    for (; tile < p.all_tiles; tile += stride) side_tile(p, tile, first, n, smem, inverse);
   }
 }
 

@@ -118,8 +118,8 @@ template <class F>
 __global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __grid_constant__ RingMatvecPlan ringed) {
   const MatvecPlan& p = ringed.plan;
   SIMT_SHARED(uint64_t, arrived, kDotWarps * WarpRing::kMostSlots);
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  uint8_t* record = shared + book_bytes<F>();
+  auto* smem = simt::dynamic_shared<uint8_t>();
+  uint8_t* record = smem + book_bytes<F>();
   const BlockUnits tiles(ringed.split, static_cast<int>(blockIdx.x));
   RingSlots ring(ringed, record + record_bytes(p.args.in.width), arrived);
   if (simt::lane_id() == 0) {
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __gri
     }
   }
   __syncwarp();
-  const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
+  const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, smem);
   const NormAhead norms = load_norm(p.args.in);
   simt::wait_for_previous();
   simt::allow_next();

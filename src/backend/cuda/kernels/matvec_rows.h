@@ -167,9 +167,9 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
   const MatvecPlan& p = r.plan;
   SIMT_SHARED(uint64_t, arrived, kMaxSlots);
   SIMT_SHARED(uint64_t, acts_arrived, kLaneSets);
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  uint8_t* slots = shared + r.slots_at;
-  auto* sums = reinterpret_cast<float4*>(shared + r.sums_at);  // [kTeams][kTeamWarps][n_tiles][32]
+  auto* smem = simt::dynamic_shared<uint8_t>();
+  uint8_t* slots = smem + r.slots_at;
+  auto* sums = reinterpret_cast<float4*>(smem + r.sums_at);  // [kTeams][kTeamWarps][n_tiles][32]
   const uint32_t G = row_groups(p.args.in.width), P = G / 2, slot_bytes = kTileRows * r.stride;
   const int pass = static_cast<int>(blockIdx.x) % p.n_passes, part = static_cast<int>(blockIdx.x) / p.n_passes;
   const BlockUnits tiles(r.split, part);
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
   simt::allow_next();
   if (simt::warp_id() == 0) {
     for (int i = 0; i < n_sets; ++i) {
-      send_for_activations(r, pass, i, shared, acts_arrived + i);
+      send_for_activations(r, pass, i, smem, acts_arrived + i);
     }
   }
   __syncthreads();
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
         auto pair = static_cast<uint32_t>(w + kTeamWarps * lane_set(first_turn + turn, p.lanes_log2));
 #pragma unroll 1
         for (; pair < P; pair += static_cast<uint32_t>(lanes)) {
-          const uint8_t* columns = shared + pair * r.pair_bytes();
+          const uint8_t* columns = smem + pair * r.pair_bytes();
           if (n_tiles == kPassTiles) {
             add_pair<F, true>(weights, r.stride, G, pair, columns, n_tiles, sum);
           } else {

@@ -177,8 +177,8 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   const MatvecPlan& p = staged.plan;
   SIMT_SHARED(uint64_t, arrived, kStages);
   SIMT_SHARED(uint64_t, sides_arrived, 1);
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  uint8_t* record = shared + book_bytes<F>();
+  auto* smem = simt::dynamic_shared<uint8_t>();
+  uint8_t* record = smem + book_bytes<F>();
   uint8_t* weights = record + record_bytes(p.args.in.width);
   const BlockUnits units(staged.split, static_cast<int>(blockIdx.x));
   if (simt::thread_id() < kStages) {
@@ -187,7 +187,7 @@ __global__ void CHIMERE_ONE_ROW staged_matvec_kernel(const __grid_constant__ Sta
   const BlockSides sides(p);
   uint8_t* side_slots = weights + staged.side_offset;
   if (simt::thread_id() == kOneThreads - 32) send_for_sides(p, staged.side, sides, side_slots, sides_arrived);
-  const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, shared);
+  const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, smem);
   prefetch_sides(p, staged.side, sides, units.size());
   // All threads make the record, unless the order of the sums of squares forbids it.
   const int makers = p.args.in.norm ? kDotThreads : kOneThreads;

@@ -49,7 +49,7 @@ struct ChunkUnits {
 struct UpChunk {
   int expert;
   int count;
-  int pair[kMoeChunk];  // row of the activations << 16 | choice
+  int assignment[kMoeChunk];  // row of the activations << 16 | choice
 };
 
 // A choice of a single row.
@@ -57,7 +57,7 @@ __device__ __forceinline__ UpChunk one_row_chunk(int expert, int choice) {
   UpChunk u{};
   u.expert = expert;
   u.count = 1;
-  u.pair[0] = choice;
+  u.assignment[0] = choice;
   return u;
 }
 
@@ -69,14 +69,14 @@ __device__ __forceinline__ UpChunk shared_chunk(const MoePlan& p, int at) {
 #pragma unroll
   for (int i = 0; i < kT; ++i) {
     const int row = at * kMoeChunk + min(i, u.count - 1);
-    u.pair[i] = row << 16;
+    u.assignment[i] = row << 16;
   }
   return u;
 }
 
-// Where the hidden elements of a pair go.
-__device__ __forceinline__ float* hidden_row(const MoePlan& p, float* hidden, int pair, int d_ff) {
-  return hidden + static_cast<int64_t>(pair >> 16) * p.hidden_width + (pair & 0xFFFF) * d_ff;
+// Where the hidden elements of an assignment go.
+__device__ __forceinline__ float* hidden_row(const MoePlan& p, float* hidden, int assignment, int d_ff) {
+  return hidden + static_cast<int64_t>(assignment >> 16) * p.hidden_width + (assignment & 0xFFFF) * d_ff;
 }
 
 // Of element f of a routed expert.
@@ -114,8 +114,8 @@ __device__ __forceinline__ void any_up(const MoePlan& p, const Weight& gate, con
     for (int i = 0; i < kMoeChunk; ++i) {
       if (i >= u.count) break;
       FloatRows rows{};
-      rows.x[0] = p.args.in.x + static_cast<int64_t>((u.pair[i] >> 16)) * up.width;
-      const uint8_t* record = records + (u.pair[i] >> 16) * bytes;
+      rows.x[0] = p.args.in.x + static_cast<int64_t>((u.assignment[i] >> 16)) * up.width;
+      const uint8_t* record = records + (u.assignment[i] >> 16) * bytes;
       rows.inverse_rms[0] = stored_inverse(record, up.width);
       rows.norm = p.args.in.norm;
       const ActRows acts{record, bytes, row_groups(up.width), 0};
@@ -126,7 +126,7 @@ __device__ __forceinline__ void any_up(const MoePlan& p, const Weight& gate, con
       float g = gate ? product(gate, lanes_gate) : 0.0f, h = product(up, lanes_up);
       if (simt::lane_id() % lanes != 0 || f >= up.rows) continue;
       if (is_routed) add_up_biases(p, u.expert, f, g, h);
-      hidden_row(p, hidden, u.pair[i], up.rows)[f] = activated(p.args.activation, g, h);
+      hidden_row(p, hidden, u.assignment[i], up.rows)[f] = activated(p.args.activation, g, h);
     }
   }
 }

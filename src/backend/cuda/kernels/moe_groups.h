@@ -66,8 +66,8 @@ struct MoeGroups {
     u.count = experts()[at] / kMoeExperts;
 #pragma unroll
     for (int i = 0; i < kMoeChunk; ++i) {
-      const int pair = pairs()[at * kMoeChunk + min(i, u.count - 1)];
-      u.pair[i] = pair >> kChoiceBits << 16 | (pair & ((1 << kChoiceBits) - 1));
+      const int assignment = pairs()[at * kMoeChunk + min(i, u.count - 1)];
+      u.assignment[i] = assignment >> kChoiceBits << 16 | (assignment & ((1 << kChoiceBits) - 1));
     }
     return u;
   }

@@ -36,19 +36,19 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
   const MoeArgs& a = p.args;
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  const OneSlots slots{shared + one.slots, arrived, one.slot_bytes, one.n_slots};
+  auto* smem = simt::dynamic_shared<uint8_t>();
+  const OneSlots slots{smem + one.slots, arrived, one.slot_bytes, one.n_slots};
   uint64_t* of_record = arrived + kOneWarps * kOneSlots;
   const BlockUnits outputs(one.outputs, static_cast<int>(blockIdx.x));
   const int n_used = a.n_used, warp = simt::warp_id(), per_unit = OneDownPlan::unit_rows(kOneOutputs, p.log2_hidden);
-  const int per_own = OneDownPlan::unit_rows(kOneOwnOutputs, p.log2_shared),
+  const int per_shared = OneDownPlan::unit_rows(kOneOwnOutputs, p.log2_shared),
             tiles = (outputs.size() + per_unit - 1) / per_unit;
-  const int own_units = a.shared_down ? (outputs.size() + per_own - 1) / per_own : 0;
-  const int n_units = own_units + n_used * tiles;
+  const int shared_units = a.shared_down ? (outputs.size() + per_shared - 1) / per_shared : 0;
+  const int n_units = shared_units + n_used * tiles;
   // For a unit: the choice, or n_used for the shared expert, and its first output among those of the block.
-  const auto choice_of = [&](int unit) { return unit < own_units ? n_used : (unit - own_units) / tiles; };
+  const auto choice_of = [&](int unit) { return unit < shared_units ? n_used : (unit - shared_units) / tiles; };
   const auto output_of = [&](int unit, int choice) {
-    return unit < own_units ? unit * per_own : (unit - own_units - choice * tiles) * per_unit;
+    return unit < shared_units ? unit * per_shared : (unit - shared_units - choice * tiles) * per_unit;
   };
   struct Rows {
     const uint8_t* from;
@@ -56,9 +56,9 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   };
   const auto rows_of = [&](int unit, int k, int expert) {
     const int first = output_of(unit, k);
-    const bool is_own = k == n_used;
-    const Weight& w = is_own ? a.shared_down : a.down;
-    const int n = min(is_own ? per_own : per_unit, outputs.size() - first);
+    const bool is_shared = k == n_used;
+    const Weight& w = is_shared ? a.shared_down : a.down;
+    const int n = min(is_shared ? per_shared : per_unit, outputs.size() - first);
     return Rows{w.row(expert, outputs.first + first), static_cast<uint32_t>(n) * w.row_bytes};
   };
   const auto send = [&](int of_warp, int s, int unit, int k, int expert) {
@@ -69,7 +69,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
 
   slots.open();
   if (simt::thread_id() == 0) simt::bulk_begin(of_record);
-  const CodeBooks books = open_books<F>(a.down.grids, shared);
+  const CodeBooks books = open_books<F>(a.down.grids, smem);
   __syncthreads();
   // The router's keys are complete: the up-projection waits for the router before it allows this kernel to start.
   if (warp == kOneWarps - 1) {
@@ -79,9 +79,9 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
         send(unit % kOneWarps, unit / kOneWarps, unit, k, expert);
       }
     };
-    send_for(0, own_units, n_used, 0);
+    send_for(0, shared_units, n_used, 0);
     const Candidate mine =
-        choose_ids(p, choice[0], [&](int k, int expert) { send_for(own_units + k * tiles, tiles, k, expert); });
+        choose_ids(p, choice[0], [&](int k, int expert) { send_for(shared_units + k * tiles, tiles, k, expert); });
     // Units without a slot are prefetched to the L2 cache as soon as the slots are filled: until the hidden row is
     // there, the memory would idle.
     if (ahead < n_units) {
@@ -97,7 +97,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   simt::wait_for_previous();
   simt::allow_next();
   if (simt::thread_id() == 0) {
-    simt::bulk_copy(shared + one.record, p.scratch.hidden_records, record_bytes(p.hidden_width), of_record);
+    simt::bulk_copy(smem + one.record, p.scratch.hidden_records, record_bytes(p.hidden_width), of_record);
     simt::bulk_end(of_record);
   }
   const int o = simt::thread_id();  // the output that the thread finishes
@@ -105,9 +105,9 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   __syncthreads();
   simt::bulk_wait(of_record);
 
-  const uint8_t* record = shared + one.record;
+  const uint8_t* record = smem + one.record;
   const uint32_t all = row_groups(p.hidden_width), G = row_groups(a.down.width);
-  auto* shares = reinterpret_cast<float*>(shared + one.shares);  // [output][choice, shared]
+  auto* shares = reinterpret_cast<float*>(smem + one.shares);  // [output][choice, shared]
   OneTurn turn;
   for (int unit = warp; unit < n_units; unit += kOneWarps) {
     const int k = choice_of(unit), first = output_of(unit, k), last = outputs.size() - first - 1;

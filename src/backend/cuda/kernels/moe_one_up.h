@@ -78,28 +78,28 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
   const MoeArgs& a = p.args;
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  const OneSlots slots{shared + one.slots, arrived, one.slot_bytes, one.n_slots};
+  auto* smem = simt::dynamic_shared<uint8_t>();
+  const OneSlots slots{smem + one.slots, arrived, one.slot_bytes, one.n_slots};
   uint64_t* of_record = arrived + kOneWarps * kOneSlots;
   const int warp = simt::warp_id(), block = static_cast<int>(blockIdx.x);
   const int rounds = one.rounds.each + (block < one.rounds.extra ? 1 : 0), ahead = min(rounds, one.n_slots);
-  const int own_groups = one.own_groups;
+  const int shared_groups = one.own_groups;
   const bool gated = static_cast<bool>(a.gate);  // and so is the shared expert
   const auto group_of = [&](int round) { return block + round * one.blocks; };
   // For a group: the choice, or n_used for the shared expert, and the first of the warp's elements.
   const auto choice_of = [&](int group) {
-    return group < own_groups ? a.n_used : (group - own_groups) / one.groups_an_expert;
+    return group < shared_groups ? a.n_used : (group - shared_groups) / one.groups_an_expert;
   };
   const auto element_of = [&](int group, int choice, int of_warp) {
-    const int first = group < own_groups ? 0 : own_groups + choice * one.groups_an_expert;
+    const int first = group < shared_groups ? 0 : shared_groups + choice * one.groups_an_expert;
     return (group - first) * kGroup + of_warp * kOneElements;
   };
   const auto send = [&](int s, int group) {
     const int k = choice_of(group), f = element_of(group, k, warp);
-    const bool is_own = k == a.n_used;
-    if (!is_own) simt::bulk_wait(chosen + k);
-    const int expert = is_own ? 0 : choice[0].id[k];
-    const Weight &gate = is_own ? a.shared_gate : a.gate, &up = is_own ? a.shared_up : a.up;
+    const bool is_shared = k == a.n_used;
+    if (!is_shared) simt::bulk_wait(chosen + k);
+    const int expert = is_shared ? 0 : choice[0].id[k];
+    const Weight &gate = is_shared ? a.shared_gate : a.gate, &up = is_shared ? a.shared_up : a.up;
     const uint32_t run = kOneElements * up.row_bytes;
     uint8_t* to = slots.slot(warp, s);
     uint64_t* counter = slots.counter(warp, s);
@@ -113,20 +113,20 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
 
   slots.open();
   int sent = 0;  // of the warp's slots
-  while (sent < ahead && group_of(sent) < own_groups) {
+  while (sent < ahead && group_of(sent) < shared_groups) {
     if (simt::lane_id() == 0) send(sent, group_of(sent));
     ++sent;
   }
   if (simt::thread_id() < a.n_used) simt::bulk_begin(chosen + simt::thread_id());
   if (simt::thread_id() == 0) simt::bulk_begin(of_record);
-  const CodeBooks books = open_books<F>(a.up.grids, shared);
+  const CodeBooks books = open_books<F>(a.up.grids, smem);
   __syncthreads();
   simt::wait_for_previous();
   simt::allow_next();
 
-  const uint8_t* record = shared + one.record;
+  const uint8_t* record = smem + one.record;
   if (simt::thread_id() == 0) {
-    simt::bulk_copy(shared + one.record, p.scratch.in_records, record_bytes(a.in.width), of_record);
+    simt::bulk_copy(smem + one.record, p.scratch.in_records, record_bytes(a.in.width), of_record);
     simt::bulk_end(of_record);
   }
   if (warp == kOneWarps - 1) {
@@ -142,13 +142,13 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
   __syncwarp();
   simt::bulk_wait(of_record);
 
-  auto* values = reinterpret_cast<float*>(shared + one.values);  // [round][gate, up][element of the group]
+  auto* values = reinterpret_cast<float*>(smem + one.values);  // [round][gate, up][element of the group]
   OneTurn turn;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
     const SharedRow slot = turn.take(slots);
     float *of_gate = values + 2 * round * kGroup + warp * kOneElements, *of_up = of_gate + kGroup;
-    if (group_of(round) < own_groups) {
+    if (group_of(round) < shared_groups) {
       one_up_products<S>(p, slot, a.shared_up.row_bytes, gated, books, record, of_gate, of_up);
     } else {
       one_up_products<F>(p, slot, a.up.row_bytes, gated, books, record, of_gate, of_up);
@@ -166,7 +166,7 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
     float gate = values[2 * round * kGroup + e] * inverse, up = values[(2 * round + 1) * kGroup + e] * inverse;
     if (k < a.n_used) add_up_biases(p, choice[0].id[k], element_of(group, k, 0) + e, gate, up);
     // Of the record the choices come first.
-    const int at = group < own_groups ? group + a.n_used * one.groups_an_expert : group - own_groups;
+    const int at = group < shared_groups ? group + a.n_used * one.groups_an_expert : group - shared_groups;
     quantise_element(activated(a.activation, gate, up), static_cast<uint32_t>(at), all, p.scratch.hidden_records);
   }
 }

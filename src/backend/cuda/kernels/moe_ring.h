@@ -64,8 +64,8 @@ __device__ __forceinline__ int block_behind(int n) { return simt::div_up(n, kDot
 // Sums 2i and 2i + 1 of the kN values over each kLanes neighbouring lanes, in v[0] and v[1] of one of the lanes, which
 // is told i; others are told kN. The sums are lane_sum's, bit for bit.
 template <int kLanes, int kN>
-__device__ __forceinline__ int scatter_pair(float (&v)[kN]) {
-  static_assert(kN <= 2 * kLanes, "a pair a lane at most");
+__device__ __forceinline__ int scatter_two(float (&v)[kN]) {
+  static_assert(kN <= 2 * kLanes, "two a lane at most");
   scatter_sums<kLanes>(v);
   const int lane = simt::lane_id() % kLanes;
   if constexpr (kN > kLanes) return lane;
@@ -76,14 +76,14 @@ __device__ __forceinline__ int scatter_pair(float (&v)[kN]) {
 // The same over each `lanes`, a power of two: store(i, first, second), once for each i, on one of the lanes. `store` is
 // there once, however long it is.
 template <int kN, class Store>
-__device__ __forceinline__ void finish_pairs(float (&v)[kN], int lanes, Store store) {
+__device__ __forceinline__ void finish_twos(float (&v)[kN], int lanes, Store store) {
   int i = simt::lane_id() % lanes;
   if (lanes == 32) {
-    i = scatter_pair<32>(v);
+    i = scatter_two<32>(v);
   } else if (lanes == 16) {
-    i = scatter_pair<16>(v);
+    i = scatter_two<16>(v);
   } else if (lanes == 8) {
-    i = scatter_pair<8>(v);
+    i = scatter_two<8>(v);
   } else {
 #pragma unroll
     for (float& one : v) one = lane_sum(one, lanes);

@@ -52,34 +52,34 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
     ring_down_kernel(const __grid_constant__ RingDownPlan plan) {
   SIMT_SHARED(Choice, choice, 1);
   SIMT_SHARED(int32_t, ids, kMoePairs);
-  using Own = std::conditional_t<kHasFormat<S>, S, F>;
+  using SharedFormat = std::conditional_t<kHasFormat<S>, S, F>;
   const MoePlan& p = plan.plan;
   const MoeArgs& a = p.args;
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  WarpRing ring(shared + plan.rings, plan.slot_bytes, plan.n_slots);
+  auto* smem = simt::dynamic_shared<uint8_t>();
+  WarpRing ring(smem + plan.rings, plan.slot_bytes, plan.n_slots);
   const BlockUnits outputs(plan.outputs, static_cast<int>(blockIdx.x));
   const int n_used = a.n_used, n_rows = a.n_rows;
   const bool rings_shared = kHasFormat<S> && a.shared_down;
   const auto per_unit = [](int log2) { return kDownRows * 32 >> log2; };
   const int tiles = simt::div_up(outputs.size(), per_unit(p.log2_hidden));
-  const int own_tiles = simt::div_up(outputs.size(), per_unit(p.log2_shared));
+  const int shared_tiles = simt::div_up(outputs.size(), per_unit(p.log2_shared));
   const auto send = [&](const Weight& w, int expert, int log2, int tile) {
     const int first = outputs.first + tile * per_unit(log2);
     ring.send(0, w.row(expert, first), static_cast<uint32_t>(min(per_unit(log2), outputs.end - first)) * w.row_bytes);
   };
 
-  MoeUnits fetched_own, fetched, own_at, at;
+  MoeUnits fetched_shared, fetched, at_shared, at;
   int ahead = 0;
   if (rings_shared) {
-    fetched_own.begin(0, n_rows * own_tiles, own_tiles);
-    own_at = fetched_own;
-    for (; ahead < ring.n_slots && fetched_own.left > 0; ++ahead) {
-      send(a.shared_down, 0, p.log2_shared, fetched_own.tile);
+    fetched_shared.begin(0, n_rows * shared_tiles, shared_tiles);
+    at_shared = fetched_shared;
+    for (; ahead < ring.n_slots && fetched_shared.left > 0; ++ahead) {
+      send(a.shared_down, 0, p.log2_shared, fetched_shared.tile);
       ring.close();
-      fetched_own.advance(own_tiles);
+      fetched_shared.advance(shared_tiles);
     }
   }
-  const CodeBooks books = open_books<F>(a.down.grids, shared);
+  const CodeBooks books = open_books<F>(a.down.grids, smem);
   if (!kHasFormat<S>) prefetch(a.shared_down);
   // The router's logits are complete: the up-projection waits for the router before it allows this kernel to start.
   if (p.choice_by_block) choose_by_block(p, choice[0]);
@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
     ring.close();
   };
   const auto send_next = [&] {
-    if (!rings_shared || fetched_own.left <= 0) return send_routed();
-    send(a.shared_down, 0, p.log2_shared, fetched_own.tile);
-    fetched_own.advance(own_tiles);
+    if (!rings_shared || fetched_shared.left <= 0) return send_routed();
+    send(a.shared_down, 0, p.log2_shared, fetched_shared.tile);
+    fetched_shared.advance(shared_tiles);
     ring.close();
   };
   if (p.choice_by_block) {
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
 
   const InputRows hidden{p.scratch.hidden, nullptr, 0, p.hidden_width};
   const uint32_t bytes = record_bytes(p.hidden_width), all = row_groups(p.hidden_width);
-  uint8_t* records = shared + plan.records;
+  uint8_t* records = smem + plan.records;
   if (!p.choice_by_block) {
     for (int i = simt::thread_id(); i < n_rows * n_used; i += kDotThreads) ids[i] = p.scratch.ids[i];
     __syncthreads();
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
   }
   __syncthreads();
 
-  auto* shares = reinterpret_cast<float*>(shared + plan.shares);  // [output][row of activations][choice, shared]
+  auto* shares = reinterpret_cast<float*>(smem + plan.shares);  // [output][row of activations][choice, shared]
   const auto store = [&](int t, int k, int log2, int tile, float(&acc)[kDownRows]) {
     const int first = tile * per_unit(log2) + (simt::lane_id() >> log2);
     finish_sums(acc, 1 << log2, [&](int r, float sum) {
@@ -130,15 +130,15 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
     });
   };
   if constexpr (kHasFormat<S>) {
-    for (; own_at.left > 0; own_at.advance(own_tiles)) {
+    for (; at_shared.left > 0; at_shared.advance(shared_tiles)) {
       float acc[kDownRows] = {};
-      const int last = outputs.size() - own_at.tile * per_unit(p.log2_shared) - 1;
-      multiply_down<Own>(ring.take(), a.shared_down.row_bytes, row_groups(a.shared_down.width), p.log2_shared, last,
-                         books, records + own_at.chunk * bytes, all, static_cast<uint32_t>(p.shared_at / kGroup / 2),
-                         acc);
+      const int last = outputs.size() - at_shared.tile * per_unit(p.log2_shared) - 1;
+      multiply_down<SharedFormat>(ring.take(), a.shared_down.row_bytes, row_groups(a.shared_down.width), p.log2_shared,
+                                  last, books, records + at_shared.chunk * bytes, all,
+                                  static_cast<uint32_t>(p.shared_at / kGroup / 2), acc);
       ring.release();
       send_next();
-      store(own_at.chunk, n_used, p.log2_shared, own_at.tile, acc);
+      store(at_shared.chunk, n_used, p.log2_shared, at_shared.tile, acc);
     }
   }
   const uint32_t G = row_groups(a.down.width);
@@ -202,7 +202,7 @@ Status launch_ring_down(const Stream& stream, const MoePlan& p) {
   const RingRoom grouped(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes, plan.slot_bytes, kDotWarps);
   const int blocks = grouped.blocks * a.n_sms;
   plan.dealing = Dealing(simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden), blocks);
-  plan.own_dealing = Dealing(simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared), blocks);
+  plan.shared_dealing = Dealing(simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared), blocks);
   plan.n_slots = grouped.slots;
   plan.rings = book_bytes<F>();
   plan.grouped = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;

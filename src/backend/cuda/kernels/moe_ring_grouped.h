@@ -29,7 +29,7 @@ struct RingGroupedDown {
     const uint32_t G = row_groups(down().width), all = row_groups(p.hidden_width), bytes = record_bytes(p.hidden_width);
     const int lanes = 1 << log2(), side = 32 >> log2(), sub = simt::lane_id() >> log2();
     const int first = tile * kR * side, last = min(kR * side, down().rows - first) - 1;
-    float acc[kMoeChunk * kR] = {};  // [pair][row]
+    float acc[kMoeChunk * kR] = {};  // [assignment][row]
     for (auto pair = static_cast<uint32_t>(simt::lane_id() & (lanes - 1)); pair < G / 2;
          pair += static_cast<uint32_t>(lanes)) {
 #pragma unroll
@@ -45,9 +45,9 @@ struct RingGroupedDown {
 #pragma unroll
           for (int i = 0; i < kMoeChunk; ++i) {
             if (i >= u.count) break;
-            const uint8_t* record = p.scratch.hidden_records + static_cast<uint32_t>(u.pair[i] >> 16) * bytes;
+            const uint8_t* record = p.scratch.hidden_records + static_cast<uint32_t>(u.assignment[i] >> 16) * bytes;
             const uint32_t begin = kShared ? static_cast<uint32_t>(p.shared_at / kGroup / 2)
-                                           : static_cast<uint32_t>(u.pair[i] & 0xFFFF) * (G / 2);
+                                           : static_cast<uint32_t>(u.assignment[i] & 0xFFFF) * (G / 2);
             const ActGroup x = load_act_half<half>(record, all, begin + pair);
             float* sums = acc + i * kR + r;
             sums[0] = add_group<F::kScales, F::kMins>(w[0], x, sums[0]);
@@ -62,10 +62,10 @@ struct RingGroupedDown {
     finish_sums(acc, lanes, [&](int j, float sum) {
       const int i = j / kR, o = j % kR * side + sub;
       if (i >= u.count || o > last) return;
-      int pair = u.pair[0];
+      int assignment = u.assignment[0];
 #pragma unroll
-      for (int c = 1; c < kMoeChunk; ++c) pair = i == c ? u.pair[c] : pair;
-      const int64_t row = kShared ? pair >> 16 : (pair >> 16) * p.args.n_used + (pair & 0xFFFF);
+      for (int c = 1; c < kMoeChunk; ++c) assignment = i == c ? u.assignment[c] : assignment;
+      const int64_t row = kShared ? assignment >> 16 : (assignment >> 16) * p.args.n_used + (assignment & 0xFFFF);
       (kShared ? p.scratch.shared_outputs : p.scratch.outputs)[row * down().rows + first + o] = sum;
     });
   }
@@ -73,7 +73,7 @@ struct RingGroupedDown {
 
 struct RingGroupedPlan {
   MoePlan plan;
-  Dealing dealing, own_dealing;
+  Dealing dealing, shared_dealing;
   GroupRoom groups;
   uint32_t slot_bytes = 0;
   int n_slots = 0;
@@ -85,24 +85,24 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
     ring_grouped_down_kernel(const __grid_constant__ RingGroupedPlan plan) {
   const MoePlan& p = plan.plan;
   const MoeArgs& a = p.args;
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  WarpRing ring(shared + plan.rings, plan.slot_bytes, plan.n_slots);
+  auto* smem = simt::dynamic_shared<uint8_t>();
+  WarpRing ring(smem + plan.rings, plan.slot_bytes, plan.n_slots);
   const RingGroupedDown<F, kGroupedRows<F>, false> routed{p};
-  const RingGroupedDown<std::conditional_t<kHasFormat<S>, S, F>, kDownRows, true> own{p};
+  const RingGroupedDown<std::conditional_t<kHasFormat<S>, S, F>, kDownRows, true> shared_expert{p};
   const bool rings_shared = kHasFormat<S> && a.shared_down;
-  const CodeBooks books = open_books<F>(a.down.grids, shared);
+  const CodeBooks books = open_books<F>(a.down.grids, smem);
   if (!kHasFormat<S>) prefetch(a.shared_down);
-  const MoeGroups groups{a, plan.groups, shared + plan.grouped};
+  const MoeGroups groups{a, plan.groups, smem + plan.grouped};
   groups.begin();
   __syncthreads();
   // The choices were made before the previous kernel: they are complete when this one may start.
   const int n_chunks = groups.group(p.scratch.ids);
-  const Dealing &dealing = plan.dealing, &own_dealing = plan.own_dealing;
-  const int own_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * own_dealing.tiles : 0;
-  DealtUnits fetched_own, fetched;
-  fetched_own.begin(own_dealing, own_units, 0);
-  fetched.begin(dealing, n_chunks * dealing.tiles, block_behind(own_units));
-  DealtUnits own_at = fetched_own, at = fetched;
+  const Dealing &dealing = plan.dealing, &shared_dealing = plan.shared_dealing;
+  const int shared_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * shared_dealing.tiles : 0;
+  DealtUnits fetched_shared, fetched;
+  fetched_shared.begin(shared_dealing, shared_units, 0);
+  fetched.begin(dealing, n_chunks * dealing.tiles, block_behind(shared_units));
+  DealtUnits at_shared = fetched_shared, at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {
       routed.send(ring, groups.expert(fetched.chunk), fetched.tile);
@@ -111,9 +111,9 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
     ring.close();
   };
   const auto send_next = [&] {
-    if (fetched_own.left <= 0) return send_routed();
-    own.send(ring, 0, fetched_own.tile);
-    fetched_own.advance(own_dealing);
+    if (fetched_shared.left <= 0) return send_routed();
+    shared_expert.send(ring, 0, fetched_shared.tile);
+    fetched_shared.advance(shared_dealing);
     ring.close();
   };
   for (int i = 0; i < ring.n_slots; ++i) send_next();
@@ -122,9 +122,9 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
 
   UpChunk u{};
   if constexpr (kHasFormat<S>) {
-    for (int chunk = -1; own_at.left > 0; own_at.advance(own_dealing)) {
-      if (own_at.chunk != chunk) u = shared_chunk<kMoeChunk>(p, chunk = own_at.chunk);
-      own.multiply(ring.take(), u, own_at.tile, books);
+    for (int chunk = -1; at_shared.left > 0; at_shared.advance(shared_dealing)) {
+      if (at_shared.chunk != chunk) u = shared_chunk<kMoeChunk>(p, chunk = at_shared.chunk);
+      shared_expert.multiply(ring.take(), u, at_shared.tile, books);
       ring.release();
       send_next();
     }

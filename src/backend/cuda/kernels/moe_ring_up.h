@@ -38,9 +38,10 @@ struct RingUp {
     }
   }
 
-  // Element f of a pair; without gates, elements 2f and 2f + 1.
-  __device__ __forceinline__ void put(int expert, int pair, int f, float of_gate, float of_up, float* hidden) const {
-    float* to = hidden_row(p, hidden, pair, up().rows);
+  // Element f of an assignment; without gates, elements 2f and 2f + 1.
+  __device__ __forceinline__ void put(int expert, int assignment, int f, float of_gate, float of_up,
+                                      float* hidden) const {
+    float* to = hidden_row(p, hidden, assignment, up().rows);
     if (!gate()) {
       float none = 0;
       if (!kShared) add_up_biases(p, expert, 2 * f + 1, none, of_up);
@@ -81,7 +82,7 @@ struct RingUp {
 #pragma unroll
           for (int i = 0; i < kT; ++i) {
             if (i >= u.count) break;
-            const ActGroup x = load_act_half<half>(records + (u.pair[i] >> 16) * record, G, pair);
+            const ActGroup x = load_act_half<half>(records + (u.assignment[i] >> 16) * record, G, pair);
             float* sums = acc + 2 * (i * kE + e);
             sums[0] = add_group<F::kScales, F::kMins>(w[0], x, sums[0]);
             sums[1] = add_group<F::kScales, F::kMins>(w[1], x, sums[1]);
@@ -93,21 +94,21 @@ struct RingUp {
       }
     }
     float* hidden = p.scratch.hidden + (kShared ? p.shared_at : 0);
-    finish_pairs(acc, lanes, [&](int j, float of_gate, float of_up) {
+    finish_twos(acc, lanes, [&](int j, float of_gate, float of_up) {
       const int i = j / kE, e = j % kE * side + sub;
       if (i >= u.count || e > last) return;
-      int pair = u.pair[0];
+      int assignment = u.assignment[0];
 #pragma unroll
-      for (int c = 1; c < kT; ++c) pair = i == c ? u.pair[c] : pair;
-      const float by = kT == 1 ? one_inverse : stored_inverse(records + (pair >> 16) * record, up().width);
-      put(u.expert, pair, first + e, of_gate * by, of_up * by, hidden);
+      for (int c = 1; c < kT; ++c) assignment = i == c ? u.assignment[c] : assignment;
+      const float by = kT == 1 ? one_inverse : stored_inverse(records + (assignment >> 16) * record, up().width);
+      put(u.expert, assignment, first + e, of_gate * by, of_up * by, hidden);
     });
   }
 };
 
 struct RingUpPlan {
   MoePlan plan;
-  Dealing dealing, own_dealing;
+  Dealing dealing, shared_dealing;
   GroupRoom groups;  // of several rows
   uint32_t slot_bytes = 0;
   int n_slots = 0;
@@ -121,26 +122,26 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = ring_plan.plan;
   const MoeArgs& a = p.args;
-  auto* shared = simt::dynamic_shared<uint8_t>();
-  WarpRing ring(shared + ring_plan.rings, ring_plan.slot_bytes, ring_plan.n_slots);
+  auto* smem = simt::dynamic_shared<uint8_t>();
+  WarpRing ring(smem + ring_plan.rings, ring_plan.slot_bytes, ring_plan.n_slots);
   const RingUp<F, kT, kE, false> routed{p};
-  const RingUp<std::conditional_t<kHasFormat<S>, S, F>, kT, 1, true> own{p};
+  const RingUp<std::conditional_t<kHasFormat<S>, S, F>, kT, 1, true> shared_expert{p};
   const bool rings_shared = kHasFormat<S> && a.shared_up;
 
-  const Dealing &dealing = ring_plan.dealing, &own_dealing = ring_plan.own_dealing;
-  const int own_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * own_dealing.tiles : 0;
-  DealtUnits fetched_own, fetched;
+  const Dealing &dealing = ring_plan.dealing, &shared_dealing = ring_plan.shared_dealing;
+  const int shared_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * shared_dealing.tiles : 0;
+  DealtUnits fetched_shared, fetched;
   int ahead = 0;
-  fetched_own.begin(own_dealing, own_units, 0);
-  DealtUnits own_at = fetched_own;
-  for (; ahead < ring.n_slots && fetched_own.left > 0; ++ahead) {
-    own.send(ring, 0, fetched_own.tile);
+  fetched_shared.begin(shared_dealing, shared_units, 0);
+  DealtUnits at_shared = fetched_shared;
+  for (; ahead < ring.n_slots && fetched_shared.left > 0; ++ahead) {
+    shared_expert.send(ring, 0, fetched_shared.tile);
     ring.close();
-    fetched_own.advance(own_dealing);
+    fetched_shared.advance(shared_dealing);
   }
-  const MoeGroups groups{a, ring_plan.groups, shared + ring_plan.grouped};
+  const MoeGroups groups{a, ring_plan.groups, smem + ring_plan.grouped};
   if (kT > 1) groups.begin();
-  const CodeBooks books = open_books<F>(a.up.grids, shared);
+  const CodeBooks books = open_books<F>(a.up.grids, smem);
   const NormAhead norms = load_norm(a.in);
   if (!kHasFormat<S>) prefetch(a.shared_gate), prefetch(a.shared_up);
   simt::wait_for_previous();
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
     if (kT > 1) return groups.expert(chunk);
     return p.choice_by_block ? choice[0].id[chunk] : p.scratch.ids[chunk];
   };
-  fetched.begin(dealing, n_chunks * dealing.tiles, block_behind(own_units));
+  fetched.begin(dealing, n_chunks * dealing.tiles, block_behind(shared_units));
   DealtUnits at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {
@@ -169,9 +170,9 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
     ring.close();
   };
   const auto send_next = [&] {
-    if (fetched_own.left <= 0) return send_routed();
-    own.send(ring, 0, fetched_own.tile);
-    fetched_own.advance(own_dealing);
+    if (fetched_shared.left <= 0) return send_routed();
+    shared_expert.send(ring, 0, fetched_shared.tile);
+    fetched_shared.advance(shared_dealing);
     ring.close();
   };
   for (; ahead < ring.n_slots; ++ahead) send_next();
@@ -179,8 +180,8 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
   const uint8_t* records = p.scratch.in_records;
   float one_inverse = 1.0f;
   if constexpr (kT == 1) {
-    records = shared + ring_plan.records;
-    one_inverse = stage_one(a.in, 0, norms, row, true, shared + ring_plan.records);
+    records = smem + ring_plan.records;
+    one_inverse = stage_one(a.in, 0, norms, row, true, smem + ring_plan.records);
     if (p.choice_by_block && blockIdx.x == 0 && simt::thread_id() <= a.n_used) {
       p.scratch.weights[simt::thread_id()] = choice[0].weight[simt::thread_id()];
       if (simt::thread_id() < a.n_used) p.scratch.ids[simt::thread_id()] = choice[0].id[simt::thread_id()];
@@ -190,17 +191,17 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
       __syncthreads();
     }
   } else if (!p.made_in) {
-    records = shared + ring_plan.records;
-    stage_records(a.in, norms, nullptr, 0, a.n_rows, true, shared + ring_plan.records);
+    records = smem + ring_plan.records;
+    stage_records(a.in, norms, nullptr, 0, a.n_rows, true, smem + ring_plan.records);
   } else {
     __syncthreads();  // of the codebook
   }
 
   UpChunk u{};
   if constexpr (kHasFormat<S>) {
-    for (int chunk = -1; own_at.left > 0; own_at.advance(own_dealing)) {
-      if (own_at.chunk != chunk) u = shared_chunk<kT>(p, chunk = own_at.chunk);
-      own.multiply(ring.take(), u, own_at.tile, books, records, one_inverse);
+    for (int chunk = -1; at_shared.left > 0; at_shared.advance(shared_dealing)) {
+      if (at_shared.chunk != chunk) u = shared_chunk<kT>(p, chunk = at_shared.chunk);
+      shared_expert.multiply(ring.take(), u, at_shared.tile, books, records, one_inverse);
       ring.release();
       send_next();
     }
@@ -232,7 +233,7 @@ Status launch_ring_up(const Stream& stream, const MoePlan& p) {
   const RingRoom room(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes + records, plan.slot_bytes, kDotWarps);
   const int blocks = room.blocks * a.n_sms;
   plan.dealing = Dealing(RingUp<F, kT, kE, false>::tiles(p), blocks);
-  if (kHasFormat<S> && a.shared_up) plan.own_dealing = Dealing(RingUp<F, kT, 1, true>::tiles(p), blocks);
+  if (kHasFormat<S> && a.shared_up) plan.shared_dealing = Dealing(RingUp<F, kT, 1, true>::tiles(p), blocks);
   plan.n_slots = room.slots;
   plan.rings = book_bytes<F>();
   plan.grouped = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
