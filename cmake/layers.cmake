@@ -86,6 +86,7 @@ chimere_layer(backend/cpu COMPUTES DEPS backend backend/reference tensor base)
 include(cmake/cuda.cmake)
 chimere_layer(cache FUZZED DEPS backend gguf tensor base)
 chimere_layer(models DEPS cache backend/cuda backend/cpu backend/reference backend gguf tensor base)
+include(cmake/parity.cmake)
 chimere_layer(engram FUZZED DEPS sampling base)
 chimere_layer(engine DEPS sampling models cache backend base)
 

@@ -13,8 +13,8 @@ class EngineAdapters : public testing::Test {
     scratch_ = fixture::scratch_folder();
     model_ = fixture::load(folder, models::BackendKind::cpu, false, {DType::F16, DType::F16, false}, 1);
     ASSERT_TRUE(model_);
-    const auto one = fixture::adapter_of(*model_, folder, 1, scratch_),
-               two = fixture::adapter_of(*model_, folder, 2, scratch_);
+    const auto one = fixture::adapter_on(model_->executable(), folder, 1, scratch_),
+               two = fixture::adapter_on(model_->executable(), folder, 2, scratch_);
     ASSERT_TRUE(one && two);
     const auto set = [](std::vector<AdapterSet::Use> uses) {
       return std::make_shared<AdapterSet>(AdapterSet{std::move(uses)});

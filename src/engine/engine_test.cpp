@@ -10,6 +10,7 @@
 #include "engine/engine_for_test.h"
 #include "engine/score.h"
 #include "models/fixture_for_test.h"
+#include "models/runs_for_test.h"
 
 namespace chimere::engine {
 namespace {
@@ -289,7 +290,7 @@ TEST_F(EngineTest, ScoreAgreesWithTheLogits) {
   auto scored = engine.score(tokens);
   ASSERT_TRUE(scored);
   ASSERT_EQ(scored->logprobs.size(), 59u);
-  const std::vector<float> logits = fixture::run_all(*model_, tokens, 160);
+  const std::vector<float> logits = feed_alone(model_->executable(), tokens, {160});
   const size_t v = model_->n_vocab();
   for (size_t i = 0; i + 1 < tokens.size(); ++i) {
     const std::span<const float> row(logits.data() + i * v, v);

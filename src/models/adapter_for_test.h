@@ -112,12 +112,21 @@ inline void write_merged(const fs::path& folder, int seed, double scale, const f
   ASSERT_TRUE(writer.write_file(out.string()));
 }
 
-inline std::shared_ptr<const Adapter> adapter_of(models::Model& model, const fs::path& folder, int seed,
+// An adapter of the model of a folder, held by an executable of that model.
+inline std::shared_ptr<const Adapter> adapter_on(Executable& executable, const fs::path& folder, int seed,
                                                  const fs::path& scratch) {
-  const std::string path = write_adapter(folder, seed, scratch / ("adapter" + std::to_string(seed) + ".gguf"));
-  auto adapter = models::load_adapter(path, "adapter" + std::to_string(seed), model);
+  const std::string name = "adapter" + std::to_string(seed);
+  const auto file = gguf::File::open(write_adapter(folder, seed, scratch / (name + ".gguf")));
+  EXPECT_TRUE(file);
+  const auto model = gguf::File::open((folder / "model.gguf").string());
+  EXPECT_TRUE(model);
+  auto adapter = models::read_adapter(*file, name, executable.program(),
+                                      std::string(*model->metadata().get_string("general.architecture")));
   EXPECT_TRUE(adapter) << adapter.error().message;
-  return adapter ? *adapter : nullptr;
+  auto held = executable.hold_adapter(**adapter);
+  EXPECT_TRUE(held) << held.error().message;
+  (*adapter)->held = std::move(*held);
+  return *adapter;
 }
 
 }  // namespace chimere::fixture

@@ -93,32 +93,6 @@ inline std::unique_ptr<models::Model> load(const fs::path& folder, models::Backe
   return model ? std::move(*model) : nullptr;
 }
 
-// Feeds tokens in slices of at most `slice_tokens` and returns the logits of every position.
-inline std::vector<float> feed(models::Model& model, Sequence& sequence, std::span<const int32_t> tokens,
-                               int slice_tokens) {
-  std::vector<float> logits(tokens.size() * model.n_vocab());
-  for (size_t at = 0; at < tokens.size(); at += slice_tokens) {
-    const int n = static_cast<int>(std::min<size_t>(slice_tokens, tokens.size() - at));
-    auto slice = sequence.begin(n);
-    EXPECT_TRUE(slice);
-    Batch batch;
-    batch.slices = {*slice};
-    for (int i = 0; i < n; ++i) {
-      batch.tokens.push_back(tokens[at + i]);
-      batch.logit_rows.push_back(i);
-    }
-    EXPECT_TRUE(model.executable().run(batch, {.logits = logits.data() + at * model.n_vocab()}));
-    EXPECT_TRUE(sequence.commit(n));
-  }
-  return logits;
-}
-
-inline std::vector<float> run_all(models::Model& model, std::span<const int32_t> tokens, int slice_tokens) {
-  auto sequence = Sequence::create(model.executable());
-  EXPECT_TRUE(sequence);
-  return feed(model, *sequence, tokens, slice_tokens);
-}
-
 // A near tie: the lead of the winner is below twice the largest logit difference seen. The one definition for every
 // test that compares greedy choices.
 inline bool near_tie(std::span<const float> row, float difference) {

@@ -7,29 +7,20 @@
 
 #include <cmath>
 
+#include "models/compare_for_test.h"
 #include "models/fixture_for_test.h"
+#include "models/runs_for_test.h"
 
 namespace chimere {
 namespace {
 
-using fixture::feed;
 using fixture::near_tie;
-using fixture::run_all;
 namespace fs = std::filesystem;
 
 float limit_of(const fs::path& folder) {
   const std::string name = folder.filename().string();
   const bool delta_net = name.rfind("qwen3_5", 0) == 0 || name.rfind("qwen3_next", 0) == 0;
   return delta_net ? 2e-3f : 1e-3f;
-}
-
-float max_difference(std::span<const float> a, std::span<const float> b) {
-  float worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const float d = std::abs(a[i] - b[i]);
-    worst = std::isfinite(d) ? std::max(worst, d) : INFINITY;
-  }
-  return worst;
 }
 
 int argmax(std::span<const float> row) {
@@ -54,7 +45,7 @@ TEST_P(GoldenLogits, MatchTheReferenceImplementation) {
   const auto tokens = arrays["tokens_48"].ints();
   const auto expected = arrays["logits_48"].floats();
   ASSERT_EQ(expected.size(), tokens.size() * v);
-  const std::vector<float> prefill = run_all(*model, tokens, 48);
+  const std::vector<float> prefill = feed_alone(model->executable(), tokens, {48});
   const float d48 = max_difference(prefill, expected);
   EXPECT_LE(d48, limit);
   for (size_t t = 0; t < tokens.size(); ++t) {
@@ -64,17 +55,16 @@ TEST_P(GoldenLogits, MatchTheReferenceImplementation) {
   }
   // Chunked prefill and one token at a time. The oracle computes token by token whatever the cuts: once is enough.
   const bool is_oracle = backend == models::BackendKind::reference;
-  const float chunked = is_oracle ? d48 : max_difference(run_all(*model, tokens, 19), expected);
-  const float stepped = is_oracle ? d48 : max_difference(run_all(*model, tokens, 1), expected);
+  const float chunked = is_oracle ? d48 : max_difference(feed_alone(model->executable(), tokens, {19}), expected);
+  const float stepped = is_oracle ? d48 : max_difference(feed_alone(model->executable(), tokens, {1}), expected);
   EXPECT_LE(chunked, limit);
   EXPECT_LE(stepped, limit);
 
   const auto long_tokens = arrays["tokens_150"].ints();
-  auto sequence = Sequence::create(model->executable());
-  ASSERT_TRUE(sequence);
-  std::vector<float> logits = feed(*model, *sequence, long_tokens.first(134), 134);
-  const std::vector<float> steps = feed(*model, *sequence, long_tokens.subspan(134), 1);
-  logits.insert(logits.end(), steps.begin(), steps.end());
+  Sequence sequence = new_sequence(model->executable());
+  std::vector<float> logits = feed(model->executable(), sequence, long_tokens.first(134), {134});
+  const std::vector<float> steps = feed(model->executable(), sequence, long_tokens.subspan(134), {1});
+  append_rows(logits, steps);
   // The quantised fixtures have no decoded logits of their own; the full pass covers some of those positions.
   const auto decoded = arrays["decode_150"].floats();
   const float decode = decoded.empty() ? 0 : max_difference(steps, decoded);
@@ -97,37 +87,16 @@ TEST_P(GoldenLogits, ContinueGreedilyAsTheReferenceImplementation) {
   if (expected.empty()) GTEST_SKIP() << "no continuation in this fixture";
   auto model = fixture::load(folder, backend, true);
   ASSERT_TRUE(model);
-  auto sequence = Sequence::create(model->executable());
-  ASSERT_TRUE(sequence);
+  Sequence sequence = new_sequence(model->executable());
   const int v = model->n_vocab();
-  std::vector<float> logits = feed(*model, *sequence, arrays["tokens_48"].ints(), 48);
+  std::vector<float> logits = feed(model->executable(), sequence, arrays["tokens_48"].ints(), {48});
   for (size_t i = 0; i < expected.size(); ++i) {
     const std::span<const float> row(logits.data() + logits.size() - v, v);
     // From a near tie on the two texts may differ.
     if (near_tie(row, limit_of(folder))) break;
     ASSERT_EQ(argmax(row), expected[i]) << "token " << i;
-    logits = feed(*model, *sequence, expected.subspan(i, 1), 1);
+    logits = feed(model->executable(), sequence, expected.subspan(i, 1), {1});
   }
-}
-
-// Mean Kullback-Leibler divergence of q from the reference p over all rows, in nats.
-double mean_divergence(std::span<const float> p, std::span<const float> q, size_t v) {
-  double total = 0;
-  const size_t rows = p.size() / v;
-  auto log_total = [v](const float* row) {
-    const double top = *std::max_element(row, row + v);
-    double sum = 0;
-    for (size_t i = 0; i < v; ++i) sum += std::exp(row[i] - top);
-    return top + std::log(sum);
-  };
-  for (size_t r = 0; r < rows; ++r) {
-    const double lp = log_total(&p[r * v]), lq = log_total(&q[r * v]);
-    for (size_t i = 0; i < v; ++i) {
-      const double log_p = p[r * v + i] - lp;
-      total += std::exp(log_p) * (log_p - (q[r * v + i] - lq));
-    }
-  }
-  return total / static_cast<double>(rows);
 }
 
 // What 8-bit activations cost on quantised files, against the exact run of the same file. 1.6e-2 is what llama.cpp
@@ -143,7 +112,8 @@ TEST(QuantisedActivations, DivergeNoMoreThanThePeer) {
     ASSERT_TRUE(exact && fast);
     for (const char* text : {"tokens_48", "tokens_150"}) {
       const auto tokens = arrays[text].ints();
-      const double d = mean_divergence(run_all(*exact, tokens, 160), run_all(*fast, tokens, 160), exact->n_vocab());
+      const double d = mean_divergence(feed_alone(exact->executable(), tokens, {160}),
+                                       feed_alone(fast->executable(), tokens, {160}), exact->n_vocab());
       std::printf("    %-22s %-10s KL %.2e\n", folder.filename().c_str(), text, d);
       total += d / (2.0 * static_cast<double>(found.size()));
     }
@@ -159,7 +129,7 @@ TEST(KvFormats, StayCloseToFloat) {
   const auto tokens = arrays["tokens_150"].ints();
   auto exact = fixture::load(folder, models::BackendKind::cpu, true);
   ASSERT_TRUE(exact);
-  const std::vector<float> expected = run_all(*exact, tokens, 160);
+  const std::vector<float> expected = feed_alone(exact->executable(), tokens, {160});
   struct Row {
     KvFormat kv;
     double limit;  // mean KL; each step of storage costs about 16 times the last (4 bits are 24 dB)
@@ -172,7 +142,7 @@ TEST(KvFormats, StayCloseToFloat) {
     for (const models::BackendKind backend : {models::BackendKind::cpu, models::BackendKind::reference}) {
       auto model = fixture::load(folder, backend, true, row.kv);
       ASSERT_TRUE(model);
-      const double d = mean_divergence(expected, run_all(*model, tokens, 160), exact->n_vocab());
+      const double d = mean_divergence(expected, feed_alone(model->executable(), tokens, {160}), exact->n_vocab());
       EXPECT_LE(d, row.limit) << name(row.kv.k) << "/" << name(row.kv.v);
     }
   }

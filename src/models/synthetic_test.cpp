@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/fixture_for_test.h"
+#include "models/model.h"
+#include "models/runs_for_test.h"
 
 namespace chimere::models {
 namespace {
@@ -18,13 +19,13 @@ TEST(Synthetic, TinyModelsRun) {
     options.max_rows = 96;
     auto model = Model::load(std::move(*source), BackendKind::cpu, options);
     ASSERT_TRUE(model) << model.error().message;
-    auto sequence = Sequence::create((*model)->executable());
-    ASSERT_TRUE(sequence);
+    Executable& executable = (*model)->executable();
+    Sequence sequence = new_sequence(executable);
     std::vector<int32_t> tokens;
     for (int i = 0; i < 71; ++i) tokens.push_back(i * 97 % (*model)->n_vocab());
-    std::vector<float> logits = fixture::feed(**model, *sequence, std::span(tokens).first(70), 70);
-    const std::vector<float> next = fixture::feed(**model, *sequence, std::span(tokens).last(1), 1);
-    logits.insert(logits.end(), next.begin(), next.end());
+    std::vector<float> logits = feed(executable, sequence, std::span(tokens).first(70), {70});
+    const std::vector<float> next = feed(executable, sequence, std::span(tokens).last(1), {1});
+    append_rows(logits, next);
     for (float l : logits) ASSERT_TRUE(std::isfinite(l));
     // Not all alike: something was computed.
     const auto [low, high] = std::minmax_element(next.begin(), next.end());

@@ -7,15 +7,15 @@
 
 #include "backend/cuda/program_binding.h"
 #include "backend/cuda/weights/pack.h"
-#include "card_models.h"
+#include "parity/loaded_model.h"
 
 namespace chimere {
 namespace {
 
-using namespace card;  // NOLINT
+using namespace parity;  // NOLINT
 
 // The model in the box: six mixtures, whose experts are most of its bytes.
-Result<std::unique_ptr<Executable>> load_nano(const gguf::File& file, int cpu_moe, uint64_t device_bytes) {
+Result<ExecutablePtr> load_nano(const gguf::File& file, int cpu_moe, uint64_t device_bytes) {
   models::FileSource source(file);
   TRY_ASSIGN(Program program, models::build_program(source));
   LoadOptions options = options_for(false, kHalfKv, cpu_moe);

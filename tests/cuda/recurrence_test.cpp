@@ -5,11 +5,14 @@
 
 #include <vector>
 
-#include "card_models.h"
-#include "models/program_for_test.h"
+#include "models/compare_for_test.h"
+#include "parity/loaded_model.h"
+#include "parity/program.h"
 
 namespace chimere {
 namespace {
+
+using namespace parity;  // NOLINT
 
 constexpr int kWidth = 128, kVocab = 48;
 
@@ -20,8 +23,8 @@ class RecurrentModel {
  public:
   virtual ~RecurrentModel() = default;
 
-  std::unique_ptr<Executable> compile(card::Loaded::Compile compile, bool exact) const {
-    return compiled(compile(p_.program, card::options_for(exact, card::kFloatKv)));
+  ExecutablePtr compile(CompileFunction compile, bool exact) const {
+    return compiled(compile(p_.program, options_for(exact, kFloatKv)));
   }
 
   // A change of the product behind the recurrence.
@@ -125,10 +128,10 @@ TEST(CudaRecurrence, LogitsAreThoseOfTheOracle) {
     for (const auto& model : models_with(type)) {
       const auto oracle = model->compile(reference::compile, true), exact = model->compile(cuda::compile, true),
                  fast = model->compile(cuda::compile, false);
-      const std::vector<float> expected = card::feed_alone(*oracle, tokens, {20});
+      const std::vector<float> expected = feed_alone(*oracle, tokens, {20});
       for (const std::vector<int>& lengths : {std::vector<int>{2, 16}, {17, 1}}) {
-        EXPECT_LE(card::max_difference(expected, card::feed_alone(*exact, tokens, lengths)), card::kExactLimit);
-        EXPECT_LE(card::mean_divergence(expected, card::feed_alone(*fast, tokens, lengths), kVocab), 1.6e-2);
+        EXPECT_LE(max_difference(expected, feed_alone(*exact, tokens, lengths)), kExactLimit);
+        EXPECT_LE(mean_divergence(expected, feed_alone(*fast, tokens, lengths), kVocab), kFastDivergence);
       }
     }
   }
@@ -139,16 +142,15 @@ void expect_rows_of_their_own(const RecurrentModel& model, bool exact) {
   const std::span<const int32_t> all(tokens);
   const auto executable = model.compile(cuda::compile, exact);
   const AdapterSet adapted{{{model.adapter(*executable), 1.0f}}};
-  const std::vector<float> alone = card::feed_alone(*executable, all, {1});
-  EXPECT_EQ(card::feed_alone(*executable, all, {3}), alone);
-  EXPECT_EQ(card::feed_alone(*executable, all, {9}), alone);
+  const std::vector<float> alone = feed_alone(*executable, all, {1});
+  EXPECT_EQ(feed_alone(*executable, all, {3}), alone);
+  EXPECT_EQ(feed_alone(*executable, all, {9}), alone);
 
-  Sequence mine = card::start(*executable), other = card::start(*executable);
-  const std::vector<float> beside =
-      card::step(*executable, {{&other, all.first(2), &adapted}, {&mine, all.first(5), nullptr}});
-  const std::span<const float> plain(beside.data() + 2 * kVocab, 5 * kVocab);
-  EXPECT_EQ(card::max_difference(plain, std::span(alone).first(5 * kVocab)), 0.0f);
-  EXPECT_GT(card::max_difference(std::span(beside).first(2 * kVocab), std::span(alone).first(2 * kVocab)), 0.01f);
+  Sequence mine = new_sequence(*executable), other = new_sequence(*executable);
+  const std::vector<std::vector<float>> beside =
+      step(*executable, {{&other, all.first(2), &adapted}, {&mine, all.first(5), nullptr}});
+  EXPECT_EQ(max_difference(beside[1], std::span(alone).first(5 * kVocab)), 0.0f);
+  EXPECT_GT(max_difference(beside[0], std::span(alone).first(2 * kVocab)), 0.01f);
 }
 
 // One row, a few and many take different products; beside a row with adapters another launch finishes the norm.
@@ -163,7 +165,7 @@ TEST(CudaRecurrence, ARowsBitsAreItsOwn) {
 // Launches of the recurrence in a decode step, which a profile counts by themselves.
 int recurrence_launches(const RecurrentModel& model, bool exact) {
   const auto executable = model.compile(cuda::compile, exact);
-  Sequence sequence = card::start(*executable);
+  Sequence sequence = new_sequence(*executable);
   const auto slice = sequence.begin(1);
   EXPECT_TRUE(slice);
   const auto times = executable->profile({{3}, {*slice}, {0}}, 1);

@@ -7,13 +7,14 @@
 
 #include "backend/cuda/program_binding.h"
 #include "backend/cuda/weights/format_table.h"
-#include "card_models.h"
+#include "models/compare_for_test.h"
 #include "models/synthetic.h"
+#include "parity/loaded_model.h"
 
 namespace chimere {
 namespace {
 
-using namespace card;  // NOLINT
+using namespace parity;  // NOLINT
 
 constexpr int kWords = 256;
 
@@ -46,7 +47,7 @@ class WeightForm : public testing::Test {
     return cuda::ProgramBinding(program(), n_hosted, form).size_bytes();
   }
 
-  std::unique_ptr<Executable> load(Loaded::Compile compile, uint64_t device_bytes, int cpu_moe = 0) const {
+  ExecutablePtr load(CompileFunction compile, uint64_t device_bytes, int cpu_moe = 0) const {
     LoadOptions options = options_for(false, kHalfKv, cpu_moe);
     options.device_bytes = device_bytes;
     auto executable = compile(program(), options);
@@ -62,7 +63,7 @@ class WeightForm : public testing::Test {
   }
   void expect_near_oracle(const std::vector<float>& logits) const {
     const auto oracle = load(reference::compile, 0);
-    EXPECT_LE(mean_divergence(logits_of(*oracle), logits, kWords), 1.6e-2);
+    EXPECT_LE(mean_divergence(logits_of(*oracle), logits, kWords), kFastDivergence);
   }
 
  private:

@@ -1,4 +1,4 @@
-// approx_for_test.h  Numbers with bounds on their errors: how far norms and products may be from the oracle's.
+// approx.h  Numbers with bounds on their errors: how far norms and products may be from the oracle's.
 //
 // kUlp = 2^-24 is the relative rounding error of one float32 operation.
 //   float products   Each of K fused steps rounds the sum so far. At worst that is K kUlp sum|w x|. But weights are
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "backend/cpu/packed_matrix.h"
-#include "models/program_for_test.h"
+#include "program.h"
 
-namespace chimere {
+namespace chimere::parity {
 
 inline constexpr double kUlp = 0x1p-24;
 
@@ -40,6 +40,25 @@ inline Approx normed(const Approx& x, const std::vector<float>& weight, double e
   for (size_t i = 0; i < x.size(); ++i) {
     y.value[i] = x.value[i] * scale * weight[i];
     y.error[i] = (std::min(n / 2, 4 * std::sqrt(n)) + 4) * kUlp * std::abs(y.value[i]);
+  }
+  return y;
+}
+
+// The mean is off by at most n kUlp of the mean size, with random signs by 8 sqrt(n) kUlp; what that does to the variance
+// is of second order. The rest is as with `normed`.
+inline Approx layer_normed(const Approx& x, const std::vector<float>& weight, const std::vector<float>& bias,
+                           double eps) {
+  const auto n = static_cast<double>(x.size());
+  double mean = 0, size = 0, variance = 0;
+  for (double v : x.value) mean += v / n, size += std::abs(v) / n;
+  for (double v : x.value) variance += (v - mean) * (v - mean) / n;
+  const double of_mean = std::min(n, 8 * std::sqrt(n)) * kUlp * size, scale = 1.0 / std::sqrt(variance + eps);
+  Approx y = x;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double product = (x.value[i] - mean) * scale * weight[i];
+    y.value[i] = product + bias[i];
+    y.error[i] = (of_mean + kUlp * std::abs(x.value[i])) * scale * std::abs(weight[i]) +
+                 ((std::min(n / 2, 4 * std::sqrt(n)) + 4) * std::abs(product) + std::abs(y.value[i])) * kUlp;
   }
   return y;
 }
@@ -129,4 +148,4 @@ inline Approx expert_output(const ProgramForTest& p, const ExpertForTest& e, op:
   return part(e.down, e.down_bias, activated(activation, g, u));
 }
 
-}  // namespace chimere
+}  // namespace chimere::parity

@@ -1,21 +1,16 @@
-// program_for_test.h  Small programs with random weights, and batches of scripted sequences to run them on.
+// program.h  Small programs with random weights.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cstring>
 #include <deque>
-#include <memory>
-#include <span>
+#include <utility>
 #include <vector>
 
-#include "backend/backend.h"
-#include "cache/sequence.h"
+#include "backend/ops.h"
 #include "tensor/dequantize.h"
 #include "tensor/random_blocks.h"
 
-namespace chimere {
+namespace chimere::parity {
 
 // A Program and the memory of its weights, which outlives every executable made from it. The same calls make the same
 // weights.
@@ -108,66 +103,4 @@ class ProgramForTest {
   uint64_t seed_ = 0;
 };
 
-using ExecutablePtr = std::unique_ptr<Executable>;
-
-inline ExecutablePtr compiled(Result<ExecutablePtr> result) {
-  EXPECT_TRUE(result) << result.error().message;
-  return result ? std::move(*result) : nullptr;
-}
-
-// Tokens that one sequence brings to a batch, and what came out for each of them.
-struct Part {
-  Sequence* sequence;
-  std::vector<int32_t> tokens;
-  std::vector<float> logits = {};  // [tokens, n_vocab]
-  std::vector<float> hidden = {};  // [tokens, d_model]
-};
-
-// Runs and commits one batch.
-inline void run_batch(Executable& executable, std::span<Part> parts) {
-  Batch batch;
-  for (Part& part : parts) {
-    auto slice = part.sequence->begin(static_cast<int>(part.tokens.size()));
-    ASSERT_TRUE(slice) << slice.error().message;
-    slice->first_row = batch.n_rows();
-    batch.slices.push_back(*slice);
-    for (int32_t token : part.tokens) {
-      batch.logit_rows.push_back(batch.n_rows());
-      batch.tokens.push_back(token);
-    }
-  }
-  const size_t n_vocab = executable.program().n_vocab, d_model = executable.program().d_model;
-  std::vector<float> logits(batch.tokens.size() * n_vocab), hidden(batch.tokens.size() * d_model);
-  ASSERT_TRUE(executable.run(batch, {.logits = logits.data(), .hidden = hidden.data()}));
-  auto l = logits.begin();
-  auto h = hidden.begin();
-  for (Part& part : parts) {
-    const size_t n = part.tokens.size();
-    ASSERT_TRUE(part.sequence->commit(static_cast<int>(n)));
-    part.logits.assign(l, l + n * n_vocab);
-    part.hidden.assign(h, h + n * d_model);
-    l += n * n_vocab;
-    h += n * d_model;
-  }
-}
-
-inline std::vector<float> run_alone(Executable& executable, Sequence& sequence, std::vector<int32_t> tokens) {
-  Part part{&sequence, std::move(tokens)};
-  run_batch(executable, {&part, 1});
-  return part.logits;
-}
-
-inline Sequence new_sequence(Executable& executable, int rollback_window = 0) {
-  auto sequence = Sequence::create(executable, rollback_window);
-  EXPECT_TRUE(sequence) << sequence.error().message;
-  return std::move(*sequence);
-}
-
-// The text of scripted sequence s: any length, all tokens below n_vocab.
-inline std::vector<int32_t> script_tokens(int s, int begin, int n, int n_vocab) {
-  std::vector<int32_t> out;
-  for (int p = begin; p < begin + n; ++p) out.push_back((s * 29 + p * 11 + p * p % 17) % n_vocab);
-  return out;
-}
-
-}  // namespace chimere
+}  // namespace chimere::parity
