@@ -14,7 +14,7 @@ struct EncoderShape {
   DType type;
   float stddev;  // of its weights
   float attention_scale;
-  bool output_bias = false;
+  bool has_output_bias;
 };
 
 std::unique_ptr<ParityCase> encoder_layer_case(const EncoderShape& s);

@@ -123,36 +123,37 @@ std::unique_ptr<ParityCase> attention_case(const AttentionShape& s) {
 
 Rows rows_of(Tag<op::Attention>) {
   Rows rows;
-  const auto add = [&](const std::string& name, const AttentionShape& s) {
-    rows.push_back({"attention_" + name, [s] { return attention_case(s); }});
+  const auto add = [&](const std::string& name, const AttentionShape& s, bool runs_if_slow = true) {
+    rows.push_back({"attention_" + name, [s] { return attention_case(s); }, runs_if_slow});
   };
+  const auto add_if_quick = [&](const std::string& name, const AttentionShape& s) { add(name, s, false); };
   const KvFormat f32{DType::F32, DType::F32, false}, f16{DType::F16, DType::F16, false};
   const KvFormat q8{DType::Q8_0, DType::Q8_0, false}, q4{DType::Q4_0, DType::Q4_0, false};
   const auto rotated = [](KvFormat f) { return KvFormat{f.k, f.v, true}; };
-  add("d48", {48, 48, 1, 1});
+  add_if_quick("d48", {48, 48, 1, 1});
   add("d48_gqa3_gated_norm_half", {48, 48, 2, 3, true, true, RopeShape::half, f32});
   add("d64_gqa7_adjacent", {64, 64, 1, 7, false, false, RopeShape::adjacent, f32});
   add("d80_partial_norm", {80, 80, 3, 2, false, true, RopeShape::partial, f32});
   add("d128_gqa4_half", {128, 128, 1, 4, false, false, RopeShape::half, f32});
   add("d256_gqa2_gated_norm_partial", {256, 256, 1, 2, true, true, RopeShape::partial, f32});
   add("dk80_dv48", {80, 48, 2, 2, false, false, RopeShape::half, f32});
-  add("d80_f16", {80, 80, 1, 3, false, false, RopeShape::none, f16});
+  add_if_quick("d80_f16", {80, 80, 1, 3, false, false, RopeShape::none, f16});
   add("d48_f16_rotate", {48, 48, 2, 1, false, false, RopeShape::none, rotated(f16)});
   add("d128_f16_norm_half", {128, 128, 1, 2, true, true, RopeShape::half, f16});
-  add("d64_q8_0", {64, 64, 2, 2, false, false, RopeShape::none, q8});
+  add_if_quick("d64_q8_0", {64, 64, 2, 2, false, false, RopeShape::none, q8});
   add("d96_q8_0_rotate", {96, 96, 1, 5, true, false, RopeShape::none, rotated(q8)});
   add("d128_q8_0_norm_half_rotate", {128, 128, 1, 3, true, true, RopeShape::half, rotated(q8)});
   add("d64_q4_0", {64, 64, 2, 3, true, false, RopeShape::none, q4});
   add("d256_q4_0_rotate", {256, 256, 1, 2, false, false, RopeShape::none, rotated(q4)});
   add("d64_q8_0_keys_q4_0_values", {64, 96, 1, 2, false, false, RopeShape::none, {DType::Q8_0, DType::Q4_0, false}});
   add("d48_f32_keys_f16_values", {48, 80, 1, 3, false, false, RopeShape::half, {DType::F32, DType::F16, true}});
-  add("d48_long_context", {48, 48, 1, 3, true, true, RopeShape::half, f32, true});
+  add_if_quick("d48_long_context", {48, 48, 1, 3, true, true, RopeShape::half, f32, true});
   add("d48_sinks", {48, 48, 2, 3, false, false, RopeShape::half, f32, false, true});
-  add("d48_window20", {48, 48, 1, 2, false, false, RopeShape::none, f32, false, false, 20});
+  add_if_quick("d48_window20", {48, 48, 1, 2, false, false, RopeShape::none, f32, false, false, 20});
   add("d64_sinks_window100_f16", {64, 64, 2, 2, false, false, RopeShape::none, f16, false, true, 100});
   add("d48_window300_long_context", {48, 48, 1, 3, true, true, RopeShape::half, f32, true, true, 300});
-  add("d48_window7_long_context", {48, 48, 1, 2, false, false, RopeShape::half, f32, true, false, 7});
-  add("d64_long_context_q8_0", {64, 64, 1, 2, false, false, RopeShape::none, q8, true});
+  add_if_quick("d48_window7_long_context", {48, 48, 1, 2, false, false, RopeShape::half, f32, true, false, 7});
+  add_if_quick("d64_long_context_q8_0", {64, 64, 1, 2, false, false, RopeShape::none, q8, true});
   AttentionShape encoder{48, 48, 3, 1};
   encoder.bidirectional = true;
   add("d48_bidirectional", encoder);

@@ -77,7 +77,9 @@ std::unique_ptr<ParityCase> hidden_out_case() {
 
 Rows rows_of(Tag<op::Embed>) {
   Rows rows = {{"embed_tied_q6_k", tied_embed_case}, {"embed_scaled_positions_kinds", summed_embed_case}};
-  for (DType type : matrix_types()) rows.push_back({"embed_" + lower_name(type), [type] { return embed_case(type); }});
+  for (DType type : matrix_types()) {
+    rows.push_back({"embed_" + lower_name(type), [type] { return embed_case(type); }, is_of_few(type)});
+  }
   return rows;
 }
 
@@ -86,19 +88,20 @@ Rows rows_of(Tag<op::LmHead>) {
   for (DType type : {DType::F32, DType::F16, DType::Q8_0, DType::Q4_K, DType::Q6_K, DType::IQ3_S}) {
     for (int n_vocab : {1, 15, 17, 131}) {
       rows.push_back({"lm_head_" + lower_name(type) + "_of_" + std::to_string(n_vocab),
-                      [type, n_vocab] { return head_case(type, n_vocab); }});
+                      [type, n_vocab] { return head_case(type, n_vocab); }, type == DType::F32 || n_vocab == 131});
     }
   }
   return rows;
 }
 
 Rows rows_of(Tag<op::HiddenOut>) {
-  Rows rows = {{"hidden_out", hidden_out_case}};
-  for (const EncoderShape& s : {EncoderShape{"f32", 3, 14, 75, DType::F32, 0.3f, 0.3f},
-                                EncoderShape{"bias_f32", 3, 14, 75, DType::F32, 0.1f, 0.2f, true},
-                                EncoderShape{"bias_q8_0", 2, 64, 160, DType::Q8_0, 0.1f, 0.2f, true}}) {
-    rows.push_back({"encoder_layer_" + s.name, [s] { return encoder_layer_case(s); }});
+  Rows rows;
+  for (const EncoderShape& s : {EncoderShape{"f32", 3, 14, 75, DType::F32, 0.1f, 0.2f, true},
+                                EncoderShape{"q8_0", 2, 64, 160, DType::Q8_0, 0.1f, 0.2f, true},
+                                EncoderShape{"no_bias_f32", 3, 14, 75, DType::F32, 0.3f, 0.3f, false}}) {
+    rows.push_back({"encoder_layer_" + s.name, [s] { return encoder_layer_case(s); }, s.has_output_bias});
   }
+  rows.push_back({"hidden_out", hidden_out_case});
   return rows;
 }
 

@@ -62,7 +62,7 @@ std::unique_ptr<ParityCase> encoder_layer_case(const EncoderShape& s) {
   attention.scale = s.attention_scale;
   attention.bidirectional = true;
   p.program.ops.push_back(attention);
-  const VectorId bias = s.output_bias ? p.vector(width, 0, 0.1f) : kNone;
+  const VectorId bias = s.has_output_bias ? p.vector(width, 0, 0.1f) : kNone;
   p.program.ops.push_back(op::MatmulAdd{out, weight(s.type, width, width), bias, x});
   const BufferId ff = p.buffer(s.ff);
   p.program.ops.push_back(op::NormMatmul{x, kNone, 0, {{weight(s.type, width, s.ff), kNone, ff}}});

@@ -142,8 +142,8 @@ std::unique_ptr<ParityCase> moe_ffn_case(const FfnShape& s) {
 
 Rows rows_of(Tag<op::MoeFfn>) {
   Rows rows;
-  const auto moe = [&](const std::string& name, const FfnShape& s) {
-    rows.push_back({"moe_ffn_" + name, [s] { return moe_ffn_case(s); }});
+  const auto moe = [&](const std::string& name, const FfnShape& s, bool runs_if_slow = true) {
+    rows.push_back({"moe_ffn_" + name, [s] { return moe_ffn_case(s); }, runs_if_slow});
   };
   moe("f32", {DType::F32, DType::F32, 45, 23, 5, 2});
   moe("f32_shared_gated", {DType::F32, DType::F32, 45, 23, 37, 7, 51, true});
@@ -151,7 +151,7 @@ Rows rows_of(Tag<op::MoeFfn>) {
   moe("f32_one_expert", {DType::F32, DType::F32, 33, 17, 3, 1});
   moe("f32_ties", {DType::F32, DType::F32, 45, 23, 6, 3, 0, false, true});
   moe("q8_0_shared", {DType::Q8_0, DType::Q8_0, 96, 32, 5, 2, 96, false});
-  moe("q4_0_shared_gated", {DType::Q4_0, DType::Q4_0, 96, 32, 37, 7, 64, true});
+  moe("q4_0_shared_gated", {DType::Q4_0, DType::Q4_0, 96, 32, 37, 7, 64, true}, false);
   moe("q4_k_q5_1", {DType::Q4_K, DType::Q5_1, 256, 96, 5, 2, 32, true, false, DType::BF16});
   moe("iq3_s_iq4_nl", {DType::IQ3_S, DType::IQ4_NL, 256, 32, 37, 7, 64, true, false, DType::Q8_0});
   FfnShape nemotron{DType::Q8_0, DType::Q5_0, 96, 32, 13, 3, 64};
@@ -178,7 +178,7 @@ Rows rows_of(Tag<op::MoeFfn>) {
   FfnShape adaptive_latent = nemotron;
   adaptive_latent.n_least = 1;
   moe("adaptive_sigmoid_latent_q8_0", adaptive_latent);
-  moe("q8_0_ties", {DType::Q8_0, DType::Q8_0, 96, 32, 37, 7, 32, false, true});
+  moe("q8_0_ties", {DType::Q8_0, DType::Q8_0, 96, 32, 37, 7, 32, false, true}, false);
   return rows;
 }
 

@@ -60,7 +60,8 @@ Rows rows_of(Tag<op::NormMatmul>) {
                {"norm_matmul_no_norm_f16", [] { return norm_matmul_case(DType::F16, false, false); }},
                {"norm_matmul_no_bias_iq3_s", [] { return norm_matmul_case(DType::IQ3_S, true, false); }}};
   for (DType type : matrix_types()) {
-    rows.push_back({"norm_matmul_" + lower_name(type), [type] { return norm_matmul_case(type, true, true); }});
+    rows.push_back(
+        {"norm_matmul_" + lower_name(type), [type] { return norm_matmul_case(type, true, true); }, is_of_few(type)});
   }
   return rows;
 }

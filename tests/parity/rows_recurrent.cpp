@@ -165,7 +165,7 @@ Rows rows_of(Tag<op::GdnMix>) {
     rows.push_back({"gdn_mix_d" + std::to_string(s.d_head) + "_key" + std::to_string(s.n_key_heads) + "_ratio" +
                         std::to_string(s.ratio) + (s.tiled ? "_tiled" : "_grouped") + "_conv" +
                         std::to_string(s.kernel),
-                    [s] { return gdn_case(s); }});
+                    [s] { return gdn_case(s); }, s.n_key_heads * s.ratio % 2 == 0});
   }
   return rows;
 }

@@ -32,6 +32,11 @@ std::vector<DType> matrix_types() {
   return out;
 }
 
+bool is_of_few(DType type) {
+  return type == DType::F32 || type == DType::BF16 || type == DType::Q4_0 || type == DType::Q6_K ||
+         type == DType::IQ3_S || type == DType::MXFP4;
+}
+
 std::string lower_name(DType type) {
   std::string s(name(type));
   for (char& ch : s) ch = static_cast<char>(std::tolower(static_cast<unsigned char>(ch)));

@@ -64,6 +64,8 @@ struct ParityCase {
 struct Row {
   std::string name;
   std::function<std::unique_ptr<ParityCase>()> make;
+  // False where it is one more value of what a slow backend's kernel tests go through by themselves.
+  bool runs_if_slow = true;
   size_t op = 0;  // into Op, filled by table()
 };
 using Rows = std::vector<Row>;
@@ -92,6 +94,8 @@ Rows table();
 
 // Types a weight may have: all but the integers, which hold ids and counts.
 std::vector<DType> matrix_types();
+// A few of them, one of each way that weights are stored.
+bool is_of_few(DType type);
 std::string lower_name(DType type);
 // About `blocks` blocks, or a prime number of floats.
 int odd_width(DType type, int blocks);
