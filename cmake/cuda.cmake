@@ -48,7 +48,7 @@ foreach(kernel ${cuda_kernels})
 endforeach()
 # Kernels and their tests are templates that take long to compile: several of them in one unit would only take memory.
 # They also name things alike (kThreads, Shape), as each is a small world of its own.
-file(GLOB kernel_tests CONFIGURE_DEPENDS ${cuda_folder}/kernels/*_test.cpp)
+file(GLOB_RECURSE kernel_tests CONFIGURE_DEPENDS ${cuda_folder}/kernels/*_test.cpp)
 list(APPEND cuda_kernels ${cuda_parts})
 set_source_files_properties(${cuda_kernels} ${emulated_kernels} ${kernel_tests} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 add_library(chimere_backend_cuda_emulator STATIC EXCLUDE_FROM_ALL ${cuda_sources} ${emulated_kernels})

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cuda/kernels/attention.h"
-#include "backend/cuda/kernels/gdn.h"
-#include "backend/cuda/kernels/mamba2.h"
+#include "backend/cuda/kernels/attention/attention.h"
+#include "backend/cuda/kernels/recurrence/gdn.h"
+#include "backend/cuda/kernels/recurrence/mamba2.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/event.h"
 #include "backend/cuda/runtime/graph.h"

@@ -1,6 +1,6 @@
 // Gated DeltaNet and Mamba-2 between their projections on the CUDA backend, in the emulator. The norm of their heads or
-// groups is finished by whoever reads them (kernels/head_squares.h), and who that is depends on the weights, on exact
-// mode and on the adapters of the pass: the bits of a row must not.
+// groups is finished by whoever reads them (kernels/common/head_squares.h), and who that is depends on the weights, on
+// exact mode and on the adapters of the pass: the bits of a row must not.
 #include <gtest/gtest.h>
 
 #include <vector>

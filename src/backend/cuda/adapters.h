@@ -10,7 +10,7 @@
 
 #include "backend/adapter.h"
 #include "backend/backend.h"
-#include "backend/cuda/kernels/adapters.h"
+#include "backend/cuda/kernels/rows/adapters.h"
 #include "backend/cuda/pass.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/ledger.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cuda/kernels/sampling.h"
+#include "backend/cuda/kernels/sampling/sampling.h"
 #include "backend/cuda/parcel.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/ledger.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cuda/kernels/host_rows.h"
+#include "backend/cuda/kernels/experts/host_rows.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/host_lane.h"
 #include "base/result.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cuda/kernels/rows.h"
+#include "backend/cuda/kernels/rows/rows.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/event.h"
 #include "backend/cuda/runtime/graph.h"

@@ -1,13 +1,13 @@
 // parcel.h  The inputs of a pass that the host writes to pinned memory, and their copy on the device.
 //
-// They are sent by a runtime copy, or offered to a step that fetches them with a kernel (kernels/fetch.h), so that
+// They are sent by a runtime copy, or offered to a step that fetches them with a kernel (kernels/rows/fetch.h), so that
 // the step's graph is all that has to be submitted.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/kernels/fetch.h"
+#include "backend/cuda/kernels/rows/fetch.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/ledger.h"
 #include "backend/cuda/runtime/stream.h"

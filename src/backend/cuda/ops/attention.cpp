@@ -1,5 +1,5 @@
 // attention.cpp  op::Attention over the pages of a sequence.
-#include "backend/cuda/kernels/attention.h"
+#include "backend/cuda/kernels/attention/attention.h"
 
 #include "backend/cuda/ops/bound_op.h"
 

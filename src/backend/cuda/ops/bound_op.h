@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "backend/backend.h"
-#include "backend/cuda/kernels/matvec.h"
-#include "backend/cuda/kernels/prefill.h"
+#include "backend/cuda/kernels/dense/matvec.h"
+#include "backend/cuda/kernels/prefill/prefill.h"
 #include "backend/cuda/ops/family.h"
 #include "backend/cuda/ops/working_memory.h"
 #include "backend/cuda/pass_shape.h"
@@ -51,7 +51,7 @@ struct BindContext {
 };
 
 // RMSNorm over each head of a row, or each group of columns, that whoever wrote the row leaves to the product that
-// reads it (kernels/head_squares.h). The product's bits are the same either way.
+// reads it (kernels/common/head_squares.h). The product's bits are the same either way.
 struct LeftNorm {
   BufferId rows;
   const float* squares;

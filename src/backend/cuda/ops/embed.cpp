@@ -1,7 +1,7 @@
 // embed.cpp  op::Embed: rows of the table, and for encoders positions and kinds of tokens on top.
-#include "backend/cuda/kernels/embed.h"
+#include "backend/cuda/kernels/rows/embed.h"
 
-#include "backend/cuda/kernels/encoder.h"
+#include "backend/cuda/kernels/rows/encoder.h"
 #include "backend/cuda/ops/bound_op.h"
 
 namespace chimere::cuda {

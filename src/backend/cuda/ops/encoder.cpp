@@ -1,5 +1,5 @@
 // encoder.cpp  op::LayerNorm and op::Gelu, in place.
-#include "backend/cuda/kernels/encoder.h"
+#include "backend/cuda/kernels/rows/encoder.h"
 
 #include "backend/cuda/ops/bound_op.h"
 

@@ -1,5 +1,5 @@
 // gdn_mix.cpp  op::GdnMix: conv, delta rule and gated norm of a Gated DeltaNet layer.
-#include "backend/cuda/kernels/gdn.h"
+#include "backend/cuda/kernels/recurrence/gdn.h"
 #include "backend/cuda/ops/bound_op.h"
 
 namespace chimere::cuda {

@@ -1,5 +1,5 @@
 // head.cpp  op::LmHead and op::HiddenOut: logits and hidden vectors of the logit rows.
-#include "backend/cuda/kernels/rows.h"
+#include "backend/cuda/kernels/rows/rows.h"
 #include "backend/cuda/ops/products.h"
 
 namespace chimere::cuda {

@@ -1,5 +1,5 @@
 // mamba1.cpp  op::CausalConv and op::SelectiveScan: the two halves of a Mamba-1 layer.
-#include "backend/cuda/kernels/mamba1.h"
+#include "backend/cuda/kernels/recurrence/mamba1.h"
 
 #include "backend/cuda/ops/bound_op.h"
 

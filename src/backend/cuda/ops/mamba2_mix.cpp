@@ -1,5 +1,5 @@
 // mamba2_mix.cpp  op::Mamba2Mix: conv, state-space recurrence and gated norm of a Mamba-2 layer.
-#include "backend/cuda/kernels/mamba2.h"
+#include "backend/cuda/kernels/recurrence/mamba2.h"
 #include "backend/cuda/ops/bound_op.h"
 
 namespace chimere::cuda {

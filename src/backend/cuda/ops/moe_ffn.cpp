@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "backend/cuda/host_experts.h"
-#include "backend/cuda/kernels/moe.h"
+#include "backend/cuda/kernels/experts/moe.h"
 #include "backend/cuda/ops/products.h"
 
 namespace chimere::cuda {

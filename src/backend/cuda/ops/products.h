@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "backend/cuda/kernels/adapters.h"
+#include "backend/cuda/kernels/rows/adapters.h"
 #include "backend/cuda/ops/bound_op.h"
 
 namespace chimere::cuda {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/cuda/kernels/prefill.h"
+#include "backend/cuda/kernels/prefill/prefill.h"
 #include "backend/ops.h"
 
 namespace chimere::cuda {

@@ -1,0 +1,174 @@
+#include "backend/cuda/kernels/experts/experts_choice.h"
+
+#include <algorithm>
+
+#include "backend/cuda/kernels/dense/matvec.h"
+
+namespace chimere::cuda {
+namespace {
+
+constexpr size_t kFusedBytes = 48 * 1024;    // of records that blocks make themselves, at most
+constexpr uint32_t kOneStatic = 4096;        // more than the one-row kernels' own arrays
+constexpr size_t kOneUpBytes = 136 * 1024;   // of slots, at most
+constexpr size_t kOneDownBytes = 72 * 1024;  // of slots, at most
+
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+constexpr int whole_groups(int width) { return ceil_div(width, kGroup) * kGroup; }
+int log2_lanes(uint32_t pieces) { return log2_of(lanes_per_row(pieces)); }
+
+// Of gate and up. Without a gate rows go by twos, and there must be an even number of them.
+DType common_type(const Weight& gate, const Weight& up) {
+  if (!gate) return up.rows % 2 == 0 ? up.type : DType::F32;
+  return gate.type == up.type ? up.type : DType::F32;
+}
+
+// The records that the blocks of a launch for few rows have room for. Whether there is room for a kernel at all must
+// not depend on the number of rows: the kernels for any type have another order of additions.
+size_t few_records_bytes(int width) {
+  const size_t bytes = record_bytes(width);
+  return bytes * std::clamp<size_t>(kFusedBytes / bytes, 1, kFusedRows);
+}
+
+bool has_ring(const CardFacts& card, size_t fixed, uint32_t slot_bytes) {
+  return RingRoom(card.shared_limit, fixed, slot_bytes, kDotWarps).blocks > 0;
+}
+bool ring_up_fits(const MoePlan& p, const CardFacts& card, const ProjectionChoice& c, int elements) {
+  const size_t fixed = book_bytes(c.routed) + GroupRoom::most(p.args) + few_records_bytes(p.args.in.width);
+  return has_ring(card, fixed, ring_up_slot(p, c.shared != DType::F32, elements));
+}
+bool ring_down_fits(const MoePlan& p, const CardFacts& card, const ProjectionChoice& c) {
+  const size_t book = book_bytes(c.routed);
+  const size_t few = book + few_records_bytes(p.hidden_width) + few_shares_bytes(p) * kFusedRows;
+  const bool shared = c.shared != DType::F32;
+  return has_ring(card, few, ring_down_slot(p, shared, kDownRows)) &&
+         has_ring(card, book + GroupRoom::most(p.args), ring_down_slot(p, shared, grouped_rows(c.routed)));
+}
+
+// Lanes take two groups at a time.
+ProjectionChoice with_formats(const MoeArgs& a, DType routed, DType shared, int width, int shared_width) {
+  if (a.exact || row_groups(width) % 2 != 0 || row_groups(shared_width) % 2 != 0) return {};
+  const ExpertFormats formats = expert_formats(routed, shared);
+  if (!formats.exist) return {};
+  return {ExpertsKernel::ring, routed, formats.shared};
+}
+
+bool takes_one_row(const MoePlan& p, const CardFacts& card, const ProjectionChoice& up, const ProjectionChoice& down) {
+  const MoeArgs& a = p.args;
+  if (!p.choice_by_block || p.log2_in == 0 || !card.has_bulk_copy) return false;
+  // Not where kernels of any type serve several rows: the bits would differ.
+  if (up.kernel != ExpertsKernel::ring || down.kernel != ExpertsKernel::ring) return false;
+  if (a.shared_up && (up.shared == DType::F32 || down.shared == DType::F32)) return false;
+  if (a.up.rows % kGroup != 0 || a.shared_up.rows % kGroup != 0) return false;
+  if (a.shared_up && static_cast<bool>(a.gate) != static_cast<bool>(a.shared_gate)) return false;
+  return one_up_room(p, card).n_slots > 0 && one_down_room(p, card).n_slots > 0;
+}
+
+// Slots of a warp, given what else a block keeps in shared memory and what its slots may take at most.
+int one_slots(const CardFacts& card, int wanted, uint32_t slot_bytes, size_t fixed, size_t most) {
+  const size_t limit = card.shared_limit, taken = fixed + kOneStatic;
+  if (taken >= limit) return 0;
+  const size_t room = std::min(limit - taken, most) / (size_t{slot_bytes} * kOneWarps);
+  return std::min(std::min(wanted, kOneSlots), static_cast<int>(room));
+}
+
+}  // namespace
+
+uint32_t ring_up_slot(const MoePlan& p, bool shared, int elements) {
+  const uint32_t routed = 2u * static_cast<uint32_t>(elements * 32 >> p.log2_in) * p.args.up.row_bytes;
+  const uint32_t own = 2u * static_cast<uint32_t>(32 >> p.log2_in) * p.args.shared_up.row_bytes;
+  return shared && p.args.shared_up ? std::max(routed, own) : routed;
+}
+
+uint32_t ring_down_slot(const MoePlan& p, bool shared, int rows) {
+  const MoeArgs& a = p.args;
+  const uint32_t routed = static_cast<uint32_t>(rows * 32 >> p.log2_hidden) * a.down.row_bytes;
+  const uint32_t own = static_cast<uint32_t>(kDownRows * 32 >> p.log2_shared) * a.shared_down.row_bytes;
+  return shared && a.shared_down ? std::max(routed, own) : routed;
+}
+
+size_t few_shares_bytes(const MoePlan& p) {
+  return sizeof(float) * static_cast<size_t>(kFewOutputs * (p.args.n_used + 1));
+}
+
+OneUpRoom one_up_room(const MoePlan& p, const CardFacts& card) {
+  const MoeArgs& a = p.args;
+  OneUpRoom r;
+  r.groups_an_expert = a.up.rows / kGroup;
+  r.own_groups = a.shared_up.rows / kGroup;
+  r.groups = r.own_groups + a.n_used * r.groups_an_expert;
+  r.blocks = std::min(r.groups, card.n_sms);
+  const int rounds = ceil_div(r.groups, r.blocks);  // of a block, at most
+  r.slot_bytes = (a.gate ? 2u : 1u) * kOneElements * std::max(a.up.row_bytes, a.shared_up.row_bytes);
+  r.slots = book_bytes(a.up.type);
+  const auto values = static_cast<uint32_t>(sizeof(float)) * 2 * kGroup * static_cast<uint32_t>(rounds);
+  r.n_slots = one_slots(card, rounds, r.slot_bytes, r.slots + record_bytes(a.in.width) + values, kOneUpBytes);
+  r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
+  r.values = r.record + record_bytes(a.in.width);
+  // More than half of the shared memory: the router leaves SMs empty, and each would take two blocks.
+  r.bytes = std::max(r.values + values, static_cast<uint32_t>(card.shared_limit / 2 + 16) / 16 * 16);
+  return r;
+}
+
+OneDownRoom one_down_room(const MoePlan& p, const CardFacts& card) {
+  const MoeArgs& a = p.args;
+  OneDownRoom r;
+  r.blocks = std::min(a.down.rows, card.n_sms);
+  const int most = ceil_div(a.down.rows, r.blocks);  // outputs of a block
+  const int unit = kOneOutputs * 32 >> p.log2_hidden, own_unit = kOneOwnOutputs * 32 >> p.log2_shared;
+  const int own_tiles = a.shared_down ? ceil_div(most, own_unit) : 0;
+  r.slot_bytes = std::max(static_cast<uint32_t>(std::min(most, unit)) * a.down.row_bytes,
+                          static_cast<uint32_t>(std::min(most, own_unit)) * a.shared_down.row_bytes);
+  r.slots = book_bytes(a.down.type);
+  const auto shares = static_cast<uint32_t>(sizeof(float)) * static_cast<uint32_t>(most * (a.n_used + 1));
+  r.n_slots = one_slots(card, ceil_div(a.n_used * ceil_div(most, unit) + own_tiles, kOneWarps), r.slot_bytes,
+                        r.slots + record_bytes(p.hidden_width) + shares, kOneDownBytes);
+  r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
+  r.shares = r.record + record_bytes(p.hidden_width);
+  r.bytes = r.shares + shares;
+  return r;
+}
+
+int moe_hidden_width(const MoeArgs& a) {
+  return whole_groups(a.n_used * a.down.width) + whole_groups(a.shared_down.width);
+}
+
+MoePlan plan_moe(const MoeArgs& a, const CardFacts& card) {
+  MoePlan p;
+  p.args = a;
+  p.scratch = moe_scratch(a, a.n_rows, a.scratch);
+  p.log2_in = log2_lanes(row_groups(a.in.width) / 2);
+  p.log2_hidden = log2_lanes(row_groups(a.down.width) / 2);
+  p.log2_shared = log2_lanes(row_groups(a.shared_down.width) / 2);
+  p.any_log2_in = log2_lanes(row_groups(a.in.width));
+  p.any_log2_hidden = log2_lanes(row_groups(a.down.width));
+  p.any_log2_shared = log2_lanes(row_groups(a.shared_down.width));
+  p.made_in = !a.choose_only && a.n_rows > 1 &&
+              (a.n_rows > kFusedRows || size_t{record_bytes(a.in.width)} * a.n_rows > kFusedBytes);
+  p.hidden_width = moe_hidden_width(a);
+  p.shared_at = whole_groups(a.n_used * a.down.width);
+  // Keys that need the scores of all experts are no router block's to make.
+  const bool has_keys = a.style.gating != op::Gating::softmax || a.style.selection_bias == nullptr;
+  p.choice_by_block =
+      !a.choose_only && a.n_rows == 1 && has_keys && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
+  p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
+  p.one_row = choose_experts(p, card).up.kernel == ExpertsKernel::one_row;
+  if (p.one_row) p.made_in = true;
+  return p;
+}
+
+ExpertsChoice choose_experts(const MoePlan& p, const CardFacts& card) {
+  const MoeArgs& a = p.args;
+  ExpertsChoice c;
+  c.up = with_formats(a, common_type(a.gate, a.up), common_type(a.shared_gate, a.shared_up), a.in.width, a.in.width);
+  c.down = with_formats(a, a.down.type, a.shared_down.type, a.down.width, a.shared_down.width);
+  if (c.up.kernel == ExpertsKernel::ring && !ring_up_fits(p, card, c.up, 1)) c.up.kernel = ExpertsKernel::any_format;
+  if (c.down.kernel == ExpertsKernel::ring && !ring_down_fits(p, card, c.down)) {
+    c.down.kernel = ExpertsKernel::any_format;
+  }
+  if (takes_one_row(p, card, c.up, c.down)) c.up.kernel = c.down.kernel = ExpertsKernel::one_row;
+  const int most = most_up_elements(c.up.routed);
+  if (c.up.kernel == ExpertsKernel::ring && a.n_rows > 1 && ring_up_fits(p, card, c.up, most)) c.up_elements = most;
+  return c;
+}
+
+}  // namespace chimere::cuda

@@ -1,0 +1,113 @@
+// moe_ring.h  The expert kernels of a format, with weights that come through a ring of each warp (ring.h).
+//
+// Units of the shared expert come first: their weights do not depend on the choice, and are sent for before anything
+// else is known. The units of all chunks are dealt to the blocks, as many at a time as these have warps: the warps of a
+// block then read the same rows of activations through the L1 cache, and as the chunks with the most rows come
+// first (moe_groups.h), blocks have equal numbers of each kind and end together, whether bytes or products decide.
+#pragma once
+
+#include "backend/cuda/simt/simt.h"
+
+#include <type_traits>
+
+#include "backend/cuda/kernels/common/ring.h"
+#include "backend/cuda/kernels/common/staged.h"
+#include "backend/cuda/kernels/dense/matvec_device.h"
+#include "backend/cuda/kernels/experts/experts_choice.h"
+#include "backend/cuda/kernels/experts/moe_groups.h"
+
+namespace chimere::cuda {
+
+// Blocks per SM, at most; the registers of the one-row kernel leave room for a block of the next kernel.
+inline constexpr int kRingBlocks = 2;
+using MoeUnits = WarpUnits<kDotWarps>;
+
+template <class S>
+inline constexpr bool kHasFormat = !std::is_same_v<S, NoFormat>;
+
+// How far apart the units of a warp are when n_blocks share the work. A unit is a tile of a chunk.
+struct Dealing {
+  int tiles = 1;                      // of a chunk
+  int chunk_step = 0, tile_step = 0;  // of a warp, from one unit to the next
+
+  Dealing() = default;
+  Dealing(int tiles, int n_blocks)
+      : tiles(tiles), chunk_step(n_blocks * kDotWarps / tiles), tile_step(n_blocks * kDotWarps % tiles) {}
+};
+
+// The units of a warp.
+struct DealtUnits {
+  int left = 0, chunk = 0, tile = 0;
+
+  // The first units of the n go to block `from`.
+  __device__ __forceinline__ void begin(const Dealing& dealing, int n, int from) {
+    const int n_blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x) - from;
+    const int first = (block < 0 ? block + n_blocks : block) * kDotWarps + simt::warp_id();
+    left = simt::div_up(max(0, n - first), n_blocks * kDotWarps);
+    chunk = first / dealing.tiles;
+    tile = first - chunk * dealing.tiles;
+  }
+  __device__ __forceinline__ void advance(const Dealing& dealing) {
+    --left;
+    chunk += dealing.chunk_step;
+    tile += dealing.tile_step;
+    if (tile >= dealing.tiles) {
+      tile -= dealing.tiles;
+      ++chunk;
+    }
+  }
+};
+
+// The block that has the first units behind the n of the shared expert.
+__device__ __forceinline__ int block_behind(int n) { return simt::div_up(n, kDotWarps) % static_cast<int>(gridDim.x); }
+
+// Sums 2i and 2i + 1 of the kN values over each kLanes neighbouring lanes, in v[0] and v[1] of one of the lanes, which
+// is told i; others are told kN. The sums are lane_sum's, bit for bit.
+template <int kLanes, int kN>
+__device__ __forceinline__ int scatter_two(float (&v)[kN]) {
+  static_assert(kN <= 2 * kLanes, "two a lane at most");
+  scatter_sums<kLanes>(v);
+  const int lane = simt::lane_id() % kLanes;
+  if constexpr (kN > kLanes) return lane;
+  constexpr int kShare = kN > kLanes ? 1 : kLanes / kN;
+  v[1] = __shfl_down_sync(simt::kAllLanes, v[0], kShare);
+  return lane % (2 * kShare) == 0 ? lane / (2 * kShare) : kN;
+}
+// The same over each `lanes`, a power of two: store(i, first, second), once for each i, on one of the lanes. `store` is
+// there once, however long it is.
+template <int kN, class Store>
+__device__ __forceinline__ void finish_twos(float (&v)[kN], int lanes, Store store) {
+  int i = simt::lane_id() % lanes;
+  if (lanes == 32) {
+    i = scatter_two<32>(v);
+  } else if (lanes == 16) {
+    i = scatter_two<16>(v);
+  } else if (lanes == 8) {
+    i = scatter_two<8>(v);
+  } else {
+#pragma unroll
+    for (float& one : v) one = lane_sum(one, lanes);
+  }
+#pragma unroll 1
+  for (; i < kN / 2; i += lanes) {
+    float first = v[0], second = v[1];
+#pragma unroll
+    for (int j = 1; j < kN / 2; ++j) {
+      const bool is_it = lanes < 8 && i == j;
+      first = is_it ? v[2 * j] : first;
+      second = is_it ? v[2 * j + 1] : second;
+    }
+    store(i, first, second);
+  }
+}
+
+// Loads behind it do not start before it: what is asked for too early takes registers that others need.
+__device__ __forceinline__ void keep_order() { asm volatile("" ::: "memory"); }
+
+Status launch_router(const Stream& stream, const MoePlan& p);
+Status launch_any_up(const Stream& stream, const MoePlan& p);
+Status launch_any_down(const Stream& stream, const MoePlan& p);
+// residual += the weighted outputs that ring_grouped_down_kernel left.
+Status launch_add_experts(const Stream& stream, const MoePlan& p);
+
+}  // namespace chimere::cuda
