@@ -153,7 +153,7 @@ Rows rows_of(Tag<op::MoeFfn>) {
   moe("q8_0_shared", {DType::Q8_0, DType::Q8_0, 96, 32, 5, 2, 96, false});
   moe("q4_0_shared_gated", {DType::Q4_0, DType::Q4_0, 96, 32, 37, 7, 64, true}, false);
   moe("q4_k_q5_1", {DType::Q4_K, DType::Q5_1, 256, 96, 5, 2, 32, true, false, DType::BF16});
-  moe("iq3_s_iq4_nl", {DType::IQ3_S, DType::IQ4_NL, 256, 32, 37, 7, 64, true, false, DType::Q8_0});
+  moe("iq3_s_iq4_nl", {DType::IQ3_S, DType::IQ4_NL, 256, 32, 37, 7, 64, true, false, DType::Q8_0}, false);
   FfnShape nemotron{DType::Q8_0, DType::Q5_0, 96, 32, 13, 3, 64};
   nemotron.activation = op::Activation::relu2;
   nemotron.gating = op::Gating::sigmoid;

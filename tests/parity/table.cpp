@@ -34,7 +34,7 @@ std::vector<DType> matrix_types() {
 
 bool is_of_few(DType type) {
   return type == DType::F32 || type == DType::BF16 || type == DType::Q4_0 || type == DType::Q6_K ||
-         type == DType::IQ3_S || type == DType::MXFP4;
+         type == DType::MXFP4;
 }
 
 std::string lower_name(DType type) {
