@@ -260,7 +260,7 @@ Status launch_typed(const Stream& stream, DType type, const TileJob& job, int n_
   Status launched = Ok{};
   with_row(type, [&](auto row) {
     using Row = decltype(row);
-    if constexpr (Row::has(kGemmKernels)) launched = with(Packed<typename Row::Format>{});
+    if constexpr (Row::has(kGemmKernels)) static_cast<void>(launched = with(Packed<typename Row::Format>{}));
   });
   return launched;
 }
