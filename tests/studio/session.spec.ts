@@ -55,6 +55,30 @@ test('says that the server is gone, and goes on when it is back', async ({ page 
   }
 })
 
+shared('what is sent before the kept conversations have been read stays', async ({ server, page }) => {
+  await page.addInitScript(() => {
+    const getAll = IDBObjectStore.prototype.getAll
+    IDBObjectStore.prototype.getAll = function () {
+      const real = getAll.call(this)
+      const late = {} as { result?: unknown; onsuccess?: () => void }
+      real.onsuccess = () =>
+        setTimeout(() => {
+          late.result = real.result
+          late.onsuccess?.()
+          document.documentElement.dataset.read = 'late'
+        }, 2000)
+      return late as unknown as IDBRequest
+    }
+  })
+  await page.goto(server.url)
+  const studio = new Studio(page)
+  await studio.send('Hello')
+  await expect(studio.questions).toHaveText(/Hello/)
+  await expect(page.locator('html[data-read]')).toBeAttached()
+  await expect(studio.questions).toHaveText(/Hello/)
+  await studio.settled()
+})
+
 shared('keeps nothing but conversations, drafts and settings, and asks nobody else', async ({ studio, server, page }) => {
   const foreign: string[] = []
   page.on('request', (request) => {

@@ -73,7 +73,9 @@ const newestFirst = (list: Conversation[]) => [...list].sort((a, b) => b.updated
 export async function loadConversations() {
   try {
     const stored = await records.loadAll()
-    conversations.value = newestFirst(stored.map(closeUnfinished))
+    const begun = conversations.value // while they were being read: newer than all of them
+    const others = stored.filter((s) => !begun.some((c) => c.id === s.id))
+    conversations.value = newestFirst([...begun, ...others.map(closeUnfinished)])
     await loadDrafts()
     openId.value ??= conversations.value[0]?.id ?? null
   } catch {
