@@ -36,10 +36,11 @@ class Schedule : public testing::Test {
 TEST_F(Schedule, ALongPromptHoldsUpNobodysShortOne) {
   EngineConfig config;
   config.prefill_tokens = 64;
-  Engine engine(*model_, config);
+  // Before the engine, whose thread may still be telling of an end that has been read.
   Gate gate;
   std::mutex mutex;
   std::vector<int> order;
+  Engine engine(*model_, config);
   auto note = [&](int who) {
     return [&order, &mutex, who] {
       std::lock_guard lock(mutex);
