@@ -135,3 +135,21 @@ test('a long answer with code and tables does not fall behind', async ({ page, s
   expect(watched.samples.at(-1)!.shown).toBe(next - 1)
   expect(worstLag(watched)).toBeLessThan(LIMIT_MS)
 })
+
+// Browsers ring up to a millisecond before time. Here it is ten, so that each pause of the model is a chance to see it.
+test('the last words before a pause are shown where timers ring early', async ({ page, slow }) => {
+  await page.addInitScript(() => {
+    const later = window.setTimeout.bind(window)
+    window.setTimeout = ((call: () => void, delay = 0) => later(call, Math.max(0, delay - 10))) as typeof setTimeout
+  })
+  await page.goto(slow.url)
+  const studio = new Studio(page)
+  await studio.send('Write')
+  await expect.poll(() => slow.isAsked).toBe(true)
+  slow.write({ content: '| a | b |\n|---|---|\n' + '| **x** | `y` |\n'.repeat(200) }) // slow to render: the page rests
+  for (let pause = 0; pause < 5; pause++) {
+    const words = numbers(pause * 20 + 1, pause * 20 + 20)
+    await write(slow, words.join(' ') + ' ', 400)
+    await expect(studio.answers).toContainText(words.at(-1)!, { timeout: 10_000 })
+  }
+})

@@ -73,11 +73,13 @@ function useRestedText(text: string, isGrowing: boolean): string {
     const now = performance.now()
     restsUntil.current = now + Math.min(3 * (now - began), LONGEST_REST_MS)
   }, [shown.current])
-  // One timer that is never put off: it renders whatever text has come by then.
+  // One timer that is never put off: it renders whatever text has come by then. The rest is over when it rings, not when
+  // the clock says so: browsers cut a delay to whole milliseconds, and a timer that rang too early would be the last.
   useLayoutEffect(() => {
     if (shown.current === text || timer.current !== null) return
     timer.current = setTimeout(() => {
       timer.current = null
+      restsUntil.current = 0
       renderAgain({})
     }, restsUntil.current - performance.now())
   }, [text, shown.current])
