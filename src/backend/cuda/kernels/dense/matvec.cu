@@ -5,12 +5,12 @@
 // Launch    as choose_matvec() says (matvec_choice.h). One row whose share of the weights fits a block's shared memory:
 //           matvec_staged.h, a block of 16 warps an SM. One row and larger matrices, where there are bulk copies:
 //           matvec_ring.h, 2 blocks an SM whose warps have slots for a few rows in shared memory.
-//           8 rows and more, where bulk copies and the width allow it: matvec_rows.cu, on the tensor cores.
-//           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows,
-//           a lane over pairs of groups; shared memory: 1.26 bytes per element of a pass's rows, 32 KiB more for the
-//           IQ3_S codebook. The first weights are loaded before the wait for the previous kernel; up to 4 rows
-//           are quantised by every block for itself, more by a launch of their own; 1 / rms is multiplied in at the
-//           end.
+//           2 to 8 rows the same way: matvec_staged_rows.h, on the tensor cores; for larger matrices and more rows
+//           matvec_rows.cu, where bulk copies and the width allow it.
+//           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows, a lane
+//           over pairs of groups; shared memory: 1.26 bytes per element of a pass's rows, 32 KiB more for the IQ3_S
+//           codebook. The first weights are loaded before the wait for the previous kernel; up to 4 rows are quantised
+//           by every block for itself, more by a launch of their own; 1 / rms is multiplied in at the end.
 // Numerics  activations as signed bytes with one scale for 32, exact integer sums of 32 products, float accumulation in
 //           an order that depends on the width alone; float matrices, and every matrix in exact mode, in float32
 // Measured  H200, one row: Q5_K [12352, 2048] 7.3 us in a chain, where two of them find no room side by side; Q5_K
@@ -58,12 +58,17 @@ Status matvec(const Stream& stream, const MatvecArgs& args) {
   if (choice.kernel == MatvecKernel::float_rows) return matvec_float(stream, args, choice);
   MatvecPlan plan = plan_matvec(args, choice);
   if (choice.kernel == MatvecKernel::tensor_rows) return matvec_rows(stream, plan, choice);
-  if (args.n_rows <= kFusedRows) {
+  const bool is_staged = choice.kernel == MatvecKernel::staged_rows;
+  if (is_staged ? choice.makes_records : args.n_rows <= kFusedRows) {
     plan.args.records = nullptr;
   } else if (args.records) {
     TRY(quantise_rows(stream, args.in, args.n_rows, plan.quantise, args.records, args.dependent));
   }
   if (choice.kernel == MatvecKernel::any_format) return launch_registers<NoFormat>(stream, plan, choice);
+  if (is_staged) {
+    const RowsInstance instance = find_in_parts([&](auto part) { return find_matvec_rows<part>(choice.format); });
+    return instance.launch_staged(stream, plan, choice);
+  }
   const MatvecLaunch launch = find_in_parts([&](auto part) { return find_matvec<part>(choice.format); });
   return launch(stream, plan, choice);
 }

@@ -8,6 +8,9 @@ namespace {
 constexpr size_t kFloatBytes = 96 * 1024;    // float_rows: of activations, at most
 constexpr size_t kStagedBytes = 160 * 1024;  // staged: of a block's weights, at most
 constexpr size_t kOfTheSystem = 1024;        // shared memory that every block gives away
+// staged_rows: elements of the rows that every block quantises for itself, at most. An SM takes about a microsecond to
+// read so many from the L2 cache; a launch of its own takes more than two.
+constexpr int kMadeElements = 8 * 4096;
 
 constexpr int div_up(int a, int b) { return (a + b - 1) / b; }
 
@@ -125,11 +128,13 @@ bool fit_tensor_rows(const MatvecPlan& p, const CardFacts& card, int pass_tiles,
   return true;
 }
 
+bool takes_tensor_cores(const MatvecPlan& p, const CardFacts& card, const MatvecChoice& c) {
+  return p.args.n_rows > 1 && p.args.records && p.lanes() >= kTeamWarps && has_kernels(c.format, kTensorKernels) &&
+         card.has_bulk_copy;
+}
+
 bool tensor_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& c) {
-  if (p.args.n_rows < kTensorRows || !p.args.records || p.lanes() < kTeamWarps ||
-      !has_kernels(c.format, kTensorKernels) || !card.has_bulk_copy) {
-    return false;
-  }
+  if (!takes_tensor_cores(p, card, c)) return false;
   for (const int least : {3, 2}) {
     for (int pass_tiles = kPassTiles; pass_tiles > 0; pass_tiles /= 2) {
       MatvecChoice fitting = c;
@@ -139,6 +144,48 @@ bool tensor_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& c) {
     }
   }
   return false;
+}
+
+// Slots for a block's rows of Q8_0 beside those of the kernel's format, as far as there is room. True if all rows of
+// other formats have one.
+bool add_side_slots(const MatvecPlan& p, const TileCount& tiles, size_t limit, MatvecChoice& c) {
+  bool all = true;
+  for (int i = p.n_own; i < p.args.n_outs; ++i) {
+    const Weight& w = p.args.outs[i].weight;
+    all &= w.type == DType::Q8_0;
+    if (w.type == DType::Q8_0) c.side_slot_bytes = w.row_bytes << (5 - p.side_lanes_log2);
+  }
+  if (c.side_slot_bytes == 0) return all;
+  const int most = div_up(tiles.all - tiles.own, c.blocks);
+  c.side_slots = std::min(most, static_cast<int>((limit - c.shared_bytes) / c.side_slot_bytes));
+  c.shared_bytes += static_cast<size_t>(c.side_slots) * c.side_slot_bytes;
+  return all && c.side_slots == most;
+}
+
+// False where a block's weights do not fit, or those of another format than the kernel's.
+bool staged_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choice) {
+  const MatvecArgs& a = p.args;
+  // Parts put their sums where the codes of their first pair were: there has to be one.
+  const uint32_t pairs = row_groups(a.in.width) / 2;
+  if (!takes_tensor_cores(p, card, choice) || a.n_rows > kColumnTile || pairs < kTeamWarps) return false;
+  const TileCount tiles = count_tiles(p, kTileRows);
+  MatvecChoice c = choice;
+  c.kernel = MatvecKernel::staged_rows;
+  c.tile_rows = kTileRows;
+  c.pass_rows = kColumnTile;
+  c.blocks = std::min(tiles.own, card.n_sms);
+  const int most = div_up(tiles.own, c.blocks);
+  const size_t bytes = static_cast<size_t>(most) * kTileRows * padded_row(a.outs[0].weight.row_bytes);
+  const size_t limit = card.shared_limit - kOfTheSystem;
+  c.staged_bytes = static_cast<uint32_t>(bytes);
+  c.shared_bytes = static_cast<size_t>(a.n_rows) * record_bytes(a.in.width) + bytes;
+  if (most > kMaxStagedTiles || c.shared_bytes > limit || !add_side_slots(p, tiles, limit, c)) return false;
+  // Two tiles keep the warps busy in eight parts each, one does in sixteen.
+  const bool halves = most % 2 == 1 && p.lanes() >= 2 * kTeamWarps && pairs >= 2 * kTeamWarps;
+  c.parts = halves ? 2 * kTeamWarps : kTeamWarps;
+  c.makes_records = !a.in.activates() && a.n_rows * a.in.width <= kMadeElements;
+  choice = c;
+  return true;
 }
 
 // False where a block's weights do not fit.
@@ -157,14 +204,7 @@ bool staged(const MatvecPlan& p, const CardFacts& card, MatvecChoice& c) {
   c.blocks = blocks;
   c.staged_bytes = static_cast<uint32_t>(bytes);
   c.shared_bytes = shared;
-  for (int i = p.n_own; i < a.n_outs; ++i) {
-    const Weight& w = a.outs[i].weight;
-    if (w.type == DType::Q8_0) c.side_slot_bytes = w.row_bytes << (5 - p.side_lanes_log2);
-  }
-  if (c.side_slot_bytes == 0) return true;
-  c.side_slots =
-      std::min(div_up(tiles.all - tiles.own, blocks), static_cast<int>((limit - shared) / c.side_slot_bytes));
-  c.shared_bytes += static_cast<size_t>(c.side_slots) * c.side_slot_bytes;
+  add_side_slots(p, tiles, limit, c);
   return true;
 }
 
@@ -212,7 +252,10 @@ MatvecChoice choose_matvec(const MatvecArgs& args, const CardFacts& card) {
   // Lanes take two groups at a time.
   if (!args.exact && row_groups(args.in.width) % 2 == 0) c.format = main_format(args);
   const MatvecPlan plan = in_order(args, c.format);
-  if (plan.n_own > 0 && (tensor_rows(plan, card, c) || staged(plan, card, c) || ring(plan, card, c))) return c;
+  if (plan.n_own > 0 &&
+      (staged_rows(plan, card, c) || tensor_rows(plan, card, c) || staged(plan, card, c) || ring(plan, card, c))) {
+    return c;
+  }
   registers(plan, card, c);
   return c;
 }

@@ -2,7 +2,8 @@
 //
 //   kernel       rows   where
 //   float_rows   any    all matrices are of one float type
-//   tensor_rows  >= 8   tensor cores (matvec_rows.h)
+//   staged_rows  2..8   tensor cores; a block's share of the weights fits into its shared memory (matvec_staged_rows.h)
+//   tensor_rows  >= 2   tensor cores; more rows, and larger matrices (matvec_rows.h)
 //   staged       1      a block's share of the weights fits into its shared memory (matvec_staged.h)
 //   ring         1      larger matrices: every warp has work enough to cycle through slots (matvec_ring.h)
 //   registers    any    the rest: weights go straight into registers (matvec_device.h)
@@ -10,7 +11,7 @@
 //
 // Kernels other than the first multiply the matrices of one format, that of most bytes; the rows of others, usually
 // few, are multiplied beside them. A row's bits do not depend on the number of rows: float_rows and any_format have
-// another order of additions than the other four, and the number does not decide between the two groups.
+// another order of additions than the other five, and the number does not decide between the two groups.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +22,15 @@
 
 namespace chimere::cuda {
 
-enum class MatvecKernel { float_rows, tensor_rows, staged, ring, registers, any_format };
+enum class MatvecKernel { float_rows, staged_rows, tensor_rows, staged, ring, registers, any_format };
 
-// Of the kernel on tensor cores.
-inline constexpr int kTensorRows = 8;  // fewer rows are faster without tensor cores
+// Of the kernels on tensor cores.
 inline constexpr int kTeams = 2, kTeamWarps = 8, kTeamThreads = 32 * kTeamWarps;
 inline constexpr int kTileRows = 16;   // of weights
 inline constexpr int kColumnTile = 8;  // rows of activations
 inline constexpr int kPassTiles = 4;   // column tiles of a pass, at most
 inline constexpr int kMaxSlots = 8;
+inline constexpr int kMaxStagedTiles = 16;  // of a block, where all of its weights are in shared memory
 inline constexpr uint32_t kPairBytes = 640, kPairScales = 512;  // of a pair of groups and a column tile
 
 // Of the kernel for floats: rows of weights that a warp takes at a time.
@@ -79,9 +80,13 @@ struct MatvecChoice {
   int n_slots = 0;
   uint32_t slots_at = 0, sums_at = 0;  // tensor_rows: in shared memory, behind the activations
   bool together = false;               // tensor_rows: both teams work on the same tile
-  uint32_t staged_bytes = 0;           // staged: of a block's weights
-  int side_slots = 0;                  // staged: side tiles of a block that are copied, where they are of Q8_0
+  // staged and staged_rows:
+  uint32_t staged_bytes = 0;  // of a block's weights
+  int side_slots = 0;         // side tiles of a block that are copied, where they are of Q8_0
   uint32_t side_slot_bytes = 0;
+  // staged_rows:
+  int parts = 0;               // of a tile, that warps take
+  bool makes_records = false;  // every block, for itself
 };
 
 MatvecChoice choose_matvec(const MatvecArgs& args, const CardFacts& card);

@@ -16,6 +16,7 @@ MatvecLaunch find_matvec(DType format);
 struct RowsPlan;
 struct RowsInstance {
   Status (*launch)(const Stream&, const RowsPlan&, const MatvecChoice&) = nullptr;
+  MatvecLaunch launch_staged = nullptr;
   bool natural = false;  // the order of a group's words (weights/quarters.h)
 
   explicit operator bool() const { return launch != nullptr; }

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/kernels/dense/matvec_instances.h"
 #include "backend/cuda/kernels/dense/matvec_rows.h"
+#include "backend/cuda/kernels/dense/matvec_staged_rows.h"
 
 namespace chimere::cuda {
 namespace {
@@ -23,7 +24,7 @@ RowsInstance find_matvec_rows(DType format) {
   RowsInstance found;
   with_instance<kTensorKernels, kPart>(format, [&](auto row) {
     using F = typename decltype(row)::Format;
-    found = {launch_rows<F>, F::kNatural};
+    found = {launch_rows<F>, launch_staged_rows<F>, F::kNatural};
   });
   return found;
 }

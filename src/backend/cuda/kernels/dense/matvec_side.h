@@ -1,4 +1,4 @@
-// matvec_side.h  In the staged kernel for one row: the few weight rows in another format than the kernel's own.
+// matvec_side.h  In the staged kernels: the few weight rows in another format than the kernel's own.
 //
 // Usually a handful of Q8_0 rows beside a layer's projections. Their weights are copied like all others and their
 // products are inlined; a row through side_tile would take longer than a warp's whole share of the others. Side tiles
@@ -44,9 +44,9 @@ __device__ __forceinline__ void send_for_sides(const MatvecPlan& p, const SideRo
   simt::bulk_end(arrived);
 }
 
-// side_tile for Q8_0 in a slot, bit for bit.
+// side_tile for Q8_0 in a slot and row t of the activations, bit for bit.
 __device__ __forceinline__ void near_side_tile(const MatvecPlan& p, const MatvecOut& o, int first_row,
-                                               const uint8_t* slot, const uint8_t* record, float inverse) {
+                                               const uint8_t* slot, const uint8_t* record, float inverse, int t = 0) {
   const int lanes = 1 << p.side_lanes_log2, sub = simt::lane_id() >> p.side_lanes_log2, row = first_row + sub;
   const uint32_t G = row_groups(p.args.in.width);
   const SharedRow weights{slot + static_cast<uint32_t>(row < o.weight.rows ? sub : 0) * o.weight.row_bytes};
@@ -58,7 +58,7 @@ __device__ __forceinline__ void near_side_tile(const MatvecPlan& p, const Matvec
     acc = add_group<2, 0>(w, load_act(record, G, g), acc);
   }
   const float sum = lane_sum(times(acc, inverse), lanes);
-  if (simt::lane_id() % lanes == 0 && row < o.weight.rows) store_output(o, 0, row, sum);
+  if (simt::lane_id() % lanes == 0 && row < o.weight.rows) store_output(o, t, row, sum);
 }
 
 // The warp's share of a block's side tiles, whose warps have taken n_units units in turn.

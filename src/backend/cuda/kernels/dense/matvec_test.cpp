@@ -13,12 +13,16 @@
 
 #include "backend/cuda/kernels/common/kernel_test.h"
 #include "backend/cuda/kernels/common/test_weights.h"
+#include "backend/cuda/kernels/dense/matvec_choice.h"
 #include "backend/reference/reference.h"
 
 namespace chimere::cuda {
 namespace {
 
 constexpr float kEps = 1e-6f;
+constexpr int kSms = 2;
+// As on a card with room for the activations of 32 rows and a ring of weights.
+constexpr size_t kLargeShared = 227 << 10;
 
 // The rows that products see: normalised like the oracle, rounded to bytes like the kernels.
 std::vector<float> seen_rows(const std::vector<float>& x, const std::vector<float>& norm, int width, bool bytes) {
@@ -64,7 +68,7 @@ struct Product {
     a.n_rows = n_rows;
     a.n_outs = static_cast<int>(weights.size());
     a.exact = exact;
-    a.n_sms = 2;
+    a.n_sms = kSms;
     std::vector<uint4> records(matvec_records_bytes(width, n_rows) / 16);
     a.records = reinterpret_cast<uint8_t*>(records.data());
     std::vector<std::vector<float>> outs;
@@ -116,6 +120,18 @@ TEST_P(Matvec, ExactModeKeepsFloatActivations) {
   const Product p{.weights = {&w}, .norm = random_floats(kWidth, 3), .exact = true};
   const std::vector<float> x = random_floats(kWidth * 6, 5);
   expect_near_oracle(w, seen_rows(x, p.norm, kWidth, false), 6, nullptr, nullptr, p.run(x, 6)[0], 1e-5f);
+}
+
+// The kernel that a product of these rows takes on a card of so much shared memory.
+MatvecKernel kernel_of(const Product& p, int n_rows, size_t shared_limit) {
+  static uint8_t records;
+  MatvecArgs a;
+  a.in.width = static_cast<int>(p.weights[0]->view.ne[0]);
+  a.n_rows = n_rows;
+  a.n_outs = static_cast<int>(p.weights.size());
+  for (int i = 0; i < a.n_outs; ++i) a.outs[i].weight = p.weights[i]->weight;
+  a.records = &records;
+  return choose_matvec(a, {true, shared_limit, kSms}).kernel;
 }
 
 // Rows [0, n_rows) of several launches, bit for bit. x has the most rows.
@@ -276,9 +292,6 @@ TEST(Matvec, RowsLongerThanTheRegisters) {
   }
 }
 
-// As on a card with room for the activations of 32 rows and a ring of weights.
-constexpr size_t kLargeShared = 227 << 10;
-
 // So many rows that one row of activations takes the weights through slots; three take them through registers. A lane
 // works on four rows of a slot, on two or on one, a warp on one after another or on several side by side, and the last
 // tile is not whole.
@@ -361,6 +374,75 @@ INSTANTIATE_TEST_SUITE_P(TensorCores, MatvecManyRows,
                          testing::Values(DType::Q8_0, DType::Q4_0, DType::Q4_1, DType::Q5_0, DType::Q4_K, DType::Q5_K,
                                          DType::Q6_K, kIq3Wide, DType::IQ4_NL, DType::IQ4_XS, DType::MXFP4),
                          [](const auto& i) { return type_name(i.param); });
+
+// Where a block's share of the weights fits into shared memory: every number of rows, and tiles in eight parts or
+// sixteen, of which the last is not whole.
+class MatvecFewRows : public testing::TestWithParam<DType> {};
+
+TEST_P(MatvecFewRows, EachHasTheBitsOfTheRowAlone) {
+  for (const int n_weights : {75, 117}) {
+    const int width = n_weights == 75 ? 2048 : 1024;
+    const TestWeight w(GetParam(), width, n_weights);
+    const Product p{.weights = {&w}, .norm = random_floats(width, 3), .add = true, .bias = random_floats(117, 9)};
+    const bool has = has_kernels(GetParam(), kTensorKernels);
+    EXPECT_EQ(kernel_of(p, 2, kLargeShared) == MatvecKernel::staged_rows, has);
+    EXPECT_EQ(kernel_of(p, 8, kLargeShared) == MatvecKernel::staged_rows, has);
+    with_shared_limit(kLargeShared, [&] {
+      expect_rows_of_their_own(p, random_floats(static_cast<size_t>(width) * 8, 5), {2, 3, 4, 5, 6, 7, 8});
+    });
+  }
+}
+INSTANTIATE_TEST_SUITE_P(TensorCores, MatvecFewRows,
+                         testing::Values(DType::Q8_0, DType::Q4_0, DType::Q4_1, DType::Q5_0, DType::Q4_K, DType::Q5_K,
+                                         DType::Q6_K, kIq3Wide, DType::IQ4_NL, DType::IQ4_XS, DType::MXFP4),
+                         [](const auto& i) { return type_name(i.param); });
+
+// Eight, sixteen and 32 lanes a row, some without a pair and some with several; one tile a block, two and three.
+TEST(MatvecFewRows, OfAnyWidth) {
+  for (const int width : {512, 1472, 1984, 2688, 4096}) {
+    for (const int n_weights : {21, 61, 70}) {
+      const TestWeight w(DType::Q5_0, width, n_weights);
+      const Product p{.weights = {&w}, .norm = random_floats(width, 3), .scale = 0.25f};
+      with_shared_limit(kLargeShared, [&] {
+        expect_rows_of_their_own(p, random_floats(static_cast<size_t>(width) * 7, 5), {2, 7});
+      });
+    }
+  }
+}
+
+TEST(MatvecFewRows, OnBothSchedules) {
+  for (const int width : {2048, 4096}) {
+    const TestWeight q5(DType::Q5_K, width, 50), more(DType::Q5_K, width, 3), q8(DType::Q8_0, width, 9),
+        last(DType::Q8_0, width, 1);
+    const Product p{.weights = {&q8, &q5, &more, &last}, .norm = random_floats(width, 3)};
+    on_both_schedules([&] {
+      with_shared_limit(kLargeShared, [&] {
+        expect_rows_of_their_own(p, random_floats(static_cast<size_t>(width) * 5, 5), {2, 5});
+      });
+    });
+  }
+}
+
+// Rows that a launch of their own quantises: gated ones, and such as are too long for every block to do it.
+TEST(MatvecFewRows, QuantisedBeforehand) {
+  constexpr int kRows = 6;
+  for (const int width : {1024, 6144}) {
+    const TestWeight w(DType::Q4_K, width, 37);
+    const std::vector<float> x = random_floats(static_cast<size_t>(width) * kRows, 5);
+    with_shared_limit(kLargeShared, [&] {
+      if (width > 1024) return expect_rows_of_their_own({.weights = {&w}, .norm = random_floats(width, 3)}, x, {kRows});
+      const Product all{.weights = {&w}, .gate = random_floats(x.size(), 6)};
+      const auto got = all.run(x, kRows)[0];
+      for (int t = 0; t < kRows; ++t) {
+        const auto row = [&](const std::vector<float>& of) {
+          return std::vector<float>(of.begin() + t * width, of.begin() + (t + 1) * width);
+        };
+        const auto alone = Product{.weights = {&w}, .gate = row(all.gate)}.run(row(x), 1)[0];
+        EXPECT_TRUE(std::equal(alone.begin(), alone.end(), got.begin() + t * 37)) << t;
+      }
+    });
+  }
+}
 
 // Widths with 4, 8, 16 and 32 lanes a row, with an odd number of groups, and with several pairs a lane.
 TEST(MatvecManyRows, OfAnyWidth) {
