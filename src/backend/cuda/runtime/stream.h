@@ -50,8 +50,8 @@ class Stream {
 
   CUstream_st* handle() const { return handle_; }
 
-  // Whether the kernels launched from now on ask for the largest shared-memory carve-out of an SM. Those for one row
-  // do, because they overlap; for many rows the L1 cache is worth more.
+  // Whether the kernels launched from now on ask for the largest shared-memory carve-out of an SM. Those for one row and
+  // for a few do, because they overlap; for many rows the L1 cache is worth more.
   void want_all_shared(bool wants) { wants_all_shared_ = wants; }
   bool wants_all_shared() const { return wants_all_shared_; }
 

@@ -18,6 +18,9 @@ inline constexpr int kDotThreads = 256;  // per block, always: the norm's order 
 inline constexpr int kDotWarps = kDotThreads / 32;
 inline constexpr int kOneWarps = 16, kOneThreads = 32 * kOneWarps;  // of the kernels for one row (staged.h)
 
+// Up to so many rows of activations the kernels for one row, or their like for a few, keep weights in shared memory.
+inline constexpr int kFewRows = 8;
+
 // Slots of a warp's ring (ring.h).
 inline constexpr int kLeastRingSlots = 2, kMostRingSlots = 4;
 

@@ -167,7 +167,7 @@ bool staged_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choic
   const MatvecArgs& a = p.args;
   // Parts put their sums where the codes of their first pair were: there has to be one.
   const uint32_t pairs = row_groups(a.in.width) / 2;
-  if (!takes_tensor_cores(p, card, choice) || a.n_rows > kColumnTile || pairs < kTeamWarps) return false;
+  if (!takes_tensor_cores(p, card, choice) || a.n_rows > kFewRows || pairs < kTeamWarps) return false;
   const TileCount tiles = count_tiles(p, kTileRows);
   MatvecChoice c = choice;
   c.kernel = MatvecKernel::staged_rows;

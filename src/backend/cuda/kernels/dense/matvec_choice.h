@@ -28,7 +28,8 @@ enum class MatvecKernel { float_rows, staged_rows, tensor_rows, staged, ring, re
 inline constexpr int kTeams = 2, kTeamWarps = 8, kTeamThreads = 32 * kTeamWarps;
 inline constexpr int kTileRows = 16;   // of weights
 inline constexpr int kColumnTile = 8;  // rows of activations
-inline constexpr int kPassTiles = 4;   // column tiles of a pass, at most
+static_assert(kFewRows == kColumnTile);
+inline constexpr int kPassTiles = 4;  // column tiles of a pass, at most
 inline constexpr int kMaxSlots = 8;
 inline constexpr int kMaxStagedTiles = 16;  // of a block, where all of its weights are in shared memory
 inline constexpr uint32_t kPairBytes = 640, kPairScales = 512;  // of a pair of groups and a column tile

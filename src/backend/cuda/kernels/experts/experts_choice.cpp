@@ -11,6 +11,8 @@ constexpr size_t kFusedBytes = 48 * 1024;    // of records that blocks make them
 constexpr uint32_t kOneStatic = 4096;        // more than the one-row kernels' own arrays
 constexpr size_t kOneUpBytes = 136 * 1024;   // of slots, at most
 constexpr size_t kOneDownBytes = 72 * 1024;  // of slots, at most
+// The same of a few rows, where two slots of a warp take less.
+constexpr size_t kFewUpBytes = 144 * 1024, kFewDownBytes = 112 * 1024;
 
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 constexpr int whole_groups(int width) { return ceil_div(width, kGroup) * kGroup; }
@@ -52,15 +54,20 @@ ProjectionChoice with_formats(const MoeArgs& a, DType routed, DType shared, int 
   return {ExpertsKernel::ring, routed, formats.shared};
 }
 
-bool takes_one_row(const MoePlan& p, const CardFacts& card, const ProjectionChoice& up, const ProjectionChoice& down) {
+// One row whose experts every block chooses, or a few rows whose experts the router chose.
+bool takes_slots(const MoePlan& p, const CardFacts& card, const ProjectionChoice& up, const ProjectionChoice& down) {
   const MoeArgs& a = p.args;
-  if (!p.choice_by_block || p.log2_in == 0 || !card.has_bulk_copy) return false;
+  const bool few = !a.choose_only && a.n_rows > 1 && a.n_rows <= kFewRows && a.n_used <= kBlockUsed;
+  if (!(few || p.choice_by_block) || p.log2_in == 0 || !card.has_bulk_copy) return false;
   // Not where kernels of any type serve several rows: the bits would differ.
   if (up.kernel != ExpertsKernel::ring || down.kernel != ExpertsKernel::ring) return false;
   if (a.shared_up && (up.shared == DType::F32 || down.shared == DType::F32)) return false;
   if (a.up.rows % kGroup != 0 || a.shared_up.rows % kGroup != 0) return false;
   if (a.shared_up && static_cast<bool>(a.gate) != static_cast<bool>(a.shared_gate)) return false;
-  return one_up_room(p, card).n_slots > 0 && one_down_room(p, card).n_slots > 0;
+  // Of a few rows, a slot is filled while another is read.
+  const int least = few ? 2 : 1;
+  const int of_up = few ? few_up_room(p, card).n_slots : one_up_room(p, card).n_slots;
+  return of_up >= least && one_down_room(p, card).n_slots >= least;
 }
 
 // Slots of a warp, given what else a block keeps in shared memory and what its slots may take at most.
@@ -69,6 +76,10 @@ int one_slots(const CardFacts& card, int wanted, uint32_t slot_bytes, size_t fix
   if (taken >= limit) return 0;
   const size_t room = std::min(limit - taken, most) / (size_t{slot_bytes} * kOneWarps);
   return std::min(std::min(wanted, kOneSlots), static_cast<int>(room));
+}
+
+int few_slots(const CardFacts& card, uint32_t slot_bytes, size_t fixed, size_t most) {
+  return one_slots(card, kOneSlots, slot_bytes, fixed, std::max(most, size_t{2} * kOneWarps * slot_bytes));
 }
 
 }  // namespace
@@ -109,6 +120,26 @@ OneUpRoom one_up_room(const MoePlan& p, const CardFacts& card) {
   return r;
 }
 
+FewUpRoom few_up_room(const MoePlan& p, const CardFacts& card) {
+  const MoeArgs& a = p.args;
+  FewUpRoom r;
+  r.groups_an_expert = a.up.rows / kGroup;
+  r.shared_groups = a.shared_up.rows / kGroup;
+  r.units = a.n_rows * (r.shared_groups + a.n_used * r.groups_an_expert);
+  r.blocks = std::min(r.units, card.n_sms);
+  const int rounds = ceil_div(r.units, r.blocks);  // of a block, at most
+  r.slot_bytes = 2 * std::max(a.up.row_bytes, a.shared_up.row_bytes);
+  r.slots = book_bytes(a.up.type);
+  const uint32_t records = static_cast<uint32_t>(a.n_rows) * record_bytes(a.in.width);
+  const auto values = static_cast<uint32_t>(sizeof(float)) * 2 * kGroup * static_cast<uint32_t>(rounds);
+  r.n_slots = few_slots(card, r.slot_bytes, r.slots + records + values, kFewUpBytes);
+  r.records = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
+  r.values = r.records + records;
+  // More than half of the shared memory, as above.
+  r.bytes = std::max(r.values + values, static_cast<uint32_t>(card.shared_limit / 2 + 16) / 16 * 16);
+  return r;
+}
+
 OneDownRoom one_down_room(const MoePlan& p, const CardFacts& card) {
   const MoeArgs& a = p.args;
   OneDownRoom r;
@@ -119,11 +150,14 @@ OneDownRoom one_down_room(const MoePlan& p, const CardFacts& card) {
   r.slot_bytes = std::max(static_cast<uint32_t>(std::min(most, unit)) * a.down.row_bytes,
                           static_cast<uint32_t>(std::min(most, own_unit)) * a.shared_down.row_bytes);
   r.slots = book_bytes(a.down.type);
-  const auto shares = static_cast<uint32_t>(sizeof(float)) * static_cast<uint32_t>(most * (a.n_used + 1));
-  r.n_slots = one_slots(card, ceil_div(a.n_used * ceil_div(most, unit) + own_tiles, kOneWarps), r.slot_bytes,
-                        r.slots + record_bytes(p.hidden_width) + shares, kOneDownBytes);
+  const auto shares = static_cast<uint32_t>(sizeof(float)) * static_cast<uint32_t>(a.n_rows * most * (a.n_used + 1));
+  const uint32_t records = static_cast<uint32_t>(a.n_rows) * record_bytes(p.hidden_width);
+  const int rounds = ceil_div(a.n_used * ceil_div(most, unit) + own_tiles, kOneWarps);
+  const size_t fixed = r.slots + records + shares;
+  r.n_slots = a.n_rows > 1 ? few_slots(card, r.slot_bytes, fixed, kFewDownBytes)
+                           : one_slots(card, rounds, r.slot_bytes, fixed, kOneDownBytes);
   r.record = r.slots + static_cast<uint32_t>(kOneWarps * r.n_slots) * r.slot_bytes;
-  r.shares = r.record + record_bytes(p.hidden_width);
+  r.shares = r.record + records;
   r.bytes = r.shares + shares;
   return r;
 }
@@ -151,8 +185,10 @@ MoePlan plan_moe(const MoeArgs& a, const CardFacts& card) {
   p.choice_by_block =
       !a.choose_only && a.n_rows == 1 && has_keys && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
   p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
-  p.one_row = choose_experts(p, card).up.kernel == ExpertsKernel::one_row;
-  if (p.one_row) p.made_in = true;
+  const ExpertsKernel kernel = choose_experts(p, card).up.kernel;
+  p.one_row = kernel == ExpertsKernel::one_row;
+  p.few_rows = kernel == ExpertsKernel::few_rows;
+  if (p.one_row || p.few_rows) p.made_in = true;
   return p;
 }
 
@@ -165,7 +201,9 @@ ExpertsChoice choose_experts(const MoePlan& p, const CardFacts& card) {
   if (c.down.kernel == ExpertsKernel::ring && !ring_down_fits(p, card, c.down)) {
     c.down.kernel = ExpertsKernel::any_format;
   }
-  if (takes_one_row(p, card, c.up, c.down)) c.up.kernel = c.down.kernel = ExpertsKernel::one_row;
+  if (takes_slots(p, card, c.up, c.down)) {
+    c.up.kernel = c.down.kernel = a.n_rows == 1 ? ExpertsKernel::one_row : ExpertsKernel::few_rows;
+  }
   const int most = most_up_elements(c.up.routed);
   if (c.up.kernel == ExpertsKernel::ring && a.n_rows > 1 && ring_up_fits(p, card, c.up, most)) c.up_elements = most;
   return c;

@@ -2,10 +2,11 @@
 //
 //   kernel      rows   where
 //   one_row     1      both projections through moe_one.h, which have to agree on the form of the hidden row
+//   few_rows    2..8   the same for each choice of each row (moe_few_up.h, moe_few_down.h)
 //   ring        any    weights through a ring of slots of each warp (moe_ring.h)
 //   any_format  any    formats without kernels of their own, odd widths, no room, exact mode (moe_any.cu)
 //
-// A row's bits do not depend on the number of rows: one_row and ring have one order of additions, any_format another,
+// A row's bits do not depend on the number of rows: one_row, few_rows and ring have one order of additions, any_format another,
 // and the number does not decide between them.
 #pragma once
 
@@ -14,7 +15,7 @@
 
 namespace chimere::cuda {
 
-enum class ExpertsKernel { one_row, ring, any_format };
+enum class ExpertsKernel { one_row, few_rows, ring, any_format };
 
 struct ProjectionChoice {
   ExpertsKernel kernel = ExpertsKernel::any_format;
@@ -25,7 +26,7 @@ struct ExpertsChoice {
   int up_elements = 1;  // ring, several rows: hidden elements of a lane at a time
 };
 
-// The plan, and the kernels for it; plan.one_row says of both whether it is that one.
+// The plan, and the kernels for it; plan.one_row and plan.few_rows say of both whether it is that one.
 MoePlan plan_moe(const MoeArgs& args, const CardFacts& card);
 ExpertsChoice choose_experts(const MoePlan& plan, const CardFacts& card);
 
@@ -55,6 +56,15 @@ struct OneUpRoom {
 };
 OneUpRoom one_up_room(const MoePlan& plan, const CardFacts& card);
 
+// The same of a few rows; `units` are groups of every row and choice, and of every row and the shared expert.
+struct FewUpRoom {
+  int units = 0, shared_groups = 0, groups_an_expert = 0;
+  int blocks = 0, n_slots = 0;
+  uint32_t slot_bytes = 0, slots = 0, records = 0, values = 0, bytes = 0;
+};
+FewUpRoom few_up_room(const MoePlan& plan, const CardFacts& card);
+
+// One row or a few.
 struct OneDownRoom {
   int blocks = 0, n_slots = 0;
   uint32_t slot_bytes = 0, slots = 0, record = 0, shares = 0, bytes = 0;

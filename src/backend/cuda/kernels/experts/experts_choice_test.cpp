@@ -59,20 +59,28 @@ constexpr Mixture kQwen{2048, 512, 512, 256, 8, kIq3Wide, kIq3Wide, DType::Q5_K}
 constexpr Mixture kCompact{2048, 512, 512, 256, 8, DType::IQ3_S, DType::IQ3_S, DType::Q5_K};
 constexpr Mixture kNext{2048, 512, 512, 512, 10, DType::Q4_K, DType::Q4_K, DType::Q4_K};
 constexpr Mixture kNemotron{2688, 1856, 3712, 128, 6, DType::Q4_0, DType::Q4_0, DType::Q4_0, false};
-constexpr ExpertsKernel kOne = ExpertsKernel::one_row, kRing = ExpertsKernel::ring, kAny = ExpertsKernel::any_format;
+constexpr ExpertsKernel kOne = ExpertsKernel::one_row, kFew = ExpertsKernel::few_rows, kRing = ExpertsKernel::ring,
+                        kAny = ExpertsKernel::any_format;
 
 const Case kCases[] = {
     {"Qwen3.5-35B-A3B", kQwen, 1, kHopper, kOne, kOne},
-    {"Qwen3.5-35B-A3B, two rows", kQwen, 2, kHopper, kRing, kRing},
+    {"Qwen3.5-35B-A3B, two rows", kQwen, 2, kHopper, kFew, kFew},
+    {"Qwen3.5-35B-A3B, eight rows", kQwen, 8, kHopper, kFew, kFew},
+    {"Qwen3.5-35B-A3B, nine rows", kQwen, 9, kHopper, kRing, kRing},
+    {"Qwen3.5-35B-A3B, four rows", kQwen, 4, kGaming, kRing, kRing},
+    {"Qwen3.5-35B-A3B, four rows", kQwen, 4, kAmpere, kRing, kRing},
     {"Qwen3.5-35B-A3B, 33 rows", kQwen, 33, kHopper, kRing, kRing},
     {"Qwen3.5-35B-A3B", kQwen, 1, kGaming, kOne, kOne},
     {"Qwen3.5-35B-A3B", kQwen, 1, kAmpere, kRing, kRing},
     {"compact codes", kCompact, 1, kHopper, kOne, kOne},
+    {"compact codes, four rows", kCompact, 4, kHopper, kFew, kFew},
     {"compact codes, 33 rows", kCompact, 33, kHopper, kRing, kRing, 2},
     {"Nemotron 3 Nano", kNemotron, 1, kHopper, kOne, kOne},
-    {"Nemotron 3 Nano, 5 rows", kNemotron, 5, kHopper, kRing, kRing},
+    {"Nemotron 3 Nano, 5 rows", kNemotron, 5, kHopper, kFew, kFew},
+    {"Nemotron 3 Nano, 8 rows", kNemotron, 8, kHopper, kFew, kFew},
     // Blocks choose among 256 experts at most.
     {"Qwen3-Next", kNext, 1, kHopper, kRing, kRing},
+    {"Qwen3-Next, 2 rows, for which the router chooses", kNext, 2, kHopper, kFew, kFew},
     {"Qwen3-Next, 33 rows", kNext, 33, kHopper, kRing, kRing},
     {"17 used", {2048, 512, 0, 256, 17, DType::Q4_K, DType::Q4_K, DType::F32}, 1, kHopper, kRing, kRing},
     // Formats.

@@ -3,10 +3,10 @@
 //           down [n_experts, width, d_ff] in layouts of weights/formats.h
 // Bytes     each chosen expert once for up to 4 rows that chose it, the shared expert once for 4 rows (the L2 cache
 //           serves repetitions)
-// Launch    router: moe_router.cu. One row, where the card has bulk copies: moe_one.h, and two, one after the other: 16
-//           of 256 experts are seldom the same (H200: 25 us instead of 32). Else weights come through rings
-//           of slots (moe_ring.h), 2 blocks of 8 warps per SM; formats without kernels and exact mode:
-//           moe_any.cu. For one row every block chooses the experts itself; for more the router does, and every block
+// Launch    router: moe_router.cu. One row, where the card has bulk copies: moe_one.h; 2 to 8 rows: moe_few_up.h and
+//           moe_few_down.h, and two, where there is no room for that, one after the other: 16 of 256 experts are
+//           seldom the same (H200: 25 us instead of 32). Else weights come through rings of slots (moe_ring.h), 2
+//           blocks of 8 warps per SM; formats without kernels and exact mode: moe_any.cu. For one row every block chooses the experts itself; for more the router does, and every block
 //           groups the rows by expert (moe_groups.h). More than 4 rows: the router quantises the rows, outputs go by
 //           expert (each weight unpacked once for 4 rows); hidden rows are quantised and outputs added by launches of
 //           their own: five launches in all instead of three
@@ -71,6 +71,7 @@ Status experts_up(const Stream& stream, const MoeArgs& args) {
   const ExpertsChoice choice = choose_experts(p, card_of(args));
   switch (choice.up.kernel) {
     case ExpertsKernel::one_row: return find_kernels(choice.up)->one_up(stream, p);
+    case ExpertsKernel::few_rows: return find_kernels(choice.up)->few_up(stream, p);
     case ExpertsKernel::ring: return find_kernels(choice.up)->ring_up(stream, p, choice.up_elements);
     default: return launch_any_up(stream, p);
   }
@@ -80,6 +81,7 @@ Status experts_down(const Stream& stream, const MoeArgs& args) {
   const MoePlan p = plan_moe(args, card_of(args));
   const ExpertsChoice choice = choose_experts(p, card_of(args));
   if (choice.down.kernel == ExpertsKernel::one_row) return find_kernels(choice.down)->one_down(stream, p);
+  if (choice.down.kernel == ExpertsKernel::few_rows) return find_kernels(choice.down)->few_down(stream, p);
   if (p.made_hidden && !args.exact) {
     const dim3 grid(static_cast<unsigned>(simt::div_up(p.hidden_width / 4, kDotThreads)),
                     static_cast<unsigned>(args.n_rows));
@@ -97,11 +99,13 @@ MoeArgs row_of(const MoeArgs& a, int t) {
   return row;
 }
 
-// Two rows share few experts: where the kernels of one row take them, one after the other is faster.
+// Two rows share few experts: where only the kernels of one row take them, one after the other is faster.
 constexpr int kRowByRow = 2;
 template <class Launch>
 Status for_rows(const MoeArgs& a, const Launch& launch) {
-  if (a.n_rows > kRowByRow || !plan_moe(row_of(a, 0), card_of(a)).one_row) return launch(a);
+  if (a.n_rows > kRowByRow || plan_moe(a, card_of(a)).few_rows || !plan_moe(row_of(a, 0), card_of(a)).one_row) {
+    return launch(a);
+  }
   for (int t = 0; t < a.n_rows; ++t) TRY(launch(row_of(a, t)));
   return Ok{};
 }

@@ -2,9 +2,9 @@
 // CHIMERE_PART (cmake/cuda.cmake).
 #include "backend/cuda/simt/simt.h"
 
+#include "backend/cuda/kernels/experts/moe_few_down.h"
+#include "backend/cuda/kernels/experts/moe_few_up.h"
 #include "backend/cuda/kernels/experts/moe_instances.h"
-#include "backend/cuda/kernels/experts/moe_one_down.h"
-#include "backend/cuda/kernels/experts/moe_one_up.h"
 #include "backend/cuda/kernels/experts/moe_ring_up.h"
 
 namespace chimere::cuda {
@@ -18,8 +18,8 @@ const MoeKernels* find_experts(DType routed, DType shared) {
     Row::for_each_shared([&](auto shared_format) {
       using S = decltype(shared_format);
       if constexpr (!kHasFormat<S> || has_kernels(S::kType, kExpertKernels)) {
-        static constexpr MoeKernels kKernels{launch_ring_up<F, S>, launch_ring_down<F, S>, launch_one_up<F, S>,
-                                             launch_one_down<F, S>};
+        static constexpr MoeKernels kKernels{launch_ring_up<F, S>,  launch_ring_down<F, S>, launch_one_up<F, S>,
+                                             launch_one_down<F, S>, launch_few_up<F, S>,    launch_few_down<F, S>};
         if (S::kType == shared) found = &kKernels;
       }
     });

@@ -11,6 +11,8 @@ struct MoeKernels {
   Status (*ring_down)(const Stream&, const MoePlan&) = nullptr;
   Status (*one_up)(const Stream&, const MoePlan&) = nullptr;
   Status (*one_down)(const Stream&, const MoePlan&) = nullptr;
+  Status (*few_up)(const Stream&, const MoePlan&) = nullptr;
+  Status (*few_down)(const Stream&, const MoePlan&) = nullptr;
 };
 
 // Of the routed formats of one part of moe_instances.cu; null for all others. `shared` is one of the table's row, or

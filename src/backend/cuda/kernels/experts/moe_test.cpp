@@ -6,16 +6,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <optional>
 
 #include "backend/cuda/kernels/common/test_weights.h"
+#include "backend/cuda/kernels/experts/experts_choice.h"
 #include "backend/reference/reference.h"
 
 namespace chimere::cuda {
 namespace {
 
 constexpr float kEps = 1e-6f;
+constexpr size_t kLargeShared = 227 << 10;  // as on a card of a data centre
 
 struct Experts {
   int width, d_ff, n_experts, n_used;
@@ -28,6 +31,7 @@ struct Experts {
   RouterStyle style;
   float scale = 1;
   int n_sms = 12;  // for one row: so many that the weights of a block fit into its shared memory
+  int n_sms_of_several = 2;
   std::vector<float> selection_bias, router_bias, gate_bias, up_bias, down_bias;
 
   Experts(DType type, DType down_type, DType shared, int width, int d_ff, int n_experts, int n_used, int d_shared,
@@ -88,7 +92,7 @@ struct Experts {
       if (!shared_router.empty()) a.shared_router = shared_router.data();
     }
     a.exact = exact;
-    a.n_sms = a.n_rows == 1 ? n_sms : 2;
+    a.n_sms = a.n_rows == 1 ? n_sms : n_sms_of_several;
     return a;
   }
 
@@ -217,6 +221,44 @@ TEST(Moe, ARowsBitsAreItsOwn) {
       EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + 3 * 512)) << n_rows << type_name(type);
     }
   }
+}
+
+// Two to eight rows through slots: all of the formats' combinations that have kernels for a shared expert, elements with
+// and without gates, biases, and widths of one lane set a row or several side by side.
+TEST(Moe, AFewRowsHaveTheBitsOfEachAlone) {
+  std::deque<Experts> all;
+  for (const auto& [routed, shared] :
+       {std::pair{kIq3Wide, DType::Q5_K}, std::pair{DType::IQ3_S, DType::Q5_K}, std::pair{DType::Q8_0, DType::Q8_0},
+        std::pair{DType::Q4_0, DType::Q4_0}, std::pair{DType::Q4_K, DType::Q4_K}, std::pair{DType::Q6_K, DType::Q6_K},
+        std::pair{DType::MXFP4, DType::Q8_0}}) {
+    all.emplace_back(routed, routed, shared, 512, 256, 12, 4, 256);
+  }
+  all.emplace_back(DType::Q4_0, DType::Q4_0, DType::Q4_0, 2048, 64, 20, 3, 64);
+  all.emplace_back(DType::Q4_0, DType::Q4_0, DType::Q4_0, 448, 256, 9, 3, 320, false).be_nemotron();
+  all.emplace_back(DType::MXFP4, DType::MXFP4, DType::F32, 128, 128, 8, 3, 0).be_gpt_oss();
+  simt::set_shared_limit(kLargeShared);
+  for (Experts& experts : all) {
+    experts.n_sms_of_several = 5;
+    const auto width = static_cast<size_t>(experts.width);
+    const std::vector<float> x = random_floats(width * kFewRows, 5);
+    std::vector<float> alone;
+    for (size_t t = 0; t < kFewRows; ++t) {
+      const std::vector<float> one = experts.run({x.begin() + t * width, x.begin() + (t + 1) * width});
+      alone.insert(alone.end(), one.begin(), one.end());
+    }
+    for (const size_t n_rows : {2, 3, 5, 8}) {
+      std::vector<float> some(x.begin(), x.begin() + n_rows * width);
+      EXPECT_EQ(plan_moe(experts.args(some), {true, kLargeShared, experts.n_sms_of_several}).few_rows,
+                has_kernels(experts.up.weight.type, kExpertKernels))
+          << width;
+      simt::for_both_schedules([&] {
+        const std::vector<float> got = experts.run(some);
+        EXPECT_TRUE(std::equal(got.begin(), got.end(), alone.begin()))
+            << n_rows << " rows of " << width << ", " << type_name(experts.up.weight.type);
+      });
+    }
+  }
+  simt::set_shared_limit(99 << 10);
 }
 
 // With a shared expert that has a kernel and with one that has none.
