@@ -70,6 +70,15 @@ struct RowMaker {
 
   const InputRows& in;
   int n4 = in.width / 4, warp = simt::warp_id() % kDotWarps, thread = simt::thread_id() % kDotThreads;
+  float4 norm[kPieces];  // the norm's weights for the first chunk: loaded before the rows are there
+
+  __device__ __forceinline__ explicit RowMaker(const InputRows& in) : in(in) {
+#pragma unroll
+    for (int j = 0; j < kPieces; ++j) norm[j] = load_norm(j * kDotThreads + thread);
+  }
+  __device__ __forceinline__ float4 load_norm(int i) const {
+    return in.norm && i < n4 ? __ldg(reinterpret_cast<const float4*>(in.norm) + i) : make_float4(0, 0, 0, 0);
+  }
 
   __device__ __forceinline__ Chunk load(int t, int base) const {
     const int64_t row = in.gather ? in.gather[t] : t;
@@ -95,7 +104,7 @@ struct RowMaker {
       const int i = base + j * kDotThreads + thread;
       if (i - simt::lane_id() >= n4) break;
       float4 v = c.v[j];
-      if (in.norm && i < n4) v = times_each(v, __ldg(reinterpret_cast<const float4*>(in.norm) + i));
+      if (in.norm) v = times_each(v, base == 0 ? norm[j] : load_norm(i));
       if (in.head_squares) v = times_all(v, __shfl_sync(simt::kAllLanes, inverses, 4 * j + simt::lane_id() / 8));
       quantise_quad(v, static_cast<uint32_t>(i), i < n4, row_groups(in.width), record);
     }
@@ -294,10 +303,11 @@ __global__ void CHIMERE_ONE_ROW staged_rows_kernel(const __grid_constant__ Stage
   }
   const BlockSides sides(p);
   if (simt::thread_id() == kOneThreads - 32) send_for_sides(p, r.side, sides, side_slots, sides_arrived);
+  const RowMaker maker(p.args.in);
   simt::wait_for_previous();
   simt::allow_next();
   if (!p.args.records) {
-    RowMaker{p.args.in}.make(p.args.n_rows, records);
+    maker.make(p.args.n_rows, records);
   } else if (simt::thread_id() == 0) {
     simt::bulk_begin(records_arrived);
     simt::bulk_copy(records, p.args.records, static_cast<uint32_t>(p.args.n_rows) * record_bytes(p.args.in.width),

@@ -54,7 +54,7 @@ ProjectionChoice with_formats(const MoeArgs& a, DType routed, DType shared, int 
   return {ExpertsKernel::ring, routed, formats.shared};
 }
 
-// One row whose experts every block chooses, or a few rows whose experts the router chose.
+// One row whose experts every block chooses, or a few rows, whoever chooses.
 bool takes_slots(const MoePlan& p, const CardFacts& card, const ProjectionChoice& up, const ProjectionChoice& down) {
   const MoeArgs& a = p.args;
   const bool few = !a.choose_only && a.n_rows > 1 && a.n_rows <= kFewRows && a.n_used <= kBlockUsed;
@@ -182,13 +182,14 @@ MoePlan plan_moe(const MoeArgs& a, const CardFacts& card) {
   p.shared_at = whole_groups(a.n_used * a.down.width);
   // Keys that need the scores of all experts are no router block's to make.
   const bool has_keys = a.style.gating != op::Gating::softmax || a.style.selection_bias == nullptr;
-  p.choice_by_block =
-      !a.choose_only && a.n_rows == 1 && has_keys && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
+  const bool by_block = !a.choose_only && has_keys && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
+  p.choice_by_block = by_block && a.n_rows == 1;
   p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
   const ExpertsKernel kernel = choose_experts(p, card).up.kernel;
   p.one_row = kernel == ExpertsKernel::one_row;
   p.few_rows = kernel == ExpertsKernel::few_rows;
   if (p.one_row || p.few_rows) p.made_in = true;
+  if (p.few_rows) p.choice_by_block = by_block;
   return p;
 }
 

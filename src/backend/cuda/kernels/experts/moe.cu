@@ -6,10 +6,11 @@
 // Launch    router: moe_router.cu. One row, where the card has bulk copies: moe_one.h; 2 to 8 rows: moe_few_up.h and
 //           moe_few_down.h, and two, where there is no room for that, one after the other: 16 of 256 experts are
 //           seldom the same (H200: 25 us instead of 32). Else weights come through rings of slots (moe_ring.h), 2
-//           blocks of 8 warps per SM; formats without kernels and exact mode: moe_any.cu. For one row every block chooses the experts itself; for more the router does, and every block
-//           groups the rows by expert (moe_groups.h). More than 4 rows: the router quantises the rows, outputs go by
-//           expert (each weight unpacked once for 4 rows); hidden rows are quantised and outputs added by launches of
-//           their own: five launches in all instead of three
+//           blocks of 8 warps per SM; formats without kernels and exact mode: moe_any.cu.
+//           For one row and for a few in slots every block chooses the experts itself; else the router does, and every
+//           block groups the rows by expert (moe_groups.h). More than 4 rows in rings: the router quantises the rows,
+//           outputs go by expert (each weight unpacked once for 4 rows); hidden rows are quantised and outputs added by
+//           launches of their own: five launches in all instead of three
 // Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits;
 //           experts as in matvec.cu; their outputs are added in the order of the choices, the shared expert last
 // Measured  H200, 256 experts of [512, 2048] IQ3_S in nibbles, 8 used and a Q5_K shared one, in chains: one row router
@@ -125,7 +126,7 @@ MoeScratch moe_scratch(const MoeArgs& a, int max_rows, uint8_t* base) {
   // What has to be zero at first stands where it does whatever the number of rows.
   take(s.finished, kMoeRows / kRouterBatch);
   take(s.logits, rows * (a.router.rows + 1));
-  take(s.keys, a.router.rows);
+  take(s.keys, rows * a.router.rows);
   take(s.weights, rows * (used + 1));
   take(s.ids, rows * used);
   take(s.hidden, rows * moe_hidden_width(a));

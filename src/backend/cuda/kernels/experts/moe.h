@@ -43,7 +43,7 @@ struct MoeArgs {
 // What the launches leave for one another, inside scratch.
 struct MoeScratch {
   float* logits;          // [n_rows, n_experts + 1], the last one of the shared expert
-  uint32_t* keys;         // [n_experts]: by what the experts of the only row are chosen, where every block chooses
+  uint32_t* keys;         // [n_rows, n_experts]: by what experts are chosen, where every block chooses
   float* weights;         // [n_rows, n_used + 1], the last one of the shared expert
   int32_t* ids;           // [n_rows, n_used]
   int32_t* finished;      // router blocks of each kRouterBatch rows

@@ -1,4 +1,4 @@
-// moe_choice.h  Which experts a row uses: for a single row every block decides by itself, else the router does.
+// moe_choice.h  Which experts a row uses: for one row and for a few every block decides by itself, else the router does.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -95,7 +95,7 @@ __device__ __forceinline__ Candidate* rank_experts(const MoePlan& p, const float
   return chosen;
 }
 
-// The experts of a single row from the router's keys, best first, ties to the lower id: one at a time, so that the
+// The experts of a row from the router's keys, best first, ties to the lower id: one at a time, so that the
 // copies for each can start before the next is known. Called by one warp; a lane has the keys of every 32nd expert.
 struct ExpertTurns {
   static constexpr int kHeld = kBlockExperts / 32;
@@ -104,10 +104,11 @@ struct ExpertTurns {
   uint32_t best;         // of the lane's keys
   int at;                // where it is
 
-  __device__ __forceinline__ explicit ExpertTurns(const MoePlan& p) {
+  __device__ __forceinline__ ExpertTurns(const MoePlan& p, int row) {
     const int n_experts = p.args.router.rows;
+    const uint32_t* of_row = p.scratch.keys + row * n_experts;
 #pragma unroll
-    for (int i = 0; i < kHeld; ++i) keys[i] = expert(i) < n_experts ? __ldcg(p.scratch.keys + expert(i)) : 0u;
+    for (int i = 0; i < kHeld; ++i) keys[i] = expert(i) < n_experts ? __ldcg(of_row + expert(i)) : 0u;
     find_best();
   }
 
@@ -140,10 +141,10 @@ struct ExpertTurns {
   }
 };
 
-// The ids of all choices, by one warp: calls taken(k, id) for each as soon as it is known. Lane k gets the k-th.
+// The ids of a row's choices, by one warp: calls taken(k, id) for each as soon as it is known. Lane k gets the k-th.
 template <class Taken>
-__device__ __forceinline__ Candidate choose_ids(const MoePlan& p, Choice& choice, const Taken& taken) {
-  ExpertTurns turns(p);
+__device__ __forceinline__ Candidate choose_ids(const MoePlan& p, Choice& choice, const Taken& taken, int row = 0) {
+  ExpertTurns turns(p, row);
   Candidate mine{};
 #pragma unroll 1
   for (int k = 0; k < p.args.n_used; ++k) {
@@ -157,9 +158,9 @@ __device__ __forceinline__ Candidate choose_ids(const MoePlan& p, Choice& choice
 }
 
 // Their weights, computed in the order of the router's own choose(). Called by the same warp.
-__device__ __forceinline__ void weigh_choice(const MoePlan& p, const Candidate& mine, Choice& choice) {
+__device__ __forceinline__ void weigh_choice(const MoePlan& p, const Candidate& mine, Choice& choice, int row = 0) {
   ExpertScores scores{p.args.style};
-  const float* logits = p.scratch.logits;
+  const float* logits = p.scratch.logits + row * (p.args.router.rows + 1);
   const int n_experts = p.args.router.rows, n_used = p.args.n_used, lane = simt::lane_id();
   scores.look_at_all<true>(logits, n_experts);
   float logit = 0;
@@ -181,6 +182,29 @@ __device__ __forceinline__ void weigh_choice(const MoePlan& p, const Candidate& 
 __device__ __forceinline__ void choose_by_block(const MoePlan& p, Choice& choice) {
   if (simt::warp_id() == 0) weigh_choice(p, choose_ids(p, choice, [](int, int) {}), choice);
   __syncthreads();
+}
+
+// The choices of a few rows, for a whole block, from the router's keys with a warp a row, or what the router chose. A
+// barrier has to follow.
+template <bool kWeigh>
+__device__ __forceinline__ void choose_for_rows(const MoePlan& p, Choice* choices) {
+  const int n_rows = p.args.n_rows, n_used = p.args.n_used;
+  if (p.choice_by_block) {
+    const int t = simt::n_warps() - 1 - simt::warp_id();
+    if (t >= n_rows) return;
+    const Candidate mine = choose_ids(
+        p, choices[t], [](int, int) {}, t);
+    if (kWeigh) weigh_choice(p, mine, choices[t], t);
+    return;
+  }
+  for (int i = simt::thread_id(); i < n_rows * n_used; i += 32 * simt::n_warps()) {
+    const int t = i / n_used;
+    choices[t].id[i - t * n_used] = __ldcg(p.scratch.ids + i);
+  }
+  for (int i = simt::thread_id(); kWeigh && i < n_rows * (n_used + 1); i += 32 * simt::n_warps()) {
+    const int t = i / (n_used + 1);
+    choices[t].weight[i - t * (n_used + 1)] = __ldcg(p.scratch.weights + i);
+  }
 }
 
 }  // namespace chimere::cuda

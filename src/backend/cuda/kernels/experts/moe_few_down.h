@@ -41,17 +41,16 @@ struct FewDownUnits {
         n_all(n_shared + a.n_rows * a.n_used * tiles) {}
 
   struct Unit {
-    int t, k;    // row, and its choice: n_used for the shared expert
-    int first;   // output among those of the block
-    int choice;  // among all rows' choices; of routed experts
+    int t, k;   // row, and its choice: n_used for the shared expert
+    int first;  // output among those of the block
   };
   __device__ __forceinline__ Unit at(int unit) const {
     if (unit < n_shared) {
       const int tile = unit / a.n_rows;
-      return {unit - tile * a.n_rows, a.n_used, tile * per_shared, 0};
+      return {unit - tile * a.n_rows, a.n_used, tile * per_shared};
     }
     const int choice = (unit - n_shared) / tiles, t = choice / a.n_used;
-    return {t, choice - t * a.n_used, (unit - n_shared - choice * tiles) * per_unit, choice};
+    return {t, choice - t * a.n_used, (unit - n_shared - choice * tiles) * per_unit};
   }
 
   // One lane of the warp issues the copy of a unit's rows.
@@ -98,8 +97,7 @@ __device__ __forceinline__ void multiply_few_down(const MoePlan& p, const FewDow
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW few_down_kernel(const __grid_constant__ FewDownPlan few) {
   SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the records'
-  SIMT_SHARED(int32_t, ids, kFewRows * kBlockUsed);
-  SIMT_SHARED(float, weights, kFewRows*(kBlockUsed + 1));
+  SIMT_SHARED(Choice, choices, kFewRows);
   const MoePlan& p = few.plan;
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
@@ -111,15 +109,19 @@ __global__ void CHIMERE_ONE_ROW few_down_kernel(const __grid_constant__ FewDownP
 
   slots.open();
   if (tid == 0) simt::bulk_begin(of_records);
-  __syncwarp();
-  // The router's choices are complete: the up-projection waits for the router before it allows this kernel to start.
+  // The router's keys or choices are complete: the up-projection waits for the router before it allows this kernel to
+  // start.
+  choose_for_rows<true>(p, choices);
+  __syncthreads();
+  const auto expert_of = [&](const FewDownUnits::Unit& unit) {
+    return unit.k == a.n_used ? 0 : choices[unit.t].id[unit.k];
+  };
   const int mine = warp + simt::lane_id() * kOneWarps;  // a lane a slot
   if (simt::lane_id() < slots.n_slots && mine < units.n_all) {
     const FewDownUnits::Unit unit = units.at(mine);
-    units.send(slots, simt::lane_id(), unit, __ldcg(p.scratch.ids + unit.choice));
+    units.send(slots, simt::lane_id(), unit, expert_of(unit));
   }
-  for (int i = tid; i < a.n_rows * a.n_used; i += kOneThreads) ids[i] = __ldcg(p.scratch.ids + i);
-  for (int i = tid; i < a.n_rows * (a.n_used + 1); i += kOneThreads) weights[i] = __ldcg(p.scratch.weights + i);
+  __syncwarp();
   const CodeBooks books = open_books<F>(a.down.grids, smem);
   simt::wait_for_previous();
   simt::allow_next();
@@ -148,7 +150,7 @@ __global__ void CHIMERE_ONE_ROW few_down_kernel(const __grid_constant__ FewDownP
     if (next < units.n_all) {
       turn.refill(slots, [&](int s) {
         const FewDownUnits::Unit then = units.at(next);
-        units.send(slots, s, then, ids[then.choice]);
+        units.send(slots, s, then, expert_of(then));
       });
     }
     turn.advance(slots);
@@ -157,7 +159,7 @@ __global__ void CHIMERE_ONE_ROW few_down_kernel(const __grid_constant__ FewDownP
   for (int i = tid; i < n * a.n_rows; i += kOneThreads) {
     if (i != tid) before = *residual(i);
     const int t = i / n, each = a.n_used + 1;
-    const float *share = shares + i * each, *weight = weights + t * each;
+    const float *share = shares + i * each, *weight = choices[t].weight;
     float sum = 0;
     for (int k = 0; k < a.n_used; ++k) sum = fmaf(weight[k], share[k], sum);
     sum = add_down_biases(p, t, outputs.first + i % n, weight, sum);

@@ -30,9 +30,8 @@ struct FewUpPlan {
 
 // A group of hidden elements of a row and one of its choices, or of the shared expert.
 struct FewUpUnit {
-  int t, k;    // row, and its choice: n_used for the shared expert
-  int group;   // of the expert
-  int choice;  // among all rows' choices; of routed experts
+  int t, k;   // row, and its choice: n_used for the shared expert
+  int group;  // of the expert
 
   __device__ __forceinline__ FewUpUnit(const FewUpPlan& few, int unit) {
     const MoeArgs& a = few.plan.args;
@@ -41,9 +40,8 @@ struct FewUpUnit {
       group = unit / a.n_rows;
       t = unit - group * a.n_rows;
       k = a.n_used;
-      choice = 0;
     } else {
-      choice = (unit - of_shared) / each;
+      const int choice = (unit - of_shared) / each;
       group = unit - of_shared - choice * each;
       t = choice / a.n_used;
       k = choice - t * a.n_used;
@@ -119,7 +117,7 @@ __device__ __forceinline__ void finish_few_up(const FewUpPlan& few, const FewUpU
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan few) {
   SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the records'
-  SIMT_SHARED(int32_t, ids, kFewRows * kBlockUsed);
+  SIMT_SHARED(Choice, choices, kFewRows);
   const MoePlan& p = few.plan;
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
@@ -130,9 +128,10 @@ __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan 
   const int log2 = a.gate ? 1 : 0, rounds = few.rounds.each + (block < few.rounds.extra ? 1 : 0);
   const int steps = rounds << log2, ahead = min(steps, slots.n_slots), pass_mask = (1 << log2) - 1;
   const auto unit_of = [&](int round) { return FewUpUnit(few, block + round * few.room.blocks); };
+  const auto expert_of = [&](const FewUpUnit& unit) { return unit.k == a.n_used ? 0 : choices[unit.t].id[unit.k]; };
 
   slots.open();
-  const int n_choices = a.n_rows * a.n_used, of_shared = few.room.shared_groups * a.n_rows;
+  const int of_shared = few.room.shared_groups * a.n_rows;
   int sent = 0;  // of the warp's slots
   for (; sent < ahead && block + (sent >> log2) * few.room.blocks < of_shared; ++sent) {
     if (lane == 0) send_few_up(a, slots, sent, unit_of(sent >> log2), sent & pass_mask, 0);
@@ -149,13 +148,18 @@ __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan 
     simt::bulk_copy(records, p.scratch.in_records, static_cast<uint32_t>(a.n_rows) * record, of_records);
     simt::bulk_end(of_records);
   }
-  // A lane a slot: their experts are asked for together.
+  choose_for_rows<false>(p, choices);
+  __syncthreads();
+  // A lane a slot.
   if (const int step = sent + lane; step < ahead) {
     const FewUpUnit unit = unit_of(step >> log2);
-    send_few_up(a, slots, step, unit, step & pass_mask, __ldcg(p.scratch.ids + unit.choice));
+    send_few_up(a, slots, step, unit, step & pass_mask, expert_of(unit));
   }
-  for (int i = simt::thread_id(); i < n_choices; i += kOneThreads) ids[i] = __ldcg(p.scratch.ids + i);
-  __syncthreads();
+  // Read by the biases of the down-projection.
+  for (int i = simt::thread_id(); p.choice_by_block && block == 0 && i < a.n_rows * a.n_used; i += kOneThreads) {
+    p.scratch.ids[i] = choices[i / a.n_used].id[i % a.n_used];
+  }
+  __syncwarp();
   simt::bulk_wait(of_records);
 
   auto* values = reinterpret_cast<float*>(smem + few.room.values);  // [round][gate, up][element of the group]
@@ -176,7 +180,7 @@ __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan 
     if (const int next = step + slots.n_slots; next < steps) {
       turn.refill(slots, [&](int s) {
         const FewUpUnit then = unit_of(next >> log2);
-        send_few_up(a, slots, s, then, next & pass_mask, ids[then.choice]);
+        send_few_up(a, slots, s, then, next & pass_mask, expert_of(then));
       });
     }
     turn.advance(slots);
@@ -184,7 +188,7 @@ __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan 
   __syncthreads();
   for (int round = warp; round < rounds; round += kOneWarps) {
     const FewUpUnit unit = unit_of(round);
-    finish_few_up(few, unit, ids[unit.choice], values + 2 * round * kGroup, records);
+    finish_few_up(few, unit, expert_of(unit), values + 2 * round * kGroup, records);
   }
 }
 

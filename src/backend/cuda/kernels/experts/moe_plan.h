@@ -17,7 +17,7 @@ struct MoePlan {
   int any_log2_in = 5, any_log2_hidden = 5, any_log2_shared = 5;
   bool one_row = false;          // the kernels of moe_one.h
   bool few_rows = false;         // those of moe_few_up.h and moe_few_down.h
-  bool choice_by_block = false;  // of one row: the router leaves logits, every block of the others chooses for itself
+  bool choice_by_block = false;  // of one row or a few: the router leaves logits, every block of the others chooses
 };
 
 // Elements of a row of scratch.hidden.

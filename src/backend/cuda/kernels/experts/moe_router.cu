@@ -99,7 +99,7 @@ __device__ __forceinline__ void store_logit(const MoePlan& p, int row, int exper
   if (p.args.router_bias) logit += biases.logit;
   __stcg(p.scratch.logits + static_cast<int64_t>(row) * (n_experts + 1) + expert, logit);
   if (!p.choice_by_block || expert >= n_experts) return;
-  __stcg(p.scratch.keys + expert, order_key(ExpertScores{p.args.style}.key(logit, biases.selection)));
+  __stcg(p.scratch.keys + row * n_experts + expert, order_key(ExpertScores{p.args.style}.key(logit, biases.selection)));
 }
 
 // Makes the records that the experts read, one block per row; without the bytes where other blocks make them. Rows of

@@ -236,6 +236,7 @@ TEST(Moe, AFewRowsHaveTheBitsOfEachAlone) {
   all.emplace_back(DType::Q4_0, DType::Q4_0, DType::Q4_0, 2048, 64, 20, 3, 64);
   all.emplace_back(DType::Q4_0, DType::Q4_0, DType::Q4_0, 448, 256, 9, 3, 320, false).be_nemotron();
   all.emplace_back(DType::MXFP4, DType::MXFP4, DType::F32, 128, 128, 8, 3, 0).be_gpt_oss();
+  all.emplace_back(DType::Q8_0, DType::Q8_0, DType::Q8_0, 128, 64, 300, 4, 64);  // the router chooses
   simt::set_shared_limit(kLargeShared);
   for (Experts& experts : all) {
     experts.n_sms_of_several = 5;
