@@ -202,6 +202,9 @@ TEST(MatvecChoice, ExactOrWithoutRecordsIsElsewhere) {
 // How a few rows share a block: one tile, or an odd number of them, in sixteen parts, two in eight each; short rows are
 // quantised by every block, long or gated ones once.
 TEST(MatvecChoice, PartsAndRecordsOfAFewRows) {
+#ifdef CHIMERE_FEW_FORMATS
+  GTEST_SKIP() << "most formats have no kernels here";
+#endif
   const auto choose = [](int n_rows, int width, const Outs& outs) {
     return choose_matvec(product(n_rows, width, outs), kHopper);
   };
