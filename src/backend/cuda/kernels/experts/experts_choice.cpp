@@ -13,6 +13,7 @@ constexpr size_t kOneUpBytes = 136 * 1024;   // of slots, at most
 constexpr size_t kOneDownBytes = 72 * 1024;  // of slots, at most
 // The same of a few rows, where two slots of a warp take less.
 constexpr size_t kFewUpBytes = 144 * 1024, kFewDownBytes = 112 * 1024;
+constexpr bool kPrefetchesDown = true;  // a few rows: the up-projection, for the other
 
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 constexpr int whole_groups(int width) { return ceil_div(width, kGroup) * kGroup; }
@@ -127,6 +128,8 @@ FewUpRoom few_up_room(const MoePlan& p, const CardFacts& card) {
   r.shared_groups = a.shared_up.rows / kGroup;
   r.units = a.n_rows * (r.shared_groups + a.n_used * r.groups_an_expert);
   r.blocks = std::min(r.units, card.n_sms);
+  r.down_blocks = std::min(a.down.rows, card.n_sms);
+  r.prefetches = kPrefetchesDown;
   const int rounds = ceil_div(r.units, r.blocks);  // of a block, at most
   r.slot_bytes = 2 * std::max(a.up.row_bytes, a.shared_up.row_bytes);
   r.slots = book_bytes(a.up.type);

@@ -60,6 +60,8 @@ OneUpRoom one_up_room(const MoePlan& plan, const CardFacts& card);
 struct FewUpRoom {
   int units = 0, shared_groups = 0, groups_an_expert = 0;
   int blocks = 0, n_slots = 0;
+  int down_blocks = 0;      // of the down-projection
+  bool prefetches = false;  // its weights to the L2 cache
   uint32_t slot_bytes = 0, slots = 0, records = 0, values = 0, bytes = 0;
 };
 FewUpRoom few_up_room(const MoePlan& plan, const CardFacts& card);

@@ -23,9 +23,11 @@ namespace chimere::cuda {
 struct FewUpPlan {
   MoePlan plan;
   FewUpRoom room;
-  UnitSplit rounds;  // units among the blocks
+  UnitSplit rounds;   // units among the blocks
+  UnitSplit outputs;  // of the down-projection, among its blocks
 
-  FewUpPlan(const MoePlan& p, const FewUpRoom& room) : plan(p), room(room), rounds(room.units, room.blocks) {}
+  FewUpPlan(const MoePlan& p, const FewUpRoom& room)
+      : plan(p), room(room), rounds(room.units, room.blocks), outputs(p.args.down.rows, room.down_blocks) {}
 };
 
 // A group of hidden elements of a row and one of its choices, or of the shared expert.
@@ -114,6 +116,19 @@ __device__ __forceinline__ void finish_few_up(const FewUpPlan& few, const FewUpU
                    p.scratch.hidden_records + static_cast<uint32_t>(unit.t) * record_bytes(p.hidden_width));
 }
 
+// Prefetches the rows of the chosen experts that the block of this number takes in the down-projection to the L2 cache.
+// By every warp, when its last copies are on their way: while those arrive and the next kernel starts, the memory would
+// idle.
+__device__ __forceinline__ void prefetch_few_down(const FewUpPlan& few, const Choice* choices) {
+  const MoeArgs& a = few.plan.args;
+  if (static_cast<int>(blockIdx.x) >= few.room.down_blocks) return;
+  const BlockUnits outputs(few.outputs, static_cast<int>(blockIdx.x));
+  for (int c = simt::warp_id() + kOneWarps * simt::lane_id(); c < a.n_rows * a.n_used; c += 32 * kOneWarps) {
+    const int expert = choices[c / a.n_used].id[c % a.n_used];
+    simt::bulk_prefetch(a.down.row(expert, outputs.first), static_cast<uint32_t>(outputs.size()) * a.down.row_bytes);
+  }
+}
+
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan few) {
   SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the records'
@@ -177,7 +192,9 @@ __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan 
     } else {
       multiply_two_rows<F>(p, slot, a.up.row_bytes, books, row, first, second);
     }
-    if (const int next = step + slots.n_slots; next < steps) {
+    const int next = step + slots.n_slots;
+    if (few.room.prefetches && step == max(0, steps - slots.n_slots)) prefetch_few_down(few, choices);
+    if (next < steps) {
       turn.refill(slots, [&](int s) {
         const FewUpUnit then = unit_of(next >> log2);
         send_few_up(a, slots, s, then, next & pass_mask, expert_of(then));
