@@ -128,18 +128,20 @@ void Loop::thread_main() {
 // False when the engine stops.
 bool Loop::take_messages() {
   std::deque<Message> messages;
+  bool stopping;
   {
     std::unique_lock lock(mutex_);
     if (!can_go_on_) place_ = "waits for requests";
     if (!can_go_on_) wake_.wait_until(lock, next_alarm(), [&] { return stopping_ || !messages_.empty(); });
     messages.swap(messages_);
+    // In the same breath as the messages: what is posted before the stop is handled before the last round ends.
+    stopping = stopping_;
   }
   place_ = "takes messages";
   // Also when stopping: whoever posted may wait for the answer.
   for (Message& m : messages) m(*this);
   if (!messages.empty()) publish_stats();
-  std::lock_guard lock(mutex_);
-  return !stopping_;
+  return !stopping;
 }
 
 Clock::time_point Loop::next_alarm() const {
