@@ -23,9 +23,9 @@ inline int rows_with_others(int rows) {
 }
 
 // Rows of prompts in a step of several slices, while somebody else has been here lately and may come back: who comes in
-// the middle of a step waits for the rest of it. A step of so many rows costs about two and a half times that of a
-// question of 32, as reading the weights costs as much as some 16 rows.
-inline constexpr int kCrowdedStepRows = 128;
+// the middle of a step waits for the rest of it. With what reading the weights costs, some 16 rows, a step of so many
+// takes about twice as long as that of a question of 32.
+inline constexpr int kCrowdedStepRows = 96;
 // How long ago "lately" may be, in steps: seconds with a small model, minutes with a large one.
 inline constexpr uint64_t kLatelySteps = 1 << 14;
 
