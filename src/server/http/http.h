@@ -80,6 +80,9 @@ class HttpHandler {
   virtual void end_answers() {}
 };
 
+// The fields of a query, in their order: "a=b&c" is ("a", "b"), ("c", ""); %XX and '+' undone.
+Headers query_fields(std::string_view query);
+
 inline constexpr const char* kOutOfMemory = "the server has no memory left for this request";
 
 // An answer that is complete at once.
