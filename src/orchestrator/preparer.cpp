@@ -175,18 +175,22 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
     generate.thought = thought_of(model_.tokenizer, output.thought, budget, form.allows_calls);
     generate.thought.open = generate.thought.open && output.starts_in_reasoning;
   }
-  return finished(request, std::move(generate), chat::OutputParser(output), std::move(found));
+  // Where a grammar can not tell a second call from text, the answer ends behind the first.
+  const bool is_unbound = output.dialect->is_framed || output.dialect->may_lack_marker;
+  const bool one_call = !request.parallel_tool_calls && !output.tools.empty() && is_unbound;
+  return finished(request, std::move(generate), chat::OutputParser(output), std::move(found), one_call);
 }
 
 // What of a request is the same for messages and for text.
 Result<Prepared> Preparer::finished(const GenerateOptions& request, engine::Request generate,
-                                    std::optional<chat::OutputParser> parser, PassageMemory::Found passages) {
+                                    std::optional<chat::OutputParser> parser, PassageMemory::Found passages,
+                                    bool one_call) {
   TRY_ASSIGN(generate.memory, memory_.source_for(request.memory, std::move(passages.tables)));
   TRY_ASSIGN(generate.adapters, model_.adapters_for(request.adapters));
   const ThinkingOptions steered = request.thinking.over(model_.thinking);
   generate.thinking = thinking_.resolve(steered);
   AnswerText text(model_.tokenizer, std::move(parser),
-                  {request.stop, request.logprobs || request.token_stats, thinking_.max_entropy()});
+                  {request.stop, request.logprobs || request.token_stats, thinking_.max_entropy(), one_call});
   return Result<Prepared>{
       Prepared{std::move(generate), std::move(text), std::move(passages.used), steered.asks_for_loop_guard()}};
 }

@@ -40,7 +40,8 @@ class Preparer {
 
  private:
   Result<Prepared> finished(const GenerateOptions& request, engine::Request generate,
-                            std::optional<chat::OutputParser> parser, PassageMemory::Found passages);
+                            std::optional<chat::OutputParser> parser, PassageMemory::Found passages,
+                            bool one_call = false);
 
   const ChatModel& model_;
   MemoryService& memory_;
