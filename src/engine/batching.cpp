@@ -58,25 +58,26 @@ bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
   return true;
 }
 
-// The owner for whom least was computed comes first; others' prompts do not make its step long. Of one owner's prompts
-// the one that had a slice longest ago comes first, so that a long prompt holds up nobody's short one for more than a
-// slice. Where a slice ends follows from the prompt alone: what it computes does not depend on who else was in the
-// batch, nor on what was cached.
+// The owner for whom least was computed comes first; prompts of others do not make its step long, and those of a crowd
+// do not make a step so long that who comes next waits for it. Of one owner's prompts the one that had a slice longest
+// ago comes first, so that a long prompt holds up nobody's short one for more than a slice. Where a slice ends follows
+// from the prompt alone: what it computes does not depend on who else was in the batch, nor on what was cached.
 void Loop::add_prompts(Batch& batch) {
   std::vector<Active*> prompts;
-  std::map<OwnerId, int> n_prompts;
+  std::map<OwnerId, size_t> wanted;  // rows
   for (auto& a : running_) {
     if (!a->events || !a->sequence || a->pending().size() <= 1 || a->waits_for_mask) continue;
     prompts.push_back(a.get());
-    ++n_prompts[a->request->owner];
+    wanted[a->request->owner] += a->pending().size();
   }
-  // Of two who had the same, the one that has less here is the one that came last.
+  // Of two who had the same, the one that wants less is the one that came last.
   const auto rank = [&](const Active* a) {
     const OwnerId owner = a->request->owner;
-    return std::tuple(shares_.time(owner), n_prompts[owner], owner, a->last_slice);
+    return std::tuple(shares_.time(owner), wanted[owner], owner, a->last_slice);
   };
   std::stable_sort(prompts.begin(), prompts.end(), [&](const Active* a, const Active* b) { return rank(a) < rank(b); });
   const int n_decoding = batch.n_rows();
+  const int most = shares_.n_lately() > 1 ? kCrowdedStepRows : model_.executable().max_rows();
   int own_rows = 0;  // of the owner who comes first
   OwnerId first = 0;
   for (Active* a : prompts) {
@@ -84,8 +85,10 @@ void Loop::add_prompts(Batch& batch) {
     const auto cut = std::upper_bound(a->cuts.cuts.begin(), a->cuts.cuts.end(), at);
     const int32_t end = cut == a->cuts.cuts.end() ? at + static_cast<int32_t>(a->pending().size()) : *cut;
     if (batch.n_rows() + end - at > model_.executable().max_rows()) continue;
+    const int rows = batch.n_rows() - n_decoding + end - at;
+    if (own_rows > 0 && rows > most) continue;
     const bool is_first = own_rows == 0 || a->request->owner == first;
-    if (!is_first && batch.n_rows() - n_decoding + end - at > rows_with_others(own_rows)) continue;
+    if (!is_first && (wanted[a->request->owner] > wanted[first] || rows > rows_with_others(own_rows))) continue;
     if (!add_slice(batch, *a, end - at)) continue;
     a->last_slice = n_steps_;
     if (!is_first) continue;

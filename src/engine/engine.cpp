@@ -112,6 +112,8 @@ Result<std::vector<Submitted>> Engine::submit_choices(Request request, std::vect
   return Result<std::vector<Submitted>>{std::move(submitted)};
 }
 
+Status Engine::check_places(uint64_t owner, int n) const { return loop_->places().check(owner, n); }
+
 void Engine::cancel(RequestId id) {
   loop_->post([id](Loop& loop) { loop.cancel(id); });
 }

@@ -73,6 +73,9 @@ class Engine {
   // SamplingParams::choice, which begin when it has read the prompt. They are as many requests: all of them get a place
   // in the queue or none does, and each ends by itself. REQUIRES: at least one.
   Result<std::vector<Submitted>> submit_choices(Request request, std::vector<std::function<void()>> notify);
+  // Whether so many requests of that owner would find places at this moment, or exhausted: to be asked before a prompt
+  // is made for nothing.
+  Status check_places(uint64_t owner, int n) const;
   // Ends the request within one step; its terminal event is `finished` with reason cancelled. Unknown ids are ignored.
   void cancel(RequestId id);
   void update(RequestId id, Update update);

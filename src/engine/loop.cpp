@@ -45,9 +45,9 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
       embeds_(model, config.prefill_tokens),
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
       places_(std::make_shared<QueuePlaces>(config.max_queued, "requests")),
-      counts_{.max_running = config.max_running, .max_queued = config.max_queued},
-      published_(counts_),
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
+  counts_.max_running = config.max_running;
+  counts_.max_queued = config.max_queued;
   publish_stats();
   thread_ = std::thread([this] { thread_main(); });
 }
@@ -184,6 +184,12 @@ void Loop::publish_stats() {
   for (const auto& a : running_) announced_[a->id] = a->info();
 }
 
+// Allocates nothing: the end that is told next may be one for want of memory.
+void Loop::publish_totals() {
+  std::lock_guard lock(mutex_);
+  static_cast<EngineTotals&>(published_) = counts_;
+}
+
 Active* Loop::find(RequestId id) {
   for (auto& a : running_) {
     if (a->id == id) return a.get();
@@ -239,13 +245,15 @@ void Loop::embed_step(int rows_before) {
   if (both && embed_work_ > step_work_) return;
   place_ = "embeds texts";
   embeds_.end_late(Clock::now());
-  const Result<int> rows = embeds_.step([this](uint64_t bytes) { return make_room(bytes); });
-  if (!rows) return embeds_.end_all(rows.error());
-  if (*rows == 0) return;
-  if (both) embed_work_ += kStepRows + static_cast<uint64_t>(*rows);
-  last_step_ = Clock::now();
-  counts_.prompt_tokens += static_cast<uint64_t>(*rows);
-  count_step(*rows);
+  const auto ran = [&](int rows) {
+    if (both) embed_work_ += kStepRows + static_cast<uint64_t>(rows);
+    last_step_ = Clock::now();
+    counts_.prompt_tokens += static_cast<uint64_t>(rows);
+    count_step(rows);
+    publish_totals();
+  };
+  const Status s = embeds_.step([this](uint64_t bytes) { return make_room(bytes); }, ran);
+  if (!s) embeds_.end_all(s.error());
 }
 
 void Loop::update(RequestId id, const Update& update) {
@@ -260,6 +268,7 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
     Event event;
     event.kind = Event::Kind::failed;
     event.error = Error{Code::not_found, "request " + std::to_string(id) + " is not running"};
+    publish_totals();
     events->put(std::move(event));
     return;
   }
@@ -457,13 +466,15 @@ void Loop::end(Active& a, Event event) {
   event.usage = a.usage;
   event.usage.completion_tokens = a.answer.n_tokens();
   event.usage.reasoning_tokens = a.answer.n_thought();
+  const std::shared_ptr<Channel<Event>> events = std::move(a.events);  // no second terminal event can follow
+  // Who hears of the end finds it in the totals, not in the list, and its place free.
+  publish_totals();
   {
     std::lock_guard lock(mutex_);
     announced_.erase(a.id);
   }
-  a.place = nullptr;  // who hears of the end finds it free
-  a.events->put(std::move(event));
-  a.events.reset();  // ended: no second terminal event can follow
+  a.place = nullptr;
+  events->put(std::move(event));
 }
 
 void Loop::remove_ended() {

@@ -155,6 +155,8 @@ class Loop {
   void remove_ended();
   Active* find(RequestId id);
   void publish_stats();
+  // Before the end of anything is told, so that it is in the totals for whoever hears of it.
+  void publish_totals();
   void count_step(int rows);
 
   models::Model& model_;

@@ -76,6 +76,7 @@ struct ChatRequest : GenerateOptions {
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string tool_name;                // of ToolChoice::named
   bool parallel_tool_calls = true;      // false: at most one call
+  bool only_declared_tools = false;     // no call of another name can be written, where calls have a marker
   std::optional<bool> enable_thinking;  // what the template does by itself when absent
   int32_t thinking_budget = -1;         // tokens of the thought; -1: what the file says, or half of the context left
   int32_t thinking_limit = -1;          // at most this many where thinking_budget does not say
