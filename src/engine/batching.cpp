@@ -77,7 +77,7 @@ void Loop::add_prompts(Batch& batch) {
   };
   std::stable_sort(prompts.begin(), prompts.end(), [&](const Active* a, const Active* b) { return rank(a) < rank(b); });
   const int n_decoding = batch.n_rows();
-  const int most = shares_.n_lately() > 1 ? kCrowdedStepRows : model_.executable().max_rows();
+  const int most = shares_.n_lately() > 1 ? crowded_step_rows(config_.prefill_tokens) : model_.executable().max_rows();
   int own_rows = 0;  // of the owner who comes first
   OwnerId first = 0;
   for (Active* a : prompts) {

@@ -6,6 +6,7 @@
 // away, and nobody's lead is forgiven by leaving for a moment.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -23,9 +24,11 @@ inline int rows_with_others(int rows) {
 }
 
 // Rows of prompts in a step of several slices, while somebody else has been here lately and may come back: who comes in
-// the middle of a step waits for the rest of it. With what reading the weights costs, some 16 rows, a step of so many
-// takes about twice as long as that of a question of 32.
+// the middle of a step waits for the rest of it. With what reading the weights costs, some 16 rows, a step of 96 takes
+// about twice as long as that of a question of 32. Where slices are long (cards, many experts) reading the weights costs
+// more rows: a quarter of a slice.
 inline constexpr int kCrowdedStepRows = 96;
+inline int crowded_step_rows(int prefill_tokens) { return std::max(kCrowdedStepRows, prefill_tokens / 4); }
 // How long ago "lately" may be, in steps: seconds with a small model, minutes with a large one.
 inline constexpr uint64_t kLatelySteps = 1 << 14;
 
