@@ -1,13 +1,13 @@
 // sequence.h  The memory of one sequence (KV pages and recurrent state), and exact ways to go back in it.
 //
-//   Sequence s = Sequence::create(executable, rollback_window);
+//   Sequence s = Sequence::create(executable);
 //   Slice slice = s.begin(n);   run a batch with it;   s.commit(n);
 //
 // Going back is exact: the continuation equals that of a run which never went further.
 //   snapshot / restore   any position that was kept. KV pages are shared and copied on write; the recurrent state is
 //                        copied. A snapshot outlives its sequence and can start others.
-//   rollback(n)          the last n tokens, within the window, without a snapshot of each position: the sequence keeps
-//                        one checkpoint of the recurrent state and the inputs of the tokens since, and replays them.
+//   rollback(n)          the last n tokens of a draft, without a snapshot of each position: begin_draft() keeps the
+//                        recurrent state before the slice and records its inputs; those that stay are replayed.
 //   serialize / parse    bytes for the disk: versioned, tied to a cache key, checksummed.
 //
 // Ownership: pages are shared_ptr, freed with their last holder. One thread uses a sequence at a time; the Executable
@@ -57,13 +57,15 @@ struct Snapshot {
 
 class Sequence {
  public:
-  // rollback_window: how many of the last decoded tokens rollback() must be able to take back; 0 keeps nothing extra.
-  static Result<Sequence> create(Executable& executable, int rollback_window = 0);
+  static Result<Sequence> create(Executable& executable);
 
   int32_t length() const { return length_; }
 
   // Makes room for n more tokens and says where they go. Pages shared with a snapshot are copied first.
   Result<Slice> begin(int n_tokens);
+  // The same for tokens that may be taken back once they were run. The first draft of a sequence with recurrent layers
+  // allocates a second state and the records. REQUIRES: n_tokens <= kDecodeTokens.
+  Result<Slice> begin_draft(int n_tokens);
   // Records that the slice of the last begin() was run.
   Status commit(int n_tokens);
 
@@ -71,10 +73,16 @@ class Sequence {
   // Like snapshot(), but moves the state out: nothing is copied, and the sequence can only be destroyed afterwards.
   Snapshot take();
   Status restore(const Snapshot& snapshot);
-  // What begin(n) would allocate.
+  // What begin(n) and begin_draft(n) would allocate.
   uint64_t bytes_to_begin(int n_tokens) const;
+  uint64_t bytes_to_begin_draft(int n_tokens) const;
+  // What drafts hold, and giving it back. REQUIRES: no draft is begun and not committed.
+  uint64_t draft_bytes() const;
+  void drop_draft();
+  // REQUIRES: nothing was begun since the draft was committed.
   Status rollback(int n_tokens);
-  // How many tokens rollback() can take back now.
+  // How many tokens rollback() can take back now: those of the draft that was committed last, once; all of them where
+  // no layer is recurrent.
   int rollback_reach() const;
 
   uint64_t size_bytes() const;
@@ -84,7 +92,7 @@ class Sequence {
  private:
   explicit Sequence(Executable& executable) : executable_(&executable) {}
   bool is_recurrent() const { return recurrent_ != nullptr; }
-  void checkpoint_here();
+  uint64_t record_bytes() const;
 
   Executable* executable_;
   int32_t length_ = 0;
@@ -92,12 +100,11 @@ class Sequence {
   std::vector<std::byte*> page_pointers_;
   StateBlockPtr recurrent_;
 
-  // Only with a rollback window: the recurrent state at position checkpoint_, and the inputs of the tokens since.
-  int window_ = 0;
-  int32_t checkpoint_ = 0;
-  StateBlockPtr checkpoint_state_;
+  // Only once there was a draft: the recurrent state before it, and the inputs of its tokens.
+  StateBlockPtr before_draft_;
   StateBlockPtr records_;
-  int n_records_ = 0;
+  int n_draft_ = 0;        // tokens of the last slice, if it was a draft that was committed and not yet rolled back
+  bool is_draft_ = false;  // what was begun last is one
 };
 
 // A snapshot as bytes for the disk. `key` ties them to what made them: model fingerprint, KV types, rotation.
