@@ -1,36 +1,56 @@
 #include "speculative/step_costs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
 namespace chimere::speculative {
 
+namespace {
+
+constexpr double kLearningRate = 1.0 / 8;
+constexpr uint64_t kFreshFor = 256;  // observations, after which what was seen of a point is of another time
+
+}  // namespace
+
 StepCosts::StepCosts(std::vector<Point> points, double open, double back)
-    : points_(std::move(points)), open_(open), back_(back) {
+    : points_(std::move(points)), seen_(points_.size(), 0), open_(open), back_(back) {
   CHECK(!points_.empty() && points_.front().rows == 1 && points_.front().seconds > 0);
+  // Rows that nobody timed are as dear as the first.
+  if (points_.size() == 1) {
+    points_.push_back({2, 2 * points_[0].seconds});
+    seen_.push_back(0);
+  }
   // More rows never take less: what says so is noise.
   for (size_t i = 1; i < points_.size(); ++i) {
     points_[i].seconds = std::max(points_[i].seconds, points_[i - 1].seconds);
   }
 }
 
-double StepCosts::measured(int rows) const {
-  if (points_.size() == 1) return points_[0].seconds * rows;
-  size_t i = 1;
-  while (i + 1 < points_.size() && points_[i].rows < rows) ++i;
-  const Point &a = points_[i - 1], &b = points_[i];
-  return a.seconds + (b.seconds - a.seconds) * (rows - a.rows) / (b.rows - a.rows);
+StepCosts::Place StepCosts::place_of(int rows) const {
+  size_t i = 0;
+  while (i + 2 < points_.size() && points_[i + 1].rows <= rows) ++i;
+  return {i, static_cast<double>(rows - points_[i].rows) / (points_[i + 1].rows - points_[i].rows)};
 }
 
-double StepCosts::step(int rows) const { return measured(rows) + more_per_row_ * rows; }
+double StepCosts::step(int rows) const {
+  const auto [i, share] = place_of(rows);
+  const double seconds = points_[i].seconds + (points_[i + 1].seconds - points_[i].seconds) * share;
+  return std::max(seconds, points_[i].seconds);
+}
 
 void StepCosts::observe(int rows, double seconds) {
   // A step that was interrupted says nothing: none counts as more than twice what was expected.
-  const double most = 2 * step(rows);
-  const double more = (std::min(seconds, most) - measured(rows)) / rows;
-  more_per_row_ += (more - more_per_row_) / 8;
-  more_per_row_ = std::max(more_per_row_, -points_[0].seconds / 2);
+  const double surprise = std::clamp(seconds / step(rows), 0.5, 2.0) - 1;
+  const auto [at, share] = place_of(rows);
+  ++n_observed_;
+  for (size_t i = 0; i < points_.size(); ++i) {
+    const double own = std::clamp(i == at ? 1 - share : i == at + 1 ? share : 0.0, 0.0, 1.0);
+    if (own > 0) seen_[i] = n_observed_;
+    const double along = std::min(1.0, static_cast<double>(n_observed_ - seen_[i]) / kFreshFor);
+    points_[i].seconds *= 1 + surprise * std::max(own, along) * kLearningRate;
+  }
 }
 
 }  // namespace chimere::speculative

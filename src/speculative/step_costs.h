@@ -1,6 +1,8 @@
 // step_costs.h  What a step costs by the rows of its batch, on this machine with this model.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace chimere::speculative {
@@ -21,16 +23,23 @@ class StepCosts {
   double open() const { return open_; }
   double back() const { return back_; }
 
-  // A step of an answer took so long. What steps take beyond the measured is a cost of each row: a longer context is
-  // read once a row, and so it tells what more rows would have taken too.
+  // A step without a prompt took so long. Contexts grow, and others come and go on the machine: what was measured
+  // follows. Numbers of rows that did not occur for a while move with those that do, so that what was once seen of them
+  // is not compared with another time's; those that did, by what they took.
   void observe(int rows, double seconds);
 
  private:
-  double measured(int rows) const;
+  // A number of rows stands between point[at] and point[at + 1], this far from the first.
+  struct Place {
+    size_t at;
+    double share;
+  };
+  Place place_of(int rows) const;
 
   std::vector<Point> points_;
+  std::vector<uint64_t> seen_;  // [point]: the observation in which it last had a part
+  uint64_t n_observed_ = 1000;  // what was timed at load moves along from the start
   double open_, back_;
-  double more_per_row_ = 0;
 };
 
 }  // namespace chimere::speculative
