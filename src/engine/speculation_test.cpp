@@ -377,16 +377,20 @@ TEST_P(Speculation, NextTurnsFindTheSameStates) {
       all.push_back(ask(engine, next));
     }
     if (stop.empty()) stop = {ids[50]};
-    Request stopped = r;
-    stopped.stop_ids = stop;
-    stopped.cache_scope = 7;
-    if (outcomes.size() > 1) stopped = hinted(stopped, outcomes[0][0], 4);
-    all.push_back(ask(engine, stopped));
-    stopped.prompt.insert(stopped.prompt.end(), ids.begin(),
-                          ids.begin() + static_cast<std::ptrdiff_t>(all.back().tokens.size()));
-    stopped.prompt.insert(stopped.prompt.end(), {200, 201, 202});
-    stopped.drafts = nullptr;
-    all.push_back(ask(engine, stopped));
+    // Where the answer stops, the guesses go on.
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      Request stopped = r;
+      stopped.stop_ids = stop;
+      stopped.cache_scope = 7 + seed;
+      Request next = stopped;
+      if (outcomes.size() > 1) stopped = hinted(stopped, outcomes[0][all.size()], seed);
+      all.push_back(ask(engine, stopped));
+      const auto n = static_cast<std::ptrdiff_t>(all.back().tokens.size());
+      next.prompt.insert(next.prompt.end(), ids.begin(), ids.begin() + n);
+      next.prompt.insert(next.prompt.end(), {200, 201, 202});
+      next.max_tokens = 20;
+      all.push_back(ask(engine, next));
+    }
   }
   ASSERT_EQ(outcomes[0].size(), outcomes[1].size());
   for (size_t i = 0; i < outcomes[0].size(); ++i) {
