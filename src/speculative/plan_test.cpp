@@ -82,38 +82,62 @@ TEST(StepCosts, AreStraightBetweenWhatWasMeasured) {
 TEST(StepCosts, FollowWhatStepsTake) {
   StepCosts costs({{1, 1.0}, {8, 2.0}, {16, 6.0}});
   for (int i = 0; i < 600; ++i) costs.observe(1, 1.5);
-  EXPECT_NEAR(costs.step(1), 1.5, 1e-3);
-  EXPECT_NEAR(costs.step(8), 3.0, 1e-2) << "what did not occur moves along";
-  EXPECT_NEAR(costs.step(16), 9.0, 1e-1);
+  EXPECT_NEAR(costs.step(1), 1.5, 1e-2);
+  EXPECT_NEAR(costs.step(8), 3.0, 5e-2) << "what did not occur moves along";
+  EXPECT_NEAR(costs.step(16), 9.0, 2e-1);
   for (int i = 0; i < 100; ++i) costs.observe(8, 5.0);
-  EXPECT_NEAR(costs.step(8), 5.0, 1e-2);
-  EXPECT_LT(costs.step(1), 2.0) << "what occurred lately hardly does";
+  EXPECT_NEAR(costs.step(8), 5.0, 1e-1);
+  EXPECT_NEAR(costs.step(1), 1.5, 1e-1) << "what occurred lately hardly does";
   for (int i = 0; i < 200; ++i) costs.observe(12, 6.0);
-  EXPECT_NEAR(costs.step(12), 6.0, 1e-2) << "between what was timed";
+  EXPECT_NEAR(costs.step(12), 6.0, 1e-1) << "between what was timed";
   for (int i = 0; i < 300; ++i) costs.observe(40, 100.0);
   EXPECT_NEAR(costs.step(40), 100.0, 5.0) << "beyond it";
-  // A step that was interrupted counts as twice the usual.
   const double before = costs.step(1);
   costs.observe(1, 1e6);
-  EXPECT_LT(costs.step(1), before * 1.2);
+  EXPECT_LT(costs.step(1), before * 1.1) << "it was interrupted";
   for (int rows = 1; rows < 100; ++rows) EXPECT_GT(costs.step(rows), 0);
+}
+
+constexpr double kTrueMs[] = {0.49, 0.78, 1.42, 2.5, 5};
+StepCosts true_costs() {
+  return StepCosts({{1, kTrueMs[0]}, {2, kTrueMs[1]}, {4, kTrueMs[2]}, {8, kTrueMs[3]}, {16, kTrueMs[4]}});
 }
 
 // Timed while others had the machine, when all steps took as long as their turns: some steps later it is known.
 TEST(StepCosts, RecoverFromABadBeginning) {
-  StepCosts costs({{1, 7e-3}, {2, 7e-3}, {4, 7.1e-3}, {8, 7.2e-3}, {16, 7.3e-3}});
-  const StepCosts truth({{1, 0.49e-3}, {2, 0.78e-3}, {4, 1.42e-3}, {8, 2.5e-3}, {16, 5e-3}});
+  StepCosts costs({{1, 7.0}, {2, 7.0}, {4, 7.1}, {8, 7.2}, {16, 7.3}});
+  const StepCosts truth = true_costs();
   const std::vector<Chances> fair{Chances(15, 0.5f)};
   EXPECT_GT(plan_depths(costs, 1, 16, fair)[0], 3);
   int n_drafts = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 4000; ++i) {
     const int rows = 1 + plan_depths(costs, 1, 16, fair)[0];
     n_drafts += rows > 1;
     costs.observe(rows, truth.step(rows));
     costs.observe(1, truth.step(1));  // steps without a guess
   }
-  EXPECT_EQ(plan_depths(costs, 1, 16, fair)[0], 0);
-  EXPECT_LT(n_drafts, 100);
+  EXPECT_LT(n_drafts, 400) << "tried again now and then";
+}
+
+// Steps of many rows were interrupted again and again, and nothing was drafted since: they are tried again.
+TEST(StepCosts, ForgetWhatWasDear) {
+  StepCosts costs = true_costs();
+  const StepCosts truth = true_costs();
+  const std::vector<Chances> sure{Chances(15, 0.97f)};
+  ASSERT_GT(plan_depths(costs, 1, 16, sure)[0], 3);
+  for (int rows = 2; rows <= 16; ++rows) {
+    for (int i = 0; i < 60; ++i) {
+      costs.observe(rows, 10 * truth.step(rows));
+      costs.observe(1, truth.step(1));
+    }
+  }
+  ASSERT_EQ(plan_depths(costs, 1, 16, sure)[0], 0);
+  int n_steps = 0;
+  while (plan_depths(costs, 1, 16, sure)[0] == 0 && n_steps < 5000) {
+    costs.observe(1, truth.step(1));
+    ++n_steps;
+  }
+  EXPECT_LT(n_steps, 2500);
 }
 
 TEST(Acceptance, GoesFromTheUsualToWhatWasSeen) {

@@ -9,8 +9,9 @@ namespace chimere::speculative {
 
 namespace {
 
-constexpr double kLearningRate = 1.0 / 8;
-constexpr uint64_t kFreshFor = 256;  // observations, after which what was seen of a point is of another time
+constexpr double kDownwards = 1.0 / 8, kUpwards = 1.0 / 24;
+constexpr double kReturns = 1.0 / 64;
+constexpr double kForgotten = 2048;  // observations, after which what was seen of a point counts for nothing
 
 }  // namespace
 
@@ -26,6 +27,7 @@ StepCosts::StepCosts(std::vector<Point> points, double open, double back)
   for (size_t i = 1; i < points_.size(); ++i) {
     points_[i].seconds = std::max(points_[i].seconds, points_[i - 1].seconds);
   }
+  timed_ = points_;
 }
 
 StepCosts::Place StepCosts::place_of(int rows) const {
@@ -34,22 +36,26 @@ StepCosts::Place StepCosts::place_of(int rows) const {
   return {i, static_cast<double>(rows - points_[i].rows) / (points_[i + 1].rows - points_[i].rows)};
 }
 
-double StepCosts::step(int rows) const {
+double StepCosts::between(const std::vector<Point>& points, int rows) const {
   const auto [i, share] = place_of(rows);
-  const double seconds = points_[i].seconds + (points_[i + 1].seconds - points_[i].seconds) * share;
-  return std::max(seconds, points_[i].seconds);
+  return points[i].seconds + std::max(points[i + 1].seconds - points[i].seconds, 0.0) * share;
 }
 
+double StepCosts::step(int rows) const { return between(points_, rows); }
+
 void StepCosts::observe(int rows, double seconds) {
-  // A step that was interrupted says nothing: none counts as more than twice what was expected.
-  const double surprise = std::clamp(seconds / step(rows), 0.5, 2.0) - 1;
   const auto [at, share] = place_of(rows);
+  // However long a step was interrupted, it counts as twice what was expected.
+  const double surprise = std::clamp(seconds / step(rows) - 1, -0.5, 1.0);
+  const double change = surprise * (surprise < 0 ? kDownwards : kUpwards);
+  const double scale = step(rows) / between(timed_, rows);
   ++n_observed_;
   for (size_t i = 0; i < points_.size(); ++i) {
     const double own = std::clamp(i == at ? 1 - share : i == at + 1 ? share : 0.0, 0.0, 1.0);
     if (own > 0) seen_[i] = n_observed_;
-    const double along = std::min(1.0, static_cast<double>(n_observed_ - seen_[i]) / kFreshFor);
-    points_[i].seconds *= 1 + surprise * std::max(own, along) * kLearningRate;
+    points_[i].seconds *= 1 + change * own;
+    const double age = std::min(1.0, static_cast<double>(n_observed_ - seen_[i]) / kForgotten);
+    points_[i].seconds += (timed_[i].seconds * scale - points_[i].seconds) * age * kReturns;
   }
 }
 

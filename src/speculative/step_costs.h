@@ -23,9 +23,10 @@ class StepCosts {
   double open() const { return open_; }
   double back() const { return back_; }
 
-  // A step without a prompt took so long. Contexts grow, and others come and go on the machine: what was measured
-  // follows. Numbers of rows that did not occur for a while move with those that do, so that what was once seen of them
-  // is not compared with another time's; those that did, by what they took.
+  // A step without a prompt took so long. Contexts grow, and others come and go on the machine: what is expected
+  // follows, downwards faster than upwards, as a step may be interrupted and never is shorter than it should be. Numbers
+  // of rows that did not occur for a while come back to what was timed, in proportion to those that do: what was seen of
+  // them is of another time, and what is thought too dear would never be tried again.
   void observe(int rows, double seconds);
 
  private:
@@ -35,10 +36,12 @@ class StepCosts {
     double share;
   };
   Place place_of(int rows) const;
+  double between(const std::vector<Point>& points, int rows) const;
 
-  std::vector<Point> points_;
+  std::vector<Point> timed_;    // at load
+  std::vector<Point> points_;   // expected now
   std::vector<uint64_t> seen_;  // [point]: the observation in which it last had a part
-  uint64_t n_observed_ = 1000;  // what was timed at load moves along from the start
+  uint64_t n_observed_ = 4096;  // what was timed at load moves along from the start
   double open_, back_;
 };
 
