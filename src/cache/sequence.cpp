@@ -69,15 +69,17 @@ Result<Slice> Sequence::begin(int n_tokens) {
 Result<Slice> Sequence::begin_draft(int n_tokens) {
   CHECK(n_tokens <= kDecodeTokens);
   StateMemory& memory = executable_->memory();
-  if (is_recurrent() && !records_) {
-    TRY_ASSIGN(before_draft_, StateBlock::allocate(memory, recurrent_->size_bytes()));
-    TRY_ASSIGN(records_, StateBlock::allocate(memory, record_bytes()));
+  if (!has_draft_space()) {
+    DraftSpace space;
+    TRY_ASSIGN(space.before, StateBlock::allocate(memory, recurrent_->size_bytes()));
+    TRY_ASSIGN(space.records, StateBlock::allocate(memory, record_bytes()));
+    draft_ = std::move(space);
   }
   TRY_ASSIGN(Slice slice, begin(n_tokens));
   is_draft_ = true;
   if (is_recurrent()) {
-    memory.copy(before_draft_->data(), recurrent_->data(), recurrent_->size_bytes());
-    slice.state.replay = records_->floats();
+    memory.copy(draft_.before->data(), recurrent_->data(), recurrent_->size_bytes());
+    slice.state.replay = draft_.records->floats();
   }
   return slice;
 }
@@ -112,17 +114,12 @@ uint64_t Sequence::bytes_to_begin(int n_tokens) const {
 }
 
 uint64_t Sequence::bytes_to_begin_draft(int n_tokens) const {
-  const bool is_first = is_recurrent() && !records_;
-  return bytes_to_begin(n_tokens) + (is_first ? recurrent_->size_bytes() + record_bytes() : 0);
+  return bytes_to_begin(n_tokens) + (has_draft_space() ? 0 : recurrent_->size_bytes() + record_bytes());
 }
 
-uint64_t Sequence::draft_bytes() const {
-  return (before_draft_ ? before_draft_->size_bytes() : 0) + (records_ ? records_->size_bytes() : 0);
-}
-
-void Sequence::drop_draft() {
-  before_draft_ = records_ = nullptr;
+DraftSpace Sequence::take_draft_space() {
   n_draft_ = 0;
+  return std::exchange(draft_, {});
 }
 
 Status Sequence::restore(const Snapshot& snapshot) {
@@ -157,9 +154,9 @@ Status Sequence::rollback(int n_tokens) {
   if (n_tokens == 0) return Ok{};
   if (is_recurrent()) {
     // What was kept becomes the state; the other one is written over by the next draft.
-    std::swap(recurrent_, before_draft_);
+    std::swap(recurrent_, draft_.before);
     if (const int n_stay = n_draft_ - n_tokens; n_stay > 0) {
-      TRY(executable_->replay(recurrent_->floats(), records_->floats(), n_stay));
+      TRY(executable_->replay(recurrent_->floats(), draft_.records->floats(), n_stay));
     }
     n_draft_ = 0;
   }
@@ -176,7 +173,7 @@ uint64_t Sequence::size_bytes() const {
 
 void Sequence::for_each_block(const std::function<void(const StateBlock&)>& visit) const {
   for (const StateBlockPtr& page : pages_) visit(*page);
-  for (const StateBlockPtr& block : {recurrent_, before_draft_, records_}) {
+  for (const StateBlockPtr& block : {recurrent_, draft_.before, draft_.records}) {
     if (block) visit(*block);
   }
 }

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -55,6 +56,14 @@ struct Snapshot {
   uint64_t size_bytes() const;
 };
 
+// What drafts of a sequence with recurrent layers need: the state before one, and the inputs of its tokens. Empty: none.
+struct DraftSpace {
+  StateBlockPtr before;
+  StateBlockPtr records;
+
+  uint64_t size_bytes() const { return records ? before->size_bytes() + records->size_bytes() : 0; }
+};
+
 class Sequence {
  public:
   static Result<Sequence> create(Executable& executable);
@@ -76,9 +85,12 @@ class Sequence {
   // What begin(n) and begin_draft(n) would allocate.
   uint64_t bytes_to_begin(int n_tokens) const;
   uint64_t bytes_to_begin_draft(int n_tokens) const;
-  // What drafts hold, and giving it back. REQUIRES: no draft is begun and not committed.
-  uint64_t draft_bytes() const;
-  void drop_draft();
+  // Space for drafts that another sequence of the executable no longer needs: to allocate it costs as much as a step of
+  // a small model. Taking it ends what can be taken back. REQUIRES: no draft is begun and not committed.
+  bool has_draft_space() const { return !is_recurrent() || draft_.records != nullptr; }
+  uint64_t draft_bytes() const { return draft_.size_bytes(); }
+  void give_draft_space(DraftSpace space) { draft_ = std::move(space); }
+  DraftSpace take_draft_space();
   // REQUIRES: nothing was begun since the draft was committed.
   Status rollback(int n_tokens);
   // How many tokens rollback() can take back now: those of the draft that was committed last, once; all of them where
@@ -100,9 +112,7 @@ class Sequence {
   std::vector<std::byte*> page_pointers_;
   StateBlockPtr recurrent_;
 
-  // Only once there was a draft: the recurrent state before it, and the inputs of its tokens.
-  StateBlockPtr before_draft_;
-  StateBlockPtr records_;
+  DraftSpace draft_;       // only once there was a draft
   int n_draft_ = 0;        // tokens of the last slice, if it was a draft that was committed and not yet rolled back
   bool is_draft_ = false;  // what was begun last is one
 };

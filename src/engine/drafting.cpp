@@ -7,6 +7,7 @@
 // token that was taken; behind the first that is not, the sequence goes back.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engine/loop.h"
 #include "engine/step_timing.h"
@@ -147,6 +148,7 @@ bool Loop::add_draft(Batch& batch, Active& a) {
   Draft& d = a.draft;
   const int n_tokens = 1 + d.depth;
   if (d.depth == 0) return false;
+  if (!a.sequence->has_draft_space()) a.sequence->give_draft_space(std::exchange(spare_draft_space_, {}));
   if (!has_free(a.sequence->bytes_to_begin_draft(n_tokens))) {
     d.depth = 0;
     return false;
@@ -211,15 +213,16 @@ void Loop::compare_guess(Active& a, int32_t id) {
 
 bool Loop::has_free(uint64_t bytes) const {
   if (bytes == 0) return true;
-  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + bytes;
+  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_draft_space_.size_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
   return at_most <= config_.state_bytes;
 }
 
 // Gives back what sequences keep for drafts, but of those whose draft is in the batch.
 void Loop::drop_drafts() {
+  spare_draft_space_ = {};
   for (auto& a : running_) {
-    if (a->sequence && a->draft.n_ahead == 0) a->sequence->drop_draft();
+    if (a->sequence && a->draft.n_ahead == 0) a->sequence->take_draft_space();
   }
 }
 

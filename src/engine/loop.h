@@ -192,6 +192,7 @@ class Loop {
   speculative::Acceptance acceptance_{512};  // of all requests
   std::optional<speculative::StepCosts> step_costs_;
   bool timed_steps_ = false;
+  DraftSpace spare_draft_space_;  // of the last answer that was drafted for and ended
   EngineStats counts_;
   uint64_t n_steps_ = 0;
   bool can_go_on_ = false;  // without a message
