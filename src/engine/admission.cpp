@@ -61,7 +61,7 @@ uint64_t Loop::bytes_for(int32_t n_tokens) const {
 
 // Exact: what is shared counts once.
 uint64_t Loop::held_bytes() const {
-  uint64_t bytes = cache_.ram_bytes() + embeds_.held_bytes() + spare_draft_space_.size_bytes();
+  uint64_t bytes = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes();
   std::unordered_set<const StateBlock*> seen;
   for (const auto& a : running_) {
     if (!a->sequence) continue;
@@ -74,7 +74,7 @@ uint64_t Loop::held_bytes() const {
 
 bool Loop::make_room(uint64_t bytes) {
   if (bytes == 0) return true;  // most tokens: their page is there
-  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_draft_space_.size_bytes() + bytes;
+  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
   if (at_most <= config_.state_bytes) return true;
   drop_drafts();
@@ -223,7 +223,7 @@ void Loop::keep_last_state(Active& a) {
   if (at - a.kept_at >= kMinKeptTokens && cache_.wants(text) && a.sequence->rollback(a.draft.n_ahead)) {
     cache_.keep(text, a.sequence->take(), std::min(at, a.usage.prompt_tokens), false);
   }
-  if (a.sequence->draft_bytes() > 0) spare_draft_space_ = a.sequence->take_draft_space();
+  keep_draft_space(a);
   a.sequence.reset();
 }
 

@@ -148,7 +148,10 @@ bool Loop::add_draft(Batch& batch, Active& a) {
   Draft& d = a.draft;
   const int n_tokens = 1 + d.depth;
   if (d.depth == 0) return false;
-  if (!a.sequence->has_draft_space()) a.sequence->give_draft_space(std::exchange(spare_draft_space_, {}));
+  if (!a.sequence->has_draft_space() && !spare_draft_spaces_.empty()) {
+    a.sequence->give_draft_space(std::move(spare_draft_spaces_.back()));
+    spare_draft_spaces_.pop_back();
+  }
   if (!has_free(a.sequence->bytes_to_begin_draft(n_tokens))) {
     d.depth = 0;
     return false;
@@ -213,14 +216,25 @@ void Loop::compare_guess(Active& a, int32_t id) {
 
 bool Loop::has_free(uint64_t bytes) const {
   if (bytes == 0) return true;
-  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_draft_space_.size_bytes() + bytes;
+  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
   return at_most <= config_.state_bytes;
 }
 
+void Loop::keep_draft_space(Active& a) {
+  const bool is_full = static_cast<int>(spare_draft_spaces_.size()) >= config_.max_running;
+  if (a.sequence->draft_bytes() > 0 && !is_full) spare_draft_spaces_.push_back(a.sequence->take_draft_space());
+}
+
+uint64_t Loop::spare_bytes() const {
+  uint64_t bytes = 0;
+  for (const DraftSpace& space : spare_draft_spaces_) bytes += space.size_bytes();
+  return bytes;
+}
+
 // Gives back what sequences keep for drafts, but of those whose draft is in the batch.
 void Loop::drop_drafts() {
-  spare_draft_space_ = {};
+  spare_draft_spaces_.clear();
   for (auto& a : running_) {
     if (a->sequence && a->draft.n_ahead == 0) a->sequence->take_draft_space();
   }

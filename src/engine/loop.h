@@ -152,6 +152,8 @@ class Loop {
   void compare_guess(Active& a, int32_t id);
   bool has_free(uint64_t bytes) const;
   void drop_drafts();
+  void keep_draft_space(Active& a);
+  uint64_t spare_bytes() const;
 
   int step();  // gives the rows that were run
   void embed_step(int rows_before);
@@ -192,7 +194,7 @@ class Loop {
   speculative::Acceptance acceptance_{512};  // of all requests
   std::optional<speculative::StepCosts> step_costs_;
   bool timed_steps_ = false;
-  DraftSpace spare_draft_space_;  // of the last answer that was drafted for and ended
+  std::vector<DraftSpace> spare_draft_spaces_;  // of answers that were drafted for and ended; at most max_running
   EngineStats counts_;
   uint64_t n_steps_ = 0;
   bool can_go_on_ = false;  // without a message
