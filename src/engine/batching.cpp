@@ -6,13 +6,6 @@
 #include "engine/loop.h"
 
 namespace chimere::engine {
-namespace {
-
-// Steps towards masks that one answer may take in a step of all: well below a millisecond. Almost every mask needs
-// fewer, or is known.
-constexpr int64_t kMaskSteps = 50'000;
-
-}  // namespace
 
 void Loop::prepare_masks() {
   for (auto& a : running_) {
@@ -129,9 +122,12 @@ Batch Loop::make_batch() {
     a->logit_index = -1;
     a->is_stalled = false;
   }
-  // Decoding requests first: one token each, so nobody's stream waits for somebody's prompt.
-  for (Active* a : choose_decoders()) {
-    if (batch.n_rows() < model_.executable().max_rows() && add_slice(batch, *a, 1)) a->last_token = n_steps_;
+  // Decoding requests first: one token each, and guesses at the next where they pay, so nobody's stream waits for somebody's prompt.
+  const std::vector<Active*> decoders = choose_decoders();
+  plan_drafts(decoders);
+  for (Active* a : decoders) {
+    if (batch.n_rows() >= model_.executable().max_rows()) break;
+    if (add_draft(batch, *a) || add_slice(batch, *a, 1)) a->last_token = n_steps_;
   }
   add_prompts(batch);
   if (!batch.slices.empty()) return batch;

@@ -37,7 +37,9 @@ struct EngineConfig {
   uint64_t state_bytes = uint64_t{4} << 30;  // KV pages and recurrent state of all sequences and of the cache together
   CacheConfig cache = {.ram_bytes = uint64_t{2} << 30, .disk = {}};  // at most half of state_bytes
   int filler_tokens = 0;  // snapshots inside a long prompt are at most this far apart; 0: what suits the slices
-  std::vector<int32_t> suppressed_ids;  // never drawn
+  std::vector<int32_t> suppressed_ids;                   // never drawn
+  speculative::Mode speculate = speculative::Mode::off;  // for requests that do not say
+  int draft_max = kDecodeTokens - 1;                     // guesses of an answer in one step; at most this
 };
 
 struct Submitted {

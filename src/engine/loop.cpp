@@ -48,6 +48,7 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
   counts_.max_running = config.max_running;
   counts_.max_queued = config.max_queued;
+  counts_.speculate = config.speculate;
   publish_stats();
   thread_ = std::thread([this] { thread_main(); });
 }
@@ -90,6 +91,8 @@ void Loop::announce(const Active& a) {
 
 void Loop::thread_main() {
   if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
+  const bool plans = config_.speculate == speculative::Mode::automatic || config_.speculate == speculative::Mode::ngram;
+  if (plans && !draws_on_device_) time_steps_once();
   while (take_messages()) {
     try {
       if (cache_.poll()) may_write_ = true;
@@ -280,6 +283,8 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->sampler = from->sampler;
   if (from->constraint) a->constraint = from->constraint->clone();
   if (from->memory) a->memory = from->memory->clone();
+  a->draft.mode = from->draft.mode;
+  if (from->draft.own) a->draft.own = from->draft.own->clone();
   a->usage.prompt_tokens = from->usage.prompt_tokens;
   a->submitted = Clock::now();
   if (from->answer.n_tokens() == 0) {
@@ -331,8 +336,9 @@ int Loop::step() {
   last_step_ = Clock::now();
   may_write_ = true;
   draws_.assign(batch.logit_rows.size(), Draw{});
-  bool wants_logits = false;
+  bool wants_logits = false, is_decode = true;
   for (auto& a : running_) {
+    is_decode &= a->rows_in_batch == 0 || a->rows_in_batch == a->draft.depth + 1;
     if (!a->events || a->logit_index < 0) continue;
     set_inputs(*a);
     draws_[a->logit_index] = device_draw(*a);
@@ -349,8 +355,10 @@ int Loop::step() {
     outputs.drawn = drawn_;
   }
   place_ = "runs a batch";
+  const auto begun = Clock::now();
   const Status ran = model_.executable().run(batch, outputs);
   place_ = "draws tokens";
+  if (step_costs_ && is_decode) step_costs_->observe(batch.n_rows(), seconds(begun, Clock::now()));
   count_step(batch.n_rows());
   if (!ran) {
     for (auto& a : running_) fail(*a, ran.error());
@@ -364,6 +372,10 @@ int Loop::step() {
       continue;
     }
     if (a->sequence->length() <= static_cast<int32_t>(a->sampler.n_prompt())) counts_.prompt_tokens += a->rows_in_batch;
+    if (a->draft.depth > 0) {
+      draw_draft(*a);
+      continue;
+    }
     keep_state(*a);
     if (a->logit_index < 0) continue;
     Result<Sampled> sampled = draws_[a->logit_index].params ? std::move(drawn_[a->logit_index]) : draw(*a);
@@ -399,7 +411,7 @@ void Loop::set_inputs(Active& a) {
 Draw Loop::device_draw(const Active& a) const {
   const SamplingParams& params = a.request->sampling;
   const bool asks_for_stats = params.stats || params.top_logprobs > 0;
-  if (!draws_on_device_ || ((a.answer.is_thinking() || a.constraint) && asks_for_stats)) return {};
+  if (!draws_on_device_ || a.draft.depth > 0 || ((a.answer.is_thinking() || a.constraint) && asks_for_stats)) return {};
   return {&a.params(), &a.sampler, a.inputs, a.sampler.tokens().size()};
 }
 
@@ -433,6 +445,7 @@ void Loop::accept(Active& a, Sampled sampled) {
   }
   if (!a.inputs.memory.empty()) a.memory->accept(sampled);
   a.sampler.accept(sampled.id);
+  compare_guess(a, sampled.id);
   const std::optional<FinishReason> reason = a.answer.after(sampled, a.sampler.tokens(), a.constraint.get());
   ++counts_.generated_tokens;
   Event event;

@@ -38,6 +38,9 @@ struct EngineTotals {
   uint64_t prompt_tokens = 0;                         // of prompts, computed
   uint64_t prompt_tokens_reused = 0;
   uint64_t generated_tokens = 0;
+  uint64_t drafts = 0;        // times that guesses of an answer went into a step
+  uint64_t draft_tokens = 0;  // of these guesses
+  uint64_t draft_tokens_accepted = 0;
   uint64_t requests_finished = 0;
   std::array<uint64_t, kFinishReasons> finished_by_reason{};  // [FinishReason]
   uint64_t requests_failed = 0;
@@ -51,6 +54,8 @@ struct EngineStats : EngineTotals {
   int batch_rows = 0;      // of the last step
   const char* place = "";  // what the engine's thread does at this moment; a text that lives forever
   CacheStats cache = {};
+  speculative::Mode speculate = speculative::Mode::off;       // of requests that do not say
+  std::vector<std::pair<int, double>> step_seconds = {};      // (rows, seconds), as timed at load; empty: not timed
   uint64_t state_bytes = 0;                                   // of sequences and cache together
   std::vector<std::pair<std::string, uint64_t>> memory = {};  // (purpose, bytes)
 };

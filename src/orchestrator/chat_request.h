@@ -10,6 +10,7 @@
 #include "chat/message.h"
 #include "orchestrator/thinking_options.h"
 #include "sampling/sampling_params.h"
+#include "speculative/mode.h"
 
 namespace chimere::orchestrator {
 
@@ -65,9 +66,10 @@ struct GenerateOptions {
   AnswerForm form;                                 // of the answer, behind its thought
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   MemoryUse memory;
-  std::vector<AdapterUse> adapters;  // their changes add up
-  ThinkingOptions thinking;          // what it leaves open is the service's to say
-  bool token_stats = false;          // fill ChatChunk::tokens with entropy and certainty
+  std::vector<AdapterUse> adapters;              // their changes add up
+  ThinkingOptions thinking;                      // what it leaves open is the service's to say
+  std::optional<speculative::Mode> speculation;  // absent: what the service was started with
+  bool token_stats = false;                      // fill ChatChunk::tokens with entropy and certainty
 };
 
 struct ChatRequest : GenerateOptions {

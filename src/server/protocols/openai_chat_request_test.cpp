@@ -236,6 +236,21 @@ TEST(ChatRequest, OtherSpellings) {
   EXPECT_TRUE(accepted(R"("tools":[])").request.tools.empty());
 }
 
+TEST(ChatRequest, ReadsWhetherToSpeculate) {
+  using speculative::Mode;
+  EXPECT_FALSE(accepted(R"("n":1)").request.speculation);
+  EXPECT_FALSE(accepted(R"("speculation":null)").request.speculation);
+  const std::pair<const char*, Mode> values[] = {{"true", Mode::automatic},      {"false", Mode::off},
+                                                 {R"("auto")", Mode::automatic}, {R"("off")", Mode::off},
+                                                 {R"("ngram")", Mode::ngram},    {R"("always")", Mode::always}};
+  for (const auto& [text, mode] : values) {
+    EXPECT_EQ(accepted("\"speculation\":" + std::string(text)).request.speculation, mode) << text;
+  }
+  for (const char* wrong : {"1", "[]", "{}", R"("")", R"("on")", R"("Auto")"}) {
+    expect_refused("\"speculation\":" + std::string(wrong), "speculation");
+  }
+}
+
 TEST(ChatRequest, RefusesWrongTypesAndRangesByName) {
   for (const char* name : {"temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty",
                            "repetition_penalty", "dry_multiplier", "dry_base"}) {

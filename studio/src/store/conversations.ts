@@ -23,6 +23,7 @@ export interface Speed {
   thinkingTokens: number
   promptTokens: number | null
   cachedTokens: number | null
+  guessedTokens?: number | null // of the answer, guessed ahead and right
 }
 
 // A token and how sure the model was of it, for the heat strip.
