@@ -7,7 +7,7 @@ set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CHIMERE_CUDA_ARCHITECTURES "" CACHE STRING
     "What to build for. Empty: this machine's card (AUTO), or every card we know (ON)")
 
-option(CHIMERE_FEW_FORMATS "Kernels of their own for some formats only (weights/format_table.h): compiles sooner")
+option(CHIMERE_FEW_FORMATS "By nvcc, kernels for some formats only, hardly optimised: do they compile and link?")
 
 set(cuda_folder ${CMAKE_SOURCE_DIR}/src/backend/cuda)
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${cuda_folder}/*.cu)
@@ -54,10 +54,8 @@ set_source_files_properties(${cuda_kernels} ${emulated_kernels} ${kernel_tests} 
 add_library(chimere_backend_cuda_emulator STATIC EXCLUDE_FROM_ALL ${cuda_sources} ${emulated_kernels})
 target_include_directories(chimere_backend_cuda_emulator PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(chimere_backend_cuda_emulator PUBLIC CHIMERE_SIMT_EMULATOR)
-if(CHIMERE_FEW_FORMATS)
-  target_compile_definitions(chimere_backend_cuda_emulator PUBLIC CHIMERE_FEW_FORMATS)
-endif()
 chimere_optimise_sanitized(chimere_backend_cuda_emulator)
+chimere_test_program(chimere_backend_cuda_emulator)
 # #pragma unroll is advice to nvcc: g++ does not know it, clang tells where it did not follow it.
 # Following it, clang takes ten times as long for some kernels under sanitizers and gains nothing.
 target_compile_options(chimere_backend_cuda_emulator
@@ -70,7 +68,6 @@ if(CHIMERE_TESTS)
   chimere_optimise_sanitized(backend_cuda_test)
   target_link_libraries(backend_cuda_test PRIVATE chimere_backend_cuda_emulator GTest::gtest_main)
   target_compile_definitions(backend_cuda_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
-  add_dependencies(checks backend_cuda_test)
   # The emulator comes first: models/ may bring the backend for cards, which has the same names.
   add_executable(cuda_models_test ${CMAKE_SOURCE_DIR}/tests/cuda/adapter_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/host_experts_test.cpp
@@ -80,16 +77,8 @@ if(CHIMERE_TESTS)
   target_compile_definitions(cuda_models_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
   chimere_test_program(cuda_models_test)
   set_target_properties(cuda_models_test PROPERTIES UNITY_BUILD OFF)
-  add_dependencies(checks cuda_models_test)
-  # The longest suites by far: in parts, so that none runs on alone when all others have ended.
-  foreach(suite backend_cuda cuda_models)
-    foreach(part RANGE 1 4)
-      math(EXPR index "${part} - 1")
-      add_test(NAME ${suite}_${part} COMMAND ${suite}_test)
-      set_tests_properties(${suite}_${part} PROPERTIES LABELS "unit" TIMEOUT 1800
-                           ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${index}")
-    endforeach()
-  endforeach()
+  chimere_suite(backend_cuda PARTS 4)
+  chimere_suite(cuda_models EVERYWHERE PARTS 4)
 endif()
 
 if(NOT CHIMERE_CUDA)
@@ -130,6 +119,7 @@ target_include_directories(chimere_backend_cuda PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(chimere_backend_cuda INTERFACE CHIMERE_HAS_CUDA)
 if(CHIMERE_FEW_FORMATS)
   target_compile_definitions(chimere_backend_cuda PUBLIC CHIMERE_FEW_FORMATS)
+  target_compile_options(chimere_backend_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-O1>)
 endif()
 # constexpr functions of tensor/ serve kernels too. -Wextra would blame the code that nvcc writes between ours, and
 # functions of host and device alike bring #pragma unroll to the host compiler.

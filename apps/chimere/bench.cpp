@@ -8,6 +8,7 @@
 #include "common.h"
 #include "engine/benchmark.h"
 #include "models/synthetic.h"
+#include "speculate.h"
 
 namespace chimere::apps {
 namespace {
@@ -52,6 +53,14 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   for (const auto& [n, t] : report.decode) {
     streams.push_back({{"streams", n}, {"decode_tok_s", t.median}, {"decode_spread", t.spread}});
   }
+  nlohmann::ordered_json drafts = nlohmann::ordered_json::array();
+  for (const engine::DraftTiming& d : report.drafts) {
+    drafts.push_back({{"acceptance", d.acceptance},
+                      {"depth", d.depth},
+                      {"tokens_per_step", d.tokens_per_step},
+                      {"decode_tok_s", d.tok_s.median},
+                      {"decode_spread", d.tok_s.spread}});
+  }
   const engine::Timing decode = report.decode.empty() ? engine::Timing{} : report.decode.front().tok_s;
   nlohmann::ordered_json result = {
       {"model", f.name},
@@ -65,6 +74,7 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
       {"decode_tok_s", decode.median},
       {"decode_spread", decode.spread},
       {"streams", streams},
+      {"drafts", drafts},
       {"bytes_per_token", report.bytes_per_token},
       {"decode_gb_s", f.decode_bytes_s / 1e9},
       {"memory_gb_s", f.memory_bytes_s / 1e9},
@@ -107,6 +117,10 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   for (const auto& [streams, t] : report.decode) {
     if (o.plan.n_decode == 0) break;
     std::printf("  decode  %5d x %-3d%9.1f tok/s  +/- %.1f %%\n", o.plan.n_decode, streams, t.median, 100 * t.spread);
+  }
+  for (const engine::DraftTiming& d : report.drafts) {
+    std::printf("  drafts  %3.0f %% right %9.1f tok/s  +/- %.1f %%  (%d guesses a step, %.2f tokens)\n",
+                100 * d.acceptance, d.tok_s.median, 100 * d.tok_s.spread, d.depth, d.tokens_per_step);
   }
   if (f.decode_bytes_s > 0) {
     const double share = f.decode_bytes_s / f.memory_bytes_s;
@@ -159,6 +173,20 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   command->add_option("--depth", plan.depth, "tokens already in the context")->capture_default_str();
   command->add_option("--streams", plan.streams, "sequences that decode together, e.g. 1,4,8")->delimiter(',');
   command->add_flag("--profile", plan.profile, "on a card: time by family of kernels");
+  command
+      ->add_option_function<std::string>(
+          "--speculate",
+          [options](const std::string& name) { options->plan.speculate = *speculative::mode_from_text(name); },
+          "also decode with drafts of imposed acceptance: auto, as many guesses as pay; always, --draft-max; off")
+      ->check(CLI::IsMember({"auto", "off", "always"}))
+      ->default_str("off");
+  command->add_option("--acceptance", plan.acceptance, "chances that a guess is right, e.g. 0.6,0.75")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_option("--draft-max", plan.draft_max, "guesses in a step, at most")
+      ->check(CLI::Range(1, kDecodeTokens - 1))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, &outcome] {
     if (Status s = run(*options); !s) outcome.code = fail(s.error());

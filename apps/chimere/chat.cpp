@@ -150,6 +150,7 @@ void add_chat(CLI::App& app, Outcome& outcome) {
   command->add_option("--presence-penalty", o->presence_penalty, "0: off");
   command->add_option("--frequency-penalty", o->frequency_penalty, "0: off");
   add_thinking_options(*command, o->thinking);
+  add_speculate_options(*command, o->speculate);
   command->footer(
       "In a terminal it is a conversation: /help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.\n"
       "With -p or a pipe it is one question, and only the answer goes to standard output:\n\n"

@@ -7,6 +7,7 @@
 
 #include "common.h"
 #include "orchestrator/chat_request.h"
+#include "speculate.h"
 
 namespace chimere::apps {
 
@@ -28,6 +29,7 @@ struct ChatOptions {
   std::string engram;              // folder of tables
   orchestrator::MemoryUse memory;  // of those, what takes part
   orchestrator::ThinkingOptions thinking;
+  SpeculateOptions speculate;
 };
 
 }  // namespace chimere::apps

@@ -54,6 +54,7 @@ Status ChatSession::open() {
   engine::EngineConfig config;
   config.context_length = options_.context;
   config.max_running = 1;
+  options_.speculate.apply_to(config);
   TRY_ASSIGN(const std::string chat_template, read_chat_template(options_.chat_template_file));
   TRY_ASSIGN(auto model, load_model(options_.model));
   if (const std::string warning = context_warning(*model, options_.context); !warning.empty()) screen_.note(warning);
@@ -229,7 +230,9 @@ std::string ChatSession::stats() const {
   const int used = last_->prompt_tokens + last_->completion_tokens;
   text += "last answer   " + std::to_string(last_->completion_tokens) + " tokens";
   if (last_->reasoning_tokens > 0) text += " (" + std::to_string(last_->reasoning_tokens) + " of them thought)";
-  text += ", " + tokens_a_second(last_->completion_tokens, last_->decode_seconds) + "\n";
+  text += ", " + tokens_a_second(last_->completion_tokens, last_->decode_seconds);
+  if (last_->draft_tokens > 0) text += ", " + std::to_string(last_->draft_tokens_accepted) + " guessed ahead";
+  text += "\n";
   text += "its question  " + std::to_string(last_->prompt_tokens) + " tokens with all before it, " +
           std::to_string(last_->cached_tokens) + " of them known already\n";
   text += "all answers   " + std::to_string(n_answers_) + ", " + std::to_string(n_tokens_) + " tokens, " +

@@ -18,6 +18,7 @@
 #include "orchestrator/chat_service.h"
 #include "server/http/log.h"
 #include "server/server.h"
+#include "speculate.h"
 #include "thinking.h"
 
 namespace chimere::apps {
@@ -47,6 +48,7 @@ struct ServeOptions {
   std::string embedding_model;
   std::vector<std::string> adapters;
   orchestrator::ThinkingOptions thinking;
+  SpeculateOptions speculate;
 };
 
 CacheConfig cache_config(const ServeOptions& o, uint64_t model_bytes) {
@@ -143,6 +145,7 @@ Status serve(ServeOptions& o) {
   engine::EngineConfig config;
   config.context_length = o.context;
   config.max_running = o.parallel;
+  o.speculate.apply_to(config);
   config.max_queued = o.queue;
   config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
   ModelOptions model_options = o.model;
@@ -295,6 +298,7 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_option("--lora-dir", o->server.lora_folder,
                       "folder of adapters (NAME.gguf) that clients may load by POST /v1/lora");
   add_thinking_options(*command, o->thinking);
+  add_speculate_options(*command, o->speculate);
   command->fallthrough();  // --config may stand behind `serve`
   command->callback([o, &outcome] {
     if (Status s = serve(*o); !s) outcome.code = fail(s.error());

@@ -18,6 +18,7 @@ struct Part {
   Sequence* sequence;
   Tokens tokens;
   const AdapterSet* adapters = nullptr;
+  bool is_draft = false;  // may be taken back
 };
 
 class Contract {
@@ -72,16 +73,21 @@ class Contract {
 
   Status rollback_leaves_no_trace(Tokens all) {
     TRY_ASSIGN(Sequence straight, Sequence::create(executable_));
-    TRY_ASSIGN(Sequence back, Sequence::create(executable_, 8));
+    TRY_ASSIGN(Sequence back, Sequence::create(executable_));
     TRY(feed(straight, all.first(20), {20}, adapters_));
     TRY_ASSIGN(const Rows expected, feed(straight, all.subspan(20, 6), {2}, adapters_));
     TRY(feed(back, all.first(20), {20}, adapters_));
     TRY_ASSIGN(Rows found, feed(back, all.subspan(20, 2), {2}, adapters_));
     TRY_ASSIGN(const Snapshot snapshot, back.snapshot());
-    TRY(feed(back, all.subspan(30, 5), {4, 1}, adapters_));
+    TRY(step({{&back, all.subspan(21, 9), adapters_, true}}));
+    TRY(back.rollback(9));
+    std::vector<int32_t> draft(all.begin() + 22, all.begin() + 24);
+    draft.insert(draft.end(), all.begin() + 30, all.begin() + 35);
+    TRY_ASSIGN(Rows drafted, step({{&back, draft, adapters_, true}}));
     TRY(back.rollback(5));
-    TRY_ASSIGN(Rows rest, feed(back, all.subspan(22, 4), {1}, adapters_));
+    TRY_ASSIGN(Rows rest, feed(back, all.subspan(24, 2), {1}, adapters_));
     Rows rolled = found;
+    rolled.insert(rolled.end(), drafted.begin(), drafted.begin() + static_cast<std::ptrdiff_t>(2 * v_));
     rolled.insert(rolled.end(), rest.begin(), rest.end());
     TRY(equal("rollback", rolled, expected));
     TRY(back.restore(snapshot));
@@ -133,7 +139,8 @@ class Contract {
   static Result<Batch> make_batch(const std::vector<Part>& parts) {
     Batch batch;
     for (const Part& part : parts) {
-      TRY_ASSIGN(Slice slice, part.sequence->begin(static_cast<int>(part.tokens.size())));
+      const int n = static_cast<int>(part.tokens.size());
+      TRY_ASSIGN(Slice slice, part.is_draft ? part.sequence->begin_draft(n) : part.sequence->begin(n));
       slice.first_row = batch.n_rows();
       slice.adapters = part.adapters;
       batch.slices.push_back(slice);

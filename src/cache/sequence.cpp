@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 
@@ -23,25 +24,22 @@ uint64_t Snapshot::size_bytes() const {
   return bytes;
 }
 
-Result<Sequence> Sequence::create(Executable& executable, int rollback_window) {
+Result<Sequence> Sequence::create(Executable& executable) {
   Sequence s(executable);
-  const StateLayout& layout = executable.layout();
-  const uint64_t bytes = layout.recurrent_floats() * sizeof(float);
+  const uint64_t bytes = executable.layout().recurrent_floats() * sizeof(float);
   if (bytes > 0) {
     TRY_ASSIGN(s.recurrent_, StateBlock::allocate(executable.memory(), bytes));
-    if (rollback_window > 0) {
-      s.window_ = rollback_window;
-      TRY_ASSIGN(s.checkpoint_state_, StateBlock::allocate(executable.memory(), bytes));
-      // Twice the window, so that the checkpoint moves once per window and not once per token.
-      const uint64_t record = ReplayLayout(layout).floats_per_token * sizeof(float);
-      TRY_ASSIGN(s.records_, StateBlock::allocate(executable.memory(), record * (2 * rollback_window + kDecodeTokens)));
-    }
   }
   return Result<Sequence>{std::move(s)};
 }
 
+uint64_t Sequence::record_bytes() const {
+  return static_cast<uint64_t>(ReplayLayout(executable_->layout()).floats_per_token) * sizeof(float) * kDecodeTokens;
+}
+
 Result<Slice> Sequence::begin(int n_tokens) {
   CHECK(n_tokens > 0);
+  is_draft_ = false;
   StateMemory& memory = executable_->memory();
   const uint64_t page_bytes = executable_->layout().page_bytes();
   const bool has_kv = page_bytes > 0;
@@ -65,44 +63,31 @@ Result<Slice> Sequence::begin(int n_tokens) {
   slice.n_tokens = n_tokens;
   slice.state.kv_pages = page_pointers_.data();
   slice.state.recurrent = recurrent_ ? recurrent_->floats() : nullptr;
-  if (window_ > 0 && n_tokens <= kDecodeTokens) {
-    const int64_t stride = ReplayLayout(executable_->layout()).floats_per_token;
-    const int capacity = 2 * window_ + kDecodeTokens;
-    if (n_records_ + n_tokens > capacity) {
-      // Move the checkpoint forward, keeping the last `window_` tokens replayable.
-      const int advance = n_records_ - window_;
-      TRY(executable_->replay(checkpoint_state_->floats(), records_->floats(), advance));
-      float* kept = records_->floats();
-      // Front to back in pieces of `advance` records: pieces never overlap, as a backend copy requires.
-      for (int done = 0; done < window_; done += advance) {
-        const int n = std::min(advance, window_ - done);
-        memory.copy(reinterpret_cast<std::byte*>(kept + done * stride),
-                    reinterpret_cast<std::byte*>(kept + (done + advance) * stride), n * stride * sizeof(float));
-      }
-      checkpoint_ += advance;
-      n_records_ = window_;
-    }
-    slice.state.replay = records_->floats() + n_records_ * stride;
+  return slice;
+}
+
+Result<Slice> Sequence::begin_draft(int n_tokens) {
+  CHECK(n_tokens <= kDecodeTokens);
+  StateMemory& memory = executable_->memory();
+  if (!has_draft_space()) {
+    DraftSpace space;
+    TRY_ASSIGN(space.before, StateBlock::allocate(memory, recurrent_->size_bytes()));
+    TRY_ASSIGN(space.records, StateBlock::allocate(memory, record_bytes()));
+    draft_ = std::move(space);
+  }
+  TRY_ASSIGN(Slice slice, begin(n_tokens));
+  is_draft_ = true;
+  if (is_recurrent()) {
+    memory.copy(draft_.before->data(), recurrent_->data(), recurrent_->size_bytes());
+    slice.state.replay = draft_.records->floats();
   }
   return slice;
 }
 
 Status Sequence::commit(int n_tokens) {
   length_ += n_tokens;
-  if (window_ > 0) {
-    if (n_tokens <= kDecodeTokens) {
-      n_records_ += n_tokens;
-    } else {
-      checkpoint_here();
-    }
-  }
+  n_draft_ = is_draft_ ? n_tokens : 0;
   return Ok{};
-}
-
-void Sequence::checkpoint_here() {
-  executable_->memory().copy(checkpoint_state_->data(), recurrent_->data(), recurrent_->size_bytes());
-  checkpoint_ = length_;
-  n_records_ = 0;
 }
 
 Result<Snapshot> Sequence::snapshot() const {
@@ -128,6 +113,15 @@ uint64_t Sequence::bytes_to_begin(int n_tokens) const {
   return (copies + need - std::min(have, need)) * executable_->layout().page_bytes();
 }
 
+uint64_t Sequence::bytes_to_begin_draft(int n_tokens) const {
+  return bytes_to_begin(n_tokens) + (has_draft_space() ? 0 : recurrent_->size_bytes() + record_bytes());
+}
+
+DraftSpace Sequence::take_draft_space() {
+  n_draft_ = 0;
+  return std::exchange(draft_, {});
+}
+
 Status Sequence::restore(const Snapshot& snapshot) {
   if (is_recurrent() != (snapshot.recurrent != nullptr) ||
       (is_recurrent() && snapshot.recurrent->size_bytes() != recurrent_->size_bytes())) {
@@ -145,15 +139,12 @@ Status Sequence::restore(const Snapshot& snapshot) {
   pages_ = snapshot.pages;
   if (is_recurrent()) {
     executable_->memory().copy(recurrent_->data(), snapshot.recurrent->data(), recurrent_->size_bytes());
-    if (window_ > 0) checkpoint_here();
   }
+  n_draft_ = 0;
   return Ok{};
 }
 
-int Sequence::rollback_reach() const {
-  if (!is_recurrent()) return length_;
-  return window_ > 0 ? length_ - checkpoint_ : 0;
-}
+int Sequence::rollback_reach() const { return is_recurrent() ? n_draft_ : length_; }
 
 Status Sequence::rollback(int n_tokens) {
   if (n_tokens < 0 || n_tokens > rollback_reach()) {
@@ -162,10 +153,12 @@ Status Sequence::rollback(int n_tokens) {
   }
   if (n_tokens == 0) return Ok{};
   if (is_recurrent()) {
-    const int keep = n_records_ - n_tokens;
-    executable_->memory().copy(recurrent_->data(), checkpoint_state_->data(), recurrent_->size_bytes());
-    TRY(executable_->replay(recurrent_->floats(), records_->floats(), keep));
-    n_records_ = keep;
+    // What was kept becomes the state; the other one is written over by the next draft.
+    std::swap(recurrent_, draft_.before);
+    if (const int n_stay = n_draft_ - n_tokens; n_stay > 0) {
+      TRY(executable_->replay(recurrent_->floats(), draft_.records->floats(), n_stay));
+    }
+    n_draft_ = 0;
   }
   length_ -= n_tokens;
   pages_.resize(std::min<size_t>(pages_.size(), pages_for(length_)));
@@ -180,7 +173,7 @@ uint64_t Sequence::size_bytes() const {
 
 void Sequence::for_each_block(const std::function<void(const StateBlock&)>& visit) const {
   for (const StateBlockPtr& page : pages_) visit(*page);
-  for (const StateBlockPtr& block : {recurrent_, checkpoint_state_, records_}) {
+  for (const StateBlockPtr& block : {recurrent_, draft_.before, draft_.records}) {
     if (block) visit(*block);
   }
 }

@@ -1,13 +1,13 @@
 // sequence.h  The memory of one sequence (KV pages and recurrent state), and exact ways to go back in it.
 //
-//   Sequence s = Sequence::create(executable, rollback_window);
+//   Sequence s = Sequence::create(executable);
 //   Slice slice = s.begin(n);   run a batch with it;   s.commit(n);
 //
 // Going back is exact: the continuation equals that of a run which never went further.
 //   snapshot / restore   any position that was kept. KV pages are shared and copied on write; the recurrent state is
 //                        copied. A snapshot outlives its sequence and can start others.
-//   rollback(n)          the last n tokens, within the window, without a snapshot of each position: the sequence keeps
-//                        one checkpoint of the recurrent state and the inputs of the tokens since, and replays them.
+//   rollback(n)          the last n tokens of a draft, without a snapshot of each position: begin_draft() keeps the
+//                        recurrent state before the slice and records its inputs; those that stay are replayed.
 //   serialize / parse    bytes for the disk: versioned, tied to a cache key, checksummed.
 //
 // Ownership: pages are shared_ptr, freed with their last holder. One thread uses a sequence at a time; the Executable
@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -55,15 +56,25 @@ struct Snapshot {
   uint64_t size_bytes() const;
 };
 
+// What drafts of a sequence with recurrent layers need: the state before one, and the inputs of its tokens. Empty: none.
+struct DraftSpace {
+  StateBlockPtr before;
+  StateBlockPtr records;
+
+  uint64_t size_bytes() const { return records ? before->size_bytes() + records->size_bytes() : 0; }
+};
+
 class Sequence {
  public:
-  // rollback_window: how many of the last decoded tokens rollback() must be able to take back; 0 keeps nothing extra.
-  static Result<Sequence> create(Executable& executable, int rollback_window = 0);
+  static Result<Sequence> create(Executable& executable);
 
   int32_t length() const { return length_; }
 
   // Makes room for n more tokens and says where they go. Pages shared with a snapshot are copied first.
   Result<Slice> begin(int n_tokens);
+  // The same for tokens that may be taken back once they were run. The first draft of a sequence with recurrent layers
+  // allocates a second state and the records. REQUIRES: n_tokens <= kDecodeTokens.
+  Result<Slice> begin_draft(int n_tokens);
   // Records that the slice of the last begin() was run.
   Status commit(int n_tokens);
 
@@ -71,10 +82,19 @@ class Sequence {
   // Like snapshot(), but moves the state out: nothing is copied, and the sequence can only be destroyed afterwards.
   Snapshot take();
   Status restore(const Snapshot& snapshot);
-  // What begin(n) would allocate.
+  // What begin(n) and begin_draft(n) would allocate.
   uint64_t bytes_to_begin(int n_tokens) const;
+  uint64_t bytes_to_begin_draft(int n_tokens) const;
+  // Space for drafts that another sequence of the executable no longer needs: to allocate it costs as much as a step of
+  // a small model. Taking it ends what can be taken back. REQUIRES: no draft is begun and not committed.
+  bool has_draft_space() const { return !is_recurrent() || draft_.records != nullptr; }
+  uint64_t draft_bytes() const { return draft_.size_bytes(); }
+  void give_draft_space(DraftSpace space) { draft_ = std::move(space); }
+  DraftSpace take_draft_space();
+  // REQUIRES: nothing was begun since the draft was committed.
   Status rollback(int n_tokens);
-  // How many tokens rollback() can take back now.
+  // How many tokens rollback() can take back now: those of the draft that was committed last, once; all of them where
+  // no layer is recurrent.
   int rollback_reach() const;
 
   uint64_t size_bytes() const;
@@ -84,7 +104,7 @@ class Sequence {
  private:
   explicit Sequence(Executable& executable) : executable_(&executable) {}
   bool is_recurrent() const { return recurrent_ != nullptr; }
-  void checkpoint_here();
+  uint64_t record_bytes() const;
 
   Executable* executable_;
   int32_t length_ = 0;
@@ -92,12 +112,9 @@ class Sequence {
   std::vector<std::byte*> page_pointers_;
   StateBlockPtr recurrent_;
 
-  // Only with a rollback window: the recurrent state at position checkpoint_, and the inputs of the tokens since.
-  int window_ = 0;
-  int32_t checkpoint_ = 0;
-  StateBlockPtr checkpoint_state_;
-  StateBlockPtr records_;
-  int n_records_ = 0;
+  DraftSpace draft_;       // only once there was a draft
+  int n_draft_ = 0;        // tokens of the last slice, if it was a draft that was committed and not yet rolled back
+  bool is_draft_ = false;  // what was begun last is one
 };
 
 // A snapshot as bytes for the disk. `key` ties them to what made them: model fingerprint, KV types, rotation.

@@ -98,11 +98,10 @@ void ChatTemplate::probe(std::string_view source) {
   const auto text_of = [&](const ChatInput& input) -> std::string {
     if (!warning_.empty()) return {};
     const jinja::Limits limits = probe_limits(limits_, kProbeSteps - probe_steps_);
-    const Result<Rendered> rendered = render_with(input, arguments_as_object_, limits);
-    if (rendered) {
-      probe_steps_ += rendered->n_steps;
-      return rendered->text;
-    }
+    uint64_t n_steps = 0;
+    const Result<Rendered> rendered = render_with(input, limits, n_steps);
+    probe_steps_ = std::min(probe_steps_ + n_steps, kProbeSteps);
+    if (rendered) return rendered->text;
     if (rendered.error().code == Code::exhausted) {
       probe_steps_ = kProbeSteps;
       warning_ = "the chat template does too much for a conversation of one word (" + rendered.error().message +
@@ -191,12 +190,12 @@ Result<Value> ChatTemplate::message_value(const Message& message, bool parse_arg
   return Value::dict(std::move(entries));
 }
 
-Result<Rendered> ChatTemplate::render_with(const ChatInput& input, bool parse_arguments,
-                                           const jinja::Limits& limits) const {
+Result<Rendered> ChatTemplate::render_with(const ChatInput& input, const jinja::Limits& limits,
+                                           uint64_t& n_steps) const {
   Entries globals;
   std::vector<Value> messages;
   for (const Message& message : input.messages) {
-    TRY_ASSIGN(Value value, message_value(message, parse_arguments));
+    TRY_ASSIGN(Value value, message_value(message, arguments_as_object_));
     messages.push_back(std::move(value));
   }
   add(globals, "messages", Value::list(std::move(messages)));
@@ -234,26 +233,47 @@ Result<Rendered> ChatTemplate::render_with(const ChatInput& input, bool parse_ar
       globals.emplace_back(key, value);
     }
   }
-  return template_.render(Value::dict(std::move(globals)), limits, input.clock);
+  return template_.render(Value::dict(std::move(globals)), limits, input.clock, &n_steps);
+}
+
+RenderAllowance ChatTemplate::allowance() const {
+  return {limits_.max_steps, std::chrono::steady_clock::now() + limits_.max_time};
+}
+
+Result<Rendered> ChatTemplate::render_once(const ChatInput& input, RenderAllowance& allowance) const {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::duration_cast<milliseconds>(allowance.deadline - std::chrono::steady_clock::now());
+  jinja::Limits limits = limits_;
+  limits.max_steps = allowance.steps;
+  limits.max_time = std::max(left, milliseconds(0));
+  uint64_t n_steps = 0;
+  Result<Rendered> rendered = render_with(input, limits, n_steps);
+  allowance.steps -= std::min(n_steps, allowance.steps);
+  return rendered;
 }
 
 Result<Rendered> ChatTemplate::render(const ChatInput& input) const {
-  Result<Rendered> rendered = render_with(input, arguments_as_object_, limits_);
+  RenderAllowance whole = allowance();
+  return render(input, whole);
+}
+
+Result<Rendered> ChatTemplate::render(const ChatInput& input, RenderAllowance& allowance) const {
+  Result<Rendered> rendered = render_once(input, allowance);
   if (std::none_of(input.messages.begin(), input.messages.end(), is_system)) return rendered;
   if (rendered && shows_later_system(input.messages, rendered->text)) return rendered;
   for (const SystemPlace place : {SystemPlace::among_users, SystemPlace::at_start, SystemPlace::in_first_user}) {
     ChatInput moved = input;
     moved.messages = with_system(input.messages, place);
-    Result<Rendered> other = render_with(moved, arguments_as_object_, limits_);
+    Result<Rendered> other = render_once(moved, allowance);
     if (other && shows_later_system(input.messages, other->text)) return other;
   }
   return rendered;
 }
 
-Result<Rendered> ChatTemplate::render_open(const ChatInput& input) const {
+Result<Rendered> ChatTemplate::render_open(const ChatInput& input, RenderAllowance& allowance) const {
   ChatInput closed = input;
   closed.add_generation_prompt = false;
-  TRY_ASSIGN(Rendered rendered, render(closed));
+  TRY_ASSIGN(Rendered rendered, render(closed, allowance));
   // Whatever the template writes behind the text ends the turn. Templates often strip a text; its end comes back.
   while (!rendered.spans.empty() && !rendered.spans.back().is_input) rendered.spans.pop_back();
   const std::string content = input.messages.empty() ? std::string() : text_of(input.messages.back());
@@ -274,12 +294,12 @@ Result<Rendered> ChatTemplate::render_open(const ChatInput& input) const {
   return Result<Rendered>{std::move(rendered)};
 }
 
-Result<std::string> ChatTemplate::generation_prompt(const ChatInput& input) const {
+Result<std::string> ChatTemplate::generation_prompt(const ChatInput& input, RenderAllowance& allowance) const {
   ChatInput variant = input;
   variant.add_generation_prompt = true;
-  TRY_ASSIGN(const Rendered with, render(variant));
+  TRY_ASSIGN(const Rendered with, render(variant, allowance));
   variant.add_generation_prompt = false;
-  TRY_ASSIGN(const Rendered without, render(variant));
+  TRY_ASSIGN(const Rendered without, render(variant, allowance));
   const auto [first, second] =
       std::mismatch(with.text.begin(), with.text.end(), without.text.begin(), without.text.end());
   return std::string(first, with.text.end());

@@ -2,6 +2,8 @@
 // normalised for it, and what it supports.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +30,12 @@ struct ChatInput {
   Clock clock = jinja::system_clock();
 };
 
+// What all renders for one request may take together, however often a template has to be tried.
+struct RenderAllowance {
+  uint64_t steps;
+  std::chrono::steady_clock::time_point deadline;
+};
+
 class ChatTemplate {
  public:
   // The two texts are the special tokens of the vocabulary; they are trusted, everything in a ChatInput is not.
@@ -36,13 +44,16 @@ class ChatTemplate {
 
   // Spans marked is_input must be tokenised without recognising any special token. System messages that the template
   // refuses, or passes over behind the start, go where it takes them (system_messages.h).
+  Result<Rendered> render(const ChatInput& input, RenderAllowance& allowance) const;
   Result<Rendered> render(const ChatInput& input) const;
+  // For a new request.
+  RenderAllowance allowance() const;
 
   // The same up to the end of the last message, an assistant's text whose turn stays open: the model goes on with it.
-  Result<Rendered> render_open(const ChatInput& input) const;
+  Result<Rendered> render_open(const ChatInput& input, RenderAllowance& allowance) const;
 
   // What add_generation_prompt adds at the end; tells in which state the model's output starts.
-  Result<std::string> generation_prompt(const ChatInput& input) const;
+  Result<std::string> generation_prompt(const ChatInput& input, RenderAllowance& allowance) const;
 
   // For tokenizers that add the bos token themselves.
   void drop_leading_bos(Rendered& rendered) const;
@@ -64,7 +75,8 @@ class ChatTemplate {
 
   void probe(std::string_view source);
   Result<jinja::Value> message_value(const Message& message, bool parse_arguments) const;
-  Result<Rendered> render_with(const ChatInput& input, bool parse_arguments, const jinja::Limits& limits) const;
+  Result<Rendered> render_with(const ChatInput& input, const jinja::Limits& limits, uint64_t& n_steps) const;
+  Result<Rendered> render_once(const ChatInput& input, RenderAllowance& allowance) const;
 
   jinja::Template template_;
   std::string bos_text_, eos_text_;

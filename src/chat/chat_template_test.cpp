@@ -68,15 +68,16 @@ TEST(ChatTemplate, RendersQwen35) {
 TEST(ChatTemplate, KnowsWhereTheOutputStarts) {
   const ChatTemplate qwen = load("Qwen3.5-4B");
   ChatInput input = say("Hi <think>");
-  Result<std::string> prompt = qwen.generation_prompt(input);
+  RenderAllowance allowance = qwen.allowance();
+  Result<std::string> prompt = qwen.generation_prompt(input, allowance);
   ASSERT_TRUE(prompt);
   EXPECT_EQ(*prompt, "<|im_start|>assistant\n<think>\n");
   EXPECT_TRUE(ends_inside_reasoning(*prompt));
   input.enable_thinking = false;
-  prompt = qwen.generation_prompt(input);
+  prompt = qwen.generation_prompt(input, allowance);
   ASSERT_TRUE(prompt);
   EXPECT_FALSE(ends_inside_reasoning(*prompt));
-  prompt = load("Qwen-Qwen2.5-7B-Instruct").generation_prompt(say("Hi"));
+  prompt = load("Qwen-Qwen2.5-7B-Instruct").generation_prompt(say("Hi"), allowance);
   ASSERT_TRUE(prompt);
   EXPECT_EQ(*prompt, "<|im_start|>assistant\n");
 }
@@ -107,6 +108,36 @@ TEST(ChatTemplate, ATemplateThatBurnsStepsIsReadQuickly) {
   EXPECT_FALSE(later->supports_tools());
   EXPECT_FALSE(later->warning().empty());
   EXPECT_EQ(later->render(say("hello"))->text, "hello");
+}
+
+// Where the template refuses system messages, it is tried with them in three other places.
+TEST(ChatTemplate, AllTriesOfARequestShareOneAllowance) {
+  jinja::Limits limits;
+  limits.max_steps = 100'000;
+  const std::string burns = "{% for i in range(10000) %}{% endfor %}";  // 10,000 steps or more
+  const Result<ChatTemplate> made = ChatTemplate::create(
+      "{% if messages|length > 1 or 'brief' in messages[0].content %}" + burns +
+          "{{ raise_exception('no') }}{% endif %}" + "{% for m in messages %}{{ m.content }}{% endfor %}",
+      "", "", limits);
+  ASSERT_TRUE(made) << made.error().message;
+  ChatInput input = say("Hi");
+  input.messages.push_back(message("system", "Be brief."));
+  input.messages.push_back(message("user", "Well?"));
+  RenderAllowance allowance = made->allowance();
+  ASSERT_EQ(allowance.steps, limits.max_steps);
+  EXPECT_FALSE(made->render(input, allowance));
+  const uint64_t taken = limits.max_steps - allowance.steps;  // by four tries that failed
+  EXPECT_GE(taken, 4 * 10'000u);
+  for (uint64_t i = 0; i < limits.max_steps / taken; ++i) EXPECT_FALSE(made->render(input, allowance));
+  EXPECT_EQ(allowance.steps, 0u);
+  const Result<Rendered> spent = made->render(say("Hi"), allowance);
+  ASSERT_FALSE(spent);
+  EXPECT_EQ(spent.error().code, Code::exhausted);
+  allowance = made->allowance();
+  EXPECT_EQ(made->render(say("Hi"), allowance)->text, "Hi");
+  allowance.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
+  ASSERT_FALSE(made->render(say("Hi"), allowance));
+  EXPECT_EQ(made->generation_prompt(say("Hi"), allowance).error().code, Code::exhausted);
 }
 
 TEST(ChatTemplate, TemplatesInUseAreTriedWithFewSteps) {
@@ -173,7 +204,8 @@ TEST(ChatTemplate, LeavesTheTurnOpenThatARequestBegan) {
       ChatInput input = say("Question <|im_end|>");
       input.messages.push_back(message("assistant", begun));
       input.enable_thinking = false;
-      const Result<Rendered> open = made.render_open(input);
+      RenderAllowance allowance = made.allowance();
+      const Result<Rendered> open = made.render_open(input, allowance);
       ASSERT_TRUE(open) << entry.path() << ": " << open.error().message;
       const std::string stripped = begun.substr(begun.find_first_not_of(' '));
       EXPECT_TRUE(open->text.ends_with(stripped)) << entry.path() << ": " << open->text;
@@ -195,7 +227,8 @@ TEST(ChatTemplate, LeavesTheTurnOpenThatARequestBegan) {
   ASSERT_TRUE(deaf);
   ChatInput input = say("Hi");
   input.messages.push_back(message("assistant", "Well"));
-  EXPECT_FALSE(deaf->render_open(input));
+  RenderAllowance allowance = deaf->allowance();
+  EXPECT_FALSE(deaf->render_open(input, allowance));
 }
 
 TEST(ChatTemplate, ReasoningGoesUnderTheNameTheTemplateUses) {

@@ -61,7 +61,7 @@ uint64_t Loop::bytes_for(int32_t n_tokens) const {
 
 // Exact: what is shared counts once.
 uint64_t Loop::held_bytes() const {
-  uint64_t bytes = cache_.ram_bytes() + embeds_.held_bytes();
+  uint64_t bytes = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes();
   std::unordered_set<const StateBlock*> seen;
   for (const auto& a : running_) {
     if (!a->sequence) continue;
@@ -74,9 +74,10 @@ uint64_t Loop::held_bytes() const {
 
 bool Loop::make_room(uint64_t bytes) {
   if (bytes == 0) return true;  // most tokens: their page is there
-  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + bytes;
+  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
   if (at_most <= config_.state_bytes) return true;
+  drop_drafts();
   const uint64_t wanted = held_bytes() + bytes;
   if (wanted <= config_.state_bytes) return true;
   cache_.release(wanted - config_.state_bytes);
@@ -90,9 +91,11 @@ bool Loop::has_room_for(const Active& a, int32_t n_cached) {
   for (const auto& other : running_) {
     const uint64_t in_the_end =
         bytes_for(static_cast<int32_t>(other->sampler.tokens().size()) + reserve_for_answer(*other));
-    const uint64_t now = other->sequence ? other->sequence->size_bytes() : 0;
+    const uint64_t now = other->sequence ? other->sequence->size_bytes() - other->sequence->draft_bytes() : 0;
     wanted += in_the_end - std::min(in_the_end, now);
   }
+  if (held_bytes() + wanted <= config_.state_bytes) return true;
+  drop_drafts();
   const uint64_t held = held_bytes();
   if (held + wanted <= config_.state_bytes) return true;
   const uint64_t excess = held + wanted - config_.state_bytes;
@@ -214,11 +217,13 @@ void Loop::keep_state(Active& a) {
 // At the end: where the next turn goes on, or where the same prompt does when it was cancelled.
 void Loop::keep_last_state(Active& a) {
   if (!a.sequence) return;
-  const int32_t at = a.sequence->length();
+  // Behind the token that it ended with there may be rows of a draft.
+  const int32_t at = a.sequence->length() - a.draft.n_ahead;
   const PrefixCache::Text text{a.request->cache_scope, a.sampler.tokens().first(at), a.request->owner};
-  if (at - a.kept_at >= kMinKeptTokens && cache_.wants(text)) {
+  if (at - a.kept_at >= kMinKeptTokens && cache_.wants(text) && a.sequence->rollback(a.draft.n_ahead)) {
     cache_.keep(text, a.sequence->take(), std::min(at, a.usage.prompt_tokens), false);
   }
+  keep_draft_space(a);
   a.sequence.reset();
 }
 

@@ -194,6 +194,16 @@ void AnswerState::collect_bias(std::span<const int32_t> tokens) {
   loop_.penalise(tokens, bias_);
 }
 
+std::vector<int32_t> AnswerState::forced_next() const {
+  const auto is_phrase = [](const Forced& f) { return f.origin == Origin::phrase; };
+  if (is_thinking_ && n_thought_ >= thought_limit() && std::all_of(forced_.begin(), forced_.end(), is_phrase)) {
+    return request_->thought.close;
+  }
+  std::vector<int32_t> ids;
+  for (const Forced& f : forced_) ids.push_back(f.id);
+  return ids;
+}
+
 int32_t AnswerState::tokens_left() const {
   int32_t left = room_ - n_tokens_;
   if (max_tokens_ >= 0) left = std::min(left, max_tokens_ - n_tokens_);

@@ -63,6 +63,10 @@ class AnswerState {
   int32_t n_tokens() const { return n_tokens_; }
   int32_t n_thought() const { return n_thought_; }    // of these, inside the thought; what ends it is not counted
   int32_t max_tokens() const { return max_tokens_; }  // -1: any number
+  // Tokens that may still follow, within every limit.
+  int32_t tokens_left() const;
+  // What the next rows will be forced to, as far as that is known; a guess at what before() will say.
+  std::vector<int32_t> forced_next() const;
 
  private:
   enum class Origin { model, phrase, close, other };
@@ -80,7 +84,6 @@ class AnswerState {
   bool is_certain() const;
   void watch_thought(const Sampled& token);
   void collect_bias(std::span<const int32_t> tokens);
-  int32_t tokens_left() const;
   // False when the answer has to end here.
   bool break_loop(TokenConstraint* constraint);
 

@@ -6,13 +6,6 @@
 #include "engine/loop.h"
 
 namespace chimere::engine {
-namespace {
-
-// Steps towards masks that one answer may take in a step of all: well below a millisecond. Almost every mask needs
-// fewer, or is known.
-constexpr int64_t kMaskSteps = 50'000;
-
-}  // namespace
 
 void Loop::prepare_masks() {
   for (auto& a : running_) {
@@ -58,25 +51,26 @@ bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
   return true;
 }
 
-// The owner for whom least was computed comes first; others' prompts do not make its step long. Of one owner's prompts
-// the one that had a slice longest ago comes first, so that a long prompt holds up nobody's short one for more than a
-// slice. Where a slice ends follows from the prompt alone: what it computes does not depend on who else was in the
-// batch, nor on what was cached.
+// The owner for whom least was computed comes first; prompts of others do not make its step long, and those of a crowd
+// do not make a step so long that who comes next waits for it. Of one owner's prompts the one that had a slice longest
+// ago comes first, so that a long prompt holds up nobody's short one for more than a slice. Where a slice ends follows
+// from the prompt alone: what it computes does not depend on who else was in the batch, nor on what was cached.
 void Loop::add_prompts(Batch& batch) {
   std::vector<Active*> prompts;
-  std::map<OwnerId, int> n_prompts;
+  std::map<OwnerId, size_t> wanted;  // rows
   for (auto& a : running_) {
     if (!a->events || !a->sequence || a->pending().size() <= 1 || a->waits_for_mask) continue;
     prompts.push_back(a.get());
-    ++n_prompts[a->request->owner];
+    wanted[a->request->owner] += a->pending().size();
   }
-  // Of two who had the same, the one that has less here is the one that came last.
+  // Of two who had the same, the one that wants less is the one that came last.
   const auto rank = [&](const Active* a) {
     const OwnerId owner = a->request->owner;
-    return std::tuple(shares_.time(owner), n_prompts[owner], owner, a->last_slice);
+    return std::tuple(shares_.time(owner), wanted[owner], owner, a->last_slice);
   };
   std::stable_sort(prompts.begin(), prompts.end(), [&](const Active* a, const Active* b) { return rank(a) < rank(b); });
   const int n_decoding = batch.n_rows();
+  const int most = shares_.n_lately() > 1 ? crowded_step_rows(config_.prefill_tokens) : model_.executable().max_rows();
   int own_rows = 0;  // of the owner who comes first
   OwnerId first = 0;
   for (Active* a : prompts) {
@@ -84,8 +78,10 @@ void Loop::add_prompts(Batch& batch) {
     const auto cut = std::upper_bound(a->cuts.cuts.begin(), a->cuts.cuts.end(), at);
     const int32_t end = cut == a->cuts.cuts.end() ? at + static_cast<int32_t>(a->pending().size()) : *cut;
     if (batch.n_rows() + end - at > model_.executable().max_rows()) continue;
+    const int rows = batch.n_rows() - n_decoding + end - at;
+    if (own_rows > 0 && rows > most) continue;
     const bool is_first = own_rows == 0 || a->request->owner == first;
-    if (!is_first && batch.n_rows() - n_decoding + end - at > rows_with_others(own_rows)) continue;
+    if (!is_first && (wanted[a->request->owner] > wanted[first] || rows > rows_with_others(own_rows))) continue;
     if (!add_slice(batch, *a, end - at)) continue;
     a->last_slice = n_steps_;
     if (!is_first) continue;
@@ -126,9 +122,12 @@ Batch Loop::make_batch() {
     a->logit_index = -1;
     a->is_stalled = false;
   }
-  // Decoding requests first: one token each, so nobody's stream waits for somebody's prompt.
-  for (Active* a : choose_decoders()) {
-    if (batch.n_rows() < model_.executable().max_rows() && add_slice(batch, *a, 1)) a->last_token = n_steps_;
+  // Decoding requests first: one token each, and guesses at the next where they pay, so nobody's stream waits for somebody's prompt.
+  const std::vector<Active*> decoders = choose_decoders();
+  plan_drafts(decoders);
+  for (Active* a : decoders) {
+    if (batch.n_rows() >= model_.executable().max_rows()) break;
+    if (add_draft(batch, *a) || add_slice(batch, *a, 1)) a->last_token = n_steps_;
   }
   add_prompts(batch);
   if (!batch.slices.empty()) return batch;

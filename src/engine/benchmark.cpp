@@ -8,6 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "cache/sequence.h"
+#include "speculative/plan.h"
 
 namespace chimere::engine {
 namespace {
@@ -84,6 +85,40 @@ class Bench {
     return plan_.n_decode * streams / seconds_since(begin);
   }
 
+  // What a step of 1 to 16 rows costs, drawn from as the others are, the fastest of a few.
+  Result<speculative::StepCosts> step_costs() {
+    TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
+    TRY(prefill(sequence, plan_.depth));
+    std::vector<speculative::StepCosts::Point> points;
+    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
+    for (int rows = 1; rows <= most; rows *= 2) points.push_back({rows, 1e9});
+    for (int round = 0; round < 4; ++round) {
+      for (auto& point : points) {
+        const auto begin = Clock::now();
+        TRY(draft_step(sequence, point.rows, 1));
+        point.seconds = std::min(point.seconds, std::max(seconds_since(begin), 1e-9));
+      }
+    }
+    return speculative::StepCosts(std::move(points));  // with what it costs to begin a draft and to go back
+  }
+
+  // Tokens a second of one stream whose guesses are right so often, with the steps it took.
+  Result<double> time_drafts(double acceptance, int depth, uint64_t& n_steps, uint64_t& n_tokens) {
+    TRY_ASSIGN(std::vector<Sequence> sequences, start(1));
+    std::uniform_real_distribution<double> chance(0, 1);
+    int done = 0;
+    const auto begin = Clock::now();
+    while (done < plan_.n_decode) {
+      int n_right = 0;
+      while (n_right < depth && chance(random_) < acceptance) ++n_right;
+      TRY(draft_step(sequences[0], 1 + depth, 1 + n_right));
+      done += 1 + n_right;
+      ++n_steps;
+    }
+    n_tokens += static_cast<uint64_t>(done);
+    return done / seconds_since(begin);
+  }
+
   Result<std::vector<FamilyTime>> profile(int streams, int n_tokens) {
     TRY_ASSIGN(std::vector<Sequence> sequences, start(streams));
     TRY_ASSIGN(const Batch batch, make_batch(all(sequences), n_tokens, true));
@@ -106,13 +141,19 @@ class Bench {
     return pointers;
   }
 
+  void add(Batch& batch, Slice slice) {
+    slice.first_row = batch.n_rows();
+    batch.slices.push_back(slice);
+    for (int i = 0; i < slice.n_tokens; ++i) {
+      batch.tokens.push_back(static_cast<int32_t>(random_() % model_.n_vocab()));
+    }
+  }
+
   Result<Batch> make_batch(const std::vector<Sequence*>& sequences, int n_tokens, bool want_logits) {
     Batch batch;
     for (Sequence* s : sequences) {
-      TRY_ASSIGN(Slice slice, s->begin(n_tokens));
-      slice.first_row = batch.n_rows();
-      batch.slices.push_back(slice);
-      for (int i = 0; i < n_tokens; ++i) batch.tokens.push_back(static_cast<int32_t>(random_() % model_.n_vocab()));
+      TRY_ASSIGN(const Slice slice, s->begin(n_tokens));
+      add(batch, slice);
       if (want_logits) batch.logit_rows.push_back(batch.n_rows() - 1);
     }
     return Result<Batch>{std::move(batch)};
@@ -120,6 +161,24 @@ class Bench {
 
   Status step(const std::vector<Sequence*>& sequences, int n_tokens, bool want_logits) {
     TRY_ASSIGN(const Batch batch, make_batch(sequences, n_tokens, want_logits));
+    TRY(run(batch));
+    for (Sequence* s : sequences) TRY(s->commit(n_tokens));
+    return Ok{};
+  }
+
+  // A step of which `n_stay` tokens stay.
+  Status draft_step(Sequence& sequence, int n_tokens, int n_stay) {
+    Batch batch;
+    TRY_ASSIGN(const Slice slice, n_tokens > 1 ? sequence.begin_draft(n_tokens) : sequence.begin(n_tokens));
+    add(batch, slice);
+    batch.logit_rows.resize(batch.tokens.size());
+    std::iota(batch.logit_rows.begin(), batch.logit_rows.end(), 0);
+    TRY(run(batch));
+    TRY(sequence.commit(n_tokens));
+    return sequence.rollback(n_tokens - n_stay);
+  }
+
+  Status run(const Batch& batch) {
     Outputs outputs;
     std::vector<Draw> draws(draws_ ? batch.logit_rows.size() : 0, {&sampling_, &state_, {}, position_++});
     std::vector<Result<Sampled>> drawn(draws.size(), Sampled{});
@@ -132,7 +191,6 @@ class Bench {
     }
     TRY(model_.executable().run(batch, outputs));
     for (const Result<Sampled>& token : drawn) TRY(token);
-    for (Sequence* s : sequences) TRY(s->commit(n_tokens));
     return Ok{};
   }
 
@@ -194,6 +252,11 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
                    "--streams: expected 1 to " + std::to_string(max_rows) + ", found " + std::to_string(streams)};
     }
   }
+  for (double acceptance : plan.acceptance) {
+    if (!(acceptance >= 0 && acceptance <= 1)) {
+      return Error{Code::invalid_argument, "--acceptance: expected 0 to 1, found " + std::to_string(acceptance)};
+    }
+  }
   Bench bench(model, plan);
   BenchmarkReport report;
   report.bytes_per_token = bytes_per_token(model.executable(), plan.depth + plan.n_decode / 2);
@@ -211,6 +274,26 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
       if (r >= 0) samples.push_back(speed);
     }
     report.decode.push_back({streams, summarize(samples)});
+  }
+  if (plan.speculate != speculative::Mode::off && plan.n_decode > 0) {
+    TRY_ASSIGN(const speculative::StepCosts costs, bench.step_costs());
+    const int most = std::min({plan.draft_max, kDecodeTokens - 1, max_rows - 1});
+    for (const double acceptance : plan.acceptance) {
+      DraftTiming timing{.acceptance = acceptance, .depth = most, .tokens_per_step = 1, .tok_s = {}};
+      if (plan.speculate != speculative::Mode::always) {
+        const speculative::Chances chances(static_cast<size_t>(most), static_cast<float>(acceptance));
+        timing.depth = speculative::plan_depths(costs, 1, 1 + most, std::span(&chances, 1))[0];
+      }
+      samples.clear();
+      uint64_t n_steps = 0, n_tokens = 0;
+      for (int r = -1; r < plan.repeats; ++r) {
+        TRY_ASSIGN(const double speed, bench.time_drafts(acceptance, timing.depth, n_steps, n_tokens));
+        if (r >= 0) samples.push_back(speed);
+      }
+      timing.tokens_per_step = static_cast<double>(n_tokens) / static_cast<double>(n_steps);
+      timing.tok_s = summarize(samples);
+      report.drafts.push_back(timing);
+    }
   }
   TRY_ASSIGN(report.device, model.executable().report());
   if (plan.profile && !plan.streams.empty() && plan.n_decode > 0) {

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "models/model.h"
+#include "speculative/mode.h"
 
 namespace chimere::engine {
 
@@ -17,6 +18,11 @@ struct BenchmarkPlan {
   int depth = 0;                   // tokens already in the context
   std::vector<int> streams = {1};  // sequences that decode together
   bool profile = false;            // time the launches of a step by family
+  // Random tokens are never guessed, so a share of guesses that are right is imposed: each is, with this chance, if
+  // those before it are. automatic: as many guesses as then pay; always: as many as draft_max.
+  speculative::Mode speculate = speculative::Mode::off;
+  std::vector<double> acceptance = {0.6, 0.75, 0.9};
+  int draft_max = kDecodeTokens - 1;
 };
 
 struct Timing {
@@ -29,9 +35,17 @@ struct StreamTiming {
   Timing tok_s;  // of all streams together
 };
 
+struct DraftTiming {
+  double acceptance = 0;
+  int depth = 0;  // guesses in a step; 0: none pays
+  double tokens_per_step = 1;
+  Timing tok_s;  // of one stream
+};
+
 struct BenchmarkReport {
   Timing prefill_tok_s;
   std::vector<StreamTiming> decode;
+  std::vector<DraftTiming> drafts;
   double bytes_per_token = 0;  // that one decoded token moves
   std::optional<DeviceReport> device;
   // Of a decode step of the first number of streams, and of a prompt: empty without a card.

@@ -176,7 +176,7 @@ void EmbedQueue::fill(Batch& batch, std::deque<Text>& texts, int max_rows,
   texts.insert(texts.begin(), std::make_move_iterator(passed_over.begin()), std::make_move_iterator(passed_over.end()));
 }
 
-Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
+Status EmbedQueue::step(const std::function<bool(uint64_t)>& make_room, const std::function<void(int)>& count) {
   Executable& executable = model_.executable();
   std::set<OwnerId> owners;
   for (const auto& entry : texts_) owners.insert(entry.first);
@@ -195,6 +195,7 @@ Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
   if (!batch.slices.empty()) {
     hidden_.resize(std::max<size_t>(1, batch.logit_rows.size()) * static_cast<size_t>(model_.d_model()));
     ran = executable.run(batch, {.hidden = hidden_.data()});
+    if (ran) count(batch.n_rows());
   }
   const float* states = hidden_.data();
   for (Text& text : chosen) {
@@ -210,8 +211,7 @@ Result<int> EmbedQueue::step(const std::function<bool(uint64_t)>& make_room) {
     }
   }
   remove_ended();
-  if (!ran) return ran.error();
-  return batch.n_rows();
+  return ran;
 }
 
 }  // namespace chimere::engine

@@ -55,9 +55,9 @@ class EmbedQueue {
   // State of the texts under way, up to their ends.
   uint64_t held_bytes() const { return held_bytes_; }
 
-  // Runs one batch. `make_room` says whether so many bytes of state may be taken. Gives the rows that were run: 0 when
-  // there is nothing to do, or no room for it now.
-  Result<int> step(const std::function<bool(uint64_t)>& make_room);
+  // Runs one batch, if there is something to do and room for it. `make_room` says whether so many bytes of state may be
+  // taken; `count` is told the rows that were run, before anybody hears of a result.
+  Status step(const std::function<bool(uint64_t)>& make_room, const std::function<void(int)>& count);
 
  private:
   struct Job {

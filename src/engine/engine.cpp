@@ -23,6 +23,7 @@ EngineConfig within(EngineConfig config, const Executable& executable) {
   const int every = std::max(config.filler_tokens > 0 ? config.filler_tokens : 1024, config.prefill_tokens);
   config.filler_tokens = (every + config.prefill_tokens - 1) / config.prefill_tokens * config.prefill_tokens;
   config.cache.ram_bytes = std::min(config.cache.ram_bytes, config.state_bytes / 2);
+  config.draft_max = std::clamp(config.draft_max, 0, kDecodeTokens - 1);
   config.max_running = std::clamp(config.max_running, 1, std::max(1, executable.max_rows() - config.prefill_tokens));
   return config;
 }
@@ -94,6 +95,8 @@ Result<std::vector<Submitted>> Engine::submit_choices(Request request, std::vect
   first->usage.prompt_tokens = n_prompt;
   if (shared->constraint) first->constraint = shared->constraint->clone();
   if (shared->memory) first->memory = shared->memory->clone();
+  first->draft.mode = shared->speculate.value_or(config_.speculate);
+  if (shared->drafts) first->draft.own = shared->drafts->clone();
   first->cuts = cut_prompt(n_prompt, shared->snapshot_points, config_.prefill_tokens, config_.filler_tokens);
   first->submitted = std::chrono::steady_clock::now();
 
@@ -111,6 +114,8 @@ Result<std::vector<Submitted>> Engine::submit_choices(Request request, std::vect
   });
   return Result<std::vector<Submitted>>{std::move(submitted)};
 }
+
+Status Engine::check_places(uint64_t owner, int n) const { return loop_->places().check(owner, n); }
 
 void Engine::cancel(RequestId id) {
   loop_->post([id](Loop& loop) { loop.cancel(id); });

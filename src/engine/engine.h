@@ -37,7 +37,9 @@ struct EngineConfig {
   uint64_t state_bytes = uint64_t{4} << 30;  // KV pages and recurrent state of all sequences and of the cache together
   CacheConfig cache = {.ram_bytes = uint64_t{2} << 30, .disk = {}};  // at most half of state_bytes
   int filler_tokens = 0;  // snapshots inside a long prompt are at most this far apart; 0: what suits the slices
-  std::vector<int32_t> suppressed_ids;  // never drawn
+  std::vector<int32_t> suppressed_ids;                   // never drawn
+  speculative::Mode speculate = speculative::Mode::off;  // for requests that do not say
+  int draft_max = kDecodeTokens - 1;                     // guesses of an answer in one step; at most this
 };
 
 struct Submitted {
@@ -73,6 +75,9 @@ class Engine {
   // SamplingParams::choice, which begin when it has read the prompt. They are as many requests: all of them get a place
   // in the queue or none does, and each ends by itself. REQUIRES: at least one.
   Result<std::vector<Submitted>> submit_choices(Request request, std::vector<std::function<void()>> notify);
+  // Whether so many requests of that owner would find places at this moment, or exhausted: to be asked before a prompt
+  // is made for nothing.
+  Status check_places(uint64_t owner, int n) const;
   // Ends the request within one step; its terminal event is `finished` with reason cancelled. Unknown ids are ignored.
   void cancel(RequestId id);
   void update(RequestId id, Update update);

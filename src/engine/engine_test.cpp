@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -131,6 +132,28 @@ TEST_F(EngineTest, StoppingTheEngineEndsEveryRequest) {
   }
   opener.join();
   for (Submitted& s : submitted) EXPECT_EQ(collect(*s.events).end.reason, FinishReason::cancelled);
+}
+
+// What is posted while the engine handles other messages and is told to stop is handled too: its sender waits for an end.
+TEST_F(EngineTest, StoppingTheEngineEndsARequestThatHasJustCome) {
+  Gate gate;
+  std::thread opener;
+  std::optional<Submitted> late;
+  {
+    Engine engine(*model_, {});
+    auto unknown = engine.fork(0, {}, gate.hook());  // its failure holds the engine thread inside of a message
+    ASSERT_TRUE(unknown);
+    unknown->events->wait();
+    late = *engine.submit(greedy(prompt(0, 30), 100000));
+    opener = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      gate.open();
+    });
+  }
+  opener.join();
+  const std::optional<Event> end = late->events->take();
+  ASSERT_TRUE(end) << "nobody tells the caller that the engine has stopped";
+  EXPECT_EQ(end->reason, FinishReason::cancelled);
 }
 
 TEST_F(EngineTest, ForkSharesThePastAndGoesItsOwnWay) {

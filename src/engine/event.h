@@ -24,7 +24,9 @@ struct Usage {
   CacheMiss cache_miss = CacheMiss::none;  // why these are not more
   int32_t cache_differs_at = 0;            // the first token of the prompt that no kept text has
   int32_t completion_tokens = 0;
-  int32_t reasoning_tokens = 0;  // of these, inside the thought; what ends it is not counted
+  int32_t reasoning_tokens = 0;       // of these, inside the thought; what ends it is not counted
+  int32_t draft_tokens = 0;           // guesses that were computed
+  int32_t draft_tokens_accepted = 0;  // of these, tokens of the answer
   double queue_seconds = 0;
   double prefill_seconds = 0;
   double decode_seconds = 0;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
+#include <mutex>
 
 #include "engine/engine.h"
 #include "engine/engine_for_test.h"
@@ -56,18 +58,75 @@ TEST(FairShareTest, TheOneForWhomLeastWasDoneIsFirst) {
   shares.set_active({kAnn});
   shares.charge(kAnn, 1000);
   shares.set_active({kAnn, kBob});
-  EXPECT_EQ(shares.time(kBob), shares.time(kAnn)) << "who was away has saved up nothing";
+  EXPECT_EQ(shares.time(kBob) + kHeadStartRows, shares.time(kAnn)) << "who was away has saved up a short question";
   shares.charge(kAnn, 50);
-  EXPECT_LT(shares.time(kBob), shares.time(kAnn));
-  shares.charge(kBob, 200);
+  shares.charge(kBob, kHeadStartRows + 200);
   shares.set_active({kAnn});
   shares.set_active({kAnn, kBob, kCy});
-  EXPECT_EQ(shares.time(kBob), 1200u) << "who was ahead is so after a moment's absence";
-  EXPECT_EQ(shares.time(kCy), 1050u);
+  EXPECT_EQ(shares.time(kBob), shares.time(kAnn) + 150) << "who was ahead is so after a moment's absence";
+  EXPECT_EQ(shares.time(kCy) + kHeadStartRows, shares.time(kAnn));
+  shares.charge(kCy, 100);
+  shares.set_active({kAnn, kBob});
+  shares.set_active({kAnn, kBob, kCy});
+  EXPECT_EQ(shares.time(kCy) + kHeadStartRows - 100, shares.time(kAnn)) << "nor is the head start given twice";
   EXPECT_EQ(shares.n_active(), 3);
   shares.set_active({});
   shares.set_active({kBob, kCy});
   EXPECT_EQ(shares.time(kBob), shares.time(kCy)) << "when nobody wanted anything, all begin anew";
+  EXPECT_EQ(shares.n_lately(), 3);
+  for (uint64_t i = 0; i < kLatelySteps; ++i) shares.set_active({kBob});
+  EXPECT_EQ(shares.n_lately(), 2) << "Ann's last step was one before Cy's";
+  shares.set_active({kBob});
+  EXPECT_EQ(shares.n_lately(), 1);
+}
+
+// A crowd that never pauses: whoever of it is answered asks again. What is counted is rows, of which a step's time
+// consists, from the end of the step in which the other one asked.
+TEST_F(Shares, ACrowdThatNeverPausesDoesNotMakeAnothersPromptLong) {
+  constexpr int kPrompt = 40, kClients = 60;
+  struct Crowd {
+    std::mutex mutex;
+    std::vector<Submitted> all;  // guarded by it
+    int n_asked = 0, n_ended = 0;
+    bool goes_on = true;
+  } crowd;
+  std::vector<uint64_t> rows;  // so far, at the end of each answer; every step has one
+  uint64_t after = 0;
+  std::promise<void> busy, go_on;  // the engine's thread stands still between them
+  std::function<void()> ask;
+  Engine engine(*model_, config(8));
+  EXPECT_EQ(collect(*engine.submit(asked_by(kBob, 7, kPrompt, 1))->events).ids.size(), 1u);
+  const auto ended = [&] {  // after both of its events
+    if (++crowd.n_ended % 2 != 0) return;
+    if (crowd.n_ended <= 8 * kClients) rows.push_back(engine.stats().rows);
+    if (crowd.n_ended == 8 * kClients) {
+      busy.set_value();
+      go_on.get_future().wait();
+    }
+    ask();
+  };
+  ask = [&] {
+    std::lock_guard lock(crowd.mutex);
+    if (!crowd.goes_on) return;
+    auto s = engine.submit(asked_by(kAnn, 1000 + crowd.n_asked++, kPrompt, 1), ended);
+    ASSERT_TRUE(s) << s.error().message;
+    crowd.all.push_back(*s);
+  };
+  for (int i = 0; i < kClients; ++i) ask();
+  busy.get_future().wait();
+  const uint64_t before = engine.stats().rows;
+  auto s = engine.submit(asked_by(kBob, 99, kPrompt, 1), [&] { after = engine.stats().rows; });
+  go_on.set_value();
+  EXPECT_EQ(collect(*s->events).ids.size(), 1u);
+  {
+    std::lock_guard lock(crowd.mutex);
+    crowd.goes_on = false;
+  }
+  for (Submitted& a : crowd.all) collect(*a.events);  // most of them end behind it
+  EXPECT_LE(after - before, static_cast<uint64_t>(kPrompt) + 8) << "its own, and those who answer meanwhile";
+  uint64_t longest = 0;
+  for (size_t i = 1; i < rows.size(); ++i) longest = std::max(longest, rows[i] - rows[i - 1]);
+  EXPECT_LE(longest, static_cast<uint64_t>(kCrowdedStepRows) + 8) << "nor is the step long in which it asks";
 }
 
 TEST(QueuePlacesTest, TheOneThatHasTheMostIsRefused) {

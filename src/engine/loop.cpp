@@ -45,9 +45,10 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
       embeds_(model, config.prefill_tokens),
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
       places_(std::make_shared<QueuePlaces>(config.max_queued, "requests")),
-      counts_{.max_running = config.max_running, .max_queued = config.max_queued},
-      published_(counts_),
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
+  counts_.max_running = config.max_running;
+  counts_.max_queued = config.max_queued;
+  counts_.speculate = config.speculate;
   publish_stats();
   thread_ = std::thread([this] { thread_main(); });
 }
@@ -90,6 +91,8 @@ void Loop::announce(const Active& a) {
 
 void Loop::thread_main() {
   if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
+  const bool plans = config_.speculate == speculative::Mode::automatic || config_.speculate == speculative::Mode::ngram;
+  if (plans && !draws_on_device_) time_steps_once();
   while (take_messages()) {
     try {
       if (cache_.poll()) may_write_ = true;
@@ -128,18 +131,20 @@ void Loop::thread_main() {
 // False when the engine stops.
 bool Loop::take_messages() {
   std::deque<Message> messages;
+  bool stopping;
   {
     std::unique_lock lock(mutex_);
     if (!can_go_on_) place_ = "waits for requests";
     if (!can_go_on_) wake_.wait_until(lock, next_alarm(), [&] { return stopping_ || !messages_.empty(); });
     messages.swap(messages_);
+    // In the same breath as the messages: what is posted before the stop is handled before the last round ends.
+    stopping = stopping_;
   }
   place_ = "takes messages";
   // Also when stopping: whoever posted may wait for the answer.
   for (Message& m : messages) m(*this);
   if (!messages.empty()) publish_stats();
-  std::lock_guard lock(mutex_);
-  return !stopping_;
+  return !stopping;
 }
 
 Clock::time_point Loop::next_alarm() const {
@@ -180,6 +185,12 @@ void Loop::publish_stats() {
   std::lock_guard lock(mutex_);
   published_ = counts_;
   for (const auto& a : running_) announced_[a->id] = a->info();
+}
+
+// Allocates nothing: the end that is told next may be one for want of memory.
+void Loop::publish_totals() {
+  std::lock_guard lock(mutex_);
+  static_cast<EngineTotals&>(published_) = counts_;
 }
 
 Active* Loop::find(RequestId id) {
@@ -237,13 +248,15 @@ void Loop::embed_step(int rows_before) {
   if (both && embed_work_ > step_work_) return;
   place_ = "embeds texts";
   embeds_.end_late(Clock::now());
-  const Result<int> rows = embeds_.step([this](uint64_t bytes) { return make_room(bytes); });
-  if (!rows) return embeds_.end_all(rows.error());
-  if (*rows == 0) return;
-  if (both) embed_work_ += kStepRows + static_cast<uint64_t>(*rows);
-  last_step_ = Clock::now();
-  counts_.prompt_tokens += static_cast<uint64_t>(*rows);
-  count_step(*rows);
+  const auto ran = [&](int rows) {
+    if (both) embed_work_ += kStepRows + static_cast<uint64_t>(rows);
+    last_step_ = Clock::now();
+    counts_.prompt_tokens += static_cast<uint64_t>(rows);
+    count_step(rows);
+    publish_totals();
+  };
+  const Status s = embeds_.step([this](uint64_t bytes) { return make_room(bytes); }, ran);
+  if (!s) embeds_.end_all(s.error());
 }
 
 void Loop::update(RequestId id, const Update& update) {
@@ -258,6 +271,7 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
     Event event;
     event.kind = Event::Kind::failed;
     event.error = Error{Code::not_found, "request " + std::to_string(id) + " is not running"};
+    publish_totals();
     events->put(std::move(event));
     return;
   }
@@ -269,6 +283,8 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->sampler = from->sampler;
   if (from->constraint) a->constraint = from->constraint->clone();
   if (from->memory) a->memory = from->memory->clone();
+  a->draft.mode = from->draft.mode;
+  if (from->draft.own) a->draft.own = from->draft.own->clone();
   a->usage.prompt_tokens = from->usage.prompt_tokens;
   a->submitted = Clock::now();
   if (from->answer.n_tokens() == 0) {
@@ -320,8 +336,9 @@ int Loop::step() {
   last_step_ = Clock::now();
   may_write_ = true;
   draws_.assign(batch.logit_rows.size(), Draw{});
-  bool wants_logits = false;
+  bool wants_logits = false, is_decode = true;
   for (auto& a : running_) {
+    is_decode &= a->rows_in_batch == 0 || a->rows_in_batch == a->draft.depth + 1;
     if (!a->events || a->logit_index < 0) continue;
     set_inputs(*a);
     draws_[a->logit_index] = device_draw(*a);
@@ -338,8 +355,10 @@ int Loop::step() {
     outputs.drawn = drawn_;
   }
   place_ = "runs a batch";
+  const auto begun = Clock::now();
   const Status ran = model_.executable().run(batch, outputs);
   place_ = "draws tokens";
+  if (step_costs_ && is_decode) step_costs_->observe(batch.n_rows(), seconds(begun, Clock::now()));
   count_step(batch.n_rows());
   if (!ran) {
     for (auto& a : running_) fail(*a, ran.error());
@@ -353,6 +372,10 @@ int Loop::step() {
       continue;
     }
     if (a->sequence->length() <= static_cast<int32_t>(a->sampler.n_prompt())) counts_.prompt_tokens += a->rows_in_batch;
+    if (a->draft.depth > 0) {
+      draw_draft(*a);
+      continue;
+    }
     keep_state(*a);
     if (a->logit_index < 0) continue;
     Result<Sampled> sampled = draws_[a->logit_index].params ? std::move(drawn_[a->logit_index]) : draw(*a);
@@ -388,7 +411,7 @@ void Loop::set_inputs(Active& a) {
 Draw Loop::device_draw(const Active& a) const {
   const SamplingParams& params = a.request->sampling;
   const bool asks_for_stats = params.stats || params.top_logprobs > 0;
-  if (!draws_on_device_ || ((a.answer.is_thinking() || a.constraint) && asks_for_stats)) return {};
+  if (!draws_on_device_ || a.draft.depth > 0 || ((a.answer.is_thinking() || a.constraint) && asks_for_stats)) return {};
   return {&a.params(), &a.sampler, a.inputs, a.sampler.tokens().size()};
 }
 
@@ -422,6 +445,7 @@ void Loop::accept(Active& a, Sampled sampled) {
   }
   if (!a.inputs.memory.empty()) a.memory->accept(sampled);
   a.sampler.accept(sampled.id);
+  compare_guess(a, sampled.id);
   const std::optional<FinishReason> reason = a.answer.after(sampled, a.sampler.tokens(), a.constraint.get());
   ++counts_.generated_tokens;
   Event event;
@@ -455,13 +479,15 @@ void Loop::end(Active& a, Event event) {
   event.usage = a.usage;
   event.usage.completion_tokens = a.answer.n_tokens();
   event.usage.reasoning_tokens = a.answer.n_thought();
+  const std::shared_ptr<Channel<Event>> events = std::move(a.events);  // no second terminal event can follow
+  // Who hears of the end finds it in the totals, not in the list, and its place free.
+  publish_totals();
   {
     std::lock_guard lock(mutex_);
     announced_.erase(a.id);
   }
-  a.place = nullptr;  // who hears of the end finds it free
-  a.events->put(std::move(event));
-  a.events.reset();  // ended: no second terminal event can follow
+  a.place = nullptr;
+  events->put(std::move(event));
 }
 
 void Loop::remove_ended() {

@@ -19,12 +19,14 @@
 #include "cache/prefix_cache.h"
 #include "cache/sequence.h"
 #include "engine/answer_state.h"
+#include "engine/draft.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
 #include "engine/fair_share.h"
 #include "engine/prompt_cuts.h"
 #include "engine/queue_places.h"
 #include "sampling/sampler.h"
+#include "speculative/plan.h"
 
 namespace chimere::engine {
 
@@ -51,18 +53,19 @@ struct Active {
   int32_t rows_in_batch = 0;  // of the step that runs now
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
   RowInputs inputs;           // of the token that is drawn in that step
-  bool needs_stats = false;   // for that token
-  PromptCuts cuts;            // of the prompt
-  int32_t kept_at = 0;        // the last position whose state is kept
-  uint64_t last_slice = 0;    // the step in which its prompt last got on
-  uint64_t last_token = 0;    // the step in which its answer last did
-  bool is_express = false;    // a short prompt that runs beyond max_running
-  bool is_stalled = false;    // there was no memory for it in this step
-  bool is_loading = false;    // waits for the disk
-  int n_loads = 0;            // times it did
-  RequestId parent = 0;       // of a fork that waits until this one has read their prompt
-  RequestId leader = 0;       // whose prompt, that begins as its own, it waits for
-  int n_leaders = 0;          // how many it waited for
+  Draft draft;
+  bool needs_stats = false;  // for that token
+  PromptCuts cuts;           // of the prompt
+  int32_t kept_at = 0;       // the last position whose state is kept
+  uint64_t last_slice = 0;   // the step in which its prompt last got on
+  uint64_t last_token = 0;   // the step in which its answer last did
+  bool is_express = false;   // a short prompt that runs beyond max_running
+  bool is_stalled = false;   // there was no memory for it in this step
+  bool is_loading = false;   // waits for the disk
+  int n_loads = 0;           // times it did
+  RequestId parent = 0;      // of a fork that waits until this one has read their prompt
+  RequestId leader = 0;      // whose prompt, that begins as its own, it waits for
+  int n_leaders = 0;         // how many it waited for
   std::chrono::steady_clock::time_point submitted, started, first_token;
 
   RequestInfo info() const;
@@ -75,6 +78,10 @@ struct Active {
 // the end, when it is so far from what is kept already.
 inline constexpr int32_t kAnswerSnapshotTokens = 256;
 inline constexpr int32_t kMinKeptTokens = 8;
+
+// Steps towards masks that one answer may take in a step of all: well below a millisecond. Almost every mask needs
+// fewer, or is known.
+inline constexpr int64_t kMaskSteps = 50'000;
 
 class Loop {
  public:
@@ -135,6 +142,19 @@ class Loop {
   void add_prompts(Batch& batch);
   bool add_slice(Batch& batch, Active& a, int n_tokens);
 
+  // drafting.cpp: guesses at the next tokens of answers, and what becomes of them.
+  void time_steps_once();
+  int draft_room(const Active& a) const;
+  void guess(Active& a, int most);
+  void plan_drafts(const std::vector<Active*>& decoders);
+  bool add_draft(Batch& batch, Active& a);
+  void draw_draft(Active& a);
+  void compare_guess(Active& a, int32_t id);
+  bool has_free(uint64_t bytes) const;
+  void drop_drafts();
+  void keep_draft_space(Active& a);
+  uint64_t spare_bytes() const;
+
   int step();  // gives the rows that were run
   void embed_step(int rows_before);
   // What the token to be drawn depends on beside its logits.
@@ -155,6 +175,8 @@ class Loop {
   void remove_ended();
   Active* find(RequestId id);
   void publish_stats();
+  // Before the end of anything is told, so that it is in the totals for whoever hears of it.
+  void publish_totals();
   void count_step(int rows);
 
   models::Model& model_;
@@ -171,6 +193,10 @@ class Loop {
   std::vector<float> logits_;  // of the step that runs now, of the rows that are drawn from here
   std::vector<Draw> draws_;
   std::vector<Result<Sampled>> drawn_;
+  speculative::Acceptance acceptance_{512};  // of all requests
+  std::optional<speculative::StepCosts> step_costs_;
+  bool timed_steps_ = false;
+  std::vector<DraftSpace> spare_draft_spaces_;  // of answers that were drafted for and ended; at most max_running
   EngineStats counts_;
   uint64_t n_steps_ = 0;
   bool can_go_on_ = false;  // without a message

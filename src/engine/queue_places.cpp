@@ -9,19 +9,26 @@ QueuePlace::~QueuePlace() { places_->give_back(owner_); }
 Result<std::vector<QueuePlacePtr>> QueuePlaces::take(OwnerId owner, int n) {
   {
     std::lock_guard lock(mutex_);
-    const auto entry = taken_.find(owner);
-    const int own = entry == taken_.end() ? 0 : entry->second;
-    const int n_owners = static_cast<int>(taken_.size()) + (own == 0 ? 1 : 0);
-    // Who has nothing here always gets in: several answers to one prompt come together or not at all.
-    if (own > 0 && n_taken_ + n > max_ && own + n > max_ / n_owners) {
-      return Error{Code::exhausted, "the queue is full: " + std::to_string(n_taken_) + " " + what_ + " wait"};
-    }
-    taken_[owner] = own + n;
+    TRY(check_locked(owner, n));
+    taken_[owner] += n;
     n_taken_ += n;
   }
   std::vector<QueuePlacePtr> places;
   for (int i = 0; i < n; ++i) places.push_back(std::make_shared<QueuePlace>(shared_from_this(), owner));
   return Result<std::vector<QueuePlacePtr>>{std::move(places)};
+}
+
+Status QueuePlaces::check(OwnerId owner, int n) const {
+  std::lock_guard lock(mutex_);
+  return check_locked(owner, n);
+}
+
+Status QueuePlaces::check_locked(OwnerId owner, int n) const {
+  const auto entry = taken_.find(owner);
+  // Who has nothing here always gets in: several answers to one prompt come together or not at all.
+  if (entry == taken_.end() || n_taken_ + n <= max_) return Ok{};
+  if (entry->second + n <= max_ / static_cast<int>(taken_.size())) return Ok{};
+  return Error{Code::exhausted, "the queue is full: " + std::to_string(n_taken_) + " " + what_ + " wait"};
 }
 
 void QueuePlaces::give_back(OwnerId owner) {

@@ -41,14 +41,17 @@ class QueuePlaces : public std::enable_shared_from_this<QueuePlaces> {
 
   // All n of them or an error (exhausted).
   Result<std::vector<QueuePlacePtr>> take(OwnerId owner, int n);
+  // Whether take() would give them at this moment.
+  Status check(OwnerId owner, int n) const;
 
  private:
   friend class QueuePlace;
+  Status check_locked(OwnerId owner, int n) const;
   void give_back(OwnerId owner);
 
   const int max_;
   const std::string what_;
-  std::mutex mutex_;  // guards the two below
+  mutable std::mutex mutex_;  // guards the two below
   std::map<OwnerId, int> taken_;
   int n_taken_ = 0;
 };

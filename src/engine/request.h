@@ -12,6 +12,8 @@
 #include "sampling/sampling_params.h"
 #include "sampling/thinking_params.h"
 #include "sampling/token_constraint.h"
+#include "speculative/draft_source.h"
+#include "speculative/mode.h"
 
 namespace chimere::engine {
 
@@ -42,6 +44,9 @@ struct Request {
   bool completes = false;
   // Cloned at admission; null: none. It is told whether a thought is open and decides itself whether to speak.
   std::shared_ptr<const MemorySource> memory;
+  std::optional<speculative::Mode> speculate;  // absent: EngineConfig::speculate
+  // Cloned at admission; null: none. Guesses of its own, beside those from the text; no guess changes the answer.
+  std::shared_ptr<const speculative::DraftSource> drafts;
   std::vector<int32_t> snapshot_points;  // prompt lengths at which state is worth keeping, ascending
   uint64_t owner = 0;                    // whose it is: shares of the engine and of the cache are counted by it
   uint64_t cache_scope = 0;              // prompts share computed state inside one scope alone

@@ -95,6 +95,27 @@ TEST_F(Schedule, TheListShowsEveryRequestUntilItEnds) {
   EXPECT_TRUE(engine.list().empty());
 }
 
+// The engine's thread looks itself, at the moment when it tells: whoever hears of it can not be earlier.
+TEST_F(Schedule, WhatEndedIsInTheTotalsWhenItsEndIsTold) {
+  EngineTotals at_end, at_vectors;  // before the engine, whose thread writes them
+  Gate gate;
+  Engine engine(*model_, {});
+  auto answer = engine.submit(greedy(1, 20, 5), [&] { at_end = engine.stats(); });
+  EXPECT_EQ(collect(*answer->events).ids.size(), 5u);
+  auto vectors = engine.embed({.texts = {greedy(2, 30, 1).prompt}}, [&] { at_vectors = engine.stats(); });
+  EXPECT_TRUE(vectors->result->wait());
+  auto failed = engine.fork(answer->id, {}, gate.hook());
+  EXPECT_EQ(failed->events->wait().kind, Event::Kind::failed);  // the engine's thread stands still: both were told
+  EXPECT_EQ(engine.stats().requests_failed, 1u);
+  EXPECT_EQ(at_end.generated_tokens, 5u);
+  EXPECT_EQ(at_end.prompt_tokens, 20u);
+  EXPECT_EQ(at_end.steps, 5u);
+  EXPECT_EQ(at_end.requests_finished, 1u);
+  EXPECT_EQ(at_end.finished_by_reason[static_cast<size_t>(FinishReason::length)], 1u);
+  EXPECT_EQ(at_vectors.prompt_tokens, 20u + 30u);
+  gate.open();
+}
+
 TEST_F(Schedule, ThinkingStopsWhenAsked) {
   Engine engine(*model_, {});
   Request r = greedy(5, 10, 12);

@@ -23,31 +23,39 @@ struct CacheStats {
   uint64_t others_disk_bytes = 0;  // of other models, in the same folder
   uint64_t disk_limit_bytes = 0;   // of these two together; 0: nothing goes to the disk
   uint64_t cleared_bytes = 0;      // because somebody asked for it, since the start
-  uint64_t entries = 0;       // kept positions in memory and on the disk
-  uint64_t budget_bytes = 0;  // of memory; 0: there is no cache
+  uint64_t entries = 0;            // kept positions in memory and on the disk
+  uint64_t budget_bytes = 0;       // of memory; 0: there is no cache
 };
 
 // Steps are counted by the rows of their batch: those of at most 1, 2, 4, 8, ... rows.
 inline constexpr int kBatchSizes = 12;
 
-struct EngineStats {
-  int running = 0;
-  int queued = 0;
-  int max_running = 0;
-  int max_queued = 0;
-  int batch_rows = 0;      // of the last step
-  const char* place = "";  // what the engine's thread does at this moment; a text that lives forever
-  // Since the start:
+// Since the start. Small: copied whenever an answer ends, so that who hears of the end finds it here.
+struct EngineTotals {
   uint64_t steps = 0;
   uint64_t rows = 0;                                  // of all steps together
   std::array<uint64_t, kBatchSizes> steps_by_rows{};  // [i]: of at most 2^i rows and more than half of that
   uint64_t prompt_tokens = 0;                         // of prompts, computed
   uint64_t prompt_tokens_reused = 0;
   uint64_t generated_tokens = 0;
+  uint64_t drafts = 0;        // times that guesses of an answer went into a step
+  uint64_t draft_tokens = 0;  // of these guesses
+  uint64_t draft_tokens_accepted = 0;
   uint64_t requests_finished = 0;
   std::array<uint64_t, kFinishReasons> finished_by_reason{};  // [FinishReason]
   uint64_t requests_failed = 0;
+};
+
+struct EngineStats : EngineTotals {
+  int running = 0;
+  int queued = 0;
+  int max_running = 0;
+  int max_queued = 0;
+  int batch_rows = 0;      // of the last step
+  const char* place = "";  // what the engine's thread does at this moment; a text that lives forever
   CacheStats cache = {};
+  speculative::Mode speculate = speculative::Mode::off;       // of requests that do not say
+  std::vector<std::pair<int, double>> step_seconds = {};      // (rows, seconds), as timed at load; empty: not timed
   uint64_t state_bytes = 0;                                   // of sequences and cache together
   std::vector<std::pair<std::string, uint64_t>> memory = {};  // (purpose, bytes)
 };

@@ -19,13 +19,15 @@ Result<Template> Template::parse(std::string_view source, const ParseLimits& lim
   return Template(std::move(program));
 }
 
-Result<Rendered> Template::render(const Value& globals, const Limits& limits, const Clock& clock) const {
+Result<Rendered> Template::render(const Value& globals, const Limits& limits, const Clock& clock,
+                                  uint64_t* n_steps) const {
   Interpreter interpreter(*program_, globals, limits, clock);
-  TRY_ASSIGN(Text text, interpreter.run());
+  Result<Text> ran = interpreter.run();
+  if (n_steps) *n_steps = interpreter.n_steps();
+  TRY_ASSIGN(Text text, std::move(ran));
   Rendered rendered;
   rendered.spans = text.spans();
   rendered.text = std::move(text).take_bytes();
-  rendered.n_steps = interpreter.n_steps();
   return rendered;
 }
 

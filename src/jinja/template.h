@@ -36,15 +36,16 @@ Clock system_clock();
 struct Rendered {
   std::string text;
   std::vector<Span> spans;  // cover the text; neighbours differ in is_input
-  uint64_t n_steps = 0;     // as Limits::max_steps counts them
 };
 
 class Template {
  public:
   static Result<Template> parse(std::string_view source, const ParseLimits& limits = {});
 
-  // `globals` is a dict Value: the variables of the template. Thread-safe.
-  Result<Rendered> render(const Value& globals, const Limits& limits, const Clock& clock) const;
+  // `globals` is a dict Value: the variables of the template. `n_steps` is told what it took, also when it failed.
+  // Thread-safe.
+  Result<Rendered> render(const Value& globals, const Limits& limits, const Clock& clock,
+                          uint64_t* n_steps = nullptr) const;
 
  private:
   explicit Template(Program program) : program_(std::make_shared<const Program>(std::move(program))) {}

@@ -26,8 +26,8 @@ inline ExecutablePtr compiled(Result<ExecutablePtr> result) {
   return result ? std::move(*result) : nullptr;
 }
 
-inline Sequence new_sequence(Executable& executable, int rollback_window = 0) {
-  auto sequence = Sequence::create(executable, rollback_window);
+inline Sequence new_sequence(Executable& executable) {
+  auto sequence = Sequence::create(executable);
   EXPECT_TRUE(sequence) << sequence.error().message;
   return std::move(*sequence);
 }
@@ -41,13 +41,22 @@ struct Part {
   std::vector<int32_t> tokens;
   const AdapterSet* adapters;
   int32_t second_kind_at = INT32_MAX;
+  bool is_draft = false;  // may be taken back
+
+  static Part draft(Sequence* its_sequence, std::span<const int32_t> its_tokens,
+                    const AdapterSet* its_adapters = nullptr) {
+    Part part(its_sequence, its_tokens, its_adapters);
+    part.is_draft = true;
+    return part;
+  }
 };
 
 // A batch of all parts that asks for every row.
 inline Batch begin_batch(const std::vector<Part>& parts) {
   Batch batch;
   for (const Part& part : parts) {
-    auto slice = part.sequence->begin(static_cast<int>(part.tokens.size()));
+    const int n = static_cast<int>(part.tokens.size());
+    auto slice = part.is_draft ? part.sequence->begin_draft(n) : part.sequence->begin(n);
     EXPECT_TRUE(slice) << slice.error().message;
     slice->first_row = batch.n_rows();
     slice->adapters = part.adapters;

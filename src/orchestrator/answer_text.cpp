@@ -25,10 +25,11 @@ AnswerText::AnswerText(Tokenizer tokenizer, std::optional<chat::OutputParser> pa
       stop_(std::move(options.stop)),
       parser_(std::move(parser)),
       tokens_(options.tokens),
-      max_entropy_(options.max_entropy) {}
+      max_entropy_(options.max_entropy),
+      one_call_(options.one_call) {}
 
 void AnswerText::push(const Sampled& token, ChatChunk& out) {
-  if (stop_.hit()) return;
+  if (is_stopped()) return;
   ++n_tokens_;
   if (tokens_) {
     auto chance = [&](int32_t id, float logprob) {
@@ -52,6 +53,8 @@ std::string AnswerText::decode(int32_t id) {
 }
 
 void AnswerText::finish(ChatChunk& out, bool is_cut) {
+  if (is_over_) return release_tokens(std::string::npos, out);
+  one_call_ = false;  // whatever ends now was ended by the engine
   if (!stop_.hit()) {
     std::string rest = stop_.push(decoder_.finish());
     rest += stop_.finish();
@@ -76,6 +79,7 @@ void AnswerText::release(const std::string& text, ChatChunk& out) {
 void AnswerText::add_events(ChatChunk& out) {
   using Kind = chat::OutputEvent::Kind;
   for (chat::OutputEvent& event : events_) {
+    if (is_over_) break;
     switch (event.kind) {
       case Kind::reasoning: out.reasoning += event.text; break;
       case Kind::content: out.content += event.text; break;
@@ -89,7 +93,10 @@ void AnswerText::add_events(ChatChunk& out) {
           out.tool_calls.push_back({event.call_index, {}, {}, std::move(event.text)});
         }
         break;
-      case Kind::tool_call_end: has_tool_calls_ = true; break;
+      case Kind::tool_call_end:
+        has_tool_calls_ = true;
+        is_over_ = one_call_;
+        break;
     }
   }
   events_.clear();

@@ -22,17 +22,19 @@ class AnswerText {
     std::vector<std::string> stop;
     bool tokens = false;    // fill ChatChunk::tokens
     float max_entropy = 1;  // of a token, for its certainty
+    bool one_call = false;  // the answer is over behind its first call of a tool
   };
 
   // Without a parser all text is content.
   AnswerText(Tokenizer tokenizer, std::optional<chat::OutputParser> parser, Options options);
 
-  // Adds to `out` what became certain with this token. After a stop string nothing more comes.
+  // Adds to `out` what became certain with this token. After a stop string, or the call that is the only one, nothing
+  // more comes.
   void push(const Sampled& token, ChatChunk& out);
   // The rest, when no token follows. `is_cut`: the model did not stop by itself.
   void finish(ChatChunk& out, bool is_cut);
 
-  bool is_stopped() const { return stop_.hit(); }
+  bool is_stopped() const { return stop_.hit() || is_over_; }
   const std::string& stop_text() const { return stop_.matched(); }
   bool has_tool_calls() const { return has_tool_calls_; }  // complete ones
   int n_tokens() const { return n_tokens_; }
@@ -55,6 +57,8 @@ class AnswerText {
   std::vector<chat::OutputEvent> events_;  // scratch
   bool tokens_;
   float max_entropy_;
+  bool one_call_;
+  bool is_over_ = false;
   bool has_tool_calls_ = false;
   int n_tokens_ = 0;
   size_t decoded_bytes_ = 0;

@@ -95,6 +95,30 @@ TEST(AnswerText, TurnsToolCallsIntoDeltasWithIds) {
   EXPECT_NE(result.sum.tool_calls[0].id, result.sum.tool_calls[1].id);
 }
 
+// Frames of gpt-oss: no grammar forces them, so a second call is not kept from being written.
+TEST(AnswerText, EndsBehindTheFirstCallWhereOneIsWanted) {
+  chat::OutputOptions output;
+  output.dialect = &chat::dialect_named("harmony");
+  output.tools = {{R"({"type":"function","function":{"name":"add","parameters":{"type":"object"}}})"}};
+  const std::string thought = "<|channel|>analysis<|message|>Two sums.<|end|>";
+  const std::string call =
+      "<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{\"a\": 3}<|end|>";
+  const Read both = read(thought + call + call, output, {});
+  EXPECT_EQ(both.sum.tool_calls.size(), 2u);
+  EXPECT_FALSE(both.stopped);
+  AnswerText::Options options;
+  options.one_call = true;
+  const Read one = read(thought + call + call, output, options);
+  ASSERT_EQ(one.sum.tool_calls.size(), 1u);
+  EXPECT_EQ(one.sum.tool_calls[0].arguments, "{\"a\":3}");
+  EXPECT_EQ(one.sum.reasoning, "Two sums.");
+  EXPECT_EQ(one.sum.content, "");
+  EXPECT_TRUE(one.stopped);
+  EXPECT_TRUE(one.has_tool_calls);
+  EXPECT_LT(one.n_tokens, both.n_tokens);
+  EXPECT_FALSE(read(thought + call.substr(0, call.size() - 10), output, options).stopped) << "cut off";
+}
+
 TEST(AnswerText, StopsBeforeAStopStringAndCountsWhatItRead) {
   const std::string answer = "one two three four five six";
   const Read all = read(answer, {}, {});

@@ -123,6 +123,7 @@ engine::Request generation_request(const GenerateOptions& options, const Tokeniz
   request.sampling.seed = options.seed ? *options.seed : random_seed();
   request.sampling.stats = options.logprobs;
   request.token_stats = options.token_stats;
+  request.speculate = options.speculation;
   if (options.sampling.dry_multiplier > 0) {
     request.sampling.dry_sequence_breakers = breaker_ids(options.dry_sequence_breakers, tokenizer);
   }

@@ -10,6 +10,7 @@
 #include "chat/message.h"
 #include "orchestrator/thinking_options.h"
 #include "sampling/sampling_params.h"
+#include "speculative/mode.h"
 
 namespace chimere::orchestrator {
 
@@ -65,9 +66,10 @@ struct GenerateOptions {
   AnswerForm form;                                 // of the answer, behind its thought
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   MemoryUse memory;
-  std::vector<AdapterUse> adapters;  // their changes add up
-  ThinkingOptions thinking;          // what it leaves open is the service's to say
-  bool token_stats = false;          // fill ChatChunk::tokens with entropy and certainty
+  std::vector<AdapterUse> adapters;              // their changes add up
+  ThinkingOptions thinking;                      // what it leaves open is the service's to say
+  std::optional<speculative::Mode> speculation;  // absent: what the service was started with
+  bool token_stats = false;                      // fill ChatChunk::tokens with entropy and certainty
 };
 
 struct ChatRequest : GenerateOptions {
@@ -76,6 +78,7 @@ struct ChatRequest : GenerateOptions {
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string tool_name;                // of ToolChoice::named
   bool parallel_tool_calls = true;      // false: at most one call
+  bool only_declared_tools = false;     // no call of another name can be written, where calls have a marker
   std::optional<bool> enable_thinking;  // what the template does by itself when absent
   int32_t thinking_budget = -1;         // tokens of the thought; -1: what the file says, or half of the context left
   int32_t thinking_limit = -1;          // at most this many where thinking_budget does not say

@@ -90,8 +90,11 @@ std::vector<std::unique_ptr<ChatStream>> ChatService::run(std::function<Result<P
         std::any_of(admissions.begin(), admissions.end(), [](const auto& a) { return !a->is_cancelled(); });
     admit(go_on && is_wanted ? guarded(prepare) : Error{Code::cancelled, "the service is stopping"}, admissions);
   };
-  if (!prepare_.post(std::move(job), owner)) {
-    for (auto& admission : admissions) admission->put(Refused{prepare_.full()});
+  // Who comes again and again while the queue is full should not keep the thread busy that makes others' prompts.
+  Status room = engine_.check_places(owner, n);
+  if (room && !prepare_.post(std::move(job), owner)) room = prepare_.full();
+  if (!room) {
+    for (auto& admission : admissions) admission->put(Refused{room.error()});
   }
   return streams;
 }

@@ -110,7 +110,7 @@ ChatChunk ChatStream::end(const engine::Event& event) {
   const AnswerText& text = admitted_->text;
   if (text.is_stopped()) {
     // The engine learned of it a little later; the tokens it drew in between are no part of the answer.
-    chunk.finish = Finish::stop;
+    chunk.finish = text.stop_text().empty() ? Finish::tool_calls : Finish::stop;
     chunk.stop_text = text.stop_text();
     chunk.usage.completion_tokens = text.n_tokens();
     chunk.usage.reasoning_tokens = std::min(chunk.usage.reasoning_tokens, chunk.usage.completion_tokens);

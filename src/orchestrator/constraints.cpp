@@ -72,7 +72,8 @@ Result<Constraints::Made> Constraints::of_chat(const ChatRequest& request, const
       has_tools && (request.tool_choice == ToolChoice::required || request.tool_choice == ToolChoice::named);
   const std::string opening(dialect.may_lack_marker ? "" : dialect.marker);
   // Of calls that begin with JSON alone nobody can say where text ends and the first of them begins.
-  const bool limits_calls = has_tools && !request.parallel_tool_calls && !opening.empty();
+  const bool is_limited = !request.parallel_tool_calls || request.only_declared_tools;
+  const bool limits_calls = has_tools && is_limited && !opening.empty();
   if (request.form.is_free() && !must_call && !limits_calls) return Made{};
 
   chat::ToolCallForm calls{&dialect, request.tool_choice == ToolChoice::named ? request.tool_name : "",

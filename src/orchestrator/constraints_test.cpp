@@ -110,6 +110,15 @@ TEST(ConstraintsTest, OneCallAtMostWhereSeveralAreNotWanted) {
   EXPECT_TRUE(accepts("hello world"));
   EXPECT_TRUE(accepts("hello" + call));
   EXPECT_FALSE(accepts(call + "\n" + call));
+  // Where only some tools are allowed, no call of another can be written.
+  request.parallel_tool_calls = true;
+  request.only_declared_tools = true;
+  request.tools = {tool("second", "{}")};
+  made = constraints.of_chat(request, chat::dialect_named("hermes"), {});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(accepts("hello" + call));
+  EXPECT_TRUE(accepts(call + "\n" + call));
+  EXPECT_FALSE(accepts("<tool_call>\n{\"name\": \"first\", \"arguments\": {}}\n</tool_call>"));
 }
 
 TEST(ConstraintsTest, FormsOfAnswers) {

@@ -75,12 +75,12 @@ engine::Thought thought_of(const Tokenizer& tokenizer, const chat::ThoughtMarker
 }
 
 // What the template writes before an answer. It is the same whatever the conversation, so the shortest one will do.
-std::string generation_prompt(const chat::ChatTemplate& chat_template) {
+std::string generation_prompt(const chat::ChatTemplate& chat_template, chat::RenderAllowance& allowance) {
   chat::ChatInput input;
   input.messages.emplace_back();
   input.messages.back().role = "user";
   input.messages.back().content = "";
-  auto prompt = chat_template.generation_prompt(input);
+  auto prompt = chat_template.generation_prompt(input, allowance);
   return prompt ? std::move(*prompt) : std::string();
 }
 
@@ -100,7 +100,7 @@ Preparer::Preparer(const ChatModel& model, MemoryService& memory, int context_le
       thinking_(model.tokenizer, model.model->n_vocab() - static_cast<int32_t>(model.suppressed_ids().size())) {}
 
 Result<std::vector<int32_t>> Preparer::prompt_of(const ChatRequest& request) {
-  TRY_ASSIGN(Prepared prepared, prepare_chat(request, false));
+  TRY_ASSIGN(Prepared prepared, prepare(request));
   return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
 }
 
@@ -119,7 +119,7 @@ Result<Prepared> Preparer::prepare(const CompletionRequest& request) {
   return finished(request, std::move(generate), std::nullopt, std::move(found));
 }
 
-Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_passages) {
+Result<Prepared> Preparer::prepare(const ChatRequest& request) {
   const chat::ChatTemplate* chat_template = model_.template_for(request);
   if (!chat_template) {
     return Error{Code::unsupported,
@@ -130,10 +130,8 @@ Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_pa
   output.dialect = &chat_template->dialect();
   output.thought = chat_template->thought_markers();
   if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
-  PassageMemory::Found found;
-  if (with_passages) {
-    TRY_ASSIGN(found, memory_.passages().find(request.memory, question_of(request.messages), request.deadline));
-  }
+  TRY_ASSIGN(PassageMemory::Found found,
+             memory_.passages().find(request.memory, question_of(request.messages), request.deadline));
   chat::ChatInput input;
   input.messages = request.messages;
   for (UsedPassage& note : recall(memory_, request.memory, found.used, context_length_, input.messages)) {
@@ -149,7 +147,9 @@ Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_pa
   input.enable_thinking = request.goes_on ? false : request.enable_thinking;
   input.add_generation_prompt = request.add_generation_prompt;
   input.extra_kwargs_json = request.template_kwargs;
-  auto rendered = request.goes_on ? chat_template->render_open(input) : chat_template->render(input);
+  chat::RenderAllowance allowance = chat_template->allowance();
+  auto rendered =
+      request.goes_on ? chat_template->render_open(input, allowance) : chat_template->render(input, allowance);
   // Whatever stopped the template, it was this conversation that it could not render.
   if (!rendered) return Error{Code::invalid_argument, "chat template: " + rendered.error().message};
   output.starts_in_content = request.goes_on;
@@ -163,7 +163,8 @@ Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_pa
   if (output.starts_in_reasoning && !has_end_token) lead.thought_close = output.thought.close;
   TRY_ASSIGN(const Constraints::Made form, constraints_.of_chat(request, *output.dialect, lead));
   bind(form, request, generate);
-  generate.snapshot_points = snapshot_points(model_.tokenizer, generation_prompt(*chat_template), generate.prompt);
+  const std::string before_answer = generation_prompt(*chat_template, allowance);
+  generate.snapshot_points = snapshot_points(model_.tokenizer, before_answer, generate.prompt);
   const bool is_silent = input.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);
   if (is_silent && !output.starts_in_reasoning) {
     ban_thoughts(model_.tokenizer, output.thought, generate.sampling);
@@ -174,18 +175,22 @@ Result<Prepared> Preparer::prepare_chat(const ChatRequest& request, bool with_pa
     generate.thought = thought_of(model_.tokenizer, output.thought, budget, form.allows_calls);
     generate.thought.open = generate.thought.open && output.starts_in_reasoning;
   }
-  return finished(request, std::move(generate), chat::OutputParser(output), std::move(found));
+  // Where a grammar can not tell a second call from text, the answer ends behind the first.
+  const bool is_unbound = output.dialect->is_framed || output.dialect->may_lack_marker;
+  const bool one_call = !request.parallel_tool_calls && !output.tools.empty() && is_unbound;
+  return finished(request, std::move(generate), chat::OutputParser(output), std::move(found), one_call);
 }
 
 // What of a request is the same for messages and for text.
 Result<Prepared> Preparer::finished(const GenerateOptions& request, engine::Request generate,
-                                    std::optional<chat::OutputParser> parser, PassageMemory::Found passages) {
+                                    std::optional<chat::OutputParser> parser, PassageMemory::Found passages,
+                                    bool one_call) {
   TRY_ASSIGN(generate.memory, memory_.source_for(request.memory, std::move(passages.tables)));
   TRY_ASSIGN(generate.adapters, model_.adapters_for(request.adapters));
   const ThinkingOptions steered = request.thinking.over(model_.thinking);
   generate.thinking = thinking_.resolve(steered);
   AnswerText text(model_.tokenizer, std::move(parser),
-                  {request.stop, request.logprobs || request.token_stats, thinking_.max_entropy()});
+                  {request.stop, request.logprobs || request.token_stats, thinking_.max_entropy(), one_call});
   return Result<Prepared>{
       Prepared{std::move(generate), std::move(text), std::move(passages.used), steered.asks_for_loop_guard()}};
 }

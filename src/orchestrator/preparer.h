@@ -33,15 +33,15 @@ class Preparer {
   // `model` and `memory` outlive it.
   Preparer(const ChatModel& model, MemoryService& memory, int context_length);
 
-  Result<Prepared> prepare(const ChatRequest& request) { return prepare_chat(request, true); }
+  Result<Prepared> prepare(const ChatRequest& request);
   Result<Prepared> prepare(const CompletionRequest& request);
-  // The prompt alone, of a request that is not run: no passages are looked up for it.
+  // The prompt alone, of a request that is not run: with the passages and notes that it would have.
   Result<std::vector<int32_t>> prompt_of(const ChatRequest& request);
 
  private:
-  Result<Prepared> prepare_chat(const ChatRequest& request, bool with_passages);
   Result<Prepared> finished(const GenerateOptions& request, engine::Request generate,
-                            std::optional<chat::OutputParser> parser, PassageMemory::Found passages);
+                            std::optional<chat::OutputParser> parser, PassageMemory::Found passages,
+                            bool one_call = false);
 
   const ChatModel& model_;
   MemoryService& memory_;

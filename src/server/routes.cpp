@@ -86,15 +86,16 @@ std::unique_ptr<Answer> Routes::handle(HttpRequest request, Wake wake) {
   return origin.empty() ? std::move(answer) : opened_to(origin, std::move(answer));
 }
 
-HttpResponse Routes::error(const std::string& request_id, int status, std::string message) {
+HttpResponse Routes::error(const HttpRequest& head, int status, std::string message) {
   const bool ours = status >= 500;
   if (ours) message = without_folders(message);  // of what a library threw
-  HttpRequest unread;
-  unread.id = request_id;
-  unread.method = "-";
-  unread.path = "-";
-  return logged(unread, nullptr,
-                error_response({status, std::move(message), ours ? "server_error" : "invalid_request_error", "", ""}));
+  const ApiError error{status, std::move(message), ours ? "server_error" : "invalid_request_error", "", ""};
+  HttpResponse response = shaped_for(head, error);
+  if (access_.cors().allows(head)) Cors::open(head.header("Origin"), response);
+  HttpRequest known = head;
+  if (known.method.empty()) known.method = "-";
+  if (known.path.empty()) known.path = "-";
+  return logged(known, router_.find(known.method, known.path).route, std::move(response));
 }
 
 void Routes::end_answers() {

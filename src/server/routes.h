@@ -24,7 +24,7 @@ class Routes : public HttpHandler {
 
   std::optional<HttpResponse> refuse(HttpRequest& head) override;
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override;
-  HttpResponse error(const std::string& request_id, int status, std::string message) override;
+  HttpResponse error(const HttpRequest& head, int status, std::string message) override;
   void tick() override { housekeeping_.tick(); }
   void end_answers() override;
 

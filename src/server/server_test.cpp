@@ -228,6 +228,39 @@ TEST_F(ServerTest, ErrorsHaveTheShapeAndTheStatus) {
   EXPECT_EQ(json(chat(R"("n":300)"))["error"]["param"], "n");
 }
 
+// Also of requests that no endpoint has seen, because the connection could not read them.
+TEST_F(ServerTest, ErrorsOfAConnectionHaveTheShapeOfTheirPath) {
+  const auto sent = [&](const std::string& text) {
+    Client client(server_->port());
+    client.send(text);
+    return client.read_response();
+  };
+  const std::string long_text(50'000, 'x');
+  for (const std::string path :
+       {"/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/messagesx"}) {
+    const std::string first = "POST " + path + " HTTP/1.1\r\nHost: localhost\r\n";
+    const std::pair<std::string, int> cases[] = {
+        {first + "Content-Length: 200000\r\n\r\n", 413},
+        {first + "X: " + long_text + "\r\n\r\n", 431},
+        {"POST " + path + "?" + long_text + " HTTP/1.1\r\n\r\n", 431},
+        {first + "Content-Length: x\r\n\r\n", 400},
+        {"POST " + path + " HTTP/9.9\r\n\r\n", 400},
+        {first + "Transfer-Encoding: gzip\r\n\r\n", 501},
+    };
+    const bool is_anthropic = path == "/v1/messages" || path == "/v1/messages/count_tokens";
+    for (const auto& [text, status] : cases) {
+      const ClientResponse response = sent(text);
+      EXPECT_EQ(response.status, status) << path << ": " << response.body;
+      const Json body = json(response);
+      ASSERT_TRUE(body.contains("error")) << response.body;
+      EXPECT_TRUE(body["error"]["message"].is_string());
+      EXPECT_TRUE(body["error"]["type"].is_string());
+      EXPECT_EQ(body.value("type", ""), is_anthropic ? "error" : "") << path << ", " << status;
+      EXPECT_EQ(body["error"].contains("code"), !is_anthropic) << path << ", " << status;
+    }
+  }
+}
+
 TEST_F(ServerTest, IgnoredFieldsAreReported) {
   EXPECT_EQ(chat(R"("max_tokens":1,"user":"u","flavour":3)").header("X-Chimere-Ignored"), "flavour");
   EXPECT_EQ(chat(R"("max_tokens":1)").header("X-Chimere-Ignored"), "");

@@ -72,6 +72,28 @@ TEST(PreTokenizer, DeepSeek) {
   EXPECT_EQ(parts("deepseek-v3", "\x01\x02z\x03"), "\x01|\x02z|\x03|") << "gaps are parts";
 }
 
+TEST(PreTokenizer, KnowsEveryNameThatFilesHave) {
+  for (const char* name : {"qwen35",      "qwen2",        "deepseek-r1-qwen",
+                           "megrez",      "stablelm2",    "hunyuan",
+                           "solar-open",  "grok-2",       "llama-bpe",
+                           "llama3",      "llama-v3",     "falcon3",
+                           "falcon-h1",   "pixtral",      "midm-2.0",
+                           "lfm2",        "dbrx",         "smaug-bpe",
+                           "glm4",        "chatglm-bpe",  "gpt-4o",
+                           "llama4",      "kanana2",      "minimax-m2",
+                           "tekken",      "gpt-2",        "phi-2",
+                           "mpt",         "olmo",         "jais",
+                           "exaone4",     "mellum",       "gigachat",
+                           "modern-bert", "starcoder",    "refact",
+                           "command-r",   "smollm",       "codeshell",
+                           "exaone",      "minerva-7b",   "deepseek-v3",
+                           "joyai-llm",   "falcon",       "hunyuan-dense",
+                           "default",     "deepseek-llm", "deepseek-coder"}) {
+    EXPECT_TRUE(PreTokenizer::named(name)) << name;
+  }
+  for (const char* name : {"", "nemotron", "deepseek", "deepseek-v2"}) EXPECT_FALSE(PreTokenizer::named(name)) << name;
+}
+
 TEST(PreTokenizer, DeepSeekCoderAndLlm) {
   EXPECT_EQ(parts("deepseek-coder", "def f(x):\n\treturn x + 1234"), "def| f|(|x|):|\n|\treturn| x| + |1|2|3|4|");
   EXPECT_EQ(parts("deepseek-llm", "def f(x):\n\treturn x + 1234"), "def| f|(|x|):|\n|\treturn| x| +| |1234|");

@@ -158,6 +158,10 @@ expect "outside the vocabulary" "$chimere" logits --model "$model" --ids-file "$
 expect '"decode_tok_s"' "$chimere" bench --model "$model" -p 32 -n 4 -r 1 -t 1 --json
 expect "tok/s" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 16 -n 2 -r 1
 expect "tok/s" "$chimere" bench --synthetic nemotron-tiny:q4_0 -p 16 -n 2 -r 1
+expect "right" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 0 -n 8 -r 1 --speculate always --draft-max 3 --acceptance 0.75
+expect "not in range" "$chimere" bench --model "$model" --speculate auto --acceptance 2
+expect "not in" "$chimere" serve "$model" --speculate sometimes
+expect "not in range" "$chimere" chat "$model" -p hello --draft-max 16
 expect "expected one of" "$chimere" bench --synthetic nonsense
 expect '"perplexity"' "$chimere" perplexity --model "$model" --text "$2/cli/commands.sh" --ctx 128 --json
 

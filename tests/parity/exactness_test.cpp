@@ -58,46 +58,86 @@ TEST_P(Exactness, CompanyChangesNothing) {
   }
 }
 
-// A rejected draft of up to 8 tokens leaves no trace, wherever it happened.
+// A draft of which only the first tokens stay leaves no trace of the others, wherever it stands and however many stay.
 TEST_P(Exactness, RollbackEqualsTheRunThatNeverWentThere) {
-  constexpr int kAhead = 5, kWindow = 8;
-  const int prompt = many_or_few(50, 17), n_steps = many_or_few(34, 2);
+  constexpr int kAhead = 3;
+  const int prompt = many_or_few(50, 17), n_steps = many_or_few(34, 4);
   const ExecutablePtr e = compile(1);
   ASSERT_TRUE(e);
   Sequence straight = new_sequence(*e);
   go_on(*e, straight, prompt);
-  const std::vector<float> expected = run_in_slices(*e, straight, prompt, prompt + n_steps + kAhead, 1);
+  const std::vector<float> expected = run_in_slices(*e, straight, prompt, prompt + n_steps + kDecodeTokens + kAhead, 1);
 
-  Sequence s = new_sequence(*e, kWindow);
+  Sequence s = new_sequence(*e);
   go_on(*e, s, prompt);
-  EXPECT_EQ(s.rollback_reach(), 0) << "nothing was decoded yet";
+  EXPECT_EQ(s.rollback_reach(), 0) << "nothing was drafted yet";
   EXPECT_FALSE(s.rollback(1));
   for (int at = 0; at < n_steps; ++at) {
-    SCOPED_TRACE("at " + std::to_string(at));
-    for (int draft : {1 + at % kWindow, kWindow}) {
-      // The first `right` tokens of the draft are those of the text, the rest are not.
-      const int right = (at + draft) % draft;
-      std::vector<int32_t> tokens = text(prompt + at, draft);
-      for (int i = right; i < draft; ++i) tokens[i] = (tokens[i] + 1 + i) % Hybrid::kVocab;
-      const std::vector<float> verified = feed(*e, s, tokens, {draft});
+    // Every length of a draft, and of each the numbers of tokens that stay in turn; at the ends of pages all of them.
+    const int n_draft = at % many_or_few(kDecodeTokens, 3) + 1;
+    const int page_end = (prompt + at + n_draft) % kPageTokens;
+    const bool all = page_end < n_draft && !backend_under_test().is_emulated;
+    for (int right = all ? 0 : at * 5 % (n_draft + 1); right <= n_draft; ++right) {
+      SCOPED_TRACE("at " + std::to_string(at) + ", " + std::to_string(right) + " of " + std::to_string(n_draft));
+      auto kept = s.snapshot();
+      ASSERT_TRUE(kept);
+      std::vector<int32_t> tokens = text(prompt + at, n_draft);
+      for (int i = right; i < n_draft; ++i) tokens[i] = (tokens[i] + 1 + i) % Hybrid::kVocab;
+      const std::vector<float> verified = step(*e, {Part::draft(&s, tokens)})[0];
       ASSERT_TRUE(same_logits(rows(verified, 0, right), rows(expected, at, right)));
-      ASSERT_GE(s.rollback_reach(), draft);
-      ASSERT_TRUE(s.rollback(draft - right));
+      ASSERT_EQ(s.rollback_reach(), n_draft);
+      ASSERT_TRUE(s.rollback(n_draft - right));
       ASSERT_EQ(s.length(), prompt + at + right);
-      const int ahead = kAhead - right;
-      if (ahead > 0) {
-        ASSERT_TRUE(same_logits(run_in_slices(*e, s, prompt + at + right, prompt + at + kAhead, 1),
-                                rows(expected, at + right, ahead)));
-        ASSERT_TRUE(s.rollback(kAhead));
-      } else {
-        ASSERT_TRUE(s.rollback(right));
+      if (right < n_draft) {
+        EXPECT_FALSE(s.rollback(1)) << "once";
       }
-      ASSERT_EQ(s.length(), prompt + at);
+      ASSERT_TRUE(same_logits(run_in_slices(*e, s, prompt + at + right, prompt + at + right + kAhead, 1),
+                              rows(expected, at + right, kAhead)));
+      EXPECT_FALSE(s.rollback(1)) << "the last slice was no draft";
+      ASSERT_TRUE(s.restore(*kept));
+      if (!all) break;
     }
     ASSERT_TRUE(same_logits(go_on(*e, s, 1), rows(expected, at, 1)));
   }
-  const auto too_far = s.rollback(s.rollback_reach() + 1);
-  ASSERT_FALSE(too_far);
+}
+
+// Sequences that draft and go back share batches with one that does not, and with a prompt.
+TEST_P(Exactness, DraftsChangeNothingForTheirCompany) {
+  const int prompt = many_or_few(40, 17), n_steps = many_or_few(24, 3);
+  const ExecutablePtr e = compile(1);
+  ASSERT_TRUE(e);
+  std::vector<std::vector<float>> expected;
+  for (int script = 0; script < 3; ++script) {
+    Sequence straight = new_sequence(*e);
+    go_on(*e, straight, prompt, script);
+    const int n = n_steps * (script == 2 ? 1 : 8);
+    expected.push_back(feed(*e, straight, text(prompt, n, script), {1}));
+  }
+  std::vector<Sequence> s;
+  for (int i = 0; i < 3; ++i) s.push_back(new_sequence(*e));
+  for (int i = 0; i < 3; ++i) go_on(*e, s[i], prompt, i);
+  for (int at = 0; at < n_steps; ++at) {
+    SCOPED_TRACE("at " + std::to_string(at));
+    std::vector<Part> parts;
+    std::vector<int> right, begin;
+    for (int i = 0; i < 2; ++i) {
+      const int n_draft = 1 + (at * 3 + i * 5) % 8;
+      right.push_back(1 + (at + i) % n_draft);
+      begin.push_back(s[i].length());
+      std::vector<int32_t> tokens = text(s[i].length(), n_draft, i);
+      for (int t = right[i]; t < n_draft; ++t) tokens[t] = (tokens[t] + 1 + t) % Hybrid::kVocab;
+      parts.push_back(Part::draft(&s[i], tokens));
+    }
+    parts.push_back({&s[2], text(s[2].length(), 1, 2)});
+    Sequence reader = new_sequence(*e);
+    if (at % 3 == 1) parts.push_back({&reader, text(0, 18, 3)});
+    const std::vector<std::vector<float>> found = step(*e, parts);
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(same_logits(rows(found[i], 0, right[i]), rows(expected[i], begin[i] - prompt, right[i])));
+      ASSERT_TRUE(s[i].rollback(static_cast<int>(parts[i].tokens.size()) - right[i]));
+    }
+    ASSERT_TRUE(same_logits(found[2], rows(expected[2], at, 1)));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kv, Exactness, testing::ValuesIn(variants()), variant_name);

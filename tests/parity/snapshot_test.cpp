@@ -21,16 +21,18 @@ TEST_P(Snapshots, EachContinuesAsTheStraightRun) {
     kept.push_back(*snapshot);
     append_rows(expected, go_on(*e, straight, 1));
   }
-  Sequence again = new_sequence(*e, 8);
+  Sequence again = new_sequence(*e);
   for (int at = n_steps - 1; at >= 0; --at) {
     ASSERT_TRUE(again.restore(kept[at]));
     ASSERT_EQ(again.length(), prompt + at);
     ASSERT_TRUE(same_logits(run_in_slices(*e, again, prompt + at, prompt + at + kAhead, 1), rows(expected, at, kAhead)))
         << "at " << at;
-    // A rollback after a restore goes as far as what was decoded since.
-    ASSERT_EQ(again.rollback_reach(), kAhead);
-    ASSERT_TRUE(again.rollback(kAhead - 1));
-    ASSERT_TRUE(same_logits(go_on(*e, again, 4), rows(expected, at + 1, 4))) << "at " << at;
+    // A draft from a snapshot goes back to it.
+    ASSERT_TRUE(again.restore(kept[at]));
+    EXPECT_EQ(again.rollback_reach(), 0);
+    step(*e, {Part::draft(&again, text(prompt + at + 7, 4))});
+    ASSERT_TRUE(again.rollback(4));
+    ASSERT_TRUE(same_logits(go_on(*e, again, 4), rows(expected, at, 4))) << "at " << at;
   }
 }
 

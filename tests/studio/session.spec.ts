@@ -1,7 +1,7 @@
 // Keys and restarts: servers of their own.
 import { problems } from './accessibility'
-import { expect, Server, Studio, test as shared } from './server'
-import { test } from '@playwright/test'
+import { answerWith, expect, Server, Studio, test as shared } from './server'
+import { test, type Page } from '@playwright/test'
 
 test('asks for the key, keeps it for the tab alone', async ({ page }) => {
   const server = new Server(['--api-key', 'open-sesame-1234567890'])
@@ -77,6 +77,80 @@ shared('what is sent before the kept conversations have been read stays', async 
   await expect(page.locator('html[data-read]')).toBeAttached()
   await expect(studio.questions).toHaveText(/Hello/)
   await studio.settled()
+})
+
+// The records of a store are read at once, and the page is told of them only when the test says so.
+async function holdReading(page: Page, store: string) {
+  await page.addInitScript((held) => {
+    const getAll = IDBObjectStore.prototype.getAll
+    let isHeld = true
+    const tellers: (() => void)[] = []
+    const tellAll = () => {
+      isHeld = false
+      tellers.splice(0).forEach((tell) => tell())
+      document.documentElement.dataset.told = held
+    }
+    Object.assign(window, { tellAll })
+    IDBObjectStore.prototype.getAll = function () {
+      const real = getAll.call(this)
+      if (this.name !== held) return real
+      const late = {} as { result?: unknown; onsuccess?: () => void }
+      const tell = () => {
+        late.result = real.result
+        late.onsuccess?.()
+      }
+      real.onsuccess = () => {
+        if (!isHeld) return tell()
+        tellers.push(tell)
+        document.documentElement.dataset.read = held
+      }
+      return late as unknown as IDBRequest
+    }
+  }, store)
+  return {
+    isRead: () => expect(page.locator(`html[data-read=${store}]`)).toBeAttached(),
+    tell: () => page.evaluate(() => (window as unknown as { tellAll: () => void }).tellAll()),
+  }
+}
+
+shared('a draft that is emptied before the kept ones have been read stays empty', async ({ studio, page }) => {
+  await studio.input.pressSequentially('old words')
+  await page.reload()
+  await expect(studio.input).toHaveValue('old words')
+  await page.reload()
+  const reading = await holdReading(page, 'drafts')
+  await page.reload()
+  await reading.isRead()
+  await studio.input.fill('x')
+  await studio.input.fill('')
+  await reading.tell()
+  await studio.openSettings() // which waits for nothing that is kept
+  await expect(studio.input).toHaveValue('')
+  await page.reload()
+  await reading.tell()
+  await expect(studio.input).toHaveValue('')
+})
+
+shared('conversations that are deleted before the kept ones have been read stay away', async ({ studio, page }) => {
+  await answerWith(page, [{ content: 'ok' }])
+  await studio.send('An old question')
+  await studio.settled()
+  await studio.input.pressSequentially('an old draft')
+  const reading = await holdReading(page, 'conversations')
+  await page.reload()
+  await reading.isRead()
+  await studio.send('A new question')
+  await studio.settled()
+  await studio.openSettings()
+  await studio.button('Delete all conversations').click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await expect(studio.questions).toHaveCount(0)
+  await reading.tell()
+  const list = page.getByRole('navigation', { name: 'Conversations' })
+  await expect(page.locator('html[data-told]')).toBeAttached()
+  await expect(list.getByRole('button', { name: 'An old question', exact: true })).toHaveCount(0)
+  await expect(studio.questions).toHaveCount(0)
+  await expect(studio.input).toHaveValue('')
 })
 
 shared('keeps nothing but conversations, drafts and settings, and asks nobody else', async ({ studio, server, page }) => {

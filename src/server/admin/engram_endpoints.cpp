@@ -31,35 +31,12 @@ std::unique_ptr<Answer> answer_later(std::unique_ptr<ServiceJob<T>> job, Call& c
                                         std::move(ignored));
 }
 
-// What stands behind `NAME=` in a query, %XX and '+' undone; empty when it is not there.
-std::string query_value(std::string_view query, std::string_view name) {
-  const auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    c = static_cast<char>(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-  };
-  for (size_t at = 0; at < query.size();) {
-    const size_t end = std::min(query.find('&', at), query.size());
-    const std::string_view pair = query.substr(at, end - at);
-    at = end + 1;
-    if (!pair.starts_with(name) || pair.size() <= name.size() || pair[name.size()] != '=') continue;
-    std::string value;
-    for (size_t i = name.size() + 1; i < pair.size(); ++i) {
-      if (pair[i] == '%' && i + 2 < pair.size() && digit(pair[i + 1]) >= 0 && digit(pair[i + 2]) >= 0) {
-        value += static_cast<char>(digit(pair[i + 1]) * 16 + digit(pair[i + 2]));
-        i += 2;
-      } else {
-        value += pair[i] == '+' ? ' ' : pair[i];
-      }
-    }
-    return value;
-  }
-  return {};
-}
-
 // Whose memory a request without a body is about: of its key, and of the user it names behind '?'.
 std::string asked_owner(const Call& call) {
-  std::string user = query_value(call.request.query, "user");
+  std::string user;
+  for (auto& [name, value] : query_fields(call.request.query)) {
+    if (name == "user") user = std::move(value);
+  }
   std::string owner = memory_owner(call.request.client, user);
   call.record->set_user(std::move(user));
   return owner;

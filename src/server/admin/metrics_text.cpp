@@ -69,6 +69,10 @@ void add_tokens(std::string& out, const engine::EngineStats& stats) {
   counter(out, "chimere_prompt_tokens_reused_total", "Tokens of prompts whose state came from the cache.",
           stats.prompt_tokens_reused);
   counter(out, "chimere_generated_tokens_total", "Tokens of answers.", stats.generated_tokens);
+  counter(out, "chimere_drafts_total", "Times that guesses at an answer's next tokens went into a step.", stats.drafts);
+  counter(out, "chimere_draft_tokens_total", "Guesses that were computed.", stats.draft_tokens);
+  counter(out, "chimere_draft_tokens_accepted_total", "Of these, guesses that became tokens of answers.",
+          stats.draft_tokens_accepted);
 }
 
 void add_cache(std::string& out, const engine::CacheStats& cache) {

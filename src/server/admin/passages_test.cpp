@@ -105,6 +105,30 @@ TEST_F(Passages, AUsersOwnAreFoundByThatUserAlone) {
   EXPECT_EQ(ask(R"("passages":"notes","top":1)", R"(,"user":"bob")")["engram"]["passages"][0]["source"], "atlas");
 }
 
+// Passages and notes stand in the prompt as text, so they are counted where prompts are.
+TEST_F(Passages, AreCountedWithTheTokensOfAPrompt) {
+  const auto posted = [&](const std::string& path, const std::string& body) {
+    const ClientResponse response = server_.post(path, body);
+    EXPECT_EQ(response.status, 200) << path << ": " << response.body;
+    auto json = parse_json(response.body);
+    return json ? *json : Json();
+  };
+  posted("/v1/engram/accept", R"({"user":"ann","text":")" + kAboutThePassage + R"( known for its harbour."})");
+  const std::string asked = R"("messages":[{"role":"user","content":")" + kAboutThePassage + R"("}],"engram":)";
+  std::vector<int> counts;
+  for (const std::string engram : {R"({"alpha":0})", R"({"notes":3})", R"({"passages":"notes","notes":3})"}) {
+    const std::string chat = "{" + asked + engram + R"(,"user":"ann","max_tokens":1})";
+    counts.push_back(posted("/tokenize", chat)["count"]);
+    EXPECT_EQ(posted("/v1/chat/completions", chat)["usage"]["prompt_tokens"], counts.back()) << engram;
+    const std::string message = "{" + asked + engram + R"(,"metadata":{"user_id":"ann"})";
+    const int n = posted("/v1/messages/count_tokens", message + "}")["input_tokens"];
+    const Json usage = posted("/v1/messages", message + R"(,"max_tokens":1})")["usage"];
+    EXPECT_EQ(usage["input_tokens"].get<int>() + usage["cache_read_input_tokens"].get<int>(), n) << engram;
+  }
+  EXPECT_GT(counts[1], counts[0] + 5) << "the note";
+  EXPECT_GT(counts[2], counts[1] + 5) << "the passage";
+}
+
 TEST_F(Passages, EveryProtocolNamesThem) {
   const std::string engram = R"("engram":{"passages":"notes","top":1},"max_tokens":4,"temperature":0)";
   const std::string messages = R"("messages":[{"role":"user","content":")" + kAboutThePassage + R"("}],)";

@@ -50,6 +50,19 @@ Json cache_json(const engine::EngineStats& stats) {
   return json;
 }
 
+Json speculation_json(const engine::EngineStats& stats) {
+  Json json;
+  json["mode"] = speculative::name(stats.speculate);
+  json["drafts"] = stats.drafts;
+  json["draft_tokens"] = stats.draft_tokens;
+  json["accepted_tokens"] = stats.draft_tokens_accepted;
+  json["step_ms"] = Json::array();
+  for (const auto& [rows, seconds] : stats.step_seconds) {
+    json["step_ms"].push_back(Json{{"rows", rows}, {"ms", seconds * 1000}});
+  }
+  return json;
+}
+
 Json status_json(const Services& services) {
   const engine::EngineStats stats = services.chat.engine().stats();
   const auto now = Monitor::Clock::now();
@@ -68,6 +81,7 @@ Json status_json(const Services& services) {
                         {"generated_total", stats.generated_tokens},
                         {"prompt_per_second", rates.prompt},
                         {"generated_per_second", rates.generated}};
+  json["speculation"] = speculation_json(stats);
   json["cache"] = cache_json(stats);
   json["memory"] = Json::array();
   for (const auto& [purpose, bytes] : stats.memory) {

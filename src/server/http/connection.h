@@ -204,26 +204,27 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
     parser.header_limit(shared_.config.max_header_bytes);
     parser.body_limit(shared_.config.max_body_bytes);
     lowest().expires_after(shared_.config.header_timeout);
-    request_id_ = new_request_id();
     const auto [head_ec, head_n] = co_await http::async_read_header(stream_, buffer_, parser, kAwait);
+    HttpRequest request = request_head(parser);
+    if (head_ec && request.path.empty()) read_first_line(text_of(buffer_), request);
+    request.id = request_id_or_new(request.header("X-Request-Id"));
+    request.remote = remote_;
+    head_ = request;
     if (head_ec) {
       co_await refuse(head_ec, false);
       co_return false;
     }
-    HttpRequest request = request_head(parser);
-    request_id_ = request_id_or_new(request.header("X-Request-Id"));
-    request.id = request_id_;
-    request.remote = remote_;
     const Framing framing{parser.keep_alive() && !shared_.stopping, parser.get().version() >= 11,
                           request.method == "HEAD"};
     if (const auto wrong = wrong_framing(request.headers, parser.get().version() >= 11)) {
-      co_await send_last(shared_.handler.error(request_id_, wrong->status, wrong->message), framing.head_only);
+      co_await send_last(shared_.handler.error(head_, wrong->status, wrong->message), framing.head_only);
       co_return false;
     }
     if (auto refused = shared_.handler.refuse(request)) {
       co_await send_last(std::move(*refused), framing.head_only);
       co_return false;
     }
+    head_.client = request.client;
     if (equals_ignoring_case(request.header("Expect"), "100-continue") && !parser.is_done()) {
       const std::string proceed = "HTTP/1.1 100 Continue\r\n\r\n";
       const bool sent = co_await write(proceed);
@@ -283,11 +284,16 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
       woken_ = false;
       Piece piece = poll(head_sent);
       done = piece.done;
+      if (piece.head && piece.head->status == 429) {
+        if (done) work_.reset();
+        co_await hold_back();
+        if (gone_) break;
+      }
       std::string bytes;
       if (piece.head) {
         const bool whole = piece.done && piece.body.empty();
         if (!whole && !framing.chunked) framing.keep_alive = false;
-        bytes = format_head(*piece.head, request_id_, framing, whole);
+        bytes = format_head(*piece.head, head_.id, framing, whole);
         if (whole && !framing.head_only) bytes += piece.head->body;
         if (whole) framing.chunked = false;
         head_sent = true;
@@ -342,21 +348,35 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
   }
 
   HttpResponse thrown(const std::exception& e) {
-    if (dynamic_cast<const std::bad_alloc*>(&e)) return shared_.handler.error(request_id_, 503, kOutOfMemory);
-    return shared_.handler.error(request_id_, 500, e.what());
+    if (dynamic_cast<const std::bad_alloc*>(&e)) return shared_.handler.error(head_, 503, kOutOfMemory);
+    return shared_.handler.error(head_, 500, e.what());
   }
 
   // Until something woke us: the answer, the client's departure, or the end of the server.
   asio::awaitable<void> wait() {
-    if (!reading_ahead_) {
-      reading_ahead_ = true;
-      asio::co_spawn(shared_.poller->io, read_ahead(), asio::detached);
-    }
+    start_reading_ahead();
     if (woken_ || gone_) co_return;
     woken_timer_.expires_at(asio::steady_timer::time_point::max());
     shared_.poller->add(this);
     co_await woken_timer_.async_wait(kAwait);
     shared_.poller->remove(this);
+  }
+
+  // Clients that are told "too many" and come back at once would keep the machine busy with telling them so: they hear
+  // it a little later.
+  asio::awaitable<void> hold_back() {
+    const Clock::time_point until = Clock::now() + shared_.config.busy_delay;
+    start_reading_ahead();
+    while (!gone_ && Clock::now() < until) {
+      woken_timer_.expires_at(until);
+      co_await woken_timer_.async_wait(kAwait);
+    }
+  }
+
+  void start_reading_ahead() {
+    if (reading_ahead_) return;
+    reading_ahead_ = true;
+    asio::co_spawn(shared_.poller->io, read_ahead(), asio::detached);
   }
 
   asio::awaitable<void> read_ahead() {
@@ -435,7 +455,11 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
       message = "malformed HTTP request: " + ec.message();
     }
     // Otherwise the stream closed itself when its time ran out, or the client did.
-    if (status != 0) co_await send_last(shared_.handler.error(request_id_, status, std::move(message)), head_only);
+    if (status != 0) co_await send_last(shared_.handler.error(head_, status, std::move(message)), head_only);
+  }
+
+  static std::string_view text_of(const beast::flat_buffer& buffer) {
+    return {static_cast<const char*>(buffer.data().data()), buffer.size()};
   }
 
   static bool is_http_error(error_code ec) {
@@ -445,7 +469,11 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
 
   // A response after which the connection ends although its sender may still be sending.
   asio::awaitable<void> send_last(HttpResponse response, bool head_only) {
-    std::string bytes = format_head(response, request_id_, Framing{}, true);
+    if (response.status == 429) {
+      woken_timer_.expires_after(shared_.config.busy_delay);
+      co_await woken_timer_.async_wait(kAwait);
+    }
+    std::string bytes = format_head(response, head_.id, Framing{}, true);
     if (!head_only) bytes += response.body;
     const bool sent = co_await write(bytes);
     if (!sent) co_return;
@@ -468,7 +496,7 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
   std::shared_ptr<BodyLease> lease_;  // of the body that is coming
   std::unique_ptr<Answer> work_;      // of the request that is served now
   std::string remote_;                // address of the client
-  std::string request_id_;            // of the request that is served now
+  HttpRequest head_;                  // of the request that is served now
   asio::steady_timer woken_timer_;
   std::shared_ptr<NewsFlag> news_ = std::make_shared<NewsFlag>(false);  // of the answer that is made now
   bool busy_ = false;             // between the first byte of a request and the last of its answer

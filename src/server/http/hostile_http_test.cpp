@@ -29,7 +29,7 @@ class PathHandler : public HttpHandler {
     if (request.path == "/none-at-once") throw std::bad_alloc();
     return immediate({200, {}, request.path + " " + std::to_string(request.body.size())});
   }
-  HttpResponse error(const std::string&, int status, std::string message) override { return {status, {}, message}; }
+  HttpResponse error(const HttpRequest&, int status, std::string message) override { return {status, {}, message}; }
 
   std::atomic<int> n_requests{0};
 };

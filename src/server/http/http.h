@@ -71,13 +71,17 @@ class HttpHandler {
   // Called with the head alone, before the body is read. Returns a response to refuse the request. Sets `client`.
   virtual std::optional<HttpResponse> refuse(HttpRequest& head) = 0;
   virtual std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) = 0;
-  // The connection's own response to what never became a request: 400, 408, 413, 431, 500, 501, 503.
-  virtual HttpResponse error(const std::string& request_id, int status, std::string message) = 0;
+  // The connection's own response to what never became a request, or whose handler threw: 400, 413, 431, 500, 501, 503.
+  // Of the head there is what could be read, and the id.
+  virtual HttpResponse error(const HttpRequest& head, int status, std::string message) = 0;
   // About once a second, on the I/O thread.
   virtual void tick() {}
   // The server is stopping and its grace period is over: answers under way should end within a second or two.
   virtual void end_answers() {}
 };
+
+// The fields of a query, in their order: "a=b&c" is ("a", "b"), ("c", ""); %XX and '+' undone.
+Headers query_fields(std::string_view query);
 
 inline constexpr const char* kOutOfMemory = "the server has no memory left for this request";
 

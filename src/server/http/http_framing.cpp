@@ -27,6 +27,15 @@ std::string format_head(const HttpResponse& response, const std::string& request
   return out;
 }
 
+void read_first_line(std::string_view bytes, HttpRequest& head) {
+  const std::string_view line = bytes.substr(0, bytes.find_first_of("\r\n"));
+  const size_t space = line.find(' ');
+  if (space == std::string_view::npos) return;
+  const std::string_view target = line.substr(space + 1);
+  head.method = std::string(line.substr(0, space));
+  head.path = std::string(target.substr(0, target.find_first_of(" ?")));
+}
+
 std::optional<WrongFraming> wrong_framing(const Headers& headers, bool is_http_1_1) {
   int lengths = 0, codings = 0;
   bool is_chunked = true;

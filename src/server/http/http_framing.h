@@ -20,6 +20,10 @@ struct Framing {
 std::string format_head(const HttpResponse& response, const std::string& request_id, const Framing& framing,
                         bool whole);
 
+// What the first line of an unfinished or malformed request says of its method and path, so that its error can have the
+// shape that its sender understands.
+void read_first_line(std::string_view bytes, HttpRequest& head);
+
 // Why nobody can be sure where the body of a request ends: another reader of the same bytes (a proxy) would see other
 // requests in them. nullopt: it is sure.
 struct WrongFraming {

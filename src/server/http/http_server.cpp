@@ -125,11 +125,12 @@ struct HttpServer::Impl {
 
   // The socket is new, so its send buffer takes these few bytes at once. Without a handshake there is nothing to say.
   void turn_away(tcp::socket& socket) {
-    const std::string id = new_request_id();
+    HttpRequest unread;
+    unread.id = new_request_id();
     const HttpResponse full = shared.handler.error(
-        id, 503, "too many connections: at most " + std::to_string(shared.config.max_connections) + " at a time");
+        unread, 503, "too many connections: at most " + std::to_string(shared.config.max_connections) + " at a time");
     if (tls) return;
-    const std::string bytes = format_head(full, id, Framing{}, true) + full.body;
+    const std::string bytes = format_head(full, unread.id, Framing{}, true) + full.body;
     error_code ec;
     socket.non_blocking(true, ec);
     socket.write_some(asio::buffer(bytes), ec);

@@ -29,6 +29,7 @@ struct HttpConfig {
   std::chrono::milliseconds header_timeout{15'000};  // from the first byte of a request to the end of its head
   std::chrono::milliseconds body_timeout{60'000};
   std::chrono::milliseconds write_timeout{60'000};  // a client that takes nothing for this long is gone
+  std::chrono::milliseconds busy_delay{250};        // before a 429 is sent: who comes back at once comes less often
   std::chrono::milliseconds shutdown_grace{3'000};  // for answers under way; then they are told to end
   std::string tls_certificate;                      // files in PEM form; both or none
   std::string tls_key;

@@ -57,15 +57,17 @@ class Echo : public HttpHandler {
  public:
   std::optional<HttpResponse> refuse(HttpRequest& head) override {
     if (head.path == "/refused") return HttpResponse{403, {}, "no"};
+    if (head.path == "/too-many") return HttpResponse{429, {}, "too many"};
     return std::nullopt;
   }
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override {
     if (request.path == "/count") return std::make_unique<Counter>(std::atoi(request.query.c_str()), wake, alive);
+    if (request.path == "/full") return immediate({429, {}, "full"});
     if (request.path == "/throw") return std::make_unique<Throwing>();
     if (request.path == "/hold") std::this_thread::sleep_for(std::chrono::milliseconds(1200));
     return immediate({200, {{"X-Test", "yes"}}, request.method + " " + request.path + " " + request.body});
   }
-  HttpResponse error(const std::string&, int status, std::string message) override {
+  HttpResponse error(const HttpRequest&, int status, std::string message) override {
     return {status, {}, "error: " + message};
   }
 
@@ -186,6 +188,25 @@ TEST_F(HttpServerTest, RefusesALargeBodyWhetherAnnouncedOrNot) {
   EXPECT_EQ(response.status, 413);
   EXPECT_EQ(response.body, "error: request body: expected at most 1000 bytes, found more");
   EXPECT_EQ(Client(port()).request("POST", "/", std::string(1000, 'z')).status, 200);
+}
+
+TEST_F(HttpServerTest, WhoIsOneTooManyHearsOfItLate) {
+  HttpConfig config;
+  config.busy_delay = std::chrono::milliseconds(200);
+  start(config);
+  for (const char* path : {"/full", "/too-many"}) {
+    const auto asked = std::chrono::steady_clock::now();
+    EXPECT_EQ(Client(port()).request("GET", path).status, 429);
+    EXPECT_GE(std::chrono::steady_clock::now() - asked, config.busy_delay) << path;
+  }
+  Client again(port());
+  EXPECT_EQ(again.request("GET", "/full").status, 429);
+  EXPECT_EQ(again.request("GET", "/").status, 200) << "the connection goes on";
+  // Those who leave meanwhile, or are still there when the server stops, hold up nobody.
+  Client(port()).send("GET /full HTTP/1.1\r\n\r\n");
+  Client waiting(port());
+  waiting.send("GET /full HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(Client(port()).request("GET", "/").status, 200);
 }
 
 TEST_F(HttpServerTest, RefusesALongHead) {

@@ -216,7 +216,7 @@ void read_anthropic_choice(JsonFields& fields, ChatRequest& request) {
     inner.fail("type", "expected auto, any, tool or none, found '" + type + "'");
   }
   fields.take_error(inner);
-  check_tool_choice(fields, request);
+  check_tool_choice(fields, {}, request);
 }
 
 void read_anthropic_thinking(JsonFields& fields, AnthropicCall& call) {

@@ -274,6 +274,23 @@ TEST(ClientPrograms, ResponsesAreKeptForTheirKey) {
   EXPECT_EQ(body_of(respond(reference, ann))["usage"]["input_tokens"], second["usage"]["input_tokens"]);
   EXPECT_EQ(respond(reference, bob).status, 400);
   EXPECT_EQ(body_of(server.get("/v1/responses/" + id, ann)), first);
+  // What it was made from: both turns of the second.
+  const std::string items_path = "/v1/responses/" + second["id"].get<std::string>() + "/input_items";
+  const Json listed = body_of(server.get(items_path + "?order=asc", ann));
+  EXPECT_EQ(listed["object"], "list");
+  ASSERT_EQ(listed["data"].size(), 3u) << listed;
+  EXPECT_EQ(listed["data"][0]["content"][0]["text"], "Hello");
+  EXPECT_EQ(listed["data"][1]["id"], item);
+  EXPECT_EQ(listed["data"][2]["content"][0]["text"], "Go on");
+  const ClientResponse page = server.get(items_path + "?limit=2&include[]=x", ann);
+  EXPECT_EQ(page.header("X-Chimere-Ignored"), "include[]");
+  EXPECT_EQ(body_of(page)["first_id"], listed["last_id"]);
+  EXPECT_EQ(body_of(page)["has_more"], true);
+  const std::string last = body_of(page)["last_id"];
+  EXPECT_EQ(body_of(server.get(items_path + "?after=" + last, ann))["data"][0], listed["data"][0]);
+  EXPECT_EQ(server.get(items_path + "?limit=0", ann).status, 400);
+  EXPECT_EQ(server.get(items_path + "?after=nothing", ann).status, 400);
+  EXPECT_EQ(server.get(items_path, bob).status, 404);
   EXPECT_EQ(server.get("/v1/responses/" + id, bob).status, 404);
   const auto forget = [&](const std::string& key) {
     return Client(server.port()).request("DELETE", "/v1/responses/" + id, {}, key);

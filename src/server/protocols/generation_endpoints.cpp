@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "server/endpoints.h"
+#include "server/job_answer.h"
 #include "server/protocols/anthropic_request.h"
 #include "server/protocols/anthropic_response.h"
 #include "server/protocols/openai_chat_request.h"
 #include "server/protocols/openai_chat_response.h"
 #include "server/protocols/openai_completion_request.h"
 #include "server/protocols/openai_completion_response.h"
+#include "server/protocols/openai_input_items.h"
 #include "server/protocols/openai_responses_request.h"
 #include "server/protocols/openai_responses_response.h"
 #include "server/protocols/shared/engram_field.h"
@@ -42,8 +44,10 @@ std::unique_ptr<Answer> answer(const Services& services, Call& call, CallOptions
 }
 
 KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std::vector<KeptResponses::Item> items) {
+  const size_t n_input = items.size();
   for (const Json& item : whole["output"]) items.push_back({item["id"].get<std::string>(), to_text(item)});
-  return {whole["id"].get<std::string>(), owner, std::move(items), to_text(whole), KeptResponses::Clock::now()};
+  return {whole["id"].get<std::string>(), owner,  std::move(items), to_text(whole),
+          KeptResponses::Clock::now(),    n_input};
 }
 
 std::unique_ptr<Answer> chat_completion(const Services& services, Call call, ChatCall& asked) {
@@ -119,6 +123,30 @@ std::unique_ptr<Answer> kept_response(const Services& services, Call call) {
   return answer_now(call, {200, {{"Content-Type", "application/json"}}, std::move(*body)});
 }
 
+// GET /v1/responses/{id}/input_items. A long conversation is written by a worker.
+std::unique_ptr<Answer> input_items(const Services& services, Call call) {
+  auto parsed = parse_items_query(call.request.query);
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  ItemsQuery& query = std::get<ItemsQuery>(parsed);
+  const std::string ignored = ignored_header(query.ignored);
+  auto write = [kept = services.kept, owner = call.request.client, id = call.parameter,
+                query = std::move(query)]() -> Result<std::string> {
+    const auto items = kept->input(owner, id);
+    if (!items) return Error{Code::not_found, "no response '" + id + "' is kept"};
+    return items_text(*items, id, query);
+  };
+  const auto failure = [](const Error& error) -> ApiError {
+    if (error.code == Code::not_found) return {404, error.message, "invalid_request_error", "response_id", "not_found"};
+    if (error.code == Code::invalid_argument) return {400, error.message, "invalid_request_error", "after", ""};
+    return failed_work(error);
+  };
+  auto job = services.workers->run<std::string>(std::move(write), call.wake);
+  const auto whole = [](const std::string& text) {
+    return HttpResponse{200, {{"Content-Type", "application/json"}}, text};
+  };
+  return std::make_unique<JobAnswer<std::string>>(std::move(job), std::move(call.record), whole, failure, ignored);
+}
+
 std::unique_ptr<Answer> anthropic_message(const Services& services, Call call, AnthropicCall& asked) {
   ChatService& chat = services.chat;
   if (const auto error = services.names.refuse_to_chat(asked.model)) {
@@ -169,6 +197,9 @@ void add_generation_endpoints(Router& router, const Services& services) {
                   return kept_response(services, std::move(call));
                 }});
   }
+  router.add({.method = "GET", .path = "/v1/responses/{id}/input_items", .handler = [services](Call call) {
+                return input_items(services, std::move(call));
+              }});
   add_parsed_route(
       router, services, "/v1/messages",
       [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), false); },

@@ -62,6 +62,15 @@ std::optional<std::vector<KeptResponses::Item>> KeptResponses::conversation(std:
   return kept->entry.items;
 }
 
+std::optional<std::vector<KeptResponses::Item>> KeptResponses::input(std::string_view owner, std::string_view id,
+                                                                     Clock::time_point now) const {
+  std::lock_guard lock(mutex_);
+  const Kept* kept = find(owner, id, now);
+  if (!kept) return std::nullopt;
+  const auto begin = kept->entry.items.begin();
+  return std::vector<Item>(begin, begin + static_cast<std::ptrdiff_t>(kept->entry.n_input));
+}
+
 std::optional<std::string> KeptResponses::item(std::string_view owner, std::string_view id,
                                                Clock::time_point now) const {
   std::lock_guard lock(mutex_);

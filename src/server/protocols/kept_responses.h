@@ -28,6 +28,7 @@ class KeptResponses {
     std::vector<Item> items;  // of the whole conversation: what came in, then what was answered
     std::string body;         // the response, as it was sent
     Clock::time_point time;
+    size_t n_input = 0;  // of the items: what came in
   };
 
   // 0: nothing is kept.
@@ -39,6 +40,9 @@ class KeptResponses {
   // nullopt when there is none, or no longer.
   std::optional<std::vector<Item>> conversation(std::string_view owner, std::string_view id,
                                                 Clock::time_point now = Clock::now()) const;
+  // What came in of it.
+  std::optional<std::vector<Item>> input(std::string_view owner, std::string_view id,
+                                         Clock::time_point now = Clock::now()) const;
   std::optional<std::string> item(std::string_view owner, std::string_view id,
                                   Clock::time_point now = Clock::now()) const;
   std::optional<std::string> body(std::string_view owner, std::string_view id,

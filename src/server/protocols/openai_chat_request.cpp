@@ -196,8 +196,9 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const Sa
   read_call_options(fields, call);
   call.request.messages = read_messages(fields, call.ignored);
   call.request.tools = read_declarations(fields);
-  read_tool_choice(fields, call.request);
-  check_tool_choice(fields, call.request);
+  AllowedTools allowed = read_tool_choice(fields, call.request);
+  for (std::string& name : allowed.ignored) call.ignored.push_back(std::move(name));
+  check_tool_choice(fields, allowed.names, call.request);
   read_stream_options(fields, call);
   read_generation(fields, call.request);
   read_lengths(fields, call.request);

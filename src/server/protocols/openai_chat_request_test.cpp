@@ -167,6 +167,36 @@ TEST(ChatRequest, ReadsChoicesOfTools) {
   EXPECT_EQ(named.request.tool_name, "f");
 }
 
+TEST(ChatRequest, TheToolsThatAreAllowedAreTheOnlyOnes) {
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}},{"type":"function",
+    "function":{"name":"g"}},{"type":"function","function":{"name":"h"}}],"tool_choice":{"type":"allowed_tools",)";
+  const auto allowed = [&](const std::string& mode, const std::string& names) {
+    std::string list;
+    for (const char name : names) {
+      list += (list.empty() ? "" : ",") + std::string(R"({"type":"function","function":{"name":")") + name + "\"}}";
+    }
+    return tools + R"("allowed_tools":{"mode":")" + mode + R"(","tools":[)" + list + "]}}";
+  };
+  const ChatCall some = accepted(allowed("auto", "hf"));
+  EXPECT_EQ(some.request.tool_choice, ToolChoice::automatic);
+  EXPECT_TRUE(some.request.only_declared_tools);
+  ASSERT_EQ(some.request.tools.size(), 2u);
+  EXPECT_NE(some.request.tools[0].json.find("\"f\""), std::string::npos) << "in the order of the declarations";
+  EXPECT_NE(some.request.tools[1].json.find("\"h\""), std::string::npos);
+  EXPECT_TRUE(some.ignored.empty());
+  const ChatCall one = accepted(allowed("required", "g"));
+  EXPECT_EQ(one.request.tool_choice, ToolChoice::required);
+  EXPECT_EQ(one.request.tools.size(), 1u);
+  EXPECT_FALSE(accepted(tools.substr(0, tools.find(",\"tool_choice\""))).request.only_declared_tools);
+  expect_refused(allowed("auto", "fx"), "tool_choice");
+  expect_refused(allowed("auto", ""), "tool_choice.allowed_tools.tools");
+  expect_refused(allowed("never", "f"), "tool_choice.allowed_tools.mode");
+  expect_refused(tools + R"("allowed_tools":{"mode":"auto","tools":[{"type":"function"}]}})",
+                 "tool_choice.allowed_tools.tools");
+  expect_refused(tools + R"("allowed_tools":{"mode":"required","tools":[{"type":"web_search"}]}})",
+                 "tool_choice.allowed_tools.tools");
+}
+
 TEST(ChatRequest, ReadsHowMuchToThink) {
   EXPECT_EQ(accepted(R"("reasoning_effort":"none")").request.enable_thinking, false);
   const ChatCall low = accepted(R"("reasoning_effort":"low")");
@@ -204,6 +234,21 @@ TEST(ChatRequest, OtherSpellings) {
       accepted(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none")").request.tool_choice,
       ToolChoice::none);
   EXPECT_TRUE(accepted(R"("tools":[])").request.tools.empty());
+}
+
+TEST(ChatRequest, ReadsWhetherToSpeculate) {
+  using speculative::Mode;
+  EXPECT_FALSE(accepted(R"("n":1)").request.speculation);
+  EXPECT_FALSE(accepted(R"("speculation":null)").request.speculation);
+  const std::pair<const char*, Mode> values[] = {{"true", Mode::automatic},      {"false", Mode::off},
+                                                 {R"("auto")", Mode::automatic}, {R"("off")", Mode::off},
+                                                 {R"("ngram")", Mode::ngram},    {R"("always")", Mode::always}};
+  for (const auto& [text, mode] : values) {
+    EXPECT_EQ(accepted("\"speculation\":" + std::string(text)).request.speculation, mode) << text;
+  }
+  for (const char* wrong : {"1", "[]", "{}", R"("")", R"("on")", R"("Auto")"}) {
+    expect_refused("\"speculation\":" + std::string(wrong), "speculation");
+  }
 }
 
 TEST(ChatRequest, RefusesWrongTypesAndRangesByName) {

@@ -263,15 +263,17 @@ void read_declared_tools(JsonFields& fields, ResponsesCall& call) {
   if (const Json* list = fields.array("tools")) {
     read_response_tools(fields, "tools", *list, call.request.tools, call.tools, call.ignored);
   }
-  read_tool_choice(fields, call.request);
+  AllowedTools allowed = read_tool_choice(fields, call.request);
+  for (std::string& name : allowed.ignored) call.ignored.push_back(std::move(name));
   // A tool of a namespace is chosen by its own name.
-  for (const auto& [flat, tool] : call.tools) {
-    if (call.request.tool_choice == ToolChoice::named && tool.name == call.request.tool_name) {
-      call.request.tool_name = flat;
-      break;
-    }
-  }
-  check_tool_choice(fields, call.request);
+  std::map<std::string, std::string> flat_names;
+  for (const auto& [flat, tool] : call.tools) flat_names.try_emplace(tool.name, flat);
+  const auto flatten = [&](std::string& name) {
+    if (const auto flat = flat_names.find(name); flat != flat_names.end()) name = flat->second;
+  };
+  flatten(call.request.tool_name);
+  for (std::string& name : allowed.names) flatten(name);
+  check_tool_choice(fields, allowed.names, call.request);
 }
 
 void read_text_settings(JsonFields& fields, ResponsesCall& call) {

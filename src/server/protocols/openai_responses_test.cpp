@@ -1,6 +1,7 @@
 // openai_responses_test.cpp  Responses: what their bodies become, what is kept, and what their answers look like.
 #include <gtest/gtest.h>
 
+#include "server/protocols/openai_input_items.h"
 #include "server/protocols/openai_responses_request.h"
 #include "server/protocols/openai_responses_response.h"
 #include "server/protocols/protocols_for_test.h"
@@ -110,6 +111,67 @@ TEST(ResponsesRequest, GoesOnWithWhatIsKept) {
   // Another key has none of it.
   EXPECT_EQ(refused_param(ask(named, "bob")), "input[1]");
   EXPECT_EQ(refused_param(ask(R"({"previous_response_id":"resp_1","input":"x"})", "bob")), "previous_response_id");
+}
+
+TEST(ResponsesInput, IsListedPageByPage) {
+  const std::vector<KeptResponses::Item> items = {
+      {"", R"({"role":"user","content":"a"})"},
+      {"fc_1", R"({"type":"function_call","id":"fc_1","name":"f","arguments":"{}"})"},
+      {"msg_1", R"({"type":"message","id":"msg_1","role":"assistant","content":"b"})"}};
+  const auto page = [&](const std::string& query) {
+    const auto asked = parse_items_query(query);
+    EXPECT_TRUE(std::holds_alternative<ItemsQuery>(asked)) << query;
+    const auto text = items_text(items, "resp_1", std::get<ItemsQuery>(asked));
+    EXPECT_TRUE(text) << query;
+    return text ? *parse_json(*text) : Json();
+  };
+  const Json newest = page("");
+  EXPECT_EQ(newest["data"].size(), 3u);
+  EXPECT_EQ(newest["first_id"], "msg_1");
+  EXPECT_EQ(newest["last_id"], "item_resp_1_0");
+  EXPECT_EQ(newest["has_more"], false);
+  EXPECT_EQ(to_text(newest["data"][0]["content"]), R"([{"type":"output_text","text":"b"}])");
+  EXPECT_EQ(newest["data"][2]["type"], "message");
+  EXPECT_EQ(newest["data"][2]["content"][0]["type"], "input_text");
+  std::vector<std::string> seen;
+  std::string after;
+  for (bool has_more = true; has_more;) {
+    const Json one = page("order=asc&limit=1" + after);
+    seen.push_back(one["first_id"]);
+    EXPECT_EQ(one["first_id"], one["last_id"]);
+    after = "&after=" + seen.back();
+    has_more = one["has_more"];
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"item_resp_1_0", "fc_1", "msg_1"}));
+  EXPECT_EQ(page("after=item_resp_1_0")["first_id"], nullptr);
+  EXPECT_EQ(std::get<ItemsQuery>(parse_items_query("a%20b=1&limit=7")).ignored, (std::vector<std::string>{"a b"}));
+  for (const char* wrong : {"limit=0", "limit=101", "limit=x", "limit=", "limit=-1", "order=up"}) {
+    EXPECT_TRUE(std::holds_alternative<ApiError>(parse_items_query(wrong))) << wrong;
+  }
+  ItemsQuery lost;
+  lost.after = "msg_2";
+  EXPECT_EQ(items_text(items, "resp_1", lost).error().code, Code::invalid_argument);
+}
+
+TEST(ResponsesRequest, TheToolsThatAreAllowedAreTheOnlyOnes) {
+  const std::string declared = R"("input":"Hi","tools":[{"type":"function","name":"f","parameters":{"type":"object"}},
+    {"type":"namespace","name":"mail","tools":[{"type":"function","name":"send","parameters":{"type":"object"}}]},
+    {"type":"function","name":"g","parameters":{"type":"object"}}],"tool_choice":)";
+  const ResponsesCall call = responses(declared + R"({"type":"allowed_tools","mode":"required","tools":[
+    {"type":"function","name":"send"},{"type":"function","name":"g"},{"type":"web_search"}]})");
+  EXPECT_EQ(call.request.tool_choice, orchestrator::ToolChoice::required);
+  EXPECT_TRUE(call.request.only_declared_tools);
+  ASSERT_EQ(call.request.tools.size(), 2u);
+  EXPECT_NE(call.request.tools[0].json.find("mail__send"), std::string::npos);
+  EXPECT_EQ(call.ignored, (std::vector<std::string>{"tool_choice.tools[2]"}));
+  EXPECT_EQ(
+      responses(declared + R"({"type":"allowed_tools","mode":"auto","tools":[{"type":"mcp","server_label":"x"}]})")
+          .request.tool_choice,
+      orchestrator::ToolChoice::none);
+  EXPECT_EQ(
+      refused_param(parse_responses_call(
+          "{" + declared + R"({"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"h"}]}})", {})),
+      "tool_choice");
 }
 
 TEST(KeptResponses, AreBoundedInTimeNumberAndBytes) {

@@ -6,6 +6,7 @@
 #include "server/protocols/anthropic_request.h"
 #include "server/protocols/anthropic_response.h"
 #include "server/protocols/openai_chat_request.h"
+#include "server/protocols/shared/engram_field.h"
 #include "server/protocols/shared/json_fields.h"
 
 namespace chimere::server {
@@ -103,6 +104,7 @@ Result<std::string> tokens_text(const ChatService& chat, const std::vector<int32
 
 struct TokenizeCall {
   std::variant<std::string, orchestrator::ChatRequest> what;
+  std::string user = {};
   bool add_special = false, with_pieces = false;
   std::vector<std::string> ignored = {};
 };
@@ -124,6 +126,7 @@ Parsed<TokenizeCall> parse_tokenize(const std::string& body) {
     std::erase(asked.ignored, "with_pieces");
     std::erase(asked.ignored, "add_special");
     call.what = std::move(asked.request);
+    call.user = std::move(asked.user);
     call.ignored = std::move(asked.ignored);
     return call;
   }
@@ -136,13 +139,19 @@ Parsed<TokenizeCall> parse_tokenize(const std::string& body) {
   return call;
 }
 
+// Those of the prompt that the request would have, with the notes and passages of whoever asks.
+std::unique_ptr<TokenJob> tokens_of(const Services& services, const Call& call, orchestrator::ChatRequest& request,
+                                    const std::string& user) {
+  request.memory.owner = memory_owner(call.request.client, user);
+  services.limit(request, call);
+  return services.chat.tokenize(std::move(request), call.wake);
+}
+
 std::unique_ptr<Answer> tokenize(const Services& services, Call call, TokenizeCall& asked) {
   ChatService& chat = services.chat;
   std::string* text = std::get_if<std::string>(&asked.what);
-  const uint64_t owner = Services::owner_of(call);
-  if (!text) std::get<orchestrator::ChatRequest>(asked.what).owner = owner;
-  auto job = text ? chat.tokenize(std::move(*text), asked.add_special, call.wake, owner)
-                  : chat.tokenize(std::move(std::get<orchestrator::ChatRequest>(asked.what)), call.wake);
+  auto job = text ? chat.tokenize(std::move(*text), asked.add_special, call.wake, Services::owner_of(call))
+                  : tokens_of(services, call, std::get<orchestrator::ChatRequest>(asked.what), asked.user);
   const auto write = [&chat, with_pieces = asked.with_pieces](const std::vector<int32_t>& ids) {
     return tokens_text(chat, ids, with_pieces);
   };
@@ -189,8 +198,7 @@ std::unique_ptr<Answer> count_tokens(const Services& services, Call call, Anthro
   if (const auto error = services.names.refuse_to_chat(asked.model)) {
     return answer_now(call, anthropic_error_response(*error));
   }
-  asked.request.owner = Services::owner_of(call);
-  auto job = services.chat.tokenize(std::move(asked.request), call.wake);
+  auto job = tokens_of(services, call, asked.request, asked.user);
   auto write = [](const std::vector<int32_t>& ids) -> Result<std::string> {
     return to_text(Json{{"input_tokens", ids.size()}});
   };

@@ -45,6 +45,8 @@ export interface Timings {
   decode_ms?: number
   prompt_per_second?: number
   generated_per_second?: number
+  draft_n?: number
+  draft_n_accepted?: number
 }
 
 export interface ToolCallDelta {
@@ -103,6 +105,13 @@ export interface Status {
     generated_total: number
     prompt_per_second: number
     generated_per_second: number
+  }
+  speculation?: {
+    mode: string
+    drafts: number
+    draft_tokens: number
+    accepted_tokens: number
+    step_ms: { rows: number; ms: number }[]
   }
   cache: {
     lookups: number

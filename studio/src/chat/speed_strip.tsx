@@ -1,4 +1,4 @@
-// speed_strip.tsx  What an answer cost: speed, first token, tokens, cache.
+// speed_strip.tsx  What an answer cost: speed, first token, tokens, guesses, cache.
 import { t } from '../i18n'
 import type { Speed } from '../store/conversations'
 import { count } from '../ui/format'
@@ -10,6 +10,7 @@ export function SpeedStrip({ speed }: { speed: Speed }) {
     speed.thinkingTokens > 0
       ? t('tokensThinking', { n: count(speed.tokens), thinking: count(speed.thinkingTokens) })
       : t('tokens', { n: count(speed.tokens) }),
+    !!speed.guessedTokens && t('guessedAhead', { n: count(speed.guessedTokens) }),
     speed.promptTokens !== null &&
       t('cacheOf', { cached: count(speed.cachedTokens ?? 0), prompt: count(speed.promptTokens) }),
   ]

@@ -67,6 +67,8 @@ export const en = {
   firstToken: 'first token after {ms} ms',
   formats: 'Formats of the weights',
   generated: 'generated',
+  guessedAhead: '{n} guessed ahead',
+  guessedOf: '{accepted} of {drafted} guesses right',
   guide: 'Choosing a model',
   guideLink: 'Which models fit which memory',
   heat: 'Certainty of each token',

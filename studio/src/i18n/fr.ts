@@ -69,6 +69,8 @@ export const fr: Words = {
   firstToken: 'premier jeton après {ms} ms',
   formats: 'Formats des poids',
   generated: 'générés',
+  guessedAhead: '{n} devinés d’avance',
+  guessedOf: '{accepted} prédictions justes sur {drafted}',
   guide: 'Choisir un modèle',
   guideLink: 'Quels modèles pour quelle mémoire',
   heat: 'Certitude de chaque jeton',

@@ -1,7 +1,7 @@
 // screen.tsx  What the engine is doing.
 import { useEffect } from 'preact/hooks'
 import { t } from '../i18n'
-import { bytes, duration } from '../ui/format'
+import { bytes, count, duration } from '../ui/format'
 import { isMissing, latest, watchStatus } from './history'
 import { ModelCardView } from './model_card'
 import { Plots } from './plots'
@@ -19,6 +19,11 @@ export function StatusScreen() {
           <p class="hint">
             {t('version', { version: status.version })} · {t('uptime', { time: duration(status.uptime_seconds) })} ·{' '}
             {t('ramCache')} {bytes(status.cache.ram_bytes)} · {t('diskCache')} {bytes(status.cache.disk_bytes)}
+            {!!status.speculation?.draft_tokens &&
+              ` · ${t('guessedOf', {
+                accepted: count(status.speculation.accepted_tokens),
+                drafted: count(status.speculation.draft_tokens),
+              })}`}
           </p>
           <Requests />
           <Plots />

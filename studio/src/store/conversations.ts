@@ -23,6 +23,7 @@ export interface Speed {
   thinkingTokens: number
   promptTokens: number | null
   cachedTokens: number | null
+  guessedTokens?: number | null // of the answer, guessed ahead and right
 }
 
 // A token and how sure the model was of it, for the heat strip.
@@ -68,13 +69,17 @@ export const openConversation = computed(() => find(openId.value))
 
 export const find = (id: string | null) => conversations.value.find((c) => c.id === id)
 
+// Those that were deleted before the kept ones had been read.
+const goneEarly = { all: false, ids: new Set<string>() }
+
 const newestFirst = (list: Conversation[]) => [...list].sort((a, b) => b.updated - a.updated)
 
 export async function loadConversations() {
   try {
     const stored = await records.loadAll()
     const begun = conversations.value // while they were being read: newer than all of them
-    const others = stored.filter((s) => !begun.some((c) => c.id === s.id))
+    const kept = goneEarly.all ? [] : stored.filter((s) => !goneEarly.ids.has(s.id))
+    const others = kept.filter((s) => !begun.some((c) => c.id === s.id))
     conversations.value = newestFirst([...begun, ...others.map(closeUnfinished)])
     await loadDrafts()
     openId.value ??= conversations.value[0]?.id ?? null
@@ -116,6 +121,7 @@ export function updateMessage(id: string, messageId: string, change: Partial<Mes
 }
 
 export function remove(id: string) {
+  if (!isLoaded.value) goneEarly.ids.add(id)
   conversations.value = conversations.value.filter((c) => c.id !== id)
   if (openId.value === id) openId.value = conversations.value[0]?.id ?? null
   dropDraft(id)
@@ -123,6 +129,7 @@ export function remove(id: string) {
 }
 
 export function removeAll() {
+  goneEarly.all = !isLoaded.value
   conversations.value = []
   openId.value = null
   dropAllDrafts()

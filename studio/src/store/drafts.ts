@@ -38,7 +38,12 @@ function takeWaiting(): [string, Draft][] {
   return waiting ? JSON.parse(waiting) : []
 }
 
+// What was changed before the kept drafts had been read: newer than all of them. null: they have been.
+let early: Map<string, Draft> | null = new Map()
+let droppedEarly = false
+
 function put(key: string, draft: Draft) {
+  early?.set(key, draft)
   const next = new Map(drafts.value)
   if (isEmpty(draft)) next.delete(key)
   else next.set(key, draft)
@@ -70,12 +75,17 @@ export function adoptDraft(id: string): string {
 export function dropAllDrafts() {
   drafts.value = new Map()
   unsaved.clear()
+  early?.clear()
+  droppedEarly = early !== null
+  localStorage.removeItem(WAITING)
   draftRecords.clear().catch(() => undefined)
 }
 
 export async function loadDrafts() {
   const stored = await draftRecords.loadAll()
-  const typed = drafts.value // while they were being read: newer than all of them
-  drafts.value = new Map(stored.map(({ id, ...draft }): [string, Draft] => [id, draft]))
-  for (const [key, draft] of [...takeWaiting(), ...typed]) put(key, draft)
+  const kept = droppedEarly ? [] : stored
+  const changed = [...takeWaiting(), ...(early ?? [])]
+  early = null
+  drafts.value = new Map(kept.map(({ id, ...draft }): [string, Draft] => [id, draft]))
+  for (const [key, draft] of changed) put(key, draft)
 }

@@ -54,6 +54,7 @@ class Collector {
       thinkingTokens: 0,
       promptTokens: null,
       cachedTokens: null,
+      guessedTokens: null,
     },
   }
   readonly text = signal<LiveText>(this.next)
@@ -122,6 +123,7 @@ class Collector {
         thinkingTokens: thought === undefined ? speed.thinkingTokens : this.before.thinkingTokens + thought,
         promptTokens: usage.prompt_tokens,
         cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,
+        guessedTokens: timings?.draft_n_accepted ?? null,
       },
     }
   }

@@ -51,6 +51,7 @@ function readSpeed(value: unknown): Speed | null {
     thinkingTokens: number(value.thinkingTokens) ?? 0,
     promptTokens: number(value.promptTokens),
     cachedTokens: number(value.cachedTokens),
+    guessedTokens: number(value.guessedTokens),
   }
 }
 

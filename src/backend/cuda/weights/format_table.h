@@ -25,10 +25,9 @@ inline constexpr unsigned kExpertKernels = 4;  // decode, mixtures of experts: l
 inline constexpr unsigned kGemmKernels = 8;    // prefill
 inline constexpr unsigned kDenseDecode = kMatvecKernels | kTensorKernels;
 inline constexpr unsigned kAllKernels = kDenseDecode | kExpertKernels | kGemmKernels;
-// Every instance takes long to compile. Sanitized builds, and the one that only asks whether nvcc takes the kernels, set
-// CHIMERE_FEW_FORMATS and have decode kernels for the formats with this mark alone, which between them take every branch
-// of the templates: one scale for 32 weights, scales with minima, a codebook that was looked up at load, and a look-up
-// table with exponents.
+// Every instance takes long to compile. The build that only asks whether nvcc takes the kernels sets CHIMERE_FEW_FORMATS
+// and has kernels for the formats with this mark alone, which between them take every branch of the templates: one scale
+// for 32 weights, scales with minima, a codebook that was looked up at load, and a look-up table with exponents.
 inline constexpr unsigned kOfFew = 16;
 
 // No format of its own: products of any type, told apart at run time.
@@ -45,7 +44,7 @@ struct FormatRow {
 
   static constexpr bool has(unsigned family) {
 #ifdef CHIMERE_FEW_FORMATS
-    if (family != kGemmKernels && (kFamilies & kOfFew) == 0) return false;
+    if ((kFamilies & kOfFew) == 0) return false;
 #endif
     return (kFamilies & family) != 0;
   }

@@ -65,6 +65,11 @@ Json timings_json(const engine::Usage& usage) {
   json["decode_ms"] = usage.decode_seconds * 1000;
   json["prompt_per_second"] = tokens_per_second(usage.prompt_tokens - usage.cached_tokens, usage.prefill_seconds);
   json["generated_per_second"] = tokens_per_second(usage.completion_tokens, usage.decode_seconds);
+  // As llama.cpp names them, and as it does only where something was drafted.
+  if (usage.draft_tokens > 0) {
+    json["draft_n"] = usage.draft_tokens;
+    json["draft_n_accepted"] = usage.draft_tokens_accepted;
+  }
   return json;
 }
 

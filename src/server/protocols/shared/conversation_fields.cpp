@@ -1,6 +1,9 @@
 // conversation_fields.cpp  Conversations and tools, checked.
 #include "server/protocols/shared/conversation_fields.h"
 
+#include <map>
+#include <set>
+
 #include "chat/tool_schema.h"
 
 namespace chimere::server {
@@ -10,17 +13,56 @@ using orchestrator::ToolChoice;
 
 namespace {
 
-// "auto", "none", "required" or {"type": "function", "function": {"name": ...}}.
-void read_choice(JsonFields& fields, ChatRequest& request) {
+// {"function": {"name"}} in chat completions, {"name"} in responses; null: neither.
+Json name_of(const Json& tool) {
+  if (!tool.is_object()) return {};
+  const Json function = tool.value("function", Json());
+  return function.is_object() ? function.value("name", Json()) : tool.value("name", Json());
+}
+
+// {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}; in responses both stand beside the type.
+void read_allowed(JsonFields& fields, const Json& choice, ChatRequest& request, AllowedTools& allowed) {
+  const Json nested = choice.value("allowed_tools", Json());
+  const std::string path = nested.is_object() ? "tool_choice.allowed_tools." : "tool_choice.";
+  const Json& form = nested.is_object() ? nested : choice;
+  const Json mode = form.value("mode", Json("auto")), tools = form.value("tools", Json());
+  if (mode == "required") {
+    request.tool_choice = ToolChoice::required;
+  } else if (mode != "auto") {
+    return fields.fail(path + "mode", "expected auto or required, found " + to_text(mode));
+  }
+  if (!tools.is_array() || tools.empty() || tools.size() > kMaxTools) {
+    return fields.fail(path + "tools", "expected a list of 1 to " + std::to_string(kMaxTools) + " tools");
+  }
+  for (size_t i = 0; i < tools.size(); ++i) {
+    const Json name = name_of(tools[i]);
+    const Json type = tools[i].is_object() ? tools[i].value("type", Json("function")) : Json();
+    if (name.is_string()) {
+      allowed.names.push_back(name.get<std::string>());
+    } else if (type.is_string() && type != "function" && type != "custom") {
+      allowed.ignored.push_back(path + "tools[" + std::to_string(i) + "]");
+    } else {
+      return fields.fail(path + "tools", "expected names of tools, found " + to_text(tools[i]));
+    }
+  }
+  if (!allowed.names.empty()) return;
+  // Of tools that this server does not have, none can be called.
+  if (mode == "required") return fields.fail(path + "tools", "expected functions among the tools, found none");
+  request.tool_choice = ToolChoice::none;
+}
+
+// "auto", "none", "required", {"type": "function", "function": {"name": ...}} or the tools that are allowed.
+void read_choice(JsonFields& fields, ChatRequest& request, AllowedTools& allowed) {
   const Json* choice = fields.find("tool_choice");
   if (!choice || *choice == "auto") return;
   if (*choice == "none") {
     request.tool_choice = ToolChoice::none;
   } else if (*choice == "required") {
     request.tool_choice = ToolChoice::required;
+  } else if (choice->is_object() && choice->value("type", Json()) == "allowed_tools") {
+    read_allowed(fields, *choice, request, allowed);
   } else if (choice->is_object()) {
-    const Json function = choice->value("function", Json());
-    const Json name = function.is_object() ? function.value("name", Json()) : choice->value("name", Json());
+    const Json name = name_of(*choice);
     if (!name.is_string()) return fields.fail("tool_choice.function.name", "expected a string");
     request.tool_choice = ToolChoice::named;
     request.tool_name = name.get<std::string>();
@@ -71,19 +113,34 @@ void read_open_turn(JsonFields& fields, std::optional<bool> wanted, ChatRequest&
   request.goes_on = true;
 }
 
-void read_tool_choice(JsonFields& fields, ChatRequest& request) {
-  read_choice(fields, request);
+AllowedTools read_tool_choice(JsonFields& fields, ChatRequest& request) {
+  AllowedTools allowed;
+  read_choice(fields, request, allowed);
   fields.boolean("parallel_tool_calls", request.parallel_tool_calls);
+  return allowed;
 }
 
-void check_tool_choice(JsonFields& fields, const ChatRequest& request) {
+void check_tool_choice(JsonFields& fields, const std::vector<std::string>& allowed, ChatRequest& request) {
   const bool wants_call = request.tool_choice == ToolChoice::required || request.tool_choice == ToolChoice::named;
   if (wants_call && request.tools.empty()) fields.fail("tool_choice", "expected tools to choose from, found none");
-  if (request.tool_choice != ToolChoice::named || !fields.ok()) return;
-  for (const chat::Tool& tool : request.tools) {
-    if (chat::declared_parameters({tool}).count(request.tool_name) > 0) return;
+  std::vector<std::string> wanted = allowed;
+  if (request.tool_choice == ToolChoice::named) wanted.push_back(request.tool_name);
+  if (wanted.empty() || !fields.ok()) return;
+  std::map<std::string, size_t> declared;  // to their places
+  for (size_t i = 0; i < request.tools.size(); ++i) {
+    for (const auto& entry : chat::declared_parameters({request.tools[i]})) declared[entry.first] = i;
   }
-  fields.fail("tool_choice", "expected one of the tools, found '" + request.tool_name + "'");
+  std::set<size_t> kept;
+  for (const std::string& name : wanted) {
+    const auto found = declared.find(name);
+    if (found == declared.end()) return fields.fail("tool_choice", "expected one of the tools, found '" + name + "'");
+    kept.insert(found->second);
+  }
+  if (allowed.empty()) return;
+  request.only_declared_tools = true;
+  std::vector<chat::Tool> tools;
+  for (const size_t i : kept) tools.push_back(std::move(request.tools[i]));
+  request.tools = std::move(tools);
 }
 
 }  // namespace chimere::server

@@ -21,9 +21,13 @@ void set_text(chat::Message& message, const std::vector<std::string>& texts);
 // without a word it is so, and a last message that is empty counts as none.
 void read_open_turn(JsonFields& fields, std::optional<bool> wanted, orchestrator::ChatRequest& request);
 
-// OpenAI's `tool_choice` and `parallel_tool_calls`. The name of a tool is not checked yet.
-void read_tool_choice(JsonFields& fields, orchestrator::ChatRequest& request);
-// A call that is demanded must be one of a declared tool.
-void check_tool_choice(JsonFields& fields, const orchestrator::ChatRequest& request);
+// OpenAI's `tool_choice` and `parallel_tool_calls`. Names of tools are not checked yet.
+struct AllowedTools {
+  std::vector<std::string> names;    // empty: all of them
+  std::vector<std::string> ignored;  // by their path: tools that are no functions
+};
+AllowedTools read_tool_choice(JsonFields& fields, orchestrator::ChatRequest& request);
+// A call that is demanded must be one of a declared tool; those that are not allowed are declared no longer.
+void check_tool_choice(JsonFields& fields, const std::vector<std::string>& allowed, orchestrator::ChatRequest& request);
 
 }  // namespace chimere::server

@@ -62,6 +62,20 @@ void read_schema(JsonFields& fields, const std::string& name, const Json& schema
   form.json_schema = to_text(schema);
 }
 
+void read_speculation(JsonFields& fields, std::optional<speculative::Mode>& mode) {
+  const Json* json = fields.find("speculation");
+  if (!json) return;
+  if (json->is_boolean()) {
+    mode = json->get<bool>() ? speculative::Mode::automatic : speculative::Mode::off;
+  } else if (json->is_string()) {
+    auto named = speculative::mode_from_text(json->get<std::string>());
+    if (!named) return fields.fail("speculation", named.error().message);
+    mode = *named;
+  } else {
+    fields.fail_type("speculation", "a boolean, \"auto\", \"off\", \"ngram\" or \"always\"", *json);
+  }
+}
+
 }  // namespace
 
 std::variant<Json, ApiError> parse_body(std::string_view body) {
@@ -104,6 +118,7 @@ void read_generation(JsonFields& fields, GenerateOptions& options) {
   read_lora(fields, options.adapters);
   read_thinking_control(fields, options.thinking);
   fields.boolean("token_stats", options.token_stats);
+  read_speculation(fields, options.speculation);
   SamplingParams& s = options.sampling;
   fields.number("temperature", s.temperature, 0, 2);
   fields.number("top_p", s.top_p, 0, 1);

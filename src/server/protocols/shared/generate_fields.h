@@ -31,7 +31,7 @@ std::variant<Json, ApiError> parse_body(std::string_view body);
 std::vector<std::string> read_strings(JsonFields& fields, const std::string& name, size_t max_count, size_t max_bytes);
 
 // temperature, top_p, top_k, min_p, penalties, DRY, logit_bias, seed, grammar, regex, json_schema, timeout, engram,
-// lora, thinking_control, token_stats.
+// lora, thinking_control, speculation, token_stats.
 void read_generation(JsonFields& fields, orchestrator::GenerateOptions& options);
 void read_stop(JsonFields& fields, const std::string& name, orchestrator::GenerateOptions& options);
 // thinking_budget, enable_thinking and chat_template_kwargs.

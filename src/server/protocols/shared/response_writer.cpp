@@ -46,6 +46,8 @@ engine::Usage total_usage(const std::vector<engine::Usage>& choices, size_t choi
     }
     total.completion_tokens += usage.completion_tokens;
     total.reasoning_tokens += usage.reasoning_tokens;
+    total.draft_tokens += usage.draft_tokens;
+    total.draft_tokens_accepted += usage.draft_tokens_accepted;
     total.decode_seconds = std::max(total.decode_seconds, usage.decode_seconds);
   }
   return total;

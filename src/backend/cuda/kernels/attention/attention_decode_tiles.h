@@ -67,8 +67,23 @@ struct SplitTiles {
   DecodeMemory<D, kHalves> memory;
   std::byte* shared;
   int k_at, v_at;  // of the KV head inside a page
-  int begin, end, new_begin;
+  int begin = 0, end = 0, new_begin;
 
+  __device__ __forceinline__ SplitTiles(const AttentionArgs& args, std::byte* memory_begin, int kv_head, int pos)
+      : p(args),
+        memory(args),
+        shared(memory_begin),
+        k_at(static_cast<int>(args.k_offset + args.k_row_bytes * kPageTokens * kv_head)),
+        v_at(static_cast<int>(args.v_offset + args.v_row_bytes * kPageTokens * kv_head)),
+        new_begin(pos) {}
+
+  // The split of `size` tokens from split_begin on, of a context of kv_len. Tiles before that of first_seen add
+  // nothing.
+  __device__ __forceinline__ void take(int split_begin, int size, int kv_len, int first_seen) {
+    end = split_begin + size < kv_len ? split_begin + size : kv_len;
+    const int lowest = first_seen / kPageTokens * kPageTokens;
+    begin = lowest > split_begin ? (lowest < end ? lowest : end) : split_begin;
+  }
   __device__ int existing(int i) const {
     const int n = end - (begin + i * kPageTokens);
     return n < kPageTokens ? n : kPageTokens;
@@ -91,6 +106,16 @@ struct SplitTiles {
   __device__ void issue_values(int i, const std::byte* page, int tid) const {
     issue_tile<D, kHalves>(p.v_type, page + v_at, static_cast<int>(p.v_row_bytes),
                            is_direct(p.v_type, i) ? old(i) : existing(i), existing(i), v_stage(i), tid);
+  }
+  // Starts copying the first kStages of n tiles: those that have to wait for their new rows if `late`, else the others.
+  // `first_page` is pages[0], read already.
+  __device__ void issue_first(std::byte* const* pages, const std::byte* first_page, int n, bool late, int tid) const {
+#pragma unroll 1
+    for (int i = 0; i < kStages && i < n; ++i) {
+      const std::byte* page = i == 0 ? first_page : pages[i];
+      if (is_late(p.k_type, i) == late) issue_keys(i, page, tid);
+      if (is_late(p.v_type, i) == late) issue_values(i, page, tid);
+    }
   }
   // Decodes a tile that has arrived, if it is quantised: by the whole block, with a barrier if it was.
   __device__ const std::byte* decoded(DType type, const std::byte* raw, uint64_t row_bytes, int i, int tid) const {

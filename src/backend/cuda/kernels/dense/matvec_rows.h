@@ -162,20 +162,120 @@ __device__ __forceinline__ float4 plus(float4 a, float4 b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
+// Where a thread block is in a launch: its pass, its rows of activations in it, and its tiles of weights.
+struct RowsBlock {
+  int pass, part;
+  BlockUnits tiles;
+  int first, n;  // rows of activations
+
+  __device__ __forceinline__ explicit RowsBlock(const RowsPlan& r)
+      : pass(static_cast<int>(blockIdx.x) % r.plan.n_passes),
+        part(static_cast<int>(blockIdx.x) / r.plan.n_passes),
+        tiles(r.split, part),
+        first(pass * r.pass_tiles * kColumnTile),
+        n(min(r.pass_tiles * kColumnTile, r.plan.args.n_rows - first)) {}
+};
+
+// Rows in another format are few, and computed while the rest is copied: a unit is a tile times up to four rows.
+__device__ __forceinline__ void multiply_side_rows(const RowsPlan& r, const RowsBlock& block) {
+  const MatvecPlan& p = r.plan;
+  const int n_parts = static_cast<int>(gridDim.x) / p.n_passes, per_tile = simt::div_up(block.n, kAnyRows);
+  const int side_units = (p.all_tiles - p.own_tiles) * per_tile;
+  for (int unit = simt::warp_id() * n_parts + block.part; unit < side_units; unit += kTeams * kTeamWarps * n_parts) {
+    const int from = block.first + unit % per_tile * kAnyRows;
+    side_tile(p, p.own_tiles + unit / per_tile, from, min(kAnyRows, block.first + block.n - from),
+              p.args.records + static_cast<int64_t>(from) * record_bytes(p.args.in.width),
+              [&](int t) { return r.inverses[from + t]; });
+  }
+}
+
+// The pairs of groups that a warp multiplies: those of the sets of lanes it stands for, lane_set() of turns first_turn
+// .. first_turn + n_turns. Computed once: the compiler would read the plan anew in the loop over pairs.
+struct WarpPairs {
+  uint32_t G, P;  // groups and pairs of a row
+  int lanes, first_turn, n_turns;
+  int w;  // the warp's number in its team
+};
+
+// whole <- the products of a tile with all columns, over a warp's pairs. The activations of a turn are waited for if
+// `awaits`: on the block's first tile.
+template <class F>
+__device__ __forceinline__ void multiply_tile(const RowsPlan& r, const WarpPairs& pairs, const uint8_t* weights,
+                                              const uint8_t* acts, int n_tiles, uint64_t* acts_arrived, bool awaits,
+                                              float (&whole)[kPassTiles][4]) {
+  float half[kPassTiles][4] = {}, sum[kPassTiles][4] = {};
+#pragma unroll 1
+  for (int turn = 0; turn < pairs.n_turns; ++turn) {
+    if (awaits) simt::bulk_wait(acts_arrived + pairs.first_turn + turn);
+    auto pair = static_cast<uint32_t>(pairs.w + kTeamWarps * lane_set(pairs.first_turn + turn, r.plan.lanes_log2));
+#pragma unroll 1
+    for (; pair < pairs.P; pair += static_cast<uint32_t>(pairs.lanes)) {
+      const uint8_t* columns = acts + pair * r.pair_bytes();
+      if (n_tiles == kPassTiles) {
+        add_pair<F, true>(weights, r.stride, pairs.G, pair, columns, n_tiles, sum);
+      } else {
+        add_pair<F, false>(weights, r.stride, pairs.G, pair, columns, n_tiles, sum);
+      }
+    }
+    // Lanes l and l + 16 first, then l and l + 8.
+    if (turn == 0) {
+      copy_all(whole, sum);
+    } else if (turn == 1) {
+      add_all(whole, sum);
+    } else if (turn == 2) {
+      copy_all(half, sum);
+    } else {
+      add_all(half, sum);
+      add_all(whole, half);
+    }
+    clear(sum);
+  }
+}
+
+// The last steps of the butterfly: what the eight warps of a team left for column tile w. `together`: step 8 first,
+// with what the other team left.
+__device__ __forceinline__ float4 sum_warps(const float4* mine, int n_tiles, int w, bool together) {
+  float4 of[kTeamWarps];
+#pragma unroll
+  for (int i = 0; i < kTeamWarps; ++i) {
+    of[i] = mine[(i * n_tiles + w) * 32];
+    if (together) of[i] = plus(of[i], mine[((kTeamWarps + i) * n_tiles + w) * 32]);
+  }
+#pragma unroll
+  for (int step = kTeamWarps / 2; step > 0; step /= 2) {
+#pragma unroll
+    for (int i = 0; i < step; ++i) of[i] = plus(of[i], of[i + step]);
+  }
+  return of[0];
+}
+
+// Stores the results of a tile and a column tile that begins at row `column` of the activations. A lane has two weight
+// rows of two columns.
+__device__ __forceinline__ void store_tile(const RowsPlan& r, int tile, int column, float4 sums) {
+  const MatvecPlan& p = r.plan;
+  const int which = projection_of(p, tile);
+  const MatvecOut& o = p.args.outs[which];
+  const float results[4] = {sums.x, sums.y, sums.z, sums.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int row = (tile - p.first_tile[which]) * kTileRows + simt::lane_id() / 4 + i / 2 * 8;
+    const int t = column + simt::lane_id() % 4 * 2 + i % 2;
+    if (row < o.weight.rows && t < p.args.n_rows) store_output(o, t, row, times(results[i], r.inverses[t]));
+  }
+}
+
 template <class F>
 __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(const __grid_constant__ RowsPlan r) {
-  const MatvecPlan& p = r.plan;
   SIMT_SHARED(uint64_t, arrived, kMaxSlots);
   SIMT_SHARED(uint64_t, acts_arrived, kLaneSets);
   auto* smem = simt::dynamic_shared<uint8_t>();
   uint8_t* slots = smem + r.slots_at;
   auto* sums = reinterpret_cast<float4*>(smem + r.sums_at);  // [kTeams][kTeamWarps][n_tiles][32]
-  const uint32_t G = row_groups(p.args.in.width), P = G / 2, slot_bytes = kTileRows * r.stride;
-  const int pass = static_cast<int>(blockIdx.x) % p.n_passes, part = static_cast<int>(blockIdx.x) / p.n_passes;
-  const BlockUnits tiles(r.split, part);
-  const int first = pass * r.pass_tiles * kColumnTile;  // row of activations
-  const int n = min(r.pass_tiles * kColumnTile, p.args.n_rows - first), n_tiles = simt::div_up(n, kColumnTile);
-  const int lanes = p.lanes(), n_sets = lanes / kTeamWarps;
+  const uint32_t G = row_groups(r.plan.args.in.width), P = G / 2, slot_bytes = kTileRows * r.stride;
+  const RowsBlock block(r);
+  const BlockUnits& tiles = block.tiles;
+  const int n_tiles = simt::div_up(block.n, kColumnTile);
+  const int lanes = r.plan.lanes(), n_sets = lanes / kTeamWarps;
   const int team = simt::warp_id() / kTeamWarps, w = simt::warp_id() % kTeamWarps;
 
   // Weights do not depend on the previous kernel: they are copied while it ends.
@@ -193,29 +293,19 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
   simt::allow_next();
   if (simt::warp_id() == 0) {
     for (int i = 0; i < n_sets; ++i) {
-      send_for_activations(r, pass, i, smem, acts_arrived + i);
+      send_for_activations(r, block.pass, i, smem, acts_arrived + i);
     }
   }
   __syncthreads();
-
-  // Rows in another format are few, and computed while the rest is copied: a unit is a tile times up to four rows.
-  const int n_parts = static_cast<int>(gridDim.x) / p.n_passes, per_tile = simt::div_up(n, kAnyRows);
-  const int side_units = (p.all_tiles - p.own_tiles) * per_tile;
-  for (int unit = simt::warp_id() * n_parts + part; unit < side_units; unit += kTeams * kTeamWarps * n_parts) {
-    const int from = first + unit % per_tile * kAnyRows;
-    side_tile(p, p.own_tiles + unit / per_tile, from, min(kAnyRows, first + n - from),
-              p.args.records + static_cast<int64_t>(from) * record_bytes(p.args.in.width),
-              [&](int t) { return r.inverses[from + t]; });
-  }
+  multiply_side_rows(r, block);
 
   int slot = r.together ? 0 : team;
-  const int first_turn = r.together ? team * n_sets / kTeams : 0;
-  const int n_turns = r.together ? n_sets / kTeams : n_sets;
+  const WarpPairs pairs{G, P, lanes, r.together ? team * n_sets / kTeams : 0, r.together ? n_sets / kTeams : n_sets, w};
   uint32_t parity = 0;
   for (int round = tiles.first; round < tiles.end; round += kTeams) {
     const int tile = r.together ? round : round + team;
     const bool present = tile < tiles.end;
-    float whole[kPassTiles][4] = {}, half[kPassTiles][4] = {}, sum[kPassTiles][4] = {};
+    float whole[kPassTiles][4] = {};
     while (slot >= r.n_slots && present) {
       slot -= r.n_slots;
       parity ^= 1u;
@@ -223,32 +313,7 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
     uint8_t* weights = slots + static_cast<uint32_t>(slot) * slot_bytes;
     if (present) {
       simt::bulk_wait(arrived + slot, parity);
-#pragma unroll 1
-      for (int turn = 0; turn < n_turns; ++turn) {
-        if (round == tiles.first) simt::bulk_wait(acts_arrived + first_turn + turn);
-        auto pair = static_cast<uint32_t>(w + kTeamWarps * lane_set(first_turn + turn, p.lanes_log2));
-#pragma unroll 1
-        for (; pair < P; pair += static_cast<uint32_t>(lanes)) {
-          const uint8_t* columns = smem + pair * r.pair_bytes();
-          if (n_tiles == kPassTiles) {
-            add_pair<F, true>(weights, r.stride, G, pair, columns, n_tiles, sum);
-          } else {
-            add_pair<F, false>(weights, r.stride, G, pair, columns, n_tiles, sum);
-          }
-        }
-        // Lanes l and l + 16 first, then l and l + 8.
-        if (turn == 0) {
-          copy_all(whole, sum);
-        } else if (turn == 1) {
-          add_all(whole, sum);
-        } else if (turn == 2) {
-          copy_all(half, sum);
-        } else {
-          add_all(half, sum);
-          add_all(whole, half);
-        }
-        clear(sum);
-      }
+      multiply_tile<F>(r, pairs, weights, smem, n_tiles, acts_arrived, round == tiles.first, whole);
     }
     __syncthreads();  // the slot and the last round's sums have been read
     if (present && w == 0 && tile + r.n_slots < tiles.end) {
@@ -267,27 +332,9 @@ __global__ void __launch_bounds__(kTeams* kTeamThreads, 1) matvec_rows_kernel(co
       }
     }
     __syncthreads();
+    // From here on a warp has a column tile.
     if (!present || w >= n_tiles || (r.together && team > 0)) continue;
-    float4 of[kTeamWarps];
-#pragma unroll
-    for (int i = 0; i < kTeamWarps; ++i) {
-      of[i] = mine[(i * n_tiles + w) * 32];
-      if (r.together) of[i] = plus(of[i], mine[((kTeamWarps + i) * n_tiles + w) * 32]);
-    }
-#pragma unroll
-    for (int step = kTeamWarps / 2; step > 0; step /= 2) {
-#pragma unroll
-      for (int i = 0; i < step; ++i) of[i] = plus(of[i], of[i + step]);
-    }
-    const int which = projection_of(p, tile);
-    const MatvecOut& o = p.args.outs[which];
-    const float results[4] = {of[0].x, of[0].y, of[0].z, of[0].w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = (tile - p.first_tile[which]) * kTileRows + simt::lane_id() / 4 + i / 2 * 8;
-      const int t = first + w * kColumnTile + simt::lane_id() % 4 * 2 + i % 2;
-      if (row < o.weight.rows && t < p.args.n_rows) store_output(o, t, row, times(results[i], r.inverses[t]));
-    }
+    store_tile(r, tile, block.first + w * kColumnTile, sum_warps(mine, n_tiles, w, r.together));
   }
 }
 

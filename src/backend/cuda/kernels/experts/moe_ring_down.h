@@ -47,6 +47,65 @@ struct RingDownPlan {
   uint32_t rings = 0, shares = 0, records = 0;  // offsets in shared memory
 };
 
+// The outputs of a thread block, in tiles of as many as a slot holds.
+struct DownOutputs : BlockUnits {
+  __device__ __forceinline__ DownOutputs(const UnitSplit& split, int block) : BlockUnits(split, block) {}
+
+  __device__ static __forceinline__ int per_tile(int log2) { return kDownRows * 32 >> log2; }
+  __device__ __forceinline__ int tiles(int log2) const { return simt::div_up(size(), per_tile(log2)); }
+  // The last row of a tile's slot that is an output of the block.
+  __device__ __forceinline__ int last(int log2, int tile) const { return size() - tile * per_tile(log2) - 1; }
+
+  __device__ __forceinline__ void send(WarpRing& ring, const Weight& w, int expert, int log2, int tile) const {
+    const int begin = first + tile * per_tile(log2);
+    ring.send(0, w.row(expert, begin), static_cast<uint32_t>(min(per_tile(log2), end - begin)) * w.row_bytes);
+  }
+};
+
+// What the experts add to each output of a thread block, before it is weighted: in shared memory, as all warps have
+// some of it.
+struct DownShares {
+  const MoePlan& p;
+  const DownOutputs& outputs;
+  int n_rows, n_used;
+  float* shares;  // [output][row of activations][choice, shared expert]
+
+  // What choice k of row t adds to the outputs of a tile.
+  __device__ __forceinline__ void store(int t, int k, int log2, int tile, float (&acc)[kDownRows]) const {
+    const int first = tile * DownOutputs::per_tile(log2) + (simt::lane_id() >> log2);
+    finish_sums(acc, 1 << log2, [&](int r, float sum) {
+      const int o = first + (r << (5 - log2));
+      if (o < outputs.size()) shares[(o * n_rows + t) * (n_used + 1) + k] = sum;
+    });
+  }
+
+  // The shared expert where its format has no kernels: a warp an output of a row.
+  __device__ __forceinline__ void multiply_any_shared(const uint8_t* records, uint32_t bytes, uint32_t all) const {
+    const Weight& down = p.args.shared_down;
+    for (int i = simt::warp_id(); down && i < n_rows * outputs.size(); i += kDotWarps) {
+      const int o = i / n_rows, t = i - o * n_rows;
+      const float y = any_down(
+          p, down, 0, outputs.first + o, {records + t * bytes, 0, all, static_cast<uint32_t>(p.shared_at / kGroup)},
+          p.any_log2_shared, p.scratch.hidden + static_cast<int64_t>(t) * p.hidden_width + p.shared_at);
+      if (simt::lane_id() == 0) shares[i * (n_used + 1) + n_used] = y;
+    }
+  }
+
+  // residual += the shares, each times its weight, in the order of the choices.
+  __device__ __forceinline__ void add_to_residual(const Choice& choice) const {
+    const MoeArgs& a = p.args;
+    for (int i = simt::thread_id(); i < n_rows * outputs.size(); i += kDotThreads) {
+      const int o = i / n_rows, t = i - o * n_rows;
+      const float* weights = p.choice_by_block ? choice.weight : p.scratch.weights + t * (n_used + 1);
+      float sum = 0;
+      for (int k = 0; k < n_used; ++k) sum = fmaf(weights[k], shares[i * (n_used + 1) + k], sum);
+      sum = add_down_biases(p, t, outputs.first + o, weights, sum);
+      if (a.shared_down) sum = fmaf(weights[n_used], shares[i * (n_used + 1) + n_used], sum);
+      a.residual[static_cast<int64_t>(t) * a.down.rows + outputs.first + o] += sum;
+    }
+  }
+};
+
 template <class F, class S>
 __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
     ring_down_kernel(const __grid_constant__ RingDownPlan plan) {
@@ -57,16 +116,10 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
   WarpRing ring(smem + plan.rings, plan.slot_bytes, plan.n_slots);
-  const BlockUnits outputs(plan.outputs, static_cast<int>(blockIdx.x));
+  const DownOutputs outputs(plan.outputs, static_cast<int>(blockIdx.x));
   const int n_used = a.n_used, n_rows = a.n_rows;
   const bool rings_shared = kHasFormat<S> && a.shared_down;
-  const auto per_unit = [](int log2) { return kDownRows * 32 >> log2; };
-  const int tiles = simt::div_up(outputs.size(), per_unit(p.log2_hidden));
-  const int shared_tiles = simt::div_up(outputs.size(), per_unit(p.log2_shared));
-  const auto send = [&](const Weight& w, int expert, int log2, int tile) {
-    const int first = outputs.first + tile * per_unit(log2);
-    ring.send(0, w.row(expert, first), static_cast<uint32_t>(min(per_unit(log2), outputs.end - first)) * w.row_bytes);
-  };
+  const int tiles = outputs.tiles(p.log2_hidden), shared_tiles = outputs.tiles(p.log2_shared);
 
   MoeUnits fetched_shared, fetched, at_shared, at;
   int ahead = 0;
@@ -74,7 +127,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
     fetched_shared.begin(0, n_rows * shared_tiles, shared_tiles);
     at_shared = fetched_shared;
     for (; ahead < ring.n_slots && fetched_shared.left > 0; ++ahead) {
-      send(a.shared_down, 0, p.log2_shared, fetched_shared.tile);
+      outputs.send(ring, a.shared_down, 0, p.log2_shared, fetched_shared.tile);
       ring.close();
       fetched_shared.advance(shared_tiles);
     }
@@ -87,14 +140,15 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
   at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {
-      send(a.down, p.choice_by_block ? choice[0].id[fetched.chunk] : ids[fetched.chunk], p.log2_hidden, fetched.tile);
+      const int expert = p.choice_by_block ? choice[0].id[fetched.chunk] : ids[fetched.chunk];
+      outputs.send(ring, a.down, expert, p.log2_hidden, fetched.tile);
       fetched.advance(tiles);
     }
     ring.close();
   };
   const auto send_next = [&] {
     if (!rings_shared || fetched_shared.left <= 0) return send_routed();
-    send(a.shared_down, 0, p.log2_shared, fetched_shared.tile);
+    outputs.send(ring, a.shared_down, 0, p.log2_shared, fetched_shared.tile);
     fetched_shared.advance(shared_tiles);
     ring.close();
   };
@@ -121,57 +175,33 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
   }
   __syncthreads();
 
-  auto* shares = reinterpret_cast<float*>(smem + plan.shares);  // [output][row of activations][choice, shared]
-  const auto store = [&](int t, int k, int log2, int tile, float(&acc)[kDownRows]) {
-    const int first = tile * per_unit(log2) + (simt::lane_id() >> log2);
-    finish_sums(acc, 1 << log2, [&](int r, float sum) {
-      const int o = first + (r << (5 - log2));
-      if (o < outputs.size()) shares[(o * n_rows + t) * (n_used + 1) + k] = sum;
-    });
-  };
+  const DownShares shares{p, outputs, n_rows, n_used, reinterpret_cast<float*>(smem + plan.shares)};
   if constexpr (kHasFormat<S>) {
     for (; at_shared.left > 0; at_shared.advance(shared_tiles)) {
       float acc[kDownRows] = {};
-      const int last = outputs.size() - at_shared.tile * per_unit(p.log2_shared) - 1;
+      const int last = outputs.last(p.log2_shared, at_shared.tile);
       multiply_down<SharedFormat>(ring.take(), a.shared_down.row_bytes, row_groups(a.shared_down.width), p.log2_shared,
                                   last, books, records + at_shared.chunk * bytes, all,
                                   static_cast<uint32_t>(p.shared_at / kGroup / 2), acc);
       ring.release();
       send_next();
-      store(at_shared.chunk, n_used, p.log2_shared, at_shared.tile, acc);
+      shares.store(at_shared.chunk, n_used, p.log2_shared, at_shared.tile, acc);
     }
   }
   const uint32_t G = row_groups(a.down.width);
   for (; at.left > 0; at.advance(tiles)) {
     const int t = n_rows == 1 ? 0 : at.chunk / n_used, k = at.chunk - t * n_used;
     float acc[kDownRows] = {};
-    const int last = outputs.size() - at.tile * per_unit(p.log2_hidden) - 1;
+    const int last = outputs.last(p.log2_hidden, at.tile);
     multiply_down<F>(ring.take(), a.down.row_bytes, G, p.log2_hidden, last, books, records + t * bytes, all,
                      static_cast<uint32_t>(k) * (G / 2), acc);
     ring.release();
     send_routed();
-    store(t, k, p.log2_hidden, at.tile, acc);
+    shares.store(t, k, p.log2_hidden, at.tile, acc);
   }
-  if constexpr (!kHasFormat<S>) {
-    for (int i = simt::warp_id(); a.shared_down && i < n_rows * outputs.size(); i += kDotWarps) {
-      const int o = i / n_rows, t = i - o * n_rows;
-      const float y =
-          any_down(p, a.shared_down, 0, outputs.first + o,
-                   {records + t * bytes, 0, all, static_cast<uint32_t>(p.shared_at / kGroup)}, p.any_log2_shared,
-                   p.scratch.hidden + static_cast<int64_t>(t) * p.hidden_width + p.shared_at);
-      if (simt::lane_id() == 0) shares[i * (n_used + 1) + n_used] = y;
-    }
-  }
+  if constexpr (!kHasFormat<S>) shares.multiply_any_shared(records, bytes, all);
   __syncthreads();
-  for (int i = simt::thread_id(); i < n_rows * outputs.size(); i += kDotThreads) {
-    const int o = i / n_rows, t = i - o * n_rows;
-    const float* weights = p.choice_by_block ? choice[0].weight : p.scratch.weights + t * (n_used + 1);
-    float sum = 0;
-    for (int k = 0; k < n_used; ++k) sum = fmaf(weights[k], shares[i * (n_used + 1) + k], sum);
-    sum = add_down_biases(p, t, outputs.first + o, weights, sum);
-    if (a.shared_down) sum = fmaf(weights[n_used], shares[i * (n_used + 1) + n_used], sum);
-    a.residual[static_cast<int64_t>(t) * a.down.rows + outputs.first + o] += sum;
-  }
+  shares.add_to_residual(choice[0]);
 }
 
 template <class F, class S>

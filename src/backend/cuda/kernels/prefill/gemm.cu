@@ -1,19 +1,19 @@
 // gemm.cu   out[r,o] = sum_i W[o,i] x[r,i], W quantised, on the tensor cores; also silu(gate x) * (up x); by experts
-// Shapes    x [rows, width] halves with a power of two a row; W of any type; out f32; any rows, outputs, widths
-// Bytes     W once for each row tile that is not served by the L2 cache, x and out once for each column tile
-//           and row tile; prefill 2048 rows, 2048 x 8192: 69 GFLOP over 11.5 MB of Q5_K
-// Launch    grid (row tiles, column tiles), row tiles fastest: blocks that share a piece of W run side by side.
-//           block 256 = 8 warps, each 32 outputs of every other 16 rows; tile (128 or 64) rows x 128 outputs x 64
+// Shapes    x [rows, width] f16, each row with a power of two; W of any format; out f32; any rows, outputs, widths
+// Bytes     W once per row tile, mostly from the L2 cache; x once per column tile; out once. Prefill of 2048 rows,
+//           2048 x 8192: 69 GFLOP over 11.5 MB of Q5_K
+// Launch    grid (row tiles, column tiles), row tiles fastest: thread blocks that read the same weights run at the same
+//           time. block 256 = 8 warps, each 32 outputs of every other 16 rows; tile (128 or 64) rows x 128 outputs x 64
 //           columns, two stages
 // Smem      64 rows: 48 KB (56 KB with a codebook), 128 rows: 64 KB (72 KB)
-// Numerics  weights are rounded to halves once (scaled by 256, so that small ones stay normal), f32 accumulation,
+// Numerics  weights are rounded to f16 once (scaled by 256, so that small ones stay normal), f32 accumulation,
 //           columns in order: a row's bits depend neither on the tile size nor on the other rows
 // Method    while the tensor cores work on one stage, each thread has the packed group of 32 weights of the next stage
 //           in flight in registers and x comes by cp.async; then it unpacks the group straight into shared memory. A
 //           byte b becomes the half 1024 + b by one byte permutation, so a pair of weights costs three instructions.
 // Measured  H200, 2048 rows of Qwen3.5-35B-A3B: Q5_K projections 200 TFLOP/s, IQ3_S experts 100 TFLOP/s with all that
 //           belongs to them
-//           Tiles of 64 rows have a kernel of their own where the type of weights is worth one: gemm_few.cu
+//           Tiles of 64 rows of Q4_0 have a kernel of their own: gemm_few.cu
 // Rejected  dequantising whole matrices first (3.2 GB of traffic a layer for 256 experts)
 #include "backend/cuda/simt/simt.h"
 
@@ -31,7 +31,7 @@ constexpr int kThreads = 256;
 constexpr int kColumns = 64;  // of a stage: one group of 32 weights a thread
 constexpr int kOutputs = kTileOutputs;
 constexpr int kChunks = kColumns / 8;  // of 16 bytes in a row of a stage
-constexpr int kBookCopies = 4;         // of IQ3_S's codebook: lanes take turns, which halves the bank conflicts
+constexpr int kBookCopies = 4;         // of IQ3_S's codebook, one to every fourth lane: half the bank conflicts
 static_assert(kOutputs * kColumns / kGroup == kThreads);
 
 struct HalfGroup {
@@ -60,7 +60,7 @@ __device__ __forceinline__ HalfGroup halves_of(const Group& group) {
   return out;
 }
 
-// How a group of 32 weights comes from memory (load, early) to halves (unpack, late).
+// How a group of 32 weights becomes f16: load() while the stage before is multiplied, unpack() after that.
 template <class Format>
 struct Packed {
   using Raw = typename Format::Raw;
@@ -96,7 +96,7 @@ struct Floats {
   __device__ static __forceinline__ HalfGroup unpack(const Raw& raw, const Weight&, const uint32_t*) { return raw; }
 };
 
-// The types without a kernel of their own, and gate and up of two types: unpacked at once.
+// Formats without a kernel of their own, and gate and up-projections of two formats: unpacked when they are loaded.
 struct AnyPacked {
   using Raw = HalfGroup;
   static constexpr bool kCodeBook = false;
@@ -109,7 +109,8 @@ struct AnyPacked {
   __device__ static __forceinline__ HalfGroup unpack(const Raw& raw, const Weight&, const uint32_t*) { return raw; }
 };
 
-// Rows of a stage are 128 bytes; 16-byte pieces change places by the row, so that eight rows never meet in a bank.
+// Rows of a stage are 128 bytes. Their 16-byte chunks are permuted by row, so that ldmatrix, which reads the same chunk
+// of eight rows, has no bank conflicts.
 __device__ __forceinline__ int place_of(int row, int chunk) { return row * kColumns + ((chunk ^ (row & 7)) * 8); }
 
 template <int kRows>
@@ -118,9 +119,10 @@ struct Stages {
   __half w[2][kOutputs * kColumns];
 };
 
-// Bands of 16 rows go to the two halves of the warps in turn, so that a tile that is not full is still shared evenly.
+// Bands of 16 rows go alternately to warps 0 to 3 and 4 to 7, so that both have work where a tile is not full.
 __device__ __forceinline__ int band_row(int m) { return (2 * m + static_cast<int>(threadIdx.x) / 128) * 16; }
 
+// sums += x w^T of one stage, on the tensor cores.
 template <int kRows>
 __device__ __forceinline__ void multiply(const __half* x, const __half* w, int n_bands,
                                          float (&sums)[kRows / 32][4][4]) {
@@ -153,7 +155,8 @@ __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(
   const int tid = threadIdx.x;
   simt::allow_next();
 
-  // The thread's row of weights: gate and up take turns in eights, so that a thread ends with both of an output.
+  // The thread's weight row. Eight rows of the gate projection and the same eight of the up-projection alternate, so
+  // that a thread ends with both values of an output.
   const TileOutput& output = find_output(job, blockIdx.y);
   const int column_tile = static_cast<int>(blockIdx.y) - output.first_tile;
   const int tile_row = tid / 2;
@@ -178,7 +181,7 @@ __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(
   if (!find_tile(job, blockIdx.x, kRows, tile)) return;
   const uint8_t* packed = weight.row(tile.expert, in_matrix ? weight_row : 0);
 
-  // The thread's pieces of x: every 32nd row, always the same piece of it.
+  // The thread's chunks of x: the same chunk of every 32nd row.
   constexpr int kPieces = kRows / (kThreads / kChunks);
   const uint16_t* from[kPieces];
 #pragma unroll
@@ -196,7 +199,7 @@ __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(
     }
     simt::cp_async_commit();
   };
-  // What lies beyond the matrix is loaded from its edge, without a branch, and stored as zeros.
+  // In place of what lies beyond the matrix something inside it is loaded, without a branch, and zeros are stored.
   typename Source::Raw raw;
   bool present = false;
   const auto fetch_w = [&](int step) {
@@ -249,7 +252,7 @@ Status launch_product(const Stream& stream, const TileJob& job, int n_row_tiles,
                       job);
 }
 
-// The types that models are made of have kernels of their own (weights/format_table.h).
+// Which formats have a kernel of their own: weights/format_table.h.
 template <int kRows, bool kGated>
 Status launch_typed(const Stream& stream, DType type, const TileJob& job, int n_row_tiles, int n_column_tiles) {
   const auto with = [&](auto source) {
@@ -275,7 +278,7 @@ Status launch_tiled(const Stream& stream, DType type, const TileJob& job, int ti
                          : launch_typed<128, kGated>(stream, type, job, n_row_tiles, n_column_tiles);
 }
 
-// Large tiles unpack each weight half as often; small ones give a short batch blocks enough to fill the card.
+// Large tiles unpack each weight half as often; small ones give a short batch enough thread blocks to fill the card.
 int dense_tile_rows(int n_rows, int n_column_tiles) {
   return n_rows > 64 && simt::div_up(n_rows, 128) * n_column_tiles >= 192 ? 128 : 64;
 }
@@ -349,7 +352,7 @@ Status gemm(const Stream& stream, const GemmArgs& args) {
     TileJob job = job_of(args.x);
     int n_tiles = 0;
     for (int j = i; j < args.n_outputs; ++j) {
-      // The exact kernel takes any mix of types.
+      // The exact kernel takes any mix of formats.
       if (done[j] || (!args.x.exact && args.outputs[j].weight.type != type)) continue;
       job.outputs[job.n_outputs++] = output_of(args.outputs[j], n_tiles);
       n_tiles += simt::div_up(args.outputs[j].weight.rows, kOutputs);

@@ -1,7 +1,7 @@
 // gemm.h  Products of many rows with quantised matrices: the prefill class. Decode-class products are in matvec.h.
 //
-// The fast path multiplies halves on tensor cores and adds up in float32; the exact path is float32 throughout. Both
-// add the terms of one output in the order of the columns, whatever the number of rows: a row's bits do not depend
+// The fast path multiplies f16 values on the tensor cores and accumulates in f32; the exact path is f32 throughout.
+// Both add the terms of one output in the order of the columns, whatever the number of rows: a row's bits do not depend
 // on its neighbours.
 //
 // REQUIRES, of all: at least one row; arrays of rows 16-byte aligned; weights as wide as their input.
@@ -17,7 +17,7 @@
 
 namespace chimere::cuda {
 
-// The rows to multiply: halves for the fast way, floats for the exact one.
+// The batch rows to multiply: f16 for the fast path, f32 for the exact one.
 struct GemmInput {
   HalfRows half;
   const float* exact = nullptr;  // [n_rows, width]; when set, the product is the exact one
@@ -41,19 +41,20 @@ struct GemmArgs {
   int n_outputs = 0;
   GemmOutput outputs[kMaxGemmOutputs];
 };
-// All outputs whose weights share a type go in one launch.
+// Outputs whose weights have the same format share a launch.
 Status gemm(const Stream& stream, const GemmArgs& args);
 
-// hidden = activation(gate x + gate_bias, up x + up_bias); relu2 has no gate. Halves or floats as the input is; the
-// rows' scales are all kHiddenScale, so that hidden values up to two million fit.
+// The inner rows of a feed-forward part: hidden = activation(gate x + gate_bias, up x + up_bias); with relu2 there is
+// no gate projection. f16 or f32 as the input is. In f16 the scale of every row is kHiddenScale, so that values up to
+// two million fit.
 inline constexpr float kHiddenScale = 32.0f;
 struct GemmHidden {
   HalfRows half;
   float* exact = nullptr;  // [n_rows, d_ff]
 };
-// The matrices of a feed-forward, of all its experts.
+// Up-, gate and down-projection of a feed-forward part: of an MLP, or of all experts of a mixture.
 struct FfnWeights {
-  Weight gate, up, down;                                                       // no gate with relu2
+  Weight gate, up, down;                                                       // no gate projection with relu2
   const float *gate_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;  // [experts, rows] or null
   op::Activation activation = op::Activation::swiglu;
 };
@@ -83,8 +84,8 @@ struct ExpertChoice {
   int n_used = 0;
   int n_experts = 0;
 };
-// Which expert multiplies which rows: pairs (token, slot) sorted by expert and cut into tiles. Made on the device from
-// the router's choice; the host never learns it.
+// Which expert multiplies which batch rows: the assignments, here pairs (token, slot), sorted by expert and cut into
+// tiles. Made on the card from the router's choice; the host never reads it.
 struct ExpertTile {
   int32_t expert;
   int32_t first;  // into pairs
@@ -97,13 +98,14 @@ struct ExpertPlan {
   int32_t* n_tiles = nullptr;
   int tile_rows = 0;  // expert_tile_rows
 };
-// An expert's weights are unpacked once for each of its tiles: large tiles where experts have many rows. Only the
-// exact product wants 64 always.
+// An expert's weights are unpacked once for each of its tiles, so tiles are large where experts have many rows. The
+// exact product always takes tiles of 64.
 int expert_tile_rows(int n_tokens, int n_used, int n_experts, bool exact);
 int max_expert_tiles(int n_tokens, int n_used, int n_experts, int tile_rows);
 Status plan_experts(const Stream& stream, const ExpertChoice& choice, const ExpertPlan& plan);
 
-// hidden[i] = activation(gate_e x, up_e x) of pair i of the plan: x has a row a token, hidden a row a pair.
+// The experts' up- and gate projection: hidden[i] = activation(gate_e x, up_e x) for pairs[i] of the plan. x has one
+// row per token, hidden one per pair.
 struct ExpertGatedArgs {
   GemmInput x;
   ExpertChoice choice;
@@ -113,7 +115,8 @@ struct ExpertGatedArgs {
 };
 Status expert_gated_gemm(const Stream& stream, const ExpertGatedArgs& args);
 
-// out[pair] = down_e hidden[i]: rows go to their token and slot.
+// The experts' down-projection: out[pairs[i]] = down_e hidden[i], so that rows are in the order of tokens and slots
+// again.
 struct ExpertDownArgs {
   GemmInput hidden;
   ExpertChoice choice;
@@ -136,7 +139,7 @@ struct CombineArgs {
 };
 Status combine_experts(const Stream& stream, const CombineArgs& args);
 
-// What a product moves and computes, for benches and profiles.
+// Bytes that a product moves and operations that it computes, for benchmarks and profiles.
 struct GemmCost {
   double bytes;
   double flops;

@@ -1,6 +1,6 @@
-// gemm_exact.cu   The products of gemm.cu in float32 throughout: router logits, --exact, and any size
-// Shapes    x [rows, width] f32; W of any type, mixed in one launch; out f32; any rows, outputs, widths
-// Bytes     as gemm.cu, x in floats
+// gemm_exact.cu   The products of gemm.cu in f32 throughout: router logits, --exact, and any size
+// Shapes    x [rows, width] f32; W of any format, mixed in one launch; out f32; any rows, outputs, widths
+// Bytes     as gemm.cu, x in f32
 // Launch    grid (row tiles, column tiles). Tiles of 64 x 64, 32 columns a stage: block 256, 4 x 4 outputs a thread.
 //           Tiles of 32 x 16, 64 columns a stage: block 128, 2 x 2 outputs a thread, for products with so few large
 //           tiles that most SMs would idle: a router of 128 experts over 512 rows has 16
@@ -15,7 +15,7 @@
 namespace chimere::cuda {
 namespace {
 
-constexpr int kFewTiles = 96;  // large ones: with fewer, small tiles finish sooner
+constexpr int kFewTiles = 96;  // with fewer large tiles than this, small ones finish sooner
 
 // In a stage columns are the outer index; the pitches keep stores and reads free of bank conflicts.
 struct Large {
@@ -29,7 +29,7 @@ struct Small {
 template <class Shape>
 constexpr int kThreadsOf = Shape::kRows* Shape::kOutputs / (Shape::kSide * Shape::kSide);
 
-// A thread's side of a square of outputs.
+// One column of the kSide rows of x, or of the kSide weight rows, whose products a thread has.
 template <int kSide>
 __device__ __forceinline__ void read_side(float (&to)[kSide], const float* from) {
   if constexpr (kSide == 4) {
@@ -56,13 +56,13 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>) exact_kernel(const __grid_c
   const TileOutput& output = find_output(job, blockIdx.y);
   const int column_tile = static_cast<int>(blockIdx.y) - output.first_tile;
   const int tid = threadIdx.x;
-  // Gate and up take turns, so that a thread has both of an output.
+  // Rows of the gate and of the up-projection alternate, so that a thread has both values of an output.
   const bool by_turns = kGated && job.up;
   const auto weight_row = [&](int o) {
     return by_turns ? column_tile * (kOutputs / 2) + o / 2 : column_tile * kOutputs + o;
   };
 
-  // A few threads share a row of x, and a few a row of weights: their columns take turns.
+  // kXTurns threads share a row of x, and kWTurns a weight row: each takes every kXTurns-th or kWTurns-th column.
   constexpr int kXTurns = kThreads / kRows, kWTurns = kThreads / kOutputs;
   constexpr int kXEach = kColumns / kXTurns, kWEach = kColumns / kWTurns, kWGroup = kGroup / kWTurns;
   const int x_mine = tid / kXTurns, x_turn = tid % kXTurns, w_mine = tid / kWTurns, w_turn = tid % kWTurns;
@@ -170,7 +170,7 @@ Status exact_product(const Stream& stream, TileJob job, int n_row_tiles, bool ga
   for (int i = 0; i < job.n_outputs; ++i) {
     n_tiles += n_row_tiles * simt::div_up(job.outputs[i].weight.rows, Large::kOutputs);
   }
-  // The plan of experts is in large tiles.
+  // The experts' plan is made for large tiles.
   if (job.pairs || n_tiles >= kFewTiles) return launch_exact<Large, false>(stream, job, n_row_tiles);
   return launch_exact<Small, false>(stream, job, simt::div_up(job.n_rows, Small::kRows));
 }

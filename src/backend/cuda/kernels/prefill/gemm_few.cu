@@ -1,15 +1,15 @@
-// gemm_few.cu   The products of gemm.cu in tiles of few rows: Q4_0 straight from memory into fragments
-// Shapes    as gemm.cu in tiles of 64 rows, by experts or not; W Q4_0, no gates
-// Bytes     W once for each row tile, x and out once for each column tile and row tile; Nemotron-3-Nano, 512 tokens:
-//           24 rows an expert on average, 360 MB of 128 experts a product; [2688, 4096]: 168 tiles of 64 rows
+// gemm_few.cu   The products of gemm.cu in tiles of few rows: Q4_0, unpacked in registers into the fragments of mma
+// Shapes    as gemm.cu in tiles of 64 rows, for experts or one matrix; W Q4_0, no gate projection
+// Bytes     W once per row tile, x once per column tile, out once. Nemotron-3-Nano, 512 tokens: 24 rows per expert on
+//           average, 360 MB of 128 experts in a product; [2688, 4096]: 168 tiles of 64 rows
 // Launch    grid (row tiles, column tiles), block 128 = 4 warps, each 32 outputs of all rows; 128 columns a stage
 // Smem      32 KB of x in two stages
-// Numerics  as gemm.cu, bit for bit: the same halves in the same places of the same fragments
-// Method    a tile of weights serves one to four bands of 16 rows only, so going through shared memory, a store and
-//           two loads of every unpacked half, would cost more than the products. Here four lanes load the four groups
-//           of one row of a stage, 64 neighbouring bytes, while the tensor cores work on the stage before; they trade
-//           words by shuffles until each has, of all four groups, the bytes whose nibbles are its places in fragments,
-//           and unpack them in registers. Only x goes through shared memory, and only the bands that have rows.
+// Numerics  as gemm.cu, bit for bit: the same f16 values in the same elements of the same fragments
+// Method    a tile of weights is multiplied with one to four bands of 16 rows only, so that shared memory, a store and
+//           two loads of every unpacked weight, would cost more than the products. Here four lanes load the four groups
+//           of one row of a stage, 64 neighbouring bytes, while the tensor cores work on the stage before. They
+//           exchange words by shuffles until each has those bytes of all four groups that belong to its elements of
+//           fragments, and unpack them in registers. Only x goes through shared memory, and only bands that have rows.
 // Measured  H200, Nemotron-3-Nano, prompts of 512 tokens: 17,270 tok/s without it, 17,930 with it for experts, 19,270
 //           for all products of that size
 // Rejected  tiles of 32 rows (experts of more unpack their weights twice)
@@ -26,17 +26,17 @@ constexpr int kThreads = 128;
 constexpr int kColumns = 128;          // of a stage: four groups
 constexpr int kChunks = kColumns / 8;  // of 16 bytes in a row of a stage
 constexpr int kBands = kFewRows / 16;
-constexpr int kEights = 4;  // of outputs, to a warp
+constexpr int kEights = 4;  // a warp's 32 outputs, by eights
 static_assert(kThreads / 32 * kEights * 8 == kTileOutputs);
-static_assert(kThreads / kChunks == 8);  // rows of x that go at once
+static_assert(kThreads / kChunks == 8);  // rows of x that are copied at once
 
 struct Stages {
   __half x[2][kFewRows * kColumns];
   const uint16_t* rows[kFewRows];  // of x, null beyond the tile
-  Tile tile;                       // for the end: registers are short in between
+  Tile tile;                       // kept here for the stores at the end: the loop needs the registers
 };
 
-// The words that lane t of four holds for lanes 0 to 3 become those that lanes 0 to 3 hold for lane t.
+// Transposes the words of four neighbouring lanes: words[i] of lane t becomes words[t] of lane i.
 __device__ __forceinline__ void trade(uint32_t (&words)[4]) {
   const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
 #pragma unroll
@@ -62,7 +62,8 @@ __device__ __forceinline__ void split_by_lane(const Words4& codes, uint32_t (&wo
   }
 }
 
-// The lane's pairs of halves: {first, second} register of the fragment of elements 0 to 15, then of 16 to 31.
+// The lane's f16 values, two in a register: first and second register of the fragment of elements 0 to 15 of a group,
+// then of that of 16 to 31.
 __device__ __forceinline__ void unpack(uint32_t word, __half2 scale, uint32_t (&pairs)[4]) {
   const __half2 offset = as_half2(0x64806480u);  // 1024 + 128
   const uint32_t nibbles[4] = {word << 4, word >> 4, word, word >> 8};
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(kThreads, 3) few_rows_kernel(const __grid_cons
     std::byte* to = reinterpret_cast<std::byte*>(stages.x[step % 2]);
     const int chunk = tid % kChunks, column = step * kColumns + chunk * 8;
     for (int m = 0; m < n_bands; ++m) {
-      // Both rows are looked up first: nothing overtakes a copy.
+      // Both rows are looked up first: the compiler moves no load ahead of an asynchronous copy.
       const int r = 16 * m + tid / kChunks;
       const uint16_t* from[2] = {stages.rows[r], stages.rows[r + 8]};
 #pragma unroll
@@ -108,7 +109,7 @@ __global__ void __launch_bounds__(kThreads, 3) few_rows_kernel(const __grid_cons
     }
     simt::cp_async_commit();
   };
-  // Rows beyond the matrix are loaded from its first; what becomes of them is not stored.
+  // In place of rows beyond the matrix its first one is loaded; their results are not stored.
   const uint8_t* packed = output.weight.row(tile.expert, 0);
   uint32_t row_at[kEights];
 #pragma unroll

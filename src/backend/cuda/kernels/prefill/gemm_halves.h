@@ -1,4 +1,4 @@
-// gemm_halves.h  What the tensor-core kernels share: the scale of weights, and how a warp stores its sums.
+// gemm_halves.h  What the tensor-core kernels share: the scale of weights in f16, and how a warp stores its sums.
 #pragma once
 
 #include <cstring>
@@ -8,8 +8,10 @@
 
 namespace chimere::cuda {
 
-inline constexpr int kTileOutputs = 128;       // of a block: 32 each of warps 0 to 3, and again of warps 4 to 7
-inline constexpr float kWeightScale = 256.0f;  // of weights as halves
+// Of a thread block: 32 for each of warps 0 to 3; warps 4 to 7, where there are any, have the same outputs of other
+// rows.
+inline constexpr int kTileOutputs = 128;
+inline constexpr float kWeightScale = 256.0f;  // of weights in f16
 inline constexpr float kLargestHalf = 65504.0f;
 
 __device__ __forceinline__ __half2 as_half2(uint32_t bits) {
@@ -23,7 +25,7 @@ __device__ __forceinline__ uint32_t as_bits(__half2 h) {
   return bits;
 }
 
-// Two neighbouring outputs. Rows of even length keep pairs aligned, and those go as one.
+// Stores two neighbouring outputs, at once where an even stride keeps them aligned.
 __device__ __forceinline__ void store_pair(const TileOutput& output, float* out, int column, float first, float second,
                                            int expert) {
   const bool both = column + 1 < output.weight.rows;
@@ -49,7 +51,8 @@ __device__ __forceinline__ void store_pair(const TileOutput& output, float* out,
   if (both) out[column + 1] = output.add ? out[column + 1] + second : second;
 }
 
-// A warp's 16 rows of 32 outputs. Where gate and up take turns, in eights, a thread has both of an output.
+// Stores a warp's 16 rows of 32 outputs. Eight outputs of the gate projection and the same eight of the up-projection
+// alternate, so that a thread has both values of an output.
 template <bool kGated>
 __device__ __forceinline__ void store_band(const TileJob& job, const TileOutput& output, const Tile& tile,
                                            int column_tile, int first_row, const float (&sums)[4][4]) {

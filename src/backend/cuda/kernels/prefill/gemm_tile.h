@@ -1,4 +1,4 @@
-// gemm_tile.h  What a block of a product kernel works on: shared by the fast and the exact kernels.
+// gemm_tile.h  What a thread block of a product works on: shared by the fast and the exact kernels.
 #pragma once
 
 #include "backend/cuda/kernels/common/hidden.h"
@@ -25,18 +25,18 @@ struct TileJob {
   int width;
   int n_rows;
 
-  // Of experts; pairs is null for one matrix over all rows.
+  // For experts; `pairs` is null where one matrix multiplies all rows.
   const int32_t* pairs;
   const ExpertTile* tiles;
   const int32_t* n_tiles;
-  int rows_by_pair;  // x has a row a token, found as pair / n_used; else a row of x is a place in pairs
+  int rows_by_pair;  // x has one row per token, pair / n_used; else row i of x belongs to pairs[i]
   int out_by_pair;
   int n_used;
 
   int n_outputs;
   TileOutput outputs[kMaxGemmOutputs];
-  // Of hidden rows: `up` beside outputs[0].weight, the gate, or empty when there is no gate and outputs[0] is the one
-  // matrix. Biases are outputs[0].bias and up_bias; all biases have a row an expert.
+  // For the inner rows of a feed-forward part: outputs[0] is the gate projection and `up` the up-projection; without a
+  // gate outputs[0] is the up-projection and `up` is empty. A bias has one row per expert.
   Weight up;
   const float* up_bias;
   op::Activation activation;
@@ -45,7 +45,7 @@ struct TileJob {
 
 struct Tile {
   int expert;
-  int first;  // row of x, or place in pairs
+  int first;  // row of x, or index into pairs
   int n_rows;
 
   __device__ __forceinline__ int64_t input_row(const TileJob& job, int r) const {

@@ -1,4 +1,5 @@
-// prefill.cpp  Ops of many rows as launches. Each op lays out its working memory by one function, which also measures.
+// prefill.cpp  Ops on many batch rows as launches. An op's working memory is a struct that places its parts; without
+// memory it says how much there has to be.
 #include "backend/cuda/kernels/prefill/prefill.h"
 
 #include <string>
@@ -10,7 +11,7 @@ namespace {
 
 class Arena {
  public:
-  // As a number: a layout that is only measured has no base, and null has no neighbours.
+  // As a number: a layout that is only measured begins at null, where pointer arithmetic is undefined.
   explicit Arena(std::byte* base) : base_(reinterpret_cast<uintptr_t>(base)) {}
 
   template <class T>
@@ -66,7 +67,7 @@ NormArgs norm_of(const PrefillInput& in, float* out, const HalfRows& half) {
           .half = half};
 }
 
-// The feed-forward layouts: rows in, hidden rows between the products.
+// Of a dense feed-forward part: its input rows, and the inner rows between up- and down-projection.
 struct FfnLayout {
   HalfRows half, hidden_half;
   float *floats = nullptr, *hidden = nullptr;
@@ -147,7 +148,7 @@ Status hidden_then_down(const Stream& stream, const GemmInput& x, const FfnWeigh
   return gemm(stream, args);
 }
 
-// Rows as they are, for products: halves of them unless they are used exactly.
+// Rows as the input of a product, without a norm: converted to f16 unless the product is exact.
 Result<GemmInput> converted(const Stream& stream, const float* rows, int n, int width, const HalfRows& half,
                             bool exact) {
   if (!exact) {
@@ -233,7 +234,7 @@ Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScra
   up.outputs[0] = {op.latent_up, nullptr, op.residual, width, true, op.scale};
   TRY(gemm(stream, up));
   if (!op.shared.up) return Ok{};
-  sum.choice.n_used = 0;  // they are in already
+  sum.choice.n_used = 0;  // the routed experts are added already
   return combine_experts(stream, sum);
 }
 

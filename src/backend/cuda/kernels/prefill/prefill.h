@@ -1,4 +1,4 @@
-// prefill.h  The ops of a model on many rows, as the launches they come to: norm or conversion, products, experts.
+// prefill.h  Ops on many batch rows, each as a list of launches: norm or conversion to f16, products, experts.
 //
 // Working memory is handed in: it is measured once for the largest batch (prefill_scratch_bytes) and shared by all ops,
 // which run one after another on a stream.
@@ -61,7 +61,7 @@ struct PrefillMoe {
   float scale = 1;
   float* residual = nullptr;
   bool exact = false;
-  int host_mixture = kNone;     // of `host`, where the routed experts are then; of `experts` only the shapes count
+  int host_mixture = kNone;     // of `host`, which then has the routed experts; of `experts` only the shapes count
   HostExperts* host = nullptr;  // may be missing while memory is measured
 };
 Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScratch& scratch);

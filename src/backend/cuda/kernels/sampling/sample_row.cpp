@@ -12,7 +12,7 @@ namespace {
 
 int32_t window_start(int32_t n_tokens, int last_n) { return last_n < 0 || last_n >= n_tokens ? 0 : n_tokens - last_n; }
 
-// One penalty for each length from the allowed one up to the first whose penalty is cut, or to the longest possible.
+// One penalty for each length from the allowed one up to the first whose penalty is capped, or the longest possible.
 std::vector<float> dry_penalties(const SamplingParams& params, int32_t window) {
   std::vector<float> penalties;
   for (int excess = 0; excess <= std::max(0, window - params.dry_allowed_length); ++excess) {

@@ -1,4 +1,4 @@
-// sample_row.h  What the device sampler reads and writes for one row, and how a request becomes that.
+// sample_row.h  What the device sampler reads and writes for one row, and how a request is packed into it.
 //
 // Device code sees plain structs of pointers. The host keeps a PackedSampleRow for each row: the parts of a request
 // that need work on the host (sorting, one power per length of a repetition) are done here once, when the request
@@ -13,8 +13,8 @@
 
 namespace chimere::cuda {
 
-// All pointers are device pointers, or null. The history is the sequence's tokens as the device holds them: rows of
-// one verified draft share it and differ in n_history.
+// All pointers are device pointers, or null. The history is the sequence's tokens in the card's memory: the rows that
+// verify one draft share it and differ in n_history.
 struct SampleRow {
   float temperature;
   float scale;  // 1 / temperature, 1 when greedy
@@ -69,7 +69,7 @@ struct SampledRow : SampledToken {
   int32_t n_top;
 };
 
-// Rows that take one of their best so many tokens, or the best, are drawn from in a single pass.
+// Rows whose top_k is at most this, or that take the best token, are drawn in a single pass over the logits.
 inline constexpr int kShortTop = 128;
 
 // The stages that at least one row of a step asks for: what nobody asks for is not launched. A captured graph is valid
@@ -79,14 +79,14 @@ struct SampleNeeds {
   bool top_logprobs = false;
   bool memory = false;
   bool edits = false;
-  bool whole = false;  // some draw looks at the whole row: no short top-k, or a mask beside one
+  bool whole = false;  // some draw needs the whole row: top-k is off or above kShortTop, or comes with a mask
   bool draw = false;
   bool truncation = false;  // top-k, top-p or min-p
   bool two_cuts = false;    // top-k and top-p in one row
   bool retry = false;       // a mask and truncation in one row
 
   void add(const SampleNeeds& other);
-  // These and some more, out of few sets: requests come in many mixtures, and a graph is wanted for each.
+  // Rounded up to one of a few sets: each set needs a captured graph of its own, and requests come in many mixtures.
   SampleNeeds rounded() const;
   bool figures() const { return stats || top_logprobs || memory; }  // of the row as the model gave it
   bool operator==(const SampleNeeds&) const = default;

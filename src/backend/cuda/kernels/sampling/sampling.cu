@@ -1,9 +1,9 @@
 // sampling.cu   id = argmax over the kept tokens of (score - max) / temperature + gumbel(seed, choice, position, id)
 // Shapes    logits [rows, n_vocab] f32; n_vocab <= 2^19, any value
-// Bytes     one pass over the row each: load 8*n, edits few, max 4*n, histogram 4*n, cut 4*n (twice for top-k with
-//           top-p), draw 4*n. The row (1 MB for 248,320 tokens) stays in the L2 cache after the first pass.
-// Launch    grid (ceil(n_vocab / 4096), rows), block 256, one launch a pass, 2 (sampling_short.cu) to 7; but for the
-//           short draw the block that arrives last reduces its row, so that no pass needs a second launch
+// Bytes     a pass over the row for each of load 8*n, max 4*n, histogram 4*n, cut 4*n (twice for top-k with top-p) and
+//           draw 4*n; edits few. The row (1 MB for 248,320 tokens) stays in the L2 cache after the first pass.
+// Launch    grid (ceil(n_vocab / 4096), rows), block 256, one launch per pass, 2 (sampling_short.cu) to 7. Except in
+//           the short draw, the last thread block of a row to finish reduces it: no pass needs a second launch
 // Numerics  scores, weights and cuts bit for bit as sampling/; see sampling.h for the two exceptions
 // Measured  not by itself, see sampling_cut.cu
 // Rejected  one block per row (a single SM reads 1 MB in about 10 us, times 6 passes)
@@ -28,7 +28,7 @@ T* take(uintptr_t base, size_t& used, size_t count) {
   return taken;
 }
 
-// Also measures, without memory.
+// Lays out the pool; without memory it only measures.
 Pool place(std::byte* memory, int n_vocab, size_t rows, size_t& bytes) {
   const auto base = reinterpret_cast<uintptr_t>(memory);
   Pool p;
@@ -44,7 +44,8 @@ Pool place(std::byte* memory, int n_vocab, size_t rows, size_t& bytes) {
   return p;
 }
 
-// `suppresses`: nobody wants figures of the row as it was.
+// Scores of the pool <- logits, and the largest of a row. `suppresses`: without the suppressed ids, as nobody wants
+// figures of the row as the model gave it.
 __global__ void __launch_bounds__(kThreads) load_kernel(Step step, bool suppresses) {
   simt::wait_for_previous();
   simt::allow_next();
@@ -85,8 +86,8 @@ __global__ void __launch_bounds__(kThreads) load_kernel(Step step, bool suppress
   }
 }
 
-// The largest score of all and the best allowed token; greedy rows end here. What was not loaded is loaded here,
-// without the suppressed ids: nobody wants figures of the row as it was.
+// The largest score of all and the best allowed token; greedy rows are finished here. Rows that load_kernel did not
+// load are loaded here, without the suppressed ids.
 __global__ void __launch_bounds__(kThreads) max_kernel(Step step, bool loaded) {
   simt::wait_for_previous();
   simt::allow_next();
@@ -168,6 +169,8 @@ __device__ __forceinline__ bool truncates(const SampleRow& wish) {
   return wish.top_k > 0 || wish.top_p < 1.0f || wish.min_p > 0.0f;
 }
 
+// The largest score plus Gumbel noise among the tokens that all cuts keep. Where a mask allows none of them, round 1
+// cuts again among the allowed ones.
 __global__ void __launch_bounds__(kThreads) draw_kernel(Step step, int round) {
   simt::wait_for_previous();
   simt::allow_next();
@@ -184,7 +187,8 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(Step step, int round) {
     return score != kNoScore && allowed(wish.mask, id) && (cut == kAll || key_of(score, id) <= cut) &&
            (wish.min_p <= 0.0f || device_exp(t) >= wish.min_p);
   };
-  // The best token is a strong leader: with it few others need their logarithms, or even their random numbers.
+  // The best allowed token goes first: few others can then still win, and only those need random numbers and
+  // logarithms.
   SIMT_SHARED(Best, leader, 1);
   if (threadIdx.x == 0) {
     const int32_t id = work.masked_best;

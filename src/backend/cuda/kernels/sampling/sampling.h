@@ -1,10 +1,10 @@
 // sampling.h  The sampler of src/sampling on the device: same logits, settings and seed, same token.
 //
 // The order of the stages is that of sampling/sampler.h. No stage needs the host: histories, masks and the lists of a
-// request lie in device memory, only ids and asked-for figures come back. Sums of weights are integers (weight.h), so a
-// nucleus is the same set however the sum was split; Gumbel noise is drawn in double wherever it can decide. What may
-// differ from the host by one rounding of a double function is the score of a token that a memory entry names, and
-// the figures (logprob, entropy), whose sums are in another order.
+// request are in the card's memory; only token ids come back, and the figures (logprob, entropy, best tokens) that were
+// asked for. Sums of weights are integers (weight.h), so that top-p keeps the same tokens in whatever order they were
+// added; Gumbel noise is drawn in double wherever it can decide. Two things may differ from the host by the rounding of
+// a double function: the score of a token that a memory entry names, and the figures, whose sums have another order.
 #pragma once
 
 #include <cstddef>

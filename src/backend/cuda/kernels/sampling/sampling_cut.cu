@@ -3,7 +3,7 @@
 // Bytes     4*n a pass: bins, list; the list of one bin is short unless the row is flat
 // Launch    grid (ceil(n_vocab / 4096), rows), block 256; 24 KB of bins a block
 // Numerics  weights are integers of 2^-34 (sampling/weight.h): sums are exact, the cut is that of the host
-// Method    top-k and top-p are a cut in the order (score, id). A histogram of (max - score) * scale, 64 bins to one
+// Method    top-k and top-p are a cut in the order (score, id). A histogram of (max - score) * scale, 64 bins per
 //           unit, finds the bin where the cut lies; the tokens of that bin alone are listed and a radix selection of
 //           52-bit keys (score, then id) finds the cut inside it. Nothing is ever sorted but the top-N list.
 // Measured  not by itself: the seven launches of a draw end about 0.1 ms after the logits (H200, 248,320 tokens)
@@ -19,7 +19,7 @@ struct CutBins {
   uint32_t counts[kBins];
 };
 
-// Adds this block's tokens to the row's bins; returns this thread's share of sum(weight * t).
+// Adds this thread block's tokens to the row's bins; returns this thread's share of sum(weight * t).
 __device__ double fill_bins(const Step& step, int row, float max, float scale, const uint64_t* mask) {
   const Pool& pool = step.pool;
   SIMT_SHARED(CutBins, bins, 1);
@@ -30,7 +30,7 @@ __device__ double fill_bins(const Step& step, int row, float max, float scale, c
   __syncthreads();
   const float* scores = pool.scores + static_cast<size_t>(row) * pool.padded;
   double weighted = 0;
-  uint32_t weightless = 0;  // most tokens: counted without the atomics, which would all meet in one bin
+  uint32_t weightless = 0;  // most tokens: one atomic per thread, as all are in the last bin
   for (int i = threadIdx.x; i < kChunk; i += kThreads) {
     const int id = blockIdx.x * kChunk + i;
     const float score = scores[id];
@@ -56,7 +56,7 @@ __device__ double fill_bins(const Step& step, int row, float max, float scale, c
   return weighted;
 }
 
-// Sums over the raw row, and the bin of the last of the top-N.
+// Total weight, entropy and largest probability of the unchanged row, and the bin of the last of its best N.
 __global__ void __launch_bounds__(kThreads) stats_kernel(Step step) {
   simt::wait_for_previous();
   simt::allow_next();
@@ -116,6 +116,7 @@ __device__ u64 select_in_list(const float* scores, const uint32_t* list, uint32_
   });
 }
 
+// The best N tokens with their logprobs: those that reach the bin are listed, cut and ranked.
 __global__ void __launch_bounds__(kThreads) top_kernel(Step step) {
   simt::wait_for_previous();
   simt::allow_next();
@@ -154,6 +155,7 @@ __global__ void __launch_bounds__(kThreads) top_kernel(Step step) {
   }
 }
 
+// The histogram of a row, and the bin where its first cut lies: that of top-k, or of top-p if top-k cuts nothing.
 __global__ void __launch_bounds__(kThreads) bins_kernel(Step step, int round) {
   simt::wait_for_previous();
   simt::allow_next();
@@ -186,7 +188,8 @@ __global__ void __launch_bounds__(kThreads) bins_kernel(Step step, int round) {
   work.n_list = 0;
 }
 
-// Finds the cut inside its bin. With top-k and top-p both, the first call ends top-k and looks for the bin of top-p.
+// Finds the cut inside its bin. With both top-k and top-p, the first launch finds that of top-k, then the bin of
+// top-p's cut; if it is another bin, a second launch finds the cut in it.
 __global__ void __launch_bounds__(kThreads) cut_kernel(Step step, int round) {
   simt::wait_for_previous();
   simt::allow_next();

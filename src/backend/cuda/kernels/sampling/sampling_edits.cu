@@ -1,7 +1,7 @@
 // sampling_edits.cu   The stages that change few scores: memory, suppressed ids, bias, penalties, DRY
 // Shapes    history [n] ids, any n; lists of a few entries; scores [rows, n_vocab]
-// Bytes     the window of the history three times (counts) and once more for each match (DRY); a score an id
-// Launch    grid rows, block 1024: a history of 128K tokens is 128 tokens a thread
+// Bytes     the window of the history three times (counts) and once more for each match (DRY); one score per id
+// Launch    grid rows, block 1024: a history of 128K tokens is 128 tokens per thread
 // Numerics  each operation rounded by itself, in the order of sampling/sampler.h
 // Measured  not by itself.   Rejected: Gusfield's Z algorithm for DRY, as the host has it (sequential)
 #include "backend/cuda/simt/simt.h"
@@ -35,7 +35,11 @@ __device__ void mix_memory(const Step& step, const SampleRow& wish, const RowWor
   }
 }
 
+// The counter of an id: this bit if the window has it, and how often the answer does.
 constexpr uint32_t kSeen = 0x80000000u;
+
+// Repetition, presence and frequency penalty. Counters of ids in the window are cleared first, then counted, then used:
+// only these are touched.
 
 __device__ void apply_counts(const Step& step, const SampleRow& wish, float* scores, uint32_t* counters) {
   const auto in_vocabulary = [&](int32_t id) { return id >= 0 && id < step.n_vocab; };
@@ -53,7 +57,7 @@ __device__ void apply_counts(const Step& step, const SampleRow& wish, float* sco
   for (int i = wish.counts_start + static_cast<int>(threadIdx.x); i < wish.n_history; i += kEditThreads) {
     const int32_t id = wish.history[i];
     const uint32_t seen = in_vocabulary(id) ? atomicExch(&counters[id], 0u) : 0u;
-    if (!seen) continue;  // another thread has it
+    if (!seen) continue;  // another thread has changed this score
     float score = scores[id];
     score = score > 0.0f ? __fdiv_rn(score, wish.repetition_penalty) : __fmul_rn(score, wish.repetition_penalty);
     const uint32_t generated = seen & ~kSeen;
@@ -66,7 +70,8 @@ __device__ void apply_counts(const Step& step, const SampleRow& wish, float* sco
   __syncthreads();
 }
 
-// Every place of the history is compared with its end by a thread of its own, as far as longer repetitions cost more.
+// A thread compares what precedes one place of the history with the history's end, up to the length beyond which the
+// penalty does not grow; the token at that place would continue the repetition.
 __device__ void apply_dry(const Step& step, const SampleRow& wish, float* scores, uint32_t* longest) {
   const int n = wish.n_history - wish.dry_start;
   const int32_t* end = wish.history + wish.n_history - 1;  // end[-i] is the i-th token from the end
@@ -114,7 +119,7 @@ __device__ void apply_dry(const Step& step, const SampleRow& wish, float* scores
   __syncthreads();
 }
 
-// Memory, suppressed ids, bias, penalties and DRY: few tokens of the row, one block.
+// Memory, suppressed ids, bias, penalties and DRY change few tokens of a row: one thread block is enough.
 __global__ void __launch_bounds__(kEditThreads) edit_kernel(Step step) {
   simt::wait_for_previous();
   simt::allow_next();

@@ -12,12 +12,12 @@ namespace chimere::cuda::sampling {
 using u64 = unsigned long long;  // what the atomics take
 
 inline constexpr int kBins = 2048;
-inline constexpr float kBinsPerUnit = 64.0f;  // the bins reach down to exp(-32), where nothing weighs anything
+inline constexpr float kBinsPerUnit = 64.0f;  // the bins reach down to exp(-32), where every weight is 0
 inline constexpr int kIdBits = 20;
 inline constexpr int kKeyBits = 32 + kIdBits;
 static_assert(kMaxVocab < (1 << kIdBits));
 
-// The arithmetic of weight.h with every operation rounded on its own: the device compiler would fuse them.
+// The arithmetic of weight.h with every operation rounded on its own: nvcc would fuse multiplications and additions.
 __device__ __forceinline__ float device_exp(float t) {
   t = t < -87.0f ? -87.0f : t;
   const float magic = 12582912.0f;
@@ -70,7 +70,7 @@ __device__ __forceinline__ bool allowed(const uint64_t* mask, int32_t id) { retu
 __device__ __forceinline__ uint32_t random_bits(const SampleRow& row, int32_t id) {
   const uint64_t group = static_cast<uint32_t>(id) / 4;
   const PhiloxWords words = philox(row.seed, row.position, static_cast<uint64_t>(row.choice) << 32 | group);
-  // An index known only at run time would send the words through memory.
+  // With an index that is known only at run time the words would lie in local memory.
   return id & 2 ? (id & 1 ? words[3] : words[2]) : (id & 1 ? words[1] : words[0]);
 }
 

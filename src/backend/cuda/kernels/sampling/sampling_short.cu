@@ -20,12 +20,13 @@ namespace chimere::cuda::sampling {
 namespace {
 
 constexpr int kWarps = kThreads / 32;
-constexpr int kBlocksOfWarp = 4;  // two tokens of each a lane
+constexpr int kBlocksOfWarp = 4;  // a lane has two tokens of each
 constexpr int kTokensOfGrid = kWarps * kBlocksOfWarp * kScoreBlock;
 static_assert(kChunk % kTokensOfGrid == 0, "a row has a whole number of them");
 
+// The heights of a row's blocks. Round 0 only warms the caches, and one warp is enough for that.
 __global__ void __launch_bounds__(kThreads) heights_kernel(const __grid_constant__ Step step, bool loaded) {
-  simt::allow_next();  // the one block of the next kernel is in nobody's way
+  simt::allow_next();  // the next kernel has one thread block per row, which takes no room from this one
   const int row = blockIdx.y, lane = threadIdx.x % 32;
   const Scores scores(step, row, loaded, step.rows[row].mask);
   const int first = (static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32) * kBlocksOfWarp;
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) heights_kernel(const __grid_constant
   }
 }
 
-// Nothing that is allowed has a score. By the whole block.
+// No allowed token has a score. By the whole thread block.
 __device__ __attribute__((noinline)) void finish_without_score(const Step& step, int row, bool loaded) {
   bool has_number = loaded;
   for (int32_t id = threadIdx.x; !has_number && id < step.n_vocab; id += kThreads) {
@@ -76,8 +77,8 @@ __device__ __attribute__((noinline)) void finish_without_score(const Step& step,
   }
 }
 
-// The token, known to the first warp, or -1 when there is none. kHeights: blocks of a thread. By the whole block; when
-// it does not count, what takes long is left out.
+// The token, in the first warp, or -1 when there is none. kHeights: heights that a thread reads. By the whole thread
+// block. Where the result does not count, in the run that warms the caches, what takes long is left out.
 template <int kHeights>
 __device__ __forceinline__ int32_t draw_short(Shortlist& list, const Pool& pool, const Scores& scores,
                                               const SampleRow& wish, bool counts) {

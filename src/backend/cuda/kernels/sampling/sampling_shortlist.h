@@ -1,4 +1,7 @@
 // sampling_shortlist.h  The tokens of a row that may be among its best k, and a draw from them. For sampling_short.cu.
+//
+// A block is kScoreBlock neighbouring tokens here, its height the best of their scores as an integer; the threads of a
+// launch are a thread block.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -9,13 +12,13 @@
 
 namespace chimere::cuda::sampling {
 
-inline constexpr int kMostNeighbours = 2;  // as a power of two: threads that have one height together
+inline constexpr int kMostNeighbours = 2;  // log2 of the threads that give one height together, at most
 inline constexpr int kLeastParts = kThreads >> kMostNeighbours;
-inline constexpr int kMaxBlocks = 512;  // that are looked at again
+inline constexpr int kMaxBlocks = 512;  // whose tokens are read again
 inline constexpr int kMaxListed = 512;  // tokens that are ranked
 static_assert(2 * kShortTop <= kThreads, "the bound is the k-th best of twice as many");
 
-// Integers in the order of scores. REQUIRES: not -0
+// Scores as integers in the same order. REQUIRES: not -0
 __device__ __forceinline__ uint32_t height_of(float score) {
   const uint32_t bits = __float_as_uint(score);
   return bits ^ (static_cast<uint32_t>(static_cast<int32_t>(bits) >> 31) | 0x80000000u);
@@ -32,7 +35,7 @@ __device__ __forceinline__ uint32_t* heights_of(const Pool& pool, int row) {
   return pool.list + static_cast<size_t>(row) * pool.padded;
 }
 
-// A row's scores as they are drawn from.
+// A row's scores as the draw sees them: without masked and suppressed tokens.
 struct Scores {
   const float* from;
   const uint64_t* mask;
@@ -47,7 +50,7 @@ struct Scores {
         n_vocab(step.n_vocab) {}
 
   __device__ __forceinline__ bool takes_all() const { return !mask && !suppressed; }
-  // A bit for each token of the block. Does not depend on the kernel before.
+  // A bit for each token of the block. Does not depend on the previous kernel.
   __device__ __forceinline__ uint64_t takes(int block) const {
     if (block * kScoreBlock >= n_vocab) return 0;
     return (mask ? mask[block] : ~uint64_t{0}) & (suppressed ? ~suppressed[block] : ~uint64_t{0});
@@ -59,20 +62,20 @@ struct Scores {
   }
 };
 
-// What the threads of the second kernel have in common.
-struct alignas(16) Shortlist {  // parts are read by fours
+// What the threads of short_kernel share.
+struct alignas(16) Shortlist {  // parts are read four at a time
   uint32_t parts[kThreads];
   uint32_t bound, top, n_blocks, n_keys;
   uint32_t blocks[kMaxBlocks];
   u64 keys[kMaxListed];       // in any order
   u64 weights[kMaxListed];    // of top-p
-  double sums[kMaxListed];    // with the noise; kNoScore: min-p has cut it off
-  uint16_t order[kShortTop];  // places in the list, the best first
+  double sums[kMaxListed];    // score and noise; kNoScore where min-p excludes it
+  uint16_t order[kShortTop];  // indices into keys, the best first
 };
 
-// Bound: at least `wanted` tokens, of different threads, reach it; no more than kNoHeight when fewer have a score.
-// Neighbours give one height together, as many as leave twice what is wanted: few comparisons, and a bound that lets
-// little more than that pass.
+// list.bound <- the `wanted`-th best of the heights that threads have seen: at least that many tokens reach it; at most
+// kNoHeight when fewer have a score. Neighbouring threads give one height together, as many as still leave twice as
+// many heights as are wanted: few comparisons, and few more tokens than are wanted reach the bound.
 __device__ __forceinline__ void find_bound(Shortlist& list, uint32_t highest, int wanted) {
   int shift = kMostNeighbours;
   while (shift > 0 && 2 * wanted << shift > kThreads) --shift;
@@ -108,7 +111,7 @@ __device__ __forceinline__ void add_key(Shortlist& list, u64 key) {
   if (at < kMaxListed) list.keys[at] = key;
 }
 
-// The tokens that reach the bound, out of the blocks that do.
+// Lists the tokens that reach the bound, out of the blocks that do.
 __device__ __forceinline__ void list_keys(Shortlist& list, const Scores& scores, uint32_t bound) {
   constexpr int kLanes = 8, kAtOnce = kScoreBlock / kLanes;  // of a block
   const int lane = threadIdx.x % kLanes;
@@ -120,7 +123,7 @@ __device__ __forceinline__ void list_keys(Shortlist& list, const Scores& scores,
     float loaded[kAtOnce];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) loaded[j] = scores.load(first + j * kLanes);
-    uint32_t reach = 0;  // a bit for each that does; what is not a number does not
+    uint32_t reach = 0;  // a bit for each token that does; NaN does not
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) reach |= loaded[j] >= least ? 1u << j : 0u;
     if (reach && !scores.takes_all()) {
@@ -139,7 +142,8 @@ __device__ __forceinline__ void list_keys(Shortlist& list, const Scores& scores,
   }
 }
 
-// The same without a good bound: the best of the row met in few threads, or many tokens are equal.
+// The same by a radix selection over the row, where too many tokens reach the bound: few threads saw all the best, or
+// many scores are equal.
 __device__ __attribute__((noinline)) inline void list_selected(Shortlist& list, const Scores& scores, int wanted) {
   const auto visit = [&](const auto& take) {
     for (int32_t id = threadIdx.x; id < scores.n_vocab; id += kThreads) {
@@ -156,7 +160,7 @@ __device__ __attribute__((noinline)) inline void list_selected(Shortlist& list, 
   __syncthreads();
 }
 
-// The best `wanted` of n keys in order, by the lower half of the block: eight lanes count those before a key.
+// Ranks the best `wanted` of n keys. By the lower half of the thread block: eight lanes count the keys before one.
 __device__ __forceinline__ void order_keys(Shortlist& list, int n, int wanted) {
   constexpr int kLanes = 8;
   const int lane = threadIdx.x % kLanes;
@@ -172,7 +176,7 @@ __device__ __forceinline__ void order_keys(Shortlist& list, int n, int wanted) {
   }
 }
 
-// What every key's token weighs and how it fares in the draw, by the upper half of the block.
+// The weight of every listed token, and its score with Gumbel noise. By the upper half of the thread block.
 __device__ __forceinline__ void add_noise(Shortlist& list, int n, const SampleRow& wish) {
   const float max = score_of_height(list.top);
 #pragma unroll 1
@@ -193,13 +197,13 @@ __device__ __forceinline__ u64 warp_total(u64 mine) {
   return (static_cast<u64>(high) << 24) + low;
 }
 
-// Integers in the order of numbers.
+// Doubles as integers in the same order.
 __device__ __forceinline__ u64 ascending(double x) {
   const u64 bits = std::bit_cast<u64>(x + 0.0);
   return bits >> 63 ? ~bits : bits | u64{1} << 63;
 }
 
-// One of the first n of the order, as top-p and min-p leave them. By a warp.
+// Draws one of the best n tokens, out of those that top-p and min-p keep. By a warp.
 __device__ __forceinline__ int32_t draw_in_order(const Shortlist& list, int n, float top_p) {
   const int lane = threadIdx.x;
   u64 need = kAll;

@@ -1,4 +1,4 @@
-// sampling_step.h  One step of the sampler as its kernels see it, and what the threads of a block do together.
+// sampling_step.h  One step of the sampler as its kernels see it, and what the threads of a thread block do together.
 #pragma once
 
 #include "backend/cuda/kernels/sampling/sampling.h"
@@ -8,7 +8,7 @@
 namespace chimere::cuda::sampling {
 
 inline constexpr int kThreads = 256;
-inline constexpr int kChunk = 4096;  // tokens of one block: 16 a thread, 61 blocks for a large vocabulary
+inline constexpr int kChunk = 4096;  // tokens of a thread block, 16 per thread: 61 blocks for 248,320
 inline constexpr int kBinsPerThread = kBins / kThreads;
 inline constexpr u64 kAll = ~u64{0};
 
@@ -35,7 +35,7 @@ struct Partial {
   float max;
   int32_t id;
   float all_max;
-  int32_t has_number;  // some logit is one
+  int32_t has_number;  // at least one logit is a number
 };
 
 struct Best {
@@ -67,10 +67,10 @@ struct Step {
   int top_stride;
 };
 
-// The passes of the other files; grids are (chunks, rows) but for the edits, which are one block a row.
+// The launches of the other files. Grids are (chunks, rows); for the edits a row is one thread block.
 Status launch_stats(const Stream& stream, const Step& step, int n_rows);
 Status launch_top(const Stream& stream, const Step& step, int n_rows);
-// Ends every row. loaded: scores are in the pool; else they are the logits, without the suppressed ids.
+// Finishes every row. loaded: scores are in the pool; else they are the logits, without the suppressed ids.
 // REQUIRES: no row needs SampleNeeds::whole.
 Status launch_short(const Stream& stream, const Step& step, int n_rows, bool loaded);
 Status launch_edits(const Stream& stream, const Step& step, int n_rows);
@@ -144,7 +144,7 @@ struct Found {
   u64 total;
 };
 
-// `amount(bin)` over n_bins = kThreads * PerThread bins.
+// Where the running sum of amount(bin) over kThreads * PerThread bins reaches `need`. By a whole thread block.
 template <int PerThread, class Amount>
 __device__ inline Found find_bin(u64 need, const Amount& amount) {
   SIMT_SHARED(Found, found, 1);
@@ -169,7 +169,7 @@ __device__ inline Found find_bin(u64 need, const Amount& amount) {
 
 // The key at which the sum of amounts, best key first, reaches `need`: a radix selection. visit(take) calls
 // take(key, amount) for this thread's keys, the same ones whenever it is called; keys are below 2^kKeyBits.
-// REQUIRES: 1 <= need <= the sum of all amounts. By a whole block.
+// REQUIRES: 1 <= need <= the sum of all amounts. By a whole thread block.
 template <class Visit>
 __device__ inline u64 select_key(u64 need, const Visit& visit) {
   constexpr int kDigit = 8;
@@ -192,14 +192,14 @@ __device__ inline u64 select_key(u64 need, const Visit& visit) {
   return prefix;
 }
 
-// What top-p asks of a total, at least one token of it. Ceiling: sums are integers.
+// The weight that top-p keeps of a total. Rounded up, as sums are integers, and at least 1: one token is always kept.
 __device__ __forceinline__ u64 nucleus(float top_p, u64 total) {
   const double target = static_cast<double>(top_p) * (static_cast<double>(total) * 0x1p-34) * 0x1p34;
   const u64 need = static_cast<u64>(ceil(target));
   return need > 0 ? need : 1;
 }
 
-// Whether this block is the last of its row: then it sees what all the others wrote.
+// Whether this thread block is the last of its row to finish: then it sees what all the others wrote.
 __device__ inline bool arrives_last(uint32_t* ticket, int n_blocks) {
   SIMT_SHARED(int, last, 1);
   __threadfence();
@@ -234,7 +234,7 @@ __device__ __forceinline__ SampledRow nothing_yet() {
   return {{-1, SampleStatus::ok, 0, 0}, nan, nan, nan, 0};
 }
 
-// By one thread.
+// Writes the token of a row, which is then done. By one thread.
 __device__ inline void finish(const Step& step, int row, int32_t id, SampleStatus status) {
   SampledRow& out = step.sampled[row];
   const SampleRow& wish = step.rows[row];
@@ -247,7 +247,7 @@ __device__ inline void finish(const Step& step, int row, int32_t id, SampleStatu
   }
 }
 
-// The allowed token with the largest raw logit, when nothing that is allowed has a score. By a whole block.
+// Takes the allowed token with the largest raw logit, where no allowed token has a score. By a whole thread block.
 __device__ inline void last_resort(const Step& step, int row) {
   const float* logits = step.logits + static_cast<size_t>(row) * step.n_vocab;
   const uint64_t* mask = step.rows[row].mask;

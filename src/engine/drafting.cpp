@@ -1,0 +1,243 @@
+// drafting.cpp  Several tokens of an answer in one step: guesses go into the batch behind its last token, and a token
+// is drawn from each of their rows as if it had come alone.
+//
+// A row's bits do not depend on how many rows its slice has (the numbers contract, decode class), and each token is
+// drawn, judged and accepted in order, by the same functions as without drafts, with inputs that are computed once the
+// token before it is known. So the answer is the same to the bit. A row counts as long as the guess before it is the
+// token that was taken; behind the first that is not, the sequence goes back.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "engine/loop.h"
+#include "engine/step_timing.h"
+
+namespace chimere::engine {
+namespace {
+
+using speculative::Chances;
+using speculative::Guess;
+using speculative::Mode;
+
+// The only token that the mask allows; -1 where there are several.
+int32_t only_allowed(std::span<const uint64_t> mask) {
+  int32_t only = -1;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i] == 0) continue;
+    if (only >= 0 || !std::has_single_bit(mask[i])) return -1;
+    only = static_cast<int32_t>(i * 64) + std::countr_zero(mask[i]);
+  }
+  return only;
+}
+
+bool allows(std::span<const uint64_t> mask, int32_t id) {
+  return (mask[static_cast<size_t>(id) / 64] >> (id % 64) & 1) != 0;
+}
+
+// Cuts the guesses where the form does not go on with them, and adds what nothing else can follow but. Of a guess whose
+// row could not be drawn from (the form is whole behind it, or its mask takes long) nothing is gained.
+// REQUIRES: the next mask is made.
+void hold_to_form(std::vector<Guess>& guesses, const TokenConstraint& form, int most) {
+  const std::unique_ptr<TokenConstraint> ahead = form.clone();
+  size_t n = 0;
+  while (n < static_cast<size_t>(most)) {
+    const std::span<const uint64_t> mask = ahead->mask();
+    if (const int32_t only = only_allowed(mask); only >= 0) {
+      if (n < guesses.size() && guesses[n].id != only) guesses.resize(n);
+      if (n == guesses.size()) guesses.push_back({only, speculative::kForced});
+      guesses[n].kind = speculative::kForced;
+    }
+    if (n == guesses.size() || !allows(mask, guesses[n].id)) break;
+    ahead->accept(guesses[n].id);
+    if (ahead->is_finished() || !ahead->prepare(kMaskSteps)) break;
+    ++n;
+  }
+  guesses.resize(n);
+}
+
+}  // namespace
+
+void Loop::time_steps_once() {
+  if (timed_steps_) return;
+  timed_steps_ = true;
+  auto costs = time_steps(model_);
+  if (!costs) return;  // without them nothing is planned
+  step_costs_.emplace(std::move(*costs));
+  counts_.step_seconds.clear();
+  for (int rows = 1; rows <= kDecodeTokens; rows *= 2) counts_.step_seconds.emplace_back(rows, step_costs_->step(rows));
+}
+
+// How many guesses may be tried in the next step.
+int Loop::draft_room(const Active& a) const {
+  const Mode mode = a.draft.mode;
+  if (mode == Mode::off || a.answer.n_tokens() == 0) return 0;
+  // Where the backend draws, rows of drafts are drawn from here: more bytes come back than drafts could save.
+  if (draws_on_device_ && mode != Mode::always) return 0;
+  // A step ends where state is kept without drafts, so that the same positions are kept.
+  const int32_t to_kept = a.kept_at + kAnswerSnapshotTokens - a.sequence->length();
+  return std::min({config_.draft_max, kDecodeTokens - 1, a.answer.tokens_left() - 1, to_kept - 1});
+}
+
+void Loop::guess(Active& a, int most) {
+  Draft& d = a.draft;
+  const bool all_sources = d.mode != Mode::ngram;
+  if (all_sources) {
+    for (const int32_t id : a.answer.forced_next()) d.guesses.push_back({id, speculative::kForced});
+    if (!d.guesses.empty()) return d.guesses.resize(std::min<size_t>(d.guesses.size(), static_cast<size_t>(most)));
+  }
+  d.repeats.propose(a.sampler.tokens(), most, d.guesses);
+  if (all_sources && d.own) {
+    std::vector<Guess> own;
+    d.own->propose(a.sampler.tokens(), most, own);
+    const auto chance = [&](const std::vector<Guess>& g) {
+      return g.empty() ? 0.0f : d.acceptance.chance(g.front().kind, &acceptance_);
+    };
+    if (chance(own) >= chance(d.guesses)) d.guesses = std::move(own);
+  }
+  // The answer would end with these, and nothing stands behind its end.
+  const std::vector<int32_t>& stops = a.request->stop_ids;
+  const auto is_stop = [&](const Guess& g) { return std::find(stops.begin(), stops.end(), g.id) != stops.end(); };
+  d.guesses.erase(std::find_if(d.guesses.begin(), d.guesses.end(), is_stop), d.guesses.end());
+  const bool has_form = a.constraint && a.answer.draws_answer();
+  // prepare_masks() made this one. Others are made where they are needed: to look ahead costs a mask for each token.
+  if (has_form && all_sources && only_allowed(a.constraint->mask()) >= 0) hold_to_form(d.guesses, *a.constraint, most);
+}
+
+void Loop::plan_drafts(const std::vector<Active*>& decoders) {
+  bool has_prompts = false;
+  for (auto& a : running_) {
+    a->draft.guesses.clear();
+    a->draft.depth = 0;
+    a->draft.n_compared = 0;
+    has_prompts |= a->events && a->sequence && a->pending().size() > 1;
+  }
+  const int max_rows = model_.executable().max_rows() - (has_prompts ? config_.prefill_tokens : 0);
+  int n_rows = static_cast<int>(decoders.size());
+  std::vector<Chances> chances(decoders.size());
+  bool has_plan = false;
+  for (size_t i = 0; i < decoders.size(); ++i) {
+    Active& a = *decoders[i];
+    const int room = draft_room(a);
+    if (room <= 0) continue;
+    guess(a, room);
+    if (a.draft.mode == Mode::always) {
+      a.draft.depth = std::clamp(max_rows - n_rows, 0, static_cast<int>(a.draft.guesses.size()));
+      n_rows += a.draft.depth;
+      continue;
+    }
+    for (const Guess& g : a.draft.guesses) chances[i].push_back(a.draft.acceptance.chance(g.kind, &acceptance_));
+    has_plan |= !chances[i].empty();
+  }
+  if (has_plan) {
+    time_steps_once();
+    if (!step_costs_) return;
+    const std::vector<int> depths = speculative::plan_depths(*step_costs_, n_rows, max_rows, chances);
+    for (size_t i = 0; i < decoders.size(); ++i)
+      decoders[i]->draft.depth = std::max(decoders[i]->draft.depth, depths[i]);
+  }
+  for (Active* a : decoders) {
+    Draft& d = a->draft;
+    if (d.depth == 0 || !a->constraint || !a->answer.draws_answer()) continue;
+    hold_to_form(d.guesses, *a->constraint, d.depth);
+    d.depth = std::min(d.depth, static_cast<int>(d.guesses.size()));
+  }
+}
+
+// False when nothing is drafted, or when there is no memory for it that nobody else has a use for.
+bool Loop::add_draft(Batch& batch, Active& a) {
+  Draft& d = a.draft;
+  const int n_tokens = 1 + d.depth;
+  if (d.depth == 0) return false;
+  if (!a.sequence->has_draft_space() && !spare_draft_spaces_.empty()) {
+    a.sequence->give_draft_space(std::move(spare_draft_spaces_.back()));
+    spare_draft_spaces_.pop_back();
+  }
+  if (!has_free(a.sequence->bytes_to_begin_draft(n_tokens))) {
+    d.depth = 0;
+    return false;
+  }
+  auto slice = a.sequence->begin_draft(n_tokens);
+  if (!slice) {
+    d.depth = 0;
+    return false;
+  }
+  slice->first_row = batch.n_rows();
+  slice->adapters = a.request->adapters.get();
+  a.rows_in_batch = n_tokens;
+  a.logit_index = static_cast<int32_t>(batch.logit_rows.size());
+  for (int i = 0; i < n_tokens; ++i) {
+    batch.logit_rows.push_back(batch.n_rows());
+    batch.tokens.push_back(i == 0 ? a.pending().front() : d.guesses[static_cast<size_t>(i) - 1].id);
+  }
+  batch.slices.push_back(*slice);
+  d.n_ahead = d.depth;
+  a.usage.draft_tokens += d.depth;
+  counts_.draft_tokens += static_cast<uint64_t>(d.depth);
+  ++counts_.drafts;
+  return true;
+}
+
+// The rows were run and committed, the inputs of the first are set.
+void Loop::draw_draft(Active& a) {
+  Draft& d = a.draft;
+  while (true) {
+    // Only the last position can be one that is kept: draft_room() saw to it.
+    if (d.n_ahead == 0) keep_state(a);
+    Result<Sampled> sampled = draw(a);
+    if (!sampled) return fail(a, sampled.error());
+    accept(a, std::move(*sampled));
+    if (!a.events) return;  // it ended here, and went back for what is kept of it
+    if (d.n_ahead == 0) return;
+    const Guess& guessed = d.guesses[static_cast<size_t>(d.depth - d.n_ahead)];
+    if (a.sampler.tokens().back() != guessed.id) break;
+    // A mask that takes long is made elsewhere, as without drafts.
+    if (a.constraint && a.answer.draws_answer() && !a.constraint->prepare(kMaskSteps)) break;
+    --d.n_ahead;
+    ++a.logit_index;
+    set_inputs(a);
+  }
+  const Status gone_back = a.sequence->rollback(d.n_ahead);
+  d.n_ahead = 0;
+  if (!gone_back) fail(a, gone_back.error());
+}
+
+// A token was taken: what was guessed in its place is judged by it.
+void Loop::compare_guess(Active& a, int32_t id) {
+  Draft& d = a.draft;
+  if (d.n_compared >= d.guesses.size()) return;
+  const size_t i = d.n_compared++;
+  const bool was_right = d.guesses[i].id == id;
+  d.acceptance.learn(d.guesses[i].kind, was_right);
+  acceptance_.learn(d.guesses[i].kind, was_right);
+  if (!was_right || static_cast<int>(i) >= d.depth) return;
+  ++a.usage.draft_tokens_accepted;
+  ++counts_.draft_tokens_accepted;
+}
+
+bool Loop::has_free(uint64_t bytes) const {
+  if (bytes == 0) return true;
+  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + bytes;
+  for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
+  return at_most <= config_.state_bytes;
+}
+
+void Loop::keep_draft_space(Active& a) {
+  const bool is_full = static_cast<int>(spare_draft_spaces_.size()) >= config_.max_running;
+  if (a.sequence->draft_bytes() > 0 && !is_full) spare_draft_spaces_.push_back(a.sequence->take_draft_space());
+}
+
+uint64_t Loop::spare_bytes() const {
+  uint64_t bytes = 0;
+  for (const DraftSpace& space : spare_draft_spaces_) bytes += space.size_bytes();
+  return bytes;
+}
+
+// Gives back what sequences keep for drafts, but of those whose draft is in the batch.
+void Loop::drop_drafts() {
+  spare_draft_spaces_.clear();
+  for (auto& a : running_) {
+    if (a->sequence && a->draft.n_ahead == 0) a->sequence->take_draft_space();
+  }
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,90 @@
+#include "engine/step_timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "cache/sequence.h"
+
+namespace chimere::engine {
+namespace {
+
+using speculative::StepCosts;
+using TimingClock = std::chrono::steady_clock;
+
+constexpr int kRowsTimed[] = {1, 2, 4, 8, 16};
+// The fastest of so many counts: what is slower was interrupted.
+constexpr int kRounds = 5;
+// After this no more rounds are begun, and of a round that is not the first no more steps.
+constexpr double kEnoughSeconds = 0.25;
+
+double seconds_since(TimingClock::time_point begin) {
+  return std::chrono::duration<double>(TimingClock::now() - begin).count();
+}
+
+class StepTimer {
+ public:
+  StepTimer(models::Model& model, Sequence sequence) : model_(model), sequence_(std::move(sequence)) {}
+
+  Result<StepCosts> run() {
+    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
+    std::vector<StepCosts::Point> points;
+    for (const int rows : kRowsTimed) {
+      if (rows <= most) points.push_back({rows, std::numeric_limits<double>::infinity()});
+    }
+    const auto begin = TimingClock::now();
+    TRY(step(1));  // the first one also touches memory
+    for (int round = 0; round < kRounds && (round == 0 || seconds_since(begin) < kEnoughSeconds); ++round) {
+      for (StepCosts::Point& point : points) {
+        if (round > 0 && seconds_since(begin) > kEnoughSeconds) break;
+        TRY_ASSIGN(const double seconds, step(point.rows));
+        point.seconds = std::min(point.seconds, seconds);
+      }
+    }
+    return StepCosts(std::move(points), open_, back_);
+  }
+
+ private:
+  // Every draft is taken back but for its first token, as one that failed at once.
+  Result<double> step(int rows) {
+    const size_t v = model_.n_vocab();
+    Batch batch;
+    for (int i = 0; i < rows; ++i) {
+      batch.tokens.push_back(static_cast<int32_t>((next_ = next_ * 48271 % 2147483647) % v));
+      batch.logit_rows.push_back(i);
+    }
+    logits_.resize(v * static_cast<size_t>(rows));
+    const auto begin = TimingClock::now();
+    TRY_ASSIGN(Slice slice, rows > 1 ? sequence_.begin_draft(rows) : sequence_.begin(rows));
+    const auto begun = TimingClock::now();
+    batch.slices.push_back(slice);
+    Outputs outputs;
+    outputs.logits = logits_.data();
+    TRY(model_.executable().run(batch, outputs));
+    TRY(sequence_.commit(rows));
+    const double seconds = std::max(seconds_since(begun), 1e-9);
+    if (rows == 1) return seconds;
+    const auto end = TimingClock::now();
+    TRY(sequence_.rollback(rows - 1));
+    back_ = std::min(back_, seconds_since(end));
+    open_ = std::min(open_, std::chrono::duration<double>(begun - begin).count());
+    return seconds;
+  }
+
+  models::Model& model_;
+  Sequence sequence_;
+  std::vector<float> logits_;
+  uint64_t next_ = 20;
+  // None costs as much as this.
+  double open_ = 1, back_ = 1;
+};
+
+}  // namespace
+
+Result<StepCosts> time_steps(models::Model& model) {
+  TRY(model.require_logits());
+  TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
+  return StepTimer(model, std::move(sequence)).run();
+}
+
+}  // namespace chimere::engine

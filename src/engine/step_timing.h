@@ -1,0 +1,12 @@
+// step_timing.h  Times steps of 1 to 16 rows, so that drafts are tried where they pay.
+#pragma once
+
+#include "models/model.h"
+#include "speculative/step_costs.h"
+
+namespace chimere::engine {
+
+// Some milliseconds with a small model, below two seconds with a large one. Nothing is kept of what is run.
+Result<speculative::StepCosts> time_steps(models::Model& model);
+
+}  // namespace chimere::engine

@@ -1,0 +1,29 @@
+#include "speculative/acceptance.h"
+
+namespace chimere::speculative {
+namespace {
+
+// Before anything was tried: forced, repeats by length, a request's own source.
+constexpr std::array<float, kKinds> kUsual{0.98f, 0.25f, 0.4f, 0.5f, 0.55f, 0.65f, 0.75f,
+                                           0.8f,  0.85f, 0.9f, 0.4f, 0.5f,  0.6f,  0.8f};
+// So many tries of one's own weigh as much as what is known beyond them.
+constexpr float kOthersTries = 8;
+
+}  // namespace
+
+void Acceptance::learn(Kind kind, bool was_taken) {
+  Count& count = counts_[kind];
+  count.tried += 1;
+  count.taken += was_taken ? 1.0f : 0.0f;
+  if (count.tried <= static_cast<float>(memory_)) return;
+  count.tried /= 2;
+  count.taken /= 2;
+}
+
+float Acceptance::chance(Kind kind, const Acceptance* wider) const {
+  const Count& own = counts_[kind];
+  const float others = wider ? wider->chance(kind) : kUsual[kind];
+  return (own.taken + kOthersTries * others) / (own.tried + kOthersTries);
+}
+
+}  // namespace chimere::speculative

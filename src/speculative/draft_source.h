@@ -1,0 +1,42 @@
+// draft_source.h  Where drafts come from: something that guesses the next tokens of a text.
+//
+// A guess changes no answer: the model computes the rows of all guesses in one step, a token is drawn from each row in
+// order, and a row counts only while the guess before it was what was drawn. So a source may be wrong, and says how
+// sure it is by the kind of each guess; how often a kind is right is counted (acceptance.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace chimere::speculative {
+
+// Kinds of guesses, by what is known of them before they are tried.
+//   0      forced: nothing else can follow
+//   1..9   a repeat of the text itself, by the length of what stands before it in both places (repeat_kind)
+//   10..13 of a source that the request brought, by its own order, the least sure first
+using Kind = uint8_t;
+inline constexpr Kind kForced = 0;
+inline constexpr Kind kFirstRepeat = 1;
+inline constexpr Kind kFirstOwn = 10;
+inline constexpr int kKinds = 14;
+
+struct Guess {
+  int32_t id = -1;
+  Kind kind = kForced;
+
+  bool operator==(const Guess&) const = default;
+};
+
+// Belongs to one request. Its state is a value: a clone goes on from the same point.
+class DraftSource {
+ public:
+  virtual ~DraftSource() = default;
+  virtual std::unique_ptr<DraftSource> clone() const = 0;
+  // Puts up to `most` guesses at what follows `tokens` behind those in `guesses`. `tokens` only grows from call to
+  // call, by what was really taken: a source that learns does so from there.
+  virtual void propose(std::span<const int32_t> tokens, int most, std::vector<Guess>& guesses) = 0;
+};
+
+}  // namespace chimere::speculative

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Time answers with and without speculation, on this machine, and check that they are the same.
+
+One server answers all. Each prompt is asked in pairs, once with one mode and once with "off", in turns, so that what
+else the machine does falls on both. The ratio of a pair is the time of decoding without speculation by the time with
+it: above 1 it was faster. The table has the median of the ratios of each set of prompts with its 95 % interval (order
+statistics), and what was guessed and accepted.
+
+usage: compare_speculation.py --chimere BIN [--mode auto] [--pairs 20] [--tokens 160] [--streams 1] [--threads 2]
+                              [--cpu-time] MODEL.gguf
+
+--cpu-time compares what the server's threads ran, of the whole request, instead of the time that went by: on a machine
+that others use too this says more. Give it one thread (--threads 1): threads that wait for each other run, too.
+
+Exit status: 0, or 1 when an answer was not the same or the server failed.
+"""
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+CODE = """def area(width, height):
+    return width * height
+
+def volume(width, height, depth):
+    return width * height * depth
+
+def surface(width, height, depth):
+    return 2 * (width * height + width * depth + height * depth)
+"""
+ROWS = ", ".join(f'{{"id": {i}, "name": "{n}", "age": {20 + i}, "city": "{c}"}}' for i, (n, c) in enumerate(
+    [("Ann", "Rome"), ("Bob", "Paris"), ("Cleo", "Berlin"), ("Dan", "Madrid"), ("Eve", "Lisbon")], 1))
+PERSON = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string", "maxLength": 12},
+                                           "age": {"type": "integer"}, "city": {"type": "string", "maxLength": 12}},
+          "required": ["id", "name", "age", "city"], "additionalProperties": False}
+PEOPLE = {"type": "array", "items": PERSON, "minItems": 5, "maxItems": 5}
+TOOLS = [{"type": "function", "function": {
+    "name": name, "description": about, "parameters": {
+        "type": "object", "properties": {"city": {"type": "string"}, "day": {"type": "string"}},
+        "required": ["city", "day"]}}} for name, about in
+    [("get_weather", "The weather of a city on a day"), ("find_train", "Trains from a city on a day")]]
+
+
+def said(text, **fields):
+    return {"messages": [{"role": "user", "content": text}], **fields}
+
+
+SETS = {
+    "JSON with a schema": [
+        said(f"Give these people as JSON, sorted by age: {ROWS}", json_schema=PEOPLE),
+        said(f"Copy this list as JSON: {ROWS}", json_schema=PEOPLE),
+        said("Invent five people with an id, a name, an age and a city, as a JSON list.", json_schema=PEOPLE)],
+    "tool calls": [
+        said("What is the weather in Paris on Monday?", tools=TOOLS, tool_choice="required"),
+        said("Find a train from Berlin on Friday, and the weather there.", tools=TOOLS, tool_choice="required"),
+        said("Is it warm in Rome on Sunday?", tools=TOOLS, tool_choice="required")],
+    "code and repeats": [
+        said(f"Repeat this code and rename width to w:\n\n{CODE}"),
+        said(f"Write this text once more, word for word:\n\n{CODE}"),
+        said("Count from 1 to 40, one number on each line.")],
+    "sums": [said("What is 348 + 271? Explain each step."), said("Add 17, 25, 36 and 48 step by step."),
+             said("What is 12 * 14? Show your work.")],
+    "prose": [said("Tell a short story about a fox and a lantern."), said("Why is the sea salty?"),
+              said("Describe a walk through a forest in autumn.")],
+}
+
+
+class Server:
+    def __init__(self, program, model, streams, threads):
+        self.home = tempfile.TemporaryDirectory()
+        environment = {k: v for k, v in os.environ.items() if k != "CHIMERE_API_KEY"}
+        environment["CHIMERE_HOME"] = self.home.name
+        command = [program, "serve", model, "--port", "0", "--no-disk-cache", "--parallel", str(max(8, streams))]
+        if threads:
+            command += ["--threads", str(threads)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                        env=environment)
+        for line in self.process.stdout:
+            if " is ready on " in line:
+                self.url = line.split(" is ready on ")[1].split()[0]
+                return
+        raise SystemExit(f"{command} ended with {self.process.wait()}")
+
+    def ask(self, body):
+        request = urllib.request.Request(self.url + "/v1/chat/completions", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=600) as answer:
+            return json.load(answer)
+
+    def status(self):
+        with urllib.request.urlopen(self.url + "/v1/status", timeout=60) as answer:
+            return json.load(answer)
+
+    def cpu_ms(self):
+        folder, total = f"/proc/{self.process.pid}/task", 0
+        for task in os.listdir(folder):
+            with open(f"{folder}/{task}/schedstat", encoding="ascii") as file:
+                total += int(file.read().split()[0])
+        return total / 1e6
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        self.home.cleanup()
+
+
+def interval(values):
+    """The median and its 95 % interval, from the order statistics of a binomial."""
+    ordered, n = sorted(values), len(values)
+    k, below = 0, 0.0
+    while k < n // 2:
+        below += math.comb(n, k) / 2 ** n
+        if below > 0.025:
+            break
+        k += 1
+    low = max(k - 1, 0) if k else 0
+    return statistics.median(ordered), ordered[low], ordered[n - 1 - low]
+
+
+def timed(server, body, mode, streams, of_cpu):
+    """Of so many such answers at once: what was said, milliseconds, guesses computed and accepted, tokens."""
+    asked = [dict(body, speculation=mode, seed=body["seed"] + i) for i in range(streams)]
+    before = server.cpu_ms()
+    with concurrent.futures.ThreadPoolExecutor(streams) as pool:
+        answers = list(pool.map(server.ask, asked))
+    said_now = [a["choices"][0]["message"] for a in answers]
+    for message in said_now:
+        for call in message.get("tool_calls") or []:
+            call.pop("id", None)
+    timings = [a["timings"] for a in answers]
+    ms = server.cpu_ms() - before if of_cpu else sum(t["decode_ms"] for t in timings)
+    return (said_now, ms, sum(t.get("draft_n", 0) for t in timings),
+            sum(t.get("draft_n_accepted", 0) for t in timings), sum(a["usage"]["completion_tokens"] for a in answers))
+
+
+def compare(server, name, bodies, args):
+    ratios, drafted, accepted, tokens, same = [], 0, 0, 0, True
+    for pair in range(-1, args.pairs):
+        for number, body in enumerate(bodies):
+            body = dict(body, max_tokens=args.tokens, enable_thinking=False, seed=1000 * number + 50 * max(pair, 0),
+                        temperature=0 if pair % 2 else 0.7)
+            order = [args.mode, "off"] if (pair + number) % 2 else ["off", args.mode]
+            done = {mode: timed(server, body, mode, args.streams, args.cpu_time) for mode in order}
+            if pair < 0:
+                continue  # caches and the first counts
+            if done[args.mode][0] != done["off"][0]:
+                same = False
+                print(f"{name}: another answer with {args.mode}: {done}", file=sys.stderr)
+            ratios.append(done["off"][1] / max(done[args.mode][1], 1e-6))
+            drafted += done[args.mode][2]
+            accepted += done[args.mode][3]
+            tokens += done[args.mode][4]
+    median, low, high = interval(ratios)
+    share = f"{100 * accepted / drafted:.0f} %" if drafted else "-"
+    print(f"| {name} | {len(ratios)} | {median:.3f} | {low:.3f} to {high:.3f} | {tokens} | {drafted} | {accepted} "
+          f"({share}) |", flush=True)
+    return same
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--chimere", metavar="BIN", required=True)
+    parser.add_argument("--mode", default="auto", choices=["auto", "ngram", "always"])
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--tokens", type=int, default=160)
+    parser.add_argument("--streams", type=int, default=1, help="answers at a time")
+    parser.add_argument("--threads", type=int, help="of the server; as many as it takes by itself when absent")
+    parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("model", metavar="MODEL.gguf")
+    args = parser.parse_args()
+    if args.pairs < 6 or args.tokens < 1 or args.streams < 1:
+        parser.error("expected at least 6 pairs, 1 token and 1 stream")
+    server = Server(args.chimere, args.model, args.streams, args.threads)
+    try:
+        print(f"| prompts | pairs | off / {args.mode} | 95 % | tokens | guessed | accepted |\n|---|---|---|---|---|---|---|")
+        same = [compare(server, name, bodies, args) for name, bodies in SETS.items()]
+        steps = server.status()["speculation"]["step_ms"]
+        print("\nTimed at load, a step of", ", ".join(f"{s['rows']} rows: {s['ms']:.2f} ms" for s in steps))
+    finally:
+        server.stop()
+    return 0 if all(same) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
