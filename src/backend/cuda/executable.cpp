@@ -280,7 +280,7 @@ Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, co
   TRY_ASSIGN(shape.batch, staging_->stage(batch, pass));
   if (pass.is_decode) shape.pinned_tokens = staging_->parcel().host_of(shape.batch.tokens);
   TRY_ASSIGN(shape.adapters, adapters_->stage(stream_, batch, pass));
-  stream_.want_all_shared(pass.is_decode && shape.batch.n_rows <= kFewRows);
+  stream_.want_all_shared(pass.is_decode && shape.batch.n_rows <= kFewDecodeRows);
   shape.is_decode = pass.is_decode;
   shape.dependent = pass.is_decode && device_.dependent_launch();
   const int n_outputs = shape.batch.n_logit_rows;

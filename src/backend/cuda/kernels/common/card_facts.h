@@ -19,7 +19,7 @@ inline constexpr int kDotWarps = kDotThreads / 32;
 inline constexpr int kOneWarps = 16, kOneThreads = 32 * kOneWarps;  // of the kernels for one row (staged.h)
 
 // Up to so many rows of activations the kernels for one row, or their like for a few, keep weights in shared memory.
-inline constexpr int kFewRows = 8;
+inline constexpr int kFewDecodeRows = 8;
 
 // Slots of a warp's ring (ring.h).
 inline constexpr int kLeastRingSlots = 2, kMostRingSlots = 4;

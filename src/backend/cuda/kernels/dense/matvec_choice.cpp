@@ -8,9 +8,12 @@ namespace {
 constexpr size_t kFloatBytes = 96 * 1024;    // float_rows: of activations, at most
 constexpr size_t kStagedBytes = 160 * 1024;  // staged: of a block's weights, at most
 constexpr size_t kOfTheSystem = 1024;        // shared memory that every block gives away
-// staged_rows: elements of the rows that every block quantises for itself, at most. An SM takes about a microsecond to
+// tensor_rows from so many rows on: below, weights in registers are faster (head of Qwen3.5, H200: 131 us for 2 rows and
+// 154 for 4, where this takes 300).
+constexpr int kTensorRows = 8;
+// staged_rows: elements of the rows that every block quantises for itself, at most. An SM takes half a microsecond to
 // read so many from the L2 cache; a launch of its own takes more than two.
-constexpr int kMadeElements = 8 * 4096;
+constexpr int kMadeElements = 4 * 4096;
 
 constexpr int div_up(int a, int b) { return (a + b - 1) / b; }
 
@@ -134,7 +137,7 @@ bool takes_tensor_cores(const MatvecPlan& p, const CardFacts& card, const Matvec
 }
 
 bool tensor_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& c) {
-  if (!takes_tensor_cores(p, card, c)) return false;
+  if (p.args.n_rows < kTensorRows || !takes_tensor_cores(p, card, c)) return false;
   for (const int least : {3, 2}) {
     for (int pass_tiles = kPassTiles; pass_tiles > 0; pass_tiles /= 2) {
       MatvecChoice fitting = c;
@@ -167,7 +170,7 @@ bool staged_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choic
   const MatvecArgs& a = p.args;
   // Parts put their sums where the codes of their first pair were: there has to be one.
   const uint32_t pairs = row_groups(a.in.width) / 2;
-  if (!takes_tensor_cores(p, card, choice) || a.n_rows > kFewRows || pairs < kTeamWarps) return false;
+  if (!takes_tensor_cores(p, card, choice) || a.n_rows > kFewDecodeRows || pairs < kTeamWarps) return false;
   const TileCount tiles = count_tiles(p, kTileRows);
   MatvecChoice c = choice;
   c.kernel = MatvecKernel::staged_rows;
@@ -175,6 +178,8 @@ bool staged_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choic
   c.pass_rows = kColumnTile;
   c.blocks = std::min(tiles.own, card.n_sms);
   const int most = div_up(tiles.own, c.blocks);
+  // Two rows of larger matrices: fragments are three quarters empty, and weights in registers are faster.
+  if (a.n_rows == 2 && most > 2) return false;
   const size_t bytes = static_cast<size_t>(most) * kTileRows * padded_row(a.outs[0].weight.row_bytes);
   const size_t limit = card.shared_limit - kOfTheSystem;
   c.staged_bytes = static_cast<uint32_t>(bytes);

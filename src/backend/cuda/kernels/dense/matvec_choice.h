@@ -3,7 +3,7 @@
 //   kernel       rows   where
 //   float_rows   any    all matrices are of one float type
 //   staged_rows  2..8   tensor cores; a block's share of the weights fits into its shared memory (matvec_staged_rows.h)
-//   tensor_rows  >= 2   tensor cores; more rows, and larger matrices (matvec_rows.h)
+//   tensor_rows  >= 8   tensor cores; more rows, and larger matrices (matvec_rows.h)
 //   staged       1      a block's share of the weights fits into its shared memory (matvec_staged.h)
 //   ring         1      larger matrices: every warp has work enough to cycle through slots (matvec_ring.h)
 //   registers    any    the rest: weights go straight into registers (matvec_device.h)
@@ -28,7 +28,7 @@ enum class MatvecKernel { float_rows, staged_rows, tensor_rows, staged, ring, re
 inline constexpr int kTeams = 2, kTeamWarps = 8, kTeamThreads = 32 * kTeamWarps;
 inline constexpr int kTileRows = 16;   // of weights
 inline constexpr int kColumnTile = 8;  // rows of activations
-static_assert(kFewRows == kColumnTile);
+static_assert(kFewDecodeRows == kColumnTile);
 inline constexpr int kPassTiles = 4;  // column tiles of a pass, at most
 inline constexpr int kMaxSlots = 8;
 inline constexpr int kMaxStagedTiles = 16;  // of a block, where all of its weights are in shared memory

@@ -51,7 +51,8 @@ const Outs kHead = {{DType::Q6_K, 248320}};
 const Case kCases[] = {
     // Qwen3.5-35B-A3B: projections of a delta rule, of attention, output projection, head.
     {"delta rule", 1, 2048, kGated, kHopper, MatvecKernel::staged, DType::Q5_K, 1, 132},
-    {"delta rule, 2 rows", 2, 2048, kGated, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 132},
+    {"delta rule, 2 rows", 2, 2048, kGated, kHopper, MatvecKernel::registers, DType::Q5_K, 4, 264},
+    {"delta rule, 3 rows", 3, 2048, kGated, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 132},
     {"delta rule, 8 rows", 8, 2048, kGated, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 132},
     {"delta rule, 9 rows", 9, 2048, kGated, kHopper, MatvecKernel::tensor_rows, DType::Q5_K, 16, 132},
     {"delta rule, 32 streams", 32, 2048, kGated, kHopper, MatvecKernel::tensor_rows, DType::Q5_K, 32, 132},
@@ -62,7 +63,7 @@ const Case kCases[] = {
     {"output projection, 2 rows", 2, 4096, kOutput, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 128},
     {"output projection, 8 rows", 8, 4096, kOutput, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 128},
     {"head", 1, 2048, kHead, kHopper, MatvecKernel::ring, DType::Q6_K, 1, 264},
-    {"head, 2 rows", 2, 2048, kHead, kHopper, MatvecKernel::tensor_rows, DType::Q6_K, 8, 132},
+    {"head, 2 rows", 2, 2048, kHead, kHopper, MatvecKernel::registers, DType::Q6_K, 4, 264},
     {"head, 8 rows", 8, 2048, kHead, kHopper, MatvecKernel::tensor_rows, DType::Q6_K, 8, 132},
     {"head, 32 streams", 32, 2048, kHead, kHopper, MatvecKernel::tensor_rows, DType::Q6_K, 32, 132},
     // The same on cards without bulk copies, and with less shared memory.
@@ -71,7 +72,7 @@ const Case kCases[] = {
     {"delta rule, 32 streams", 32, 2048, kGated, kAmpere, MatvecKernel::registers, DType::Q5_K, 16, 108},
     {"head", 1, 2048, kHead, kAmpere, MatvecKernel::registers, DType::Q6_K, 1, 324},
     {"delta rule", 1, 2048, kGated, kGaming, MatvecKernel::ring, DType::Q5_K, 1, 170},
-    {"delta rule, 4 rows", 4, 2048, kGated, kGaming, MatvecKernel::tensor_rows, DType::Q5_K, 8, 170},
+    {"delta rule, 4 rows", 4, 2048, kGated, kGaming, MatvecKernel::registers, DType::Q5_K, 4, 340},
     {"head", 1, 2048, kHead, kGaming, MatvecKernel::ring, DType::Q6_K, 1, 170},
     // Nemotron 3 Nano: width 2688.
     {"Mamba-2", 1, 2688, {{DType::Q4_0, 10304}}, kHopper, MatvecKernel::staged, DType::Q4_0, 1, 132},

@@ -14,6 +14,8 @@ constexpr size_t kOneDownBytes = 72 * 1024;  // of slots, at most
 // The same of a few rows, where two slots of a warp take less.
 constexpr size_t kFewUpBytes = 144 * 1024, kFewDownBytes = 112 * 1024;
 constexpr bool kPrefetchesDown = true;  // a few rows: the up-projection, for the other
+// Slots read an expert once for each row that chose it: from 8 rows on rings, which read it once, are faster.
+constexpr int kSlotRows = kFewDecodeRows - 1;
 
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 constexpr int whole_groups(int width) { return ceil_div(width, kGroup) * kGroup; }
@@ -58,7 +60,7 @@ ProjectionChoice with_formats(const MoeArgs& a, DType routed, DType shared, int 
 // One row whose experts every block chooses, or a few rows, whoever chooses.
 bool takes_slots(const MoePlan& p, const CardFacts& card, const ProjectionChoice& up, const ProjectionChoice& down) {
   const MoeArgs& a = p.args;
-  const bool few = !a.choose_only && a.n_rows > 1 && a.n_rows <= kFewRows && a.n_used <= kBlockUsed;
+  const bool few = !a.choose_only && a.n_rows > 1 && a.n_rows <= kSlotRows && a.n_used <= kBlockUsed;
   if (!(few || p.choice_by_block) || p.log2_in == 0 || !card.has_bulk_copy) return false;
   // Not where kernels of any type serve several rows: the bits would differ.
   if (up.kernel != ExpertsKernel::ring || down.kernel != ExpertsKernel::ring) return false;

@@ -2,12 +2,12 @@
 //
 //   kernel      rows   where
 //   one_row     1      both projections through moe_one.h, which have to agree on the form of the hidden row
-//   few_rows    2..8   the same for each choice of each row (moe_few_up.h, moe_few_down.h)
+//   few_rows    2..7   the same for each choice of each row (moe_few_up.h, moe_few_down.h)
 //   ring        any    weights through a ring of slots of each warp (moe_ring.h)
 //   any_format  any    formats without kernels of their own, odd widths, no room, exact mode (moe_any.cu)
 //
-// A row's bits do not depend on the number of rows: one_row, few_rows and ring have one order of additions, any_format another,
-// and the number does not decide between them.
+// A row's bits do not depend on the number of rows: one_row, few_rows and ring have one order of additions, any_format
+// another, and the number does not decide between them.
 #pragma once
 
 #include "backend/cuda/kernels/common/card_facts.h"

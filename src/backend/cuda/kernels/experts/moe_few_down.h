@@ -97,7 +97,7 @@ __device__ __forceinline__ void multiply_few_down(const MoePlan& p, const FewDow
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW few_down_kernel(const __grid_constant__ FewDownPlan few) {
   SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the records'
-  SIMT_SHARED(Choice, choices, kFewRows);
+  SIMT_SHARED(Choice, choices, kFewDecodeRows);
   const MoePlan& p = few.plan;
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
