@@ -142,10 +142,10 @@ const Case kCases[] = {
      2048,
      {{DType::Q4_K, 4096}, {DType::Q6_K, 512}},
      kHopper,
-     MatvecKernel::tensor_rows,
+     MatvecKernel::registers,
      DType::Q4_K,
-     8,
-     132},
+     4,
+     264},
     {"codes looked up at load", 32, 2048, {{kIq3Wide, 4096}}, kHopper, MatvecKernel::tensor_rows, kIq3Wide, 32, 132},
     {"most bytes decide",
      1,
@@ -200,9 +200,6 @@ TEST(MatvecChoice, ExactOrWithoutRecordsIsElsewhere) {
 // How a few rows share a block: one tile, or an odd number of them, in sixteen parts, two in eight each; short rows are
 // quantised by every block, long or gated ones once.
 TEST(MatvecChoice, PartsAndRecordsOfAFewRows) {
-#ifdef CHIMERE_FEW_FORMATS
-  GTEST_SKIP() << "most formats have no kernels here";
-#endif
   const auto choose = [](int n_rows, int width, const Outs& outs) {
     return choose_matvec(product(n_rows, width, outs), kHopper);
   };
@@ -211,8 +208,8 @@ TEST(MatvecChoice, PartsAndRecordsOfAFewRows) {
   EXPECT_EQ(choose(4, 4096, kOutput).parts, 16);             // one
   EXPECT_EQ(choose(4, 512, {{DType::Q8_0, 256}}).parts, 8);  // one, of eight lanes a row
   EXPECT_EQ(choose(4, 2048, kGated).side_slots, 1);
-  EXPECT_TRUE(choose(8, 4096, kOutput).makes_records);
-  EXPECT_FALSE(choose(8, 6144, {{DType::Q4_K, 1024}}).makes_records);
+  EXPECT_TRUE(choose(4, 4096, kOutput).makes_records);
+  EXPECT_FALSE(choose(8, 4096, kOutput).makes_records);
   MatvecArgs gated = product(2, 2048, {{DType::Q4_K, 1024}});
   static float gate;
   gated.in.gate = &gate;

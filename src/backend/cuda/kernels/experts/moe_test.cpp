@@ -223,7 +223,7 @@ TEST(Moe, ARowsBitsAreItsOwn) {
   }
 }
 
-// Two to eight rows through slots: all of the formats' combinations that have kernels for a shared expert, elements with
+// Two to seven rows through slots: all of the formats' combinations that have kernels for a shared expert, elements with
 // and without gates, biases, and widths of one lane set a row or several side by side.
 TEST(Moe, AFewRowsHaveTheBitsOfEachAlone) {
   std::deque<Experts> all;
@@ -249,9 +249,7 @@ TEST(Moe, AFewRowsHaveTheBitsOfEachAlone) {
     }
     for (const size_t n_rows : {2, 3, 5, 7}) {
       std::vector<float> some(x.begin(), x.begin() + n_rows * width);
-      EXPECT_EQ(plan_moe(experts.args(some), {true, kLargeShared, experts.n_sms_of_several}).few_rows,
-                has_kernels(experts.up.weight.type, kExpertKernels))
-          << width;
+      EXPECT_TRUE(plan_moe(experts.args(some), {true, kLargeShared, experts.n_sms_of_several}).few_rows) << width;
       simt::for_both_schedules([&] {
         const std::vector<float> got = experts.run(some);
         EXPECT_TRUE(std::equal(got.begin(), got.end(), alone.begin()))
@@ -264,8 +262,6 @@ TEST(Moe, AFewRowsHaveTheBitsOfEachAlone) {
 
 // With a shared expert that has a kernel and with one that has none.
 TEST(Moe, BothFormsOfCodeBookWeightsAgree) {
-  // In builds of few formats the compact form has no kernels of its own, and sums in another order.
-  if (!has_kernels(DType::IQ3_S, kExpertKernels)) GTEST_SKIP();
   for (const DType shared : {DType::Q5_K, DType::Q8_0}) {
     const Experts compact(DType::IQ3_S, DType::IQ3_S, shared, 512, 256, 12, 4, 256);
     const Experts wide(kIq3Wide, kIq3Wide, shared, 512, 256, 12, 4, 256);
