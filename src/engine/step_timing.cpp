@@ -18,7 +18,7 @@ constexpr int kRounds = 5;
 // After this no more rounds are begun, and of a round that is not the first no more steps.
 constexpr double kEnoughSeconds = 0.25;
 
-double seconds_since(TimingClock::time_point begin) {
+double elapsed_since(TimingClock::time_point begin) {
   return std::chrono::duration<double>(TimingClock::now() - begin).count();
 }
 
@@ -34,9 +34,9 @@ class StepTimer {
     }
     const auto begin = TimingClock::now();
     TRY(step(1));  // the first one also touches memory
-    for (int round = 0; round < kRounds && (round == 0 || seconds_since(begin) < kEnoughSeconds); ++round) {
+    for (int round = 0; round < kRounds && (round == 0 || elapsed_since(begin) < kEnoughSeconds); ++round) {
       for (StepCosts::Point& point : points) {
-        if (round > 0 && seconds_since(begin) > kEnoughSeconds) break;
+        if (round > 0 && elapsed_since(begin) > kEnoughSeconds) break;
         TRY_ASSIGN(const double seconds, step(point.rows));
         point.seconds = std::min(point.seconds, seconds);
       }
@@ -62,11 +62,11 @@ class StepTimer {
     outputs.logits = logits_.data();
     TRY(model_.executable().run(batch, outputs));
     TRY(sequence_.commit(rows));
-    const double seconds = std::max(seconds_since(begun), 1e-9);
+    const double seconds = std::max(elapsed_since(begun), 1e-9);
     if (rows == 1) return seconds;
     const auto end = TimingClock::now();
     TRY(sequence_.rollback(rows - 1));
-    back_ = std::min(back_, seconds_since(end));
+    back_ = std::min(back_, elapsed_since(end));
     open_ = std::min(open_, std::chrono::duration<double>(begun - begin).count());
     return seconds;
   }
