@@ -96,7 +96,7 @@ void talk(ChatSession& session, ChatOptions& options, ChatScreen& screen, FILE* 
 Status chat(ChatOptions& o, Outcome& outcome) {
   const bool has_keyboard = isatty(STDIN_FILENO) != 0;
   FILE* echo = isatty(STDOUT_FILENO) != 0 ? stdout : isatty(STDERR_FILENO) != 0 ? stderr : nullptr;
-  const bool talks = o.prompt.empty() && has_keyboard && echo;
+  const bool talks = o.talks = o.prompt.empty() && has_keyboard && echo;
   ChatScreen screen(!o.hide_thinking);
   std::string question;
   if (!talks) {
@@ -130,7 +130,7 @@ void add_chat(CLI::App& app, Outcome& outcome) {
       "--no-think", [o] { o->think = false; }, "ask the model to answer without thinking first");
   command->add_flag("--hide-thinking", o->hide_thinking, "do not print the thinking");
   command->add_option("--ctx", o->context, "tokens of the conversation; 0: what the model was made for")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("-n,--max-tokens", o->max_tokens, "tokens of one answer; -1: until the context is full")
       ->check(CLI::Range(-1, 1 << 30))

@@ -30,6 +30,7 @@ struct ChatOptions {
   orchestrator::MemoryUse memory;  // of those, what takes part
   orchestrator::ThinkingOptions thinking;
   SpeculateOptions speculate;
+  bool talks = false;  // a conversation at a terminal, not one question
 };
 
 }  // namespace chimere::apps

@@ -76,6 +76,11 @@ void ChatScreen::note(const std::string& line) const {
   std::fprintf(stderr, "%s%s%s\n", colours_ ? kDim : "", shown.c_str(), colours_ ? kPlain : "");
 }
 
+void ChatScreen::warn(const std::string& line) const {
+  if (notes_on_terminal_) return note(line);
+  std::fprintf(stderr, "chimere: %s\n", harmless(line).c_str());
+}
+
 void ChatScreen::tell(const std::string& text) const {
   if (!notes_on_terminal_) return;
   std::fprintf(stderr, "%s\n", WordWrap(columns_of(STDERR_FILENO)).push(harmless(text)).c_str());

@@ -25,6 +25,8 @@ class ChatScreen {
 
   // A line for the person, dimmed.
   void note(const std::string& line) const;
+  // What a person has to know of what was asked: the same, and a plain line where standard error is no terminal.
+  void warn(const std::string& line) const;
   // Text that a command asked for.
   void tell(const std::string& text) const;
   // "chimere: message"; also where standard error is no terminal.

@@ -57,7 +57,7 @@ Status ChatSession::open() {
   options_.speculate.apply_to(config);
   TRY_ASSIGN(const std::string chat_template, read_chat_template(options_.chat_template_file));
   TRY_ASSIGN(auto model, load_model(options_.model));
-  if (const std::string warning = context_warning(*model, options_.context); !warning.empty()) screen_.note(warning);
+  if (const std::string warning = context_warning(*model, options_.context); !warning.empty()) screen_.warn(warning);
   TRY_ASSIGN(ChatModel chat_model, ChatModel::from_model(std::move(model), chat_template));
   if (!chat_model.chat_template) {
     return Error{
@@ -125,7 +125,8 @@ Status ChatSession::ask(const std::string& question) {
       messages_.pop_back();
       if (!chunk->is_too_long) return *chunk->error;
       return Error{chunk->error->code,
-                   chunk->error->message + ". /clear begins a new conversation; --ctx N makes room"};
+                   chunk->error->message + (options_.talks ? ". /clear begins a new conversation; --ctx N makes room"
+                                                           : ". --ctx N makes room")};
     }
     screen_.thought(chunk->reasoning);
     screen_.answer(chunk->content);
@@ -134,6 +135,10 @@ Status ChatSession::ask(const std::string& question) {
     if (chunk->kind != ChatChunk::Kind::finished) continue;
     screen_.end_answer();
     show_speed(*chunk);
+    if (content.empty() && !thinking.empty() && chunk->finish == Finish::length) {
+      screen_.warn("There is no answer: the thought took all " + std::to_string(chunk->usage.completion_tokens) +
+                   " tokens. -n N allows more, --no-think answers without one.");
+    }
     messages_.push_back(message("assistant", std::move(content)));
     if (!thinking.empty()) messages_.back().reasoning_content = std::move(thinking);
     last_ = chunk->usage;
@@ -153,7 +158,8 @@ void ChatSession::show_speed(const ChatChunk& end) const {
   screen_.note("[" + std::to_string(u.completion_tokens) + " tokens, " +
                tokens_a_second(u.completion_tokens, u.decode_seconds) + why + "]");
   const double full = static_cast<double>(u.prompt_tokens + u.completion_tokens) / service_->context_length();
-  if (full > 0.8) screen_.note("The context is " + percent(full) + " full; /clear begins a new conversation.");
+  if (full > 0.8 && options_.talks)
+    screen_.note("The context is " + percent(full) + " full; /clear begins a new conversation.");
 }
 
 std::optional<std::string> ChatSession::last_question() const {

@@ -6,10 +6,39 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/platform/executable_path.h"
 
 namespace chimere::apps {
+namespace {
+
+CLI::Validator number_check(const std::string& expected, bool (*takes)(double, double), double limit) {
+  const auto check = [=](std::string& text) {
+    double found = 0;
+    if (CLI::detail::lexical_cast(text, found) && takes(found, limit)) return std::string();
+    return "expected " + expected + ", found " + text;
+  };
+  return CLI::Validator(check, "");
+}
+
+std::string shown(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
+}
+
+}  // namespace
+
+CLI::Validator at_least(double least) {
+  return number_check(
+      shown(least) + " or more", [](double found, double limit) { return found >= limit; }, least);
+}
+
+CLI::Validator above(double limit) {
+  return number_check(
+      "more than " + shown(limit), [](double found, double most) { return found > most; }, limit);
+}
 
 void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
   command.add_option(positional ? "model,--model" : "--model", o.path,

@@ -26,6 +26,10 @@ struct ModelOptions {
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
 };
 
+// For CLI::Option::check. CLI11's own checks of this kind tell the largest number of the type, in 300 digits.
+CLI::Validator at_least(double least);  // "expected 0 or more, found -5"
+CLI::Validator above(double limit);
+
 // `positional`: the model is the first argument; otherwise it is `--model`.
 void add_model_options(CLI::App& command, ModelOptions& options, bool positional);
 

@@ -212,7 +212,9 @@ void add_serve(CLI::App& app, Outcome& outcome) {
                       "Jinja file to render conversations with; the file's own template when absent");
   command->add_option("--host", o->server.http.host, "address to listen on; beyond this machine only with a key")
       ->capture_default_str();
-  command->add_option("--port", o->server.http.port, "port to listen on; 0: any free one")->capture_default_str();
+  command->add_option("--port", o->server.http.port, "port to listen on; 0: any free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   command
       ->add_option("--api-key", o->api_keys,
                    "key that clients must send as 'Authorization: Bearer KEY'; may be repeated; the variable keeps it "
@@ -261,7 +263,7 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   add_log_options(*command, *o);
   command->add_option("--ctx", o->context, "tokens of one conversation; 0: what the model was made for")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--parallel", o->parallel, "answers at a time")->check(CLI::Range(1, 256))->capture_default_str();
   command->add_option("--queue", o->queue, "requests that may wait")
@@ -270,12 +272,12 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command
       ->add_option("--state-gb", o->state_gb,
                    "memory for the state of all conversations and of the prefix cache, in GB")
-      ->check(CLI::PositiveNumber)
+      ->check(above(0))
       ->capture_default_str();
   command
       ->add_option("--cache-gb", o->cache_gb,
                    "of that, what prompts with the same beginning may share, at most half; 0: nothing is shared")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option(
       "--cache-dir", o->cache_folder,
@@ -286,7 +288,7 @@ void add_serve(CLI::App& app, Outcome& outcome) {
           "--cache-disk-gb", o->cache_disk_gb,
           "of the disk, what the prefix cache may take, in GB; else at most 8, 5 % of what is free, and 4 times "
           "the model's file")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_flag("--no-disk-cache", o->no_disk_cache, "keep computed prompts in memory only");
   command->add_flag("--open", o->open, "show the web page in the desktop's browser once the model is ready");
   add_engram_options(*command, *o);

@@ -15,8 +15,7 @@ void add_thinking_options(CLI::App& command, orchestrator::ThinkingOptions& o) {
       ->check(CLI::IsMember({"off", "fast", "quality", "ultra"}))
       ->group(group);
   add("--thinking-window", o.window, "tokens that certainty is taken over")->check(CLI::Range(1, 1024));
-  add("--thinking-min", o.min_tokens, "tokens of a thought before it is ended for certainty")
-      ->check(CLI::NonNegativeNumber);
+  add("--thinking-min", o.min_tokens, "tokens of a thought before it is ended for certainty")->check(at_least(0));
   add("--thinking-close-above", o.close_above, "certainty that ends a thought; above 1: none")->check(certainty);
   add("--thinking-extend-below", o.extend_below, "certainty below which the model's own end is not accepted")
       ->check(certainty);
@@ -24,9 +23,9 @@ void add_thinking_options(CLI::App& command, orchestrator::ThinkingOptions& o) {
   add("--thinking-extension", o.extension, "phrase that is written instead of that end");
   add("--thinking-warning", o.warning, "phrase that says that the budget runs out");
   add("--thinking-warn-before", o.warn_before, "tokens of the budget behind the warning; 0: no warning")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   add("--thinking-answer-tokens", o.answer_tokens, "of the tokens of an answer, those that a thought leaves")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   add("--thinking-suppress-above", o.suppress_above,
       "certainty from which words of reflection can not be drawn; above 1: never")
       ->check(certainty);

@@ -9,7 +9,8 @@ Status Server::check(const ServerConfig& config) {
   TRY(check_address(config.http));
   if (config.keys.empty() && !is_loopback(config.http.host)) {
     return Error{Code::invalid_argument,
-                 "host " + config.http.host + " is reachable from other machines: expected an API key, found none"};
+                 "host " + config.http.host +
+                     " is reachable from other machines: expected an API key (--api-key, CHIMERE_API_KEY), found none"};
   }
   TRY(check_hosts(config.hosts));
   TRY_ASSIGN(const Cors cors, Cors::of(config.origins));

@@ -173,6 +173,21 @@ answer=$("$chimere" chat "$model" --max-tokens 4 --seed 1 -p Hi </dev/null)
 again=$("$chimere" chat "$model" --max-tokens 4 --seed 1 -p Hi </dev/null)
 [ "$answer" = "$again" ] || fail "the same seed gave '$answer' and '$again'"
 
+# What one question needs to know is said, also where standard error is no terminal.
+"$chimere" chat "$nano" --temp 0 -n 5 -p "What is 48 + 27?" </dev/null >"$work/out" 2>"$work/err"
+[ -s "$work/out" ] && fail "an answer of five tokens: $(cat "$work/out")"
+grep -q "There is no answer: the thought took all 5 tokens" "$work/err" || fail "an empty answer was not explained: $(cat "$work/err")"
+"$chimere" chat "$model" --ctx 999999 -n 2 -p Hi </dev/null >"$work/out" 2>"$work/err"
+grep -q "more than the [0-9]* tokens the model was made for" "$work/err" || fail "a --ctx beyond the model was not said by chat -p"
+long=$(printf 'word %.0s' $(seq 400))
+expect ". --ctx N makes room" "$chimere" chat "$nano" --ctx 128 -p "$long" </dev/null
+for option in --ctx --cache-disk-gb; do
+  expect "$option: expected 0 or more, found -5" "$chimere" serve "$model" $option -5
+done
+expect "state-gb: expected more than 0, found 0" "$chimere" serve "$model" --state-gb 0
+expect "99999 not in range 0 to 65535" "$chimere" serve "$model" --port 99999
+expect "CHIMERE_API_KEY" "$chimere" serve "$model" --host 0.0.0.0
+
 start_server "$chimere" serve "$model" --ctx 1000000
 grep -q "more than the [0-9]* tokens the model was made for" "$work/serve.log" || fail "a --ctx beyond the model was not said"
 expect '"object"' curl -s "$url/v1/models"

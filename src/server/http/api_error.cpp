@@ -42,11 +42,11 @@ std::string without_folders(std::string_view message) {
   return out;
 }
 
-ApiError prompt_too_long(int n_prompt_tokens, int n_ctx) {
+ApiError prompt_too_long(int n_prompt_tokens, int n_ctx, std::string param) {
   const std::string message = "This model's maximum context length is " + std::to_string(n_ctx) +
                               " tokens. However, you requested " + std::to_string(n_prompt_tokens) +
                               " tokens in the prompt, which leaves no room for an answer. Please reduce its length.";
-  return {400, message, "invalid_request_error", "messages", "context_length_exceeded", n_prompt_tokens, n_ctx};
+  return {400, message, "invalid_request_error", std::move(param), "context_length_exceeded", n_prompt_tokens, n_ctx};
 }
 
 std::string error_body(const ApiError& error) {

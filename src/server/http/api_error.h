@@ -23,7 +23,7 @@ struct ApiError {
 };
 
 // Programs that shorten their conversations and try again look for these words, and for the code.
-ApiError prompt_too_long(int n_prompt_tokens, int n_ctx);
+ApiError prompt_too_long(int n_prompt_tokens, int n_ctx, std::string param);
 
 // {"error": {...}}
 std::string error_body(const ApiError& error);

@@ -92,7 +92,8 @@ HttpResponse Cors::leave(const HttpRequest& head, const std::string& methods) co
 
 void Cors::open(std::string_view origin, HttpResponse& response) {
   response.set_header("Access-Control-Allow-Origin", std::string(origin));
-  response.set_header("Access-Control-Expose-Headers", "X-Request-Id, X-Chimere-Ignored, X-Chimere-Model, Retry-After");
+  response.set_header("Access-Control-Expose-Headers",
+                      "X-Request-Id, X-Chimere-Ignored, X-Chimere-Model, X-Chimere-Max-Tokens, Retry-After");
   response.add_header("Vary", "Origin");
 }
 

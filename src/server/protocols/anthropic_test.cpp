@@ -103,7 +103,7 @@ TEST(AnthropicRequest, RefusesThreadsInTheWordsThatItsSdkFallsBackOn) {
 }
 
 TEST(AnthropicRequest, SaysThatAPromptIsTooLongAsAnthropicDoes) {
-  const auto json = parse_json(anthropic_error_body(prompt_too_long(1200, 1000)));
+  const auto json = parse_json(anthropic_error_body(prompt_too_long(1200, 1000, "messages")));
   ASSERT_TRUE(json);
   EXPECT_EQ((*json)["error"]["type"], "invalid_request_error");
   EXPECT_EQ((*json)["error"]["message"], "prompt is too long: 1200 tokens > 1000 maximum");

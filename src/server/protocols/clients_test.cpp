@@ -115,6 +115,7 @@ TEST(ClientPrograms, APromptThatIsTooLongSaysSoInEachApi) {
     EXPECT_EQ(chat.status, 400);
     const Json error = body_of(chat)["error"];
     EXPECT_EQ(error["code"], "context_length_exceeded");
+    EXPECT_EQ(error["param"], "messages");
     EXPECT_EQ(error["n_ctx"], 1000);
     EXPECT_GT(error["n_prompt_tokens"].get<int>(), 1000);
     EXPECT_EQ(error["message"].get<std::string>().find("This model's maximum context length is 1000 tokens. However, "
@@ -127,10 +128,13 @@ TEST(ClientPrograms, APromptThatIsTooLongSaysSoInEachApi) {
     EXPECT_EQ(body_of(anthropic)["error"]["message"].get<std::string>().find("prompt is too long: "), 0u);
     EXPECT_EQ(body_of(anthropic)["error"]["type"], "invalid_request_error");
   }
-  EXPECT_EQ(body_of(server.post("/v1/completions", R"({"prompt":")" + words + "\"}"))["error"]["code"],
-            "context_length_exceeded");
+  const Json of_completion = body_of(server.post("/v1/completions", R"({"prompt":")" + words + "\"}"))["error"];
+  EXPECT_EQ(of_completion["code"], "context_length_exceeded");
+  EXPECT_EQ(of_completion["param"], "prompt");
   const std::string input = R"({"input":")" + words + "\"";
-  EXPECT_EQ(server.post("/v1/responses", input + "}").status, 400);
+  const ClientResponse of_response = server.post("/v1/responses", input + "}");
+  EXPECT_EQ(of_response.status, 400);
+  EXPECT_EQ(body_of(of_response)["error"]["param"], "input");
   const ClientResponse streamed = server.post("/v1/responses", input + R"(,"stream":true})");
   EXPECT_EQ(streamed.status, 200);
   EXPECT_NE(streamed.body.find("event: response.failed"), std::string::npos) << streamed.body;
@@ -218,7 +222,9 @@ TEST(ClientPrograms, PagesOfAllowedOriginsMayUseTheServer) {
   const ClientResponse answer = server.post("/v1/chat/completions", kShort + "}", origin);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.header("Access-Control-Allow-Origin"), "https://app.example");
-  EXPECT_NE(answer.header("Access-Control-Expose-Headers").find("X-Chimere-Model"), std::string::npos);
+  for (const char* name : {"X-Chimere-Model", "X-Chimere-Ignored", "X-Chimere-Max-Tokens"}) {
+    EXPECT_NE(answer.header("Access-Control-Expose-Headers").find(name), std::string::npos) << name;
+  }
   // Errors can be read too.
   EXPECT_EQ(server.get("/nowhere", origin).header("Access-Control-Allow-Origin"), "https://app.example");
   for (const char* other : {"https://evil.example", "http://app.example", "https://app.example.evil", "null"}) {

@@ -83,6 +83,7 @@ std::unique_ptr<Answer> completion(const Services& services, Call call, Completi
     }
   }
   generation.writer = completion_writer(std::move(head), std::move(asked.echoes));
+  generation.prompt_field = "prompt";
   return answer(services, call, std::move(asked), std::move(generation));
 }
 
@@ -105,6 +106,7 @@ std::unique_ptr<Answer> response(const Services& services, Call call, ResponsesC
   }
   Generation generation;
   generation.writer = responses_writer(std::move(head));
+  generation.prompt_field = "input";
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
   return answer(services, call, std::move(asked), std::move(generation));

@@ -289,7 +289,7 @@ TEST(ResponsesResponse, CallsGoBackInTheFormOfTheirDeclaration) {
 
 TEST(ResponsesResponse, APromptThatIsTooLongIsAnEventOfAStream) {
   const auto writer = responses_writer({"m", 1});
-  const ApiError error = prompt_too_long(1200, 1000);
+  const ApiError error = prompt_too_long(1200, 1000, "input");
   EXPECT_TRUE(writer->streams(error));
   EXPECT_FALSE(writer->streams({500, "x", "", "", ""}));
   const std::string text = writer->error_event(error);

@@ -65,7 +65,10 @@ class GenerationAnswer : public Answer {
     if (chunk.kind == ChatChunk::Kind::started) answer_limit_ = chunk.answer_limit;
     const bool is_cancelled = chunk.kind == ChatChunk::Kind::finished && chunk.finish == Finish::cancelled;
     if (is_cancelled) return fail(piece, record_->cancel_error());
-    if (chunk.is_too_long) return fail(piece, prompt_too_long(chunk.usage.prompt_tokens, generation_.context_length));
+    if (chunk.is_too_long) {
+      return fail(piece,
+                  prompt_too_long(chunk.usage.prompt_tokens, generation_.context_length, generation_.prompt_field));
+    }
     if (chunk.kind == ChatChunk::Kind::failed) return fail(piece, to_api_error(*chunk.error));
     if (choice == 0) record_->add_answer(chunk.content);
     const bool is_last = chunk.is_terminal() && --n_open_ == 0;

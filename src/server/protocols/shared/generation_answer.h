@@ -22,6 +22,7 @@ struct Generation {
   std::vector<std::string> ignored;       // field names for X-Chimere-Ignored
   std::string model;                      // the one that answers, for X-Chimere-Model
   int context_length = 0;                 // of that model, for the error of a prompt that does not fit
+  const char* prompt_field = "messages";  // the field that it came in, for the same
   std::shared_ptr<BodyLease> body_lease;  // of the request's text, which is needed until its prompt is made
   std::shared_ptr<Workers> workers;       // write an answer that is large
   Wake wake;
