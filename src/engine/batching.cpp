@@ -122,7 +122,8 @@ Batch Loop::make_batch() {
     a->logit_index = -1;
     a->is_stalled = false;
   }
-  // Decoding requests first: one token each, and guesses at the next where they pay, so nobody's stream waits for somebody's prompt.
+  // Decoding requests first: one token each, and guesses at the next where they pay, so nobody's stream waits for
+  // somebody's prompt.
   const std::vector<Active*> decoders = choose_decoders();
   plan_drafts(decoders);
   for (Active* a : decoders) {
