@@ -5,9 +5,8 @@ set -euo pipefail
 chimere=$1
 models=$2/golden/models
 work=$(mktemp -d)
-server=
 export CHIMERE_HOME=$work/home  # what the server keeps is not the user's
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap '[ -z "${server:-}" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 # expect TEXT COMMAND...: the command's output holds the text, whatever its exit code.
@@ -20,23 +19,7 @@ expect() {
 }
 refuses() { if "$@" >/dev/null 2>&1; then fail "should be refused: $*"; fi; }
 
-# start_server COMMAND...: runs it on a free port, waits until it says where it is, and sets `url`.
-start_server() {
-  "$@" --port 0 >"$work/serve.log" 2>&1 &
-  server=$!
-  for _ in $(seq 600); do
-    url=$(sed -n 's/.* is ready on \([^ ]*\) .*/\1/p' "$work/serve.log")
-    [ -z "$url" ] || return 0
-    kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/serve.log")"
-    sleep 0.1
-  done
-  fail "the server did not come up: $(cat "$work/serve.log")"
-}
-stop_server() {
-  kill -TERM "$server"
-  wait "$server" || fail "the server did not end cleanly"
-  server=
-}
+. "$(dirname "$0")/server.sh"
 
 model=$models/qwen3_5-A/model.gguf
 nano=$2/../assets/chimere-nano.gguf

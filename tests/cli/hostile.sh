@@ -5,23 +5,12 @@ set -euo pipefail
 chimere=$1
 model=$2/golden/models/qwen3_5-A/model.gguf
 work=$(mktemp -d)
-server=
 clients=()
 export CHIMERE_HOME=$work/home
-trap 'kill "${clients[@]}" 2>/dev/null || true; [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'kill "${clients[@]}" 2>/dev/null || true; [ -z "${server:-}" ] || kill -9 "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 fail() { echo "FAILED: $*" >&2; [ ! -f "$work/serve.log" ] || tail -5 "$work/serve.log" >&2; exit 1; }
-start_server() {
-  "$chimere" serve "$model" --port 0 "$@" >"$work/serve.log" 2>&1 &
-  server=$!
-  for _ in $(seq 600); do
-    url=$(sed -n 's/.* is ready on \([^ ]*\) .*/\1/p' "$work/serve.log")
-    [ -z "$url" ] || return 0
-    kill -0 "$server" 2>/dev/null || fail "the server ended"
-    sleep 0.1
-  done
-  fail "the server did not come up"
-}
+. "$(dirname "$0")/server.sh"
 is_healthy() { [ "$(curl -s -o /dev/null -w '%{http_code}' --max-time 60 "$url/health")" = 200 ]; }
 post() { curl -s -o "$work/answer" -w '%{http_code}' --max-time 120 "$url$1" -H 'Content-Type: application/json' --data-binary "@$2" || true; }
 
@@ -32,7 +21,7 @@ repeat() { (set +o pipefail; yes "$1" | tr -d '\n' | head -c "$2"); }
 { printf '{"prompt":['; repeat '[],' 5400000; printf '[]]}'; } >"$work/lists.json"
 { printf '{"messages":['; repeat '{"role":"user","content":"x"},' 120000; printf '{"role":"user","content":"x"}]}'; } >"$work/messages.json"
 { printf '{"input":['; repeat '1,' 3900000; printf '1]}'; } >"$work/ids.json"
-start_server
+start_server "$chimere" serve "$model"
 sleep 2  # the first tick of the server's clock
 size_kib=$(sed -n 's/^VmSize:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$server/status")
 for room_mib in 16 48 96 160; do
@@ -50,12 +39,10 @@ done
 prlimit --pid "$server" --as=unlimited:unlimited
 [ "$(post /v1/chat/completions <(printf '{"messages":[{"role":"user","content":"Hi"}],"max_tokens":2}'))" = 200 ] ||
   fail "no answer once there is memory again: $(cat "$work/answer")"
-kill -TERM "$server"
-wait "$server" || fail "the server did not end cleanly"
-server=
+stop_server
 
 # --- A stop takes five seconds at most, whoever is being served. ---
-start_server --parallel 4
+start_server "$chimere" serve "$model" --parallel 4
 endless='"stream":true,"max_tokens":100000,"logprobs":true,"top_logprobs":20'
 for _ in 1 2 3 4; do
   curl -s -N --limit-rate 1 "$url/v1/completions" -d "{\"prompt\":\"a\",\"stream\":true,\"max_tokens\":100000,\"logprobs\":5}" >/dev/null &
@@ -68,10 +55,8 @@ for _ in 1 2 3 4; do
 done
 sleep 1
 began=$(date +%s%N)
-kill -TERM "$server"
-wait "$server" || fail "the server did not end cleanly"
+stop_server
 took_ms=$((($(date +%s%N) - began) / 1000000))
-server=
 # Five seconds, and some for a machine that has other things to do; seven is what a stop used to take without them.
 [ "$took_ms" -lt 6500 ] || fail "a stop took $took_ms ms"
 echo "stopped in $took_ms ms; all passed"

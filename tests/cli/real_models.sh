@@ -6,39 +6,30 @@ chimere=$1
 models=${CHIMERE_SHARED:-}/real-models
 [ -n "${CHIMERE_SHARED:-}" ] && [ -d "$models" ] || { echo "skipped: CHIMERE_SHARED names no folder with real-models/"; exit 77; }
 work=$(mktemp -d)
-server=
 export CHIMERE_HOME=$work/home
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap '[ -z "${server:-}" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
-# continue_text MODEL PROMPT TOKENS: the greedy continuation, as the server gives it.
+. "$(dirname "$0")/server.sh"
+
+# continue_text MODEL PROMPT TOKENS: sets `text` to the greedy continuation, as the server gives it.
 continue_text() {
-  "$chimere" serve "$1" --port 0 --exact --kv-k f32 --kv-v f32 --no-disk-cache >"$work/serve.log" 2>&1 &
-  server=$!
-  local url=
-  for _ in $(seq 600); do
-    url=$(sed -n 's/.* is ready on \([^ ]*\) .*/\1/p' "$work/serve.log")
-    [ -z "$url" ] || break
-    kill -0 "$server" 2>/dev/null || fail "the server ended: $(cat "$work/serve.log")"
-    sleep 0.1
-  done
+  start_server "$chimere" serve "$1" --exact --kv-k f32 --kv-v f32 --no-disk-cache
   grep -q "$url/v1/completions " "$work/serve.log" || fail "a model without a template got another example: $(cat "$work/serve.log")"
-  curl -s "$url/v1/completions" -d "{\"prompt\":\"$2\",\"max_tokens\":$3,\"temperature\":0,\"loop_guard\":false}" |
-    python3 -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)["choices"][0]["text"])'
-  kill -TERM "$server"
-  wait "$server" || fail "the server did not end cleanly"
-  server=
+  text=$(curl -s "$url/v1/completions" -d "{\"prompt\":\"$2\",\"max_tokens\":$3,\"temperature\":0,\"loop_guard\":false}" |
+    python3 -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)["choices"][0]["text"])')
+  stop_server
 }
 
 expected=$(cat "$models/stories260K/golden-greedy-200.txt")
-found=$(continue_text "$models/stories260K/stories260K.gguf" "" 200)
-[ "${found# }" = "$expected" ] || fail "stories260K wrote: $found"
+continue_text "$models/stories260K/stories260K.gguf" "" 200
+[ "${text# }" = "$expected" ] || fail "stories260K wrote: $text"
 
 "$chimere" convert "$models/tinystories-656k" --out "$work/stories.gguf" >/dev/null
 prompt="One day, a girl named "
 expected=$(cat "$models/tinystories-656k/golden-output.txt")
-found=$prompt$(continue_text "$work/stories.gguf" "$prompt" 400)
-[ "$found" = "$expected" ] || fail "TinyStories-656K wrote: $found"
+continue_text "$work/stories.gguf" "$prompt" 400
+[ "$prompt$text" = "$expected" ] || fail "TinyStories-656K wrote: $prompt$text"
 
 # The same weights with the tied matrix under its other name: the same file, value for value.
 "$chimere" convert "$models/tinystories-656k" --out "$work/usual.gguf" --type f32 --name x >/dev/null
