@@ -7,7 +7,7 @@ function(chimere_fuzzer name)
   target_link_libraries(fuzz_${name} PRIVATE ${ARGN})
   add_dependencies(checks fuzz_${name})
   add_test(NAME fuzz_${name}
-           COMMAND fuzz_${name} -seed=1 -max_total_time=15 -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=4096
+           COMMAND fuzz_${name} -seed=1 -max_total_time=10 -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=4096
                    -artifact_prefix=${CMAKE_BINARY_DIR}/ ${CMAKE_BINARY_DIR}/corpus_${name}
                    ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
   # New findings of a run go to the build folder, never into the seeds.

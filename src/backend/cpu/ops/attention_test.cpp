@@ -327,7 +327,9 @@ TEST_P(Attention, GrowingSplits) {
   Fixture f(shape, 2);
   const int n = 16392;
   Sequence s(f, n);
+  f.op.window = 1;  // for now: what these rows see is no part of the test, only what they store
   for (int pos = 0; pos < 16380; pos += 1020) run(f, {{&s, pos, std::min(1020, 16380 - pos)}});
+  f.op.window = 0;
   const std::vector<float> together = run(f, {{&s, 16380, 12}});
   for (int t = 0; t < 12; ++t) {
     const std::vector<float> alone = run(f, {{&s, 16380 + t, 1}});
