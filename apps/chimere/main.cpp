@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   chimere::apps::add_logits(app, outcome);
   chimere::apps::add_perplexity(app, outcome);
   chimere::apps::add_engram(app, outcome);
+  chimere::apps::spell_out(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

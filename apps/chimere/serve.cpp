@@ -72,6 +72,7 @@ void print_ready(const server::Server& server, const orchestrator::ChatService& 
               service.model_info().name.c_str(), server.url().c_str(), service.context_length(), o.parallel);
   // A model without a template continues text and answers no messages.
   const bool chats = service.model_info().chat;
+  if (chats) std::printf("Open %s in a browser, or ask from another terminal:\n", server.url().c_str());
   std::printf("curl -N %s/v1/%s -H 'Content-Type: application/json'%s -d '{%s,\"stream\":true}'\n\n",
               server.url().c_str(), chats ? "chat/completions" : "completions",
               o.server.keys.empty() ? "" : " -H \"Authorization: Bearer $CHIMERE_API_KEY\"",

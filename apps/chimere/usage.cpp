@@ -1,6 +1,8 @@
 #include "usage.h"
 
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 #include "terminal/nearest_word.h"
 #include "terminal/word_wrap.h"
@@ -44,6 +46,15 @@ void print_guess(const std::string& guess) {
 }
 
 }  // namespace
+
+void spell_out(int argc, char** argv) {
+  static char help[] = "--help", version[] = "--version";
+  if (argc < 2) return;
+  if (std::string_view(argv[1]) == "version") argv[1] = version;
+  if (std::string_view(argv[1]) != "help") return;
+  argv[1] = help;
+  if (argc > 2) std::swap(argv[1], argv[2]);
+}
 
 int explain_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return app.exit(error);  // help or the version

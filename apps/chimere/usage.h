@@ -5,6 +5,9 @@
 
 namespace chimere::apps {
 
+// `chimere help`, `chimere help serve` and `chimere version`, as other programs have them, become --help and --version.
+void spell_out(int argc, char** argv);
+
 // Prints help where it was asked for, else what is wrong and what was probably meant. The exit code: 0, or 2 for a
 // mistake.
 int explain_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv);

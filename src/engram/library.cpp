@@ -70,7 +70,10 @@ std::vector<Error> Library::check() {
   std::vector<Error> errors;
   std::error_code error;
   if (has_folder() && !fs::is_directory(folder_, error)) {
-    errors.push_back({Code::not_found, folder_.string() + ": expected a folder of tables"});
+    errors.push_back(
+        {Code::not_found,
+         folder_.string() + (fs::exists(folder_, error) ? ": expected a folder of tables, found something else"
+                                                        : ": there is no such folder yet; what is learned makes it")});
   }
   for (const std::string& name : names()) {
     if (auto opened = table(name); !opened) errors.push_back(opened.error());

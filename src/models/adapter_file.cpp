@@ -1,5 +1,7 @@
 #include "models/adapter_file.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -20,12 +22,16 @@ struct Pair {
 
 Error wrong(const std::string& what) { return Error{Code::corrupt, what}; }
 
-std::vector<float> values(const TensorView& tensor) {
+// Of a value that is no number, every answer with the adapter would be nonsense.
+Result<std::vector<float>> values(const TensorView& tensor) {
   std::vector<float> out(tensor.elems());
   for (uint64_t r = 0; r < tensor.rows(); ++r) {
     dequantize_row(tensor.type, tensor.row(r), out.data() + r * tensor.ne[0], static_cast<int64_t>(tensor.ne[0]));
   }
-  return out;
+  const auto bad = std::find_if(out.begin(), out.end(), [](float v) { return !std::isfinite(v); });
+  if (bad == out.end()) return Result<std::vector<float>>{std::move(out)};
+  return wrong("tensor " + gguf::quoted(tensor.name) + ": expected finite numbers, found " + std::to_string(*bad) +
+               " at " + std::to_string(bad - out.begin()));
 }
 
 Result<std::map<std::string, Pair, std::less<>>> pair_up(const gguf::File& file) {
@@ -70,8 +76,8 @@ Result<LowRank> read_change(const std::string& name, const Pair& pair, const Ten
   }
   LowRank change;
   change.rank = static_cast<int>(rank);
-  change.a = values(*pair.a);
-  const std::vector<float> b = values(*pair.b);  // [out][rank]
+  TRY_ASSIGN(change.a, values(*pair.a));
+  TRY_ASSIGN(const std::vector<float> b, values(*pair.b));  // [out][rank]
   const double factor = alpha != 0 ? alpha / static_cast<double>(rank) : 1.0;
   change.b.resize(b.size());
   for (uint64_t o = 0; o < out; ++o) {

@@ -67,6 +67,30 @@ ask "/clear"
 see "The conversation is forgotten"
 ask "/load $work/talk.json"
 see "Loaded 4 messages"
+ask "/think 200"
+see "The model thinks first, at most 200 tokens; thoughts are shown."
+ask "/think of"
+see "expected on, off, auto, show, hide or a number of tokens, found 'of'"
+# Without a thought, the same question once more: it stands there once more, with its answer and no thought.
+ask "/think off"
+see "The model answers without thinking"
+times() { shown | tr -s ' \n' ' ' | grep -oF -- "$1" | wc -l; }
+answers=$(times "48 + 27 = 75.")
+ask "/regen"
+for _ in $(seq 600); do
+  [ "$(times "48 + 27 = 75.")" -gt "$answers" ] && break
+  sleep 0.1
+done
+[ "$(times "48 + 27 = 75.")" -gt "$answers" ] || fail "/regen brought no second answer"
+ask "/model"
+see "chimere-nano, 2"
+ask "/model $work/none.gguf"
+see "none.gguf: "
+cp "$nano" "$work/other.gguf"
+ask "/model $work/other.gguf"
+see "The conversation goes on with it."
+ask "/stats"
+see "all answers"
 ask "/help think"
 see "For example: /think 200"
 # The last question can be changed.
@@ -94,6 +118,33 @@ keys C-c
 see "stopped]"
 keys C-d
 see "exit code 0"
+
+# Tables take part by their names. Thoughts and notes are dim on a terminal, but not where NO_COLOR is set.
+printf 'The lighthouse of Velmora was painted green.\n' >"$work/facts.txt"
+"$chimere" engram build "$work/tables/facts.engram" --model "$nano" --text "$work/facts.txt" >/dev/null 2>&1
+for plain in "" 1; do
+  export NO_COLOR=$plain
+  talk 80 --engram "$work/tables"
+  ask "/engram"
+  see "facts"
+  ask "/engram fact"
+  see "there is no fact; did you mean facts?"
+  ask "/engram facts"
+  see "These take part from the next answer on: facts."
+  ask "/engram"
+  see "facts *"
+  ask "/engram off"
+  see "No memory takes part."
+  coloured=$(screen capture-pane -e -p -t chat -S - | grep -c $'\e\[' || true)
+  if [ -z "$plain" ]; then
+    [ "$coloured" -gt 0 ] || fail "nothing has a colour on a terminal"
+  else
+    [ "$coloured" = 0 ] || fail "NO_COLOR is set, and $coloured lines have colours"
+  fi
+  keys C-d
+  see "exit code 0"
+done
+unset NO_COLOR
 
 # Words are not cut at the edge of a narrow screen: it shows no word that a wide one does not.
 for width in 120 24; do

@@ -55,6 +55,10 @@ usage "$chimere" sevre
 expect 'Did you mean `--port`?' "$chimere" serve --prot 1
 usage "$chimere" serve --prot 1
 usage "$chimere"
+# As other programs have it.
+[ "$("$chimere" help)" = "$("$chimere" --help)" ] || fail "chimere help"
+[ "$("$chimere" help serve)" = "$("$chimere" serve --help)" ] || fail "chimere help serve"
+[ "$("$chimere" version)" = "$("$chimere" --version)" ] || fail "chimere version"
 expect "--chat-template" "$chimere" chat --help  # which it advises where a file has no template
 expect "nemotron-3-nano-30b-a3b" "$chimere" bench --help
 expect "no-such-folder: expected a folder" "$chimere" serve "$model" --lora-dir "$work/no-such-folder"

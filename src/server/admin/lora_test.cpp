@@ -1,6 +1,7 @@
 // The field `lora` and /v1/lora: adapters named, loaded, unloaded, refused.
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "models/adapter_for_test.h"
 #include "server/server_for_test.h"
@@ -87,12 +88,18 @@ TEST_F(Lora, SaysWhatIsWrongWithAFileAndNotWhereItIs) {
   std::ofstream(scratch_ / "short.gguf", std::ios::binary) << bytes.substr(0, bytes.size() / 2);
   std::ofstream(scratch_ / "other.gguf", std::ios::binary) << "not a model at all";
   std::ofstream(scratch_ / "empty.gguf", std::ios::binary) << "";
-  for (const char* name : {"short", "other", "empty", "none"}) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  bytes.replace(bytes.size() - sizeof nan, sizeof nan, reinterpret_cast<const char*>(&nan), sizeof nan);
+  std::ofstream(scratch_ / "nan.gguf", std::ios::binary) << bytes;
+  for (const char* name : {"short", "other", "empty", "nan", "none"}) {
     const ClientResponse response = server_.post("/v1/lora", R"({"name":")" + std::string(name) + "\"}");
     EXPECT_EQ(response.status, std::string(name) == "none" ? 404 : 400) << response.body;
     EXPECT_EQ(response.body.find(scratch_.string()), std::string::npos) << response.body;
     EXPECT_NE(response.body.find(name), std::string::npos) << response.body;
   }
+  const ClientResponse no_number = server_.post("/v1/lora", R"({"name":"nan"})");
+  EXPECT_NE(no_number.body.find("expected finite numbers, found nan"), std::string::npos) << no_number.body;
+  EXPECT_EQ(ask("").status, 200);
 }
 
 TEST(LoraOfKeys, IsUnloadedByTheKeyThatLoadedItAlone) {
