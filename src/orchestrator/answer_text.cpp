@@ -33,7 +33,7 @@ void AnswerText::push(const Sampled& token, ChatChunk& out) {
   ++n_tokens_;
   if (tokens_) {
     auto chance = [&](int32_t id, float logprob) {
-      return TokenChance{std::string(tokenizer_.token_text(id)), logprob};
+      return TokenChance{std::string(tokenizer_.token_text(id)), logprob, id};
     };
     const float certainty = token_certainty(token.max_prob, token.entropy, max_entropy_);
     PendingToken pending{{chance(token.id, token.logprob), {}, token.entropy, certainty}, decoded_bytes_};

@@ -22,9 +22,10 @@ struct ToolCallDelta {
 struct TokenChance {
   std::string bytes;  // of the token, not always whole characters
   float logprob = 0;
+  int32_t id = -1;
 };
 
-// One generated token as the model saw it, for `logprobs` and `token_stats`.
+// One generated token as the model saw it, for `logprobs` and `token_stats`; for `token_ids` without its figures.
 struct TokenInfo {
   TokenChance token;
   std::vector<TokenChance> top = {};  // best first

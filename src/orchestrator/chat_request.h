@@ -70,6 +70,7 @@ struct GenerateOptions {
   ThinkingOptions thinking;                      // what it leaves open is the service's to say
   std::optional<speculative::Mode> speculation;  // absent: what the service was started with
   bool token_stats = false;                      // fill ChatChunk::tokens with entropy and certainty
+  bool token_ids = false;                        // fill ChatChunk::tokens with their ids
 };
 
 struct ChatRequest : GenerateOptions {

@@ -189,8 +189,9 @@ Result<Prepared> Preparer::finished(const GenerateOptions& request, engine::Requ
   TRY_ASSIGN(generate.adapters, model_.adapters_for(request.adapters));
   const ThinkingOptions steered = request.thinking.over(model_.thinking);
   generate.thinking = thinking_.resolve(steered);
-  AnswerText text(model_.tokenizer, std::move(parser),
-                  {request.stop, request.logprobs || request.token_stats, thinking_.max_entropy(), one_call});
+  AnswerText text(
+      model_.tokenizer, std::move(parser),
+      {request.stop, request.logprobs || request.token_stats || request.token_ids, thinking_.max_entropy(), one_call});
   return Result<Prepared>{
       Prepared{std::move(generate), std::move(text), std::move(passages.used), steered.asks_for_loop_guard()}};
 }

@@ -83,6 +83,8 @@ void add_embedding_endpoints(Router& router, const Services& services);   // emb
 void add_lora_endpoints(Router& router, const Services& services);        // lora_endpoints.cpp
 void add_engram_endpoints(Router& router, const Services& services);      // engram_endpoints.cpp
 void add_cache_endpoints(Router& router, const Services& services);       // cache_endpoints.cpp
+void add_llama_endpoints(Router& router, const Services& services);       // llama_endpoints.cpp
+void add_ollama_endpoints(Router& router, const Services& services);      // ollama_endpoints.cpp
 void add_page_endpoints(Router& router);                                  // page_endpoints.cpp
 
 }  // namespace chimere::server

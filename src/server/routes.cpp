@@ -3,20 +3,42 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string_view>
 #include <utility>
 
 #include "server/http/api_error.h"
 #include "server/http/log.h"
 #include "server/protocols/anthropic_response.h"
+#include "server/protocols/ollama_response.h"
 
 namespace chimere::server {
 namespace {
 
 constexpr size_t kLongestLoggedBody = size_t{64} << 10;
 
+// Other names of a path: llama.cpp's server has those of OpenAI without /v1.
+constexpr std::pair<std::string_view, const char*> kAliases[] = {
+    {"/chat/completions", "/v1/chat/completions"},
+    {"/completions", "/completion"},
+    {"/embeddings", "/v1/embeddings"},
+    {"/models", "/v1/models"},
+    {"/rerank", "/v1/rerank"},
+    {"/reranking", "/v1/rerank"},
+    {"/responses", "/v1/responses"},
+    {"/v1/reranking", "/v1/rerank"},
+    {"/v1/health", "/health"},
+};
+
+void use_own_name(HttpRequest& head) {
+  for (const auto& [alias, path] : kAliases) {
+    if (head.path == alias) head.path = path;
+  }
+}
+
 // In the words of the API that the path belongs to.
 HttpResponse shaped_for(const HttpRequest& head, const ApiError& error) {
   const bool is_anthropic = head.path == "/v1/messages" || head.path.starts_with("/v1/messages/");
+  if (head.path.starts_with("/api/")) return ollama_error_response(error);
   return is_anthropic ? anthropic_error_response(error) : error_response(error);
 }
 
@@ -36,6 +58,8 @@ Routes::Routes(const Services& services, Access access, WatchConfig watch)
   add_lora_endpoints(router_, services_);
   add_engram_endpoints(router_, services_);
   add_cache_endpoints(router_, services_);
+  add_llama_endpoints(router_, services_);
+  add_ollama_endpoints(router_, services_);
   add_page_endpoints(router_);
 }
 
@@ -46,6 +70,7 @@ HttpResponse Routes::logged(const HttpRequest& request, const Route* route, Http
 }
 
 std::optional<HttpResponse> Routes::refuse(HttpRequest& head) {
+  use_own_name(head);
   const Router::Match match = router_.find(head.method, head.path);
   if (access_.cors().is_preflight(head) && !match.allowed.empty()) return std::nullopt;
   std::optional<ApiError> error = refusal_of(head, match);
@@ -73,6 +98,7 @@ std::optional<ApiError> Routes::refusal_of(HttpRequest& head, const Router::Matc
 }
 
 std::unique_ptr<Answer> Routes::handle(HttpRequest request, Wake wake) {
+  use_own_name(request);
   Router::Match match = router_.find(request.method, request.path);
   if (!match.route) return immediate(logged(request, nullptr, access_.cors().leave(request, match.allowed)));
   if (log_prompts_ && !request.body.empty()) {

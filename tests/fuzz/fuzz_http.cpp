@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -23,9 +24,24 @@ namespace {
 using namespace chimere;
 using namespace chimere::server;
 
-constexpr const char* kPaths[] = {
-    "/v1/chat/completions", "/v1/completions",           "/v1/responses",        "/v1/messages", "/tokenize",
-    "/detokenize",          "/v1/messages/count_tokens", "/v1/requests/x/cancel"};
+// As many as make the digits and small letters of the seeds stand for the paths in their order.
+constexpr const char* kPaths[] = {"/v1/chat/completions",
+                                  "/v1/completions",
+                                  "/v1/responses",
+                                  "/v1/messages",
+                                  "/tokenize",
+                                  "/detokenize",
+                                  "/v1/messages/count_tokens",
+                                  "/v1/requests/x/cancel",
+                                  "/api/chat",
+                                  "/api/generate",
+                                  "/api/embed",
+                                  "/api/show",
+                                  "/v1/embeddings",
+                                  "/v1/rerank",
+                                  "/completion",
+                                  "/apply-template"};
+static_assert(std::size(kPaths) == 16);
 
 struct World {
   World() {

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "chat/json_stream.h"
 #include "server/http/json.h"
 #include "server/protocols/shared/answer_json.h"
 
@@ -48,13 +47,6 @@ Json anthropic_usage(const engine::Usage& usage) {
   return json;
 }
 
-// The arguments of a call that was cut off lack their end.
-Json input_of(const std::string& arguments) {
-  auto json = parse_json(arguments);
-  if (!json) json = parse_json(chat::closed_json(arguments));
-  return json && json->is_object() ? std::move(*json) : Json::object();
-}
-
 class AnthropicWriter : public ResponseWriter {
  public:
   AnthropicWriter(std::string model, bool token_stats)
@@ -93,7 +85,8 @@ class AnthropicWriter : public ResponseWriter {
       content.push_back(Json{{"type", "thinking"}, {"thinking", sum.reasoning}, {"signature", ""}});
     }
     if (!sum.content.empty()) content.push_back(Json{{"type", "text"}, {"text", sum.content}});
-    for (const ToolCallDelta& call : sum.tool_calls) content.push_back(call_block(call, input_of(call.arguments)));
+    for (const ToolCallDelta& call : sum.tool_calls)
+      content.push_back(call_block(call, arguments_object(call.arguments)));
     Json message = message_json(sum, std::move(content));
     if (token_stats_) message["token_stats"] = token_stats_json(sum.tokens);
     return to_text(message);

@@ -54,19 +54,19 @@ void read_inputs(JsonFields& fields, std::vector<EmbedInput>& inputs) {
   }
 }
 
-void read_documents(JsonFields& fields, std::vector<std::string>& documents) {
-  const Json* list = fields.array("documents");
-  if (!list || list->empty()) return fields.fail("documents", "expected a list of at least 1 text, found none");
+void read_documents(JsonFields& fields, const std::string& name, std::vector<std::string>& documents) {
+  const Json* list = fields.array(name);
+  if (!list || list->empty()) return fields.fail(name, "expected a list of at least 1 text, found none");
   if (list->size() >= kMaxEmbedInputs) {
-    return fields.fail("documents", "expected fewer than " + std::to_string(kMaxEmbedInputs) + " texts, found " +
-                                        std::to_string(list->size()));
+    return fields.fail(name, "expected fewer than " + std::to_string(kMaxEmbedInputs) + " texts, found " +
+                                 std::to_string(list->size()));
   }
   for (size_t i = 0; i < list->size(); ++i) {
     const Json& item = (*list)[i];
     const Json* text = item.is_object() && item.contains("text") ? &item["text"] : &item;
     if (!text->is_string()) {
-      return fields.fail("documents", "expected a string or {\"text\": string} at " + std::to_string(i) + ", found " +
-                                          describe(*text));
+      return fields.fail(
+          name, "expected a string or {\"text\": string} at " + std::to_string(i) + ", found " + describe(*text));
     }
     documents.push_back(text->get<std::string>());
   }
@@ -109,9 +109,10 @@ std::variant<RerankCall, ApiError> parse_rerank_call(std::string_view body) {
   fields.string("user", call.user);
   fields.string("query", call.query);
   if (call.query.empty()) fields.fail("query", "expected a text, found none");
-  read_documents(fields, call.documents);
+  call.is_tei = !fields.find("documents") && fields.find("texts");
+  read_documents(fields, call.is_tei ? "texts" : "documents", call.documents);
   fields.integer("top_n", call.top_n, 1, INT32_MAX);
-  fields.boolean("return_documents", call.return_documents);
+  fields.boolean(call.is_tei ? "return_text" : "return_documents", call.return_documents);
   if (!fields.ok()) return fields.error();
   call.ignored = fields.unknown();
   return call;

@@ -31,6 +31,7 @@ struct RerankCall {
   std::vector<std::string> documents;
   int top_n = 0;  // 0: all
   bool return_documents = false;
+  bool is_tei = false;  // asked as text-embeddings-inference is: `texts` and `return_text`, and a bare list comes back
   std::vector<std::string> ignored;
 };
 

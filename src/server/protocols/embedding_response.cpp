@@ -13,17 +13,6 @@ namespace {
 
 using orchestrator::Embedded;
 
-// The first `n` values, at length 1 again.
-std::vector<float> shortened(const std::vector<float>& vector, int n) {
-  if (n == 0 || static_cast<size_t>(n) >= vector.size()) return vector;
-  std::vector<float> out(vector.begin(), vector.begin() + n);
-  double squares = 0;
-  for (const float x : out) squares += static_cast<double>(x) * x;
-  const double norm = squares > 0 ? std::sqrt(squares) : 1.0;
-  for (float& x : out) x = static_cast<float>(x / norm);
-  return out;
-}
-
 // Little-endian float32, as clients expect them.
 std::string base64_of(const std::vector<float>& vector) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -65,6 +54,16 @@ Json embedding_usage(const Embedded& embedded) {
 
 }  // namespace
 
+std::vector<float> shortened(const std::vector<float>& vector, int n) {
+  if (n == 0 || static_cast<size_t>(n) >= vector.size()) return vector;
+  std::vector<float> out(vector.begin(), vector.begin() + n);
+  double squares = 0;
+  for (const float x : out) squares += static_cast<double>(x) * x;
+  const double norm = squares > 0 ? std::sqrt(squares) : 1.0;
+  for (float& x : out) x = static_cast<float>(x / norm);
+  return out;
+}
+
 std::string embedding_body(const EmbeddingCall& call, const Embedded& embedded, const std::string& model) {
   Json json;
   json["object"] = "list";
@@ -95,10 +94,15 @@ std::string rerank_body(const RerankCall& call, const Embedded& embedded, bool s
   for (const size_t i : order) {
     Json entry;
     entry["index"] = i;
-    entry["relevance_score"] = scores[i];
-    if (call.return_documents) entry["document"] = Json{{"text", call.documents[i]}};
+    entry[call.is_tei ? "score" : "relevance_score"] = scores[i];
+    if (call.return_documents && call.is_tei) {
+      entry["text"] = call.documents[i];
+    } else if (call.return_documents) {
+      entry["document"] = Json{{"text", call.documents[i]}};
+    }
     json["results"].push_back(std::move(entry));
   }
+  if (call.is_tei) return to_text(json["results"]);
   json["usage"] = embedding_usage(embedded);
   return to_text(json);
 }

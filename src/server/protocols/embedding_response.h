@@ -2,12 +2,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "orchestrator/embedder.h"
 #include "server/protocols/embedding_request.h"
 
 namespace chimere::server {
 
+// The first `n` values, at length 1 again; all of them with 0.
+std::vector<float> shortened(const std::vector<float>& vector, int n);
 // `model` is the name shown.
 std::string embedding_body(const EmbeddingCall& call, const orchestrator::Embedded& embedded, const std::string& model);
 // `scored`: one number for each document, by the model's head; otherwise vectors, the first of which is the query's.

@@ -13,8 +13,8 @@
 #include "server/protocols/openai_input_items.h"
 #include "server/protocols/openai_responses_request.h"
 #include "server/protocols/openai_responses_response.h"
+#include "server/protocols/shared/answer_generated.h"
 #include "server/protocols/shared/engram_field.h"
-#include "server/protocols/shared/generation_answer.h"
 
 namespace chimere::server {
 namespace {
@@ -28,19 +28,6 @@ ResponseHead response_head(const Services& services, const char* prefix) {
   head.created = static_cast<int64_t>(std::time(nullptr));
   head.system_fingerprint = services.system_fingerprint();
   return head;
-}
-
-std::unique_ptr<Answer> answer(const Services& services, Call& call, CallOptions options, Generation generation) {
-  call.record->set_owner(memory_owner(call.request.client, options.user));
-  call.record->set_user(std::move(options.user));
-  generation.stream = options.stream;
-  generation.body_lease = std::move(call.request.body_lease);
-  generation.workers = services.workers;
-  generation.wake = call.wake;
-  generation.ignored = std::move(options.ignored);
-  generation.model = model_header(services.names.chat);
-  generation.context_length = services.chat.context_length();
-  return generation_answer(std::move(generation), std::move(call.record));
 }
 
 KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std::vector<KeptResponses::Item> items) {
@@ -63,7 +50,7 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call, Cha
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), asked.n, call.wake);
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
-  return answer(services, call, std::move(asked), std::move(generation));
+  return answer_generated(services, call, std::move(asked), std::move(generation));
 }
 
 std::unique_ptr<Answer> completion(const Services& services, Call call, CompletionCall& asked) {
@@ -84,7 +71,7 @@ std::unique_ptr<Answer> completion(const Services& services, Call call, Completi
   }
   generation.writer = completion_writer(std::move(head), std::move(asked.echoes));
   generation.prompt_field = "prompt";
-  return answer(services, call, std::move(asked), std::move(generation));
+  return answer_generated(services, call, std::move(asked), std::move(generation));
 }
 
 std::unique_ptr<Answer> response(const Services& services, Call call, ResponsesCall& asked) {
@@ -109,7 +96,7 @@ std::unique_ptr<Answer> response(const Services& services, Call call, ResponsesC
   generation.prompt_field = "input";
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
-  return answer(services, call, std::move(asked), std::move(generation));
+  return answer_generated(services, call, std::move(asked), std::move(generation));
 }
 
 // GET and DELETE /v1/responses/{id}.
@@ -159,7 +146,7 @@ std::unique_ptr<Answer> anthropic_message(const Services& services, Call call, A
   generation.writer = anthropic_writer(services.names.chat, asked.request.token_stats);
   services.limit(asked.request, call);
   generation.choices = chat.start(std::move(asked.request), 1, call.wake);
-  return answer(services, call, std::move(asked), std::move(generation));
+  return answer_generated(services, call, std::move(asked), std::move(generation));
 }
 
 // With the texts that come back before the answers, one for each of them.

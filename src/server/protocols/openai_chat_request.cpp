@@ -43,38 +43,6 @@ void read_content(JsonFields& fields, chat::Message& message) {
   set_text(message, texts);
 }
 
-void read_tool_calls(JsonFields& fields, chat::Message& message) {
-  const Json* calls = fields.array("tool_calls");
-  if (!calls) return;
-  for (size_t i = 0; i < calls->size(); ++i) {
-    const Json& json = (*calls)[i];
-    const std::string name = path_at("tool_calls", i);
-    if (!json.is_object()) return fields.fail_type(name, "an object", json);
-    const auto function = json.find("function");
-    if (function == json.end() || !function->is_object()) return fields.fail(name + ".function", "expected an object");
-    fields.check_keys(name, json, {"type", "id", "index", "function"});
-    fields.check_keys(name + ".function", *function, {"name", "arguments"});
-    chat::ToolCall call;
-    if (const auto id = json.find("id"); id != json.end() && id->is_string()) call.id = id->get<std::string>();
-    const auto called = function->find("name");
-    if (called == function->end() || !called->is_string()) {
-      return fields.fail(name + ".function.name", "expected a string");
-    }
-    call.name = called->get<std::string>();
-    const auto arguments = function->find("arguments");
-    if (arguments == function->end()) {
-      call.arguments_json = "{}";
-    } else if (arguments->is_string()) {
-      call.arguments_json = arguments->get<std::string>();
-    } else if (arguments->is_object()) {
-      call.arguments_json = to_text(*arguments);
-    } else {
-      return fields.fail_type(name + ".function.arguments", "a string that holds JSON", *arguments);
-    }
-    message.tool_calls.push_back(std::move(call));
-  }
-}
-
 chat::Message read_message(JsonFields& fields) {
   chat::Message message;
   fields.string("role", message.role);
@@ -120,33 +88,6 @@ std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::s
     for (std::string& name : fields.unknown()) ignored.push_back(std::move(name));
   }
   return messages;
-}
-
-std::vector<chat::Tool> read_declarations(JsonFields& request) {
-  std::vector<chat::Tool> tools;
-  if (const Json* list = request.array("tools")) {
-    if (list->size() > kMaxTools) {
-      request.fail("tools",
-                   "expected at most " + std::to_string(kMaxTools) + ", found " + std::to_string(list->size()));
-    }
-    for (size_t i = 0; i < list->size() && request.ok(); ++i) {
-      const Json& tool = (*list)[i];
-      const std::string name = path_at("tools", i);
-      if (!tool.is_object() || tool.value("type", Json()) != "function") {
-        request.fail(name + ".type", "expected \"function\"");
-        break;
-      }
-      const auto function = tool.find("function");
-      if (function == tool.end() || !function->is_object() || !function->value("name", Json()).is_string()) {
-        request.fail(name + ".function.name", "expected a string");
-        break;
-      }
-      request.check_keys(name, tool, {"type", "function"});
-      request.check_keys(name + ".function", *function, {"name", "description", "parameters", "strict"});
-      tools.push_back({to_text(tool)});
-    }
-  }
-  return tools;
 }
 
 void read_lengths(JsonFields& fields, ChatRequest& request) {
@@ -195,7 +136,7 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const Sa
   JsonFields fields(std::get<Json>(parsed));
   read_call_options(fields, call);
   call.request.messages = read_messages(fields, call.ignored);
-  call.request.tools = read_declarations(fields);
+  call.request.tools = read_functions(fields);
   AllowedTools allowed = read_tool_choice(fields, call.request);
   for (std::string& name : allowed.ignored) call.ignored.push_back(std::move(name));
   check_tool_choice(fields, allowed.names, call.request);

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "chat/json_stream.h"
+
 namespace chimere::server {
 
 using orchestrator::Finish;
@@ -65,7 +67,14 @@ Json timings_json(const engine::Usage& usage) {
   json["decode_ms"] = usage.decode_seconds * 1000;
   json["prompt_per_second"] = tokens_per_second(usage.prompt_tokens - usage.cached_tokens, usage.prefill_seconds);
   json["generated_per_second"] = tokens_per_second(usage.completion_tokens, usage.decode_seconds);
-  // As llama.cpp names them, and as it does only where something was drafted.
+  // As llama.cpp names them.
+  json["cache_n"] = usage.cached_tokens;
+  json["prompt_n"] = usage.prompt_tokens - usage.cached_tokens;
+  json["prompt_ms"] = usage.prefill_seconds * 1000;
+  json["predicted_n"] = usage.completion_tokens;
+  json["predicted_ms"] = usage.decode_seconds * 1000;
+  json["predicted_per_second"] = tokens_per_second(usage.completion_tokens, usage.decode_seconds);
+  // And as it does only where something was drafted.
   if (usage.draft_tokens > 0) {
     json["draft_n"] = usage.draft_tokens;
     json["draft_n_accepted"] = usage.draft_tokens_accepted;
@@ -81,6 +90,12 @@ void add_usage(Json& json, const engine::Usage& usage) {
   counts["prompt_tokens_details"]["cached_tokens"] = usage.cached_tokens;
   counts["completion_tokens_details"]["reasoning_tokens"] = usage.reasoning_tokens;
   json["timings"] = timings_json(usage);
+}
+
+Json arguments_object(const std::string& arguments) {
+  auto json = parse_json(arguments);
+  if (!json) json = parse_json(chat::closed_json(arguments));
+  return json && json->is_object() ? std::move(*json) : Json::object();
 }
 
 const char* finish_name(Finish finish) {

@@ -83,6 +83,65 @@ void set_text(chat::Message& message, const std::vector<std::string>& texts) {
   message.content_parts_json = to_text(parts);
 }
 
+void read_tool_calls(JsonFields& fields, chat::Message& message) {
+  const Json* calls = fields.array("tool_calls");
+  if (!calls) return;
+  for (size_t i = 0; i < calls->size(); ++i) {
+    const Json& json = (*calls)[i];
+    const std::string name = path_at("tool_calls", i);
+    if (!json.is_object()) return fields.fail_type(name, "an object", json);
+    const auto function = json.find("function");
+    if (function == json.end() || !function->is_object()) return fields.fail(name + ".function", "expected an object");
+    fields.check_keys(name, json, {"type", "id", "index", "function"});
+    fields.check_keys(name + ".function", *function, {"name", "arguments"});
+    chat::ToolCall call;
+    if (const auto id = json.find("id"); id != json.end() && id->is_string()) call.id = id->get<std::string>();
+    const auto called = function->find("name");
+    if (called == function->end() || !called->is_string()) {
+      return fields.fail(name + ".function.name", "expected a string");
+    }
+    call.name = called->get<std::string>();
+    const auto arguments = function->find("arguments");
+    if (arguments == function->end()) {
+      call.arguments_json = "{}";
+    } else if (arguments->is_string()) {
+      call.arguments_json = arguments->get<std::string>();
+    } else if (arguments->is_object()) {
+      call.arguments_json = to_text(*arguments);
+    } else {
+      return fields.fail_type(name + ".function.arguments", "a string that holds JSON", *arguments);
+    }
+    message.tool_calls.push_back(std::move(call));
+  }
+}
+
+std::vector<chat::Tool> read_functions(JsonFields& request) {
+  std::vector<chat::Tool> tools;
+  if (const Json* list = request.array("tools")) {
+    if (list->size() > kMaxTools) {
+      request.fail("tools",
+                   "expected at most " + std::to_string(kMaxTools) + ", found " + std::to_string(list->size()));
+    }
+    for (size_t i = 0; i < list->size() && request.ok(); ++i) {
+      const Json& tool = (*list)[i];
+      const std::string name = path_at("tools", i);
+      if (!tool.is_object() || tool.value("type", Json()) != "function") {
+        request.fail(name + ".type", "expected \"function\"");
+        break;
+      }
+      const auto function = tool.find("function");
+      if (function == tool.end() || !function->is_object() || !function->value("name", Json()).is_string()) {
+        request.fail(name + ".function.name", "expected a string");
+        break;
+      }
+      request.check_keys(name, tool, {"type", "function"});
+      request.check_keys(name + ".function", *function, {"name", "description", "parameters", "strict"});
+      tools.push_back({to_text(tool)});
+    }
+  }
+  return tools;
+}
+
 void read_open_turn(JsonFields& fields, std::optional<bool> wanted, ChatRequest& request) {
   if (!fields.ok()) return;
   const chat::Message& last = request.messages.back();

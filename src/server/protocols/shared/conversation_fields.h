@@ -17,6 +17,11 @@ inline constexpr size_t kMaxTools = 512;
 // One text as a string, several as parts for the template to join in its way.
 void set_text(chat::Message& message, const std::vector<std::string>& texts);
 
+// `tools` as OpenAI and Ollama declare them: [{"type": "function", "function": {"name", "description", "parameters"}}]
+std::vector<chat::Tool> read_functions(JsonFields& request);
+// `tool_calls` of a message that comes back: [{"id", "function": {"name", "arguments"}}], arguments as JSON or as its text.
+void read_tool_calls(JsonFields& fields, chat::Message& message);
+
 // A conversation that ends with a text of the assistant is gone on with. `wanted`: what the request says about it;
 // without a word it is so, and a last message that is empty counts as none.
 void read_open_turn(JsonFields& fields, std::optional<bool> wanted, orchestrator::ChatRequest& request);

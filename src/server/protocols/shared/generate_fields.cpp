@@ -39,7 +39,26 @@ constexpr std::array<Effort, 6> kEfforts = {{{"minimal", 64, "low"},
                                              {"max", kMaxInt, "high"}}};
 
 // {"1234": -100, ...}: token ids as keys.
+// [[id, bias]], as llama.cpp also takes it; false: never.
+void read_bias_list(JsonFields& fields, const Json& list, std::vector<TokenBias>& biases) {
+  for (const Json& pair : list) {
+    const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_number_integer() &&
+                         pair[0].get<int64_t>() >= 0 && pair[0].get<int64_t>() <= kMaxInt;
+    if (!is_pair) return fields.fail("logit_bias", "expected pairs of a token id and a number, found " + to_text(pair));
+    const int32_t id = pair[0].get<int32_t>();
+    if (pair[1] == false) {
+      biases.push_back({id, -std::numeric_limits<float>::infinity()});
+    } else if (pair[1].is_number() && std::abs(pair[1].get<double>()) <= 100) {
+      biases.push_back({id, pair[1].get<float>()});
+    } else {
+      return fields.fail("logit_bias", "expected numbers from -100 to 100 or false, found " + to_text(pair[1]));
+    }
+  }
+}
+
 void read_logit_bias(JsonFields& fields, std::vector<TokenBias>& biases) {
+  const Json* given = fields.find("logit_bias");
+  if (given && given->is_array() && given->size() <= kMaxBiases) return read_bias_list(fields, *given, biases);
   const Json* map = fields.object("logit_bias");
   if (!map) return;
   if (map->size() > kMaxBiases) {

@@ -131,7 +131,8 @@ class GenerationAnswer : public Answer {
   }
 
   void send_head(Piece& piece) {
-    piece.head = with_headers({200, {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}}, {}});
+    piece.head =
+        with_headers({200, {{"Content-Type", generation_.writer->stream_type()}, {"Cache-Control", "no-cache"}}, {}});
     head_sent_ = true;
     record_->set_status(200);
   }

@@ -28,7 +28,7 @@ struct Generation {
   Wake wake;
 };
 
-// Server-sent events when `stream`, one JSON object otherwise. Destroying the answer cancels what still runs.
+// The events of the writer when `stream`, one JSON object otherwise. Destroying the answer cancels what still runs.
 std::unique_ptr<Answer> generation_answer(Generation generation, std::unique_ptr<RequestRecord> record);
 
 }  // namespace chimere::server

@@ -20,6 +20,7 @@ class ResponseWriter {
  public:
   virtual ~ResponseWriter() = default;
 
+  virtual const char* stream_type() const { return "text/event-stream"; }
   // A streamed answer: what is sent for a chunk that did not fail, and behind the last one.
   virtual std::string events(size_t choice, const orchestrator::ChatChunk& chunk) = 0;
   virtual std::string end(const engine::Usage& total) = 0;

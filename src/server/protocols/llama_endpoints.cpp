@@ -1,0 +1,120 @@
+// llama_endpoints.cpp  What llama.cpp's server has beside OpenAI's API: /completion, /apply-template, /props, /slots. Its
+// paths without /v1 are in routes.cpp.
+#include <utility>
+
+#include "server/endpoints.h"
+#include "server/http/json.h"
+#include "server/job_answer.h"
+#include "server/protocols/llama_request.h"
+#include "server/protocols/llama_response.h"
+#include "server/protocols/openai_chat_request.h"
+#include "server/protocols/shared/answer_generated.h"
+#include "server/protocols/shared/engram_field.h"
+
+namespace chimere::server {
+namespace {
+
+using engine::RequestInfo;
+using engine::RequestState;
+
+std::unique_ptr<Answer> complete_llama(const Services& services, Call call, LlamaCall& asked) {
+  if (const auto error = services.names.refuse_to_chat(asked.model)) return answer_now(call, error_response(*error));
+  Generation generation;
+  for (orchestrator::CompletionRequest& prompt : asked.prompts) {
+    prompt.memory.owner = memory_owner(call.request.client, asked.user);
+    services.limit(prompt, call);
+    for (auto& choice : services.chat.complete(std::move(prompt), 1, call.wake)) {
+      generation.choices.push_back(std::move(choice));
+    }
+  }
+  generation.writer = llama_writer({services.names.chat, std::move(asked.texts), std::move(asked.settings),
+                                    asked.is_list, asked.n_probs > 0, asked.return_tokens, std::move(asked.fields)});
+  generation.prompt_field = "prompt";
+  return answer_generated(services, call, std::move(asked), std::move(generation));
+}
+
+// {"prompt": the text that the messages become}
+std::unique_ptr<Answer> apply_template(const Services& services, Call call, ChatCall& asked) {
+  asked.request.memory.owner = memory_owner(call.request.client, asked.user);
+  services.limit(asked.request, call);
+  auto job = services.chat.tokenize(std::move(asked.request), call.wake);
+  const auto write = [&tokenizer = services.chat.tokenizer()](const std::vector<int32_t>& ids) {
+    return json_response(Json{{"prompt", tokenizer.decode(ids, true)}});
+  };
+  return std::make_unique<JobAnswer<std::vector<int32_t>>>(std::move(job), std::move(call.record), write, to_api_error,
+                                                           ignored_header(asked.ignored));
+}
+
+Json usual_settings(const SamplingParams& s) {
+  Json json;
+  json["n_predict"] = -1;
+  json["seed"] = UINT32_MAX;
+  json["temperature"] = s.temperature;
+  json["top_k"] = s.top_k;
+  json["top_p"] = s.top_p;
+  json["min_p"] = s.min_p;
+  json["repeat_penalty"] = s.repetition_penalty;
+  json["presence_penalty"] = s.presence_penalty;
+  json["frequency_penalty"] = s.frequency_penalty;
+  return json;
+}
+
+Json props_json(const Services& services) {
+  const orchestrator::ChatService& chat = services.chat;
+  Json json;
+  json["default_generation_settings"] =
+      Json{{"n_ctx", chat.context_length()}, {"params", usual_settings(chat.default_sampling())}};
+  json["total_slots"] = chat.engine().stats().max_running;
+  json["model_alias"] = services.names.chat;
+  json["model_path"] = services.names.chat + ".gguf";  // its name: where it lies is nobody's business
+  json["modalities"] = Json{{"vision", false}, {"audio", false}};
+  json["build_info"] = "chimere " + services.version;
+  json["is_sleeping"] = false;
+  return json;
+}
+
+// As many as answer at a time. Here no request has a slot of its own: those that run are shown in the first ones.
+Json slots_json(const Services& services) {
+  const engine::Engine& engine = services.chat.engine();
+  std::vector<RequestInfo> running;
+  for (const RequestInfo& info : engine.list()) {
+    if (info.state != RequestState::queued) running.push_back(info);
+  }
+  Json slots = Json::array();
+  for (size_t i = 0; i < static_cast<size_t>(engine.stats().max_running); ++i) {
+    Json slot;
+    slot["id"] = i;
+    slot["n_ctx"] = engine.context_length();
+    slot["is_processing"] = i < running.size();
+    slot["speculative"] = false;
+    if (i < running.size()) {
+      slot["id_task"] = running[i].id;
+      slot["next_token"] = Json::array({Json{{"n_decoded", running[i].completion_tokens}, {"has_next_token", true}}});
+    }
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
+}  // namespace
+
+void add_llama_endpoints(Router& router, const Services& services) {
+  const orchestrator::ChatService& chat = services.chat;
+  add_parsed_route(
+      router, services, "/completion",
+      [&chat](const std::string& body) {
+        return parse_llama_completion(body, chat.default_sampling(), chat.tokenizer());
+      },
+      complete_llama);
+  add_parsed_route(
+      router, services, "/apply-template",
+      [&chat](const std::string& body) { return parse_chat_call(body, chat.default_sampling()); }, apply_template);
+  router.add({.method = "GET", .path = "/props", .handler = [services](Call call) {
+                return answer_now(call, json_response(props_json(services)));
+              }});
+  router.add({.method = "GET", .path = "/slots", .handler = [services](Call call) {
+                return answer_now(call, json_response(slots_json(services)));
+              }});
+}
+
+}  // namespace chimere::server

@@ -1,0 +1,138 @@
+// llama_request.cpp  Prompts in all their shapes, and llama.cpp's names for settings.
+#include "server/protocols/llama_request.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace chimere::server {
+
+using orchestrator::CompletionRequest;
+
+namespace {
+
+constexpr size_t kMaxPromptList = 32;
+constexpr size_t kMaxFields = 64;
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+bool is_token(const Json& json) {
+  return json.is_number_integer() && json.get<int64_t>() >= 0 && json.get<int64_t>() <= kMaxInt;
+}
+
+// {"prompt_string": TEXT}, which may name pictures beside it.
+const Json* text_of_prompt(const Json& json) {
+  if (json.is_string()) return &json;
+  if (!json.is_object() || json.contains("multimodal_data")) return nullptr;
+  const auto text = json.find("prompt_string");
+  return text != json.end() && text->is_string() ? &*text : nullptr;
+}
+
+// Texts and ids in one list: what comes first begins as a prompt does.
+bool read_mixed(const Json& list, const Tokenizer& tokenizer, CompletionRequest& request) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (is_token(list[i])) {
+      request.prompt_ids.push_back(list[i].get<int32_t>());
+    } else if (list[i].is_string()) {
+      const std::string text = list[i].get<std::string>();
+      const std::vector<int32_t> ids = tokenizer.encode(text, EncodeMode::plain, i == 0);
+      request.prompt_ids.insert(request.prompt_ids.end(), ids.begin(), ids.end());
+    } else {
+      return false;
+    }
+  }
+  return !request.prompt_ids.empty();
+}
+
+void read_llama_prompts(JsonFields& fields, const Tokenizer& tokenizer, const CompletionRequest& alike,
+                        LlamaCall& call) {
+  constexpr const char* kExpected = "expected a text, a list of texts and token ids, or a list of such prompts";
+  const Json* prompt = fields.find("prompt");
+  if (!prompt) return fields.fail("prompt", std::string(kExpected) + ", found none");
+  const auto add = [&](const Json& json) {
+    CompletionRequest request = alike;
+    std::string shown;
+    if (const Json* text = text_of_prompt(json)) {
+      request.prompt = shown = text->get<std::string>();
+    } else if (json.is_array() && read_mixed(json, tokenizer, request)) {
+      shown = tokenizer.decode(request.prompt_ids, true);
+    } else {
+      return fields.fail("prompt", std::string(kExpected) + ": this server reads text only");
+    }
+    call.prompts.push_back(std::move(request));
+    call.texts.push_back(std::move(shown));
+  };
+  const bool has_ids = prompt->is_array() && std::any_of(prompt->begin(), prompt->end(), is_token);
+  if (!prompt->is_array() || has_ids) return add(*prompt);
+  call.is_list = true;
+  if (prompt->empty() || prompt->size() > kMaxPromptList) {
+    return fields.fail("prompt", "expected 1 to " + std::to_string(kMaxPromptList) + " prompts, found " +
+                                     std::to_string(prompt->size()));
+  }
+  for (const Json& one : *prompt) add(one);
+}
+
+Json settings_json(const CompletionRequest& request, const LlamaCall& call) {
+  const SamplingParams& s = request.sampling;
+  Json json;
+  json["n_predict"] = json["max_tokens"] = request.max_tokens;
+  json["seed"] = request.seed ? Json(*request.seed) : Json(UINT32_MAX);
+  json["temperature"] = s.temperature;
+  json["top_k"] = s.top_k;
+  json["top_p"] = s.top_p;
+  json["min_p"] = s.min_p;
+  json["repeat_last_n"] = s.penalty_last_n;
+  json["repeat_penalty"] = s.repetition_penalty;
+  json["presence_penalty"] = s.presence_penalty;
+  json["frequency_penalty"] = s.frequency_penalty;
+  json["dry_multiplier"] = s.dry_multiplier;
+  json["dry_base"] = s.dry_base;
+  json["dry_allowed_length"] = s.dry_allowed_length;
+  json["dry_penalty_last_n"] = s.dry_penalty_last_n;
+  json["stop"] = request.stop;
+  json["stream"] = call.stream;
+  json["n_probs"] = call.n_probs;
+  json["grammar"] = request.form.grammar;
+  return json;
+}
+
+}  // namespace
+
+std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, const SamplingParams& defaults,
+                                                         const Tokenizer& tokenizer) {
+  auto parsed = parse_body(body);
+  if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  LlamaCall call;
+  CompletionRequest request;
+  request.sampling = defaults;
+  JsonFields fields(std::get<Json>(parsed));
+  read_call_options(fields, call);
+  read_generation(fields, request);
+  if (request.seed == std::numeric_limits<uint64_t>::max()) request.seed.reset();  // -1: a random one
+  fields.number("repeat_penalty", request.sampling.repetition_penalty, 0.01, 100);
+  fields.integer("repeat_last_n", request.sampling.penalty_last_n, -1, kMaxInt);
+  read_stop(fields, "stop", request);
+  int n_predict = -1;
+  fields.integer("max_tokens", n_predict, -1, kMaxInt);
+  fields.integer("n_predict", n_predict, -1, kMaxInt);
+  if (n_predict == 0) fields.fail("n_predict", "expected -1 or a number of tokens of at least 1, found 0");
+  request.max_tokens = n_predict;
+  fields.integer("n_probs", call.n_probs, 0, kMaxApiTopLogprobs);
+  request.logprobs = call.n_probs > 0;
+  request.sampling.top_logprobs = call.n_probs;
+  fields.boolean("return_tokens", call.return_tokens);
+  request.token_ids = true;
+  bool ignores_end = false;
+  fields.boolean("ignore_eos", ignores_end);
+  if (ignores_end) {
+    for (const int32_t id : tokenizer.eog_ids()) request.sampling.logit_bias.push_back({id, kNever});
+  }
+  call.fields = read_strings(fields, "response_fields", kMaxFields, 256);
+  call.settings = settings_json(request, call);
+  call.settings["ignore_eos"] = ignores_end;
+  if (fields.ok()) read_llama_prompts(fields, tokenizer, request, call);
+  if (!fields.ok()) return fields.error();
+  for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));
+  return call;
+}
+
+}  // namespace chimere::server

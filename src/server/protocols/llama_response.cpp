@@ -1,0 +1,137 @@
+// llama_response.cpp  Text, ids and how it ended.
+#include "server/protocols/llama_response.h"
+
+#include <utility>
+
+#include "server/protocols/shared/answer_json.h"
+
+namespace chimere::server {
+
+using orchestrator::ChatChunk;
+using orchestrator::Finish;
+using orchestrator::TokenInfo;
+
+namespace {
+
+const char* stop_type(const ChatChunk& chunk) {
+  switch (chunk.finish) {
+    case Finish::stop:
+    case Finish::tool_calls: return chunk.stop_text.empty() ? "eos" : "word";
+    case Finish::length:
+    case Finish::loop:
+    case Finish::cancelled: return "limit";
+  }
+  return "none";
+}
+
+class LlamaWriter : public ResponseWriter {
+ public:
+  explicit LlamaWriter(LlamaHead head) : head_(std::move(head)) {}
+
+  std::string events(size_t choice, const ChatChunk& chunk) override {
+    if (chunk.kind == ChatChunk::Kind::started) return {};
+    if (answers_.size() <= choice) answers_.resize(choice + 1);
+    Sum& sum = answers_[choice];
+    sum.n_tokens += static_cast<int>(chunk.tokens.size());
+    sum.has_new_line |= chunk.content.find('\n') != std::string::npos;
+    std::string out;
+    if (!chunk.content.empty() || !chunk.tokens.empty()) {
+      Json json = text_json(choice, chunk, true);
+      json["stop"] = false;
+      json["tokens_predicted"] = sum.n_tokens;
+      out += sse(to_text(json));
+    }
+    if (chunk.kind == ChatChunk::Kind::finished) {
+      ChatChunk last = chunk;
+      last.content.clear();
+      last.tokens.clear();
+      out += sse(to_text(finished(text_json(choice, last, true), choice, chunk, sum.has_new_line)));
+    }
+    return out;
+  }
+
+  std::string end(const engine::Usage&) override { return {}; }
+  std::string error_event(const ApiError& error) override { return sse(error_body(error)); }
+
+  std::string body(const std::vector<ChatChunk>& choices, const engine::Usage&) override {
+    Json list = Json::array();
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const bool has_new_line = choices[i].content.find('\n') != std::string::npos;
+      list.push_back(chosen(finished(text_json(i, choices[i], head_.return_tokens), i, choices[i], has_new_line)));
+    }
+    return to_text(head_.is_list ? list : list[0]);
+  }
+
+  HttpResponse error(const ApiError& error) override { return error_response(error); }
+
+ private:
+  struct Sum {
+    int n_tokens = 0;
+    bool has_new_line = false;
+  };
+
+  Json text_json(size_t choice, const ChatChunk& chunk, bool with_tokens) const {
+    Json json;
+    json["index"] = choice;
+    json["content"] = chunk.content;
+    json["tokens"] = Json::array();
+    if (with_tokens) {
+      for (const TokenInfo& token : chunk.tokens) json["tokens"].push_back(token.token.id);
+    }
+    if (head_.probabilities && !chunk.tokens.empty()) {
+      Json list = logprobs_json(chunk.tokens);
+      for (size_t i = 0; i < list.size(); ++i) {
+        list[i]["id"] = chunk.tokens[i].token.id;
+        for (size_t j = 0; j < chunk.tokens[i].top.size(); ++j) {
+          list[i]["top_logprobs"][j]["id"] = chunk.tokens[i].top[j].id;
+        }
+      }
+      json["completion_probabilities"] = std::move(list);
+    }
+    json["id_slot"] = 0;
+    return json;
+  }
+
+  Json finished(Json json, size_t choice, const ChatChunk& chunk, bool has_new_line) const {
+    json["stop"] = true;
+    json["model"] = head_.model;
+    json["tokens_predicted"] = chunk.usage.completion_tokens;
+    json["tokens_evaluated"] = chunk.usage.prompt_tokens;
+    json["generation_settings"] = head_.settings;
+    json["prompt"] = choice < head_.prompts.size() ? head_.prompts[choice] : std::string();
+    json["has_new_line"] = has_new_line;
+    json["truncated"] = false;
+    json["stop_type"] = stop_type(chunk);
+    json["stopping_word"] = chunk.stop_text;
+    json["tokens_cached"] = chunk.usage.prompt_tokens + chunk.usage.completion_tokens;
+    json["timings"] = timings_json(chunk.usage);
+    add_passages(json, chunk.passages);
+    return json;
+  }
+
+  // The fields that were asked for, by their paths.
+  Json chosen(Json whole) const {
+    if (head_.fields.empty()) return whole;
+    Json json = Json::object();
+    for (const std::string& path : head_.fields) {
+      const Json* at = &whole;
+      for (size_t begin = 0; at && begin <= path.size();) {
+        const size_t end = std::min(path.find('/', begin), path.size());
+        const auto found = at->is_object() ? at->find(path.substr(begin, end - begin)) : at->end();
+        at = at->is_object() && found != at->end() ? &*found : nullptr;
+        begin = end + 1;
+      }
+      if (at) json[path] = *at;
+    }
+    return json;
+  }
+
+  const LlamaHead head_;
+  std::vector<Sum> answers_;
+};
+
+}  // namespace
+
+std::unique_ptr<ResponseWriter> llama_writer(LlamaHead head) { return std::make_unique<LlamaWriter>(std::move(head)); }
+
+}  // namespace chimere::server

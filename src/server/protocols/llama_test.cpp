@@ -1,0 +1,121 @@
+// llama.cpp's own endpoints: prompts in all their shapes, answers in its shape, its paths.
+#include "server/protocols/llama_request.h"
+#include "server/protocols/llama_response.h"
+#include "server/protocols/protocols_for_test.h"
+#include "server/server_for_test.h"
+
+namespace chimere::server {
+namespace {
+
+class LlamaServer : public testing::Test {
+ protected:
+  void SetUp() override { server_.start(); }
+  Json ask(const std::string& path, const std::string& body, int status = 200) {
+    const ClientResponse response = server_.post(path, body);
+    EXPECT_EQ(response.status, status) << response.body;
+    auto json = parse_json(response.body);
+    return json ? *json : Json();
+  }
+  std::variant<LlamaCall, ApiError> parse(const std::string& body) {
+    return parse_llama_completion(body, {}, server_.service->tokenizer());
+  }
+
+  ServerForTest server_;
+};
+
+TEST_F(LlamaServer, ReadsPromptsInAllTheirShapes) {
+  const LlamaCall text = accepted(parse(R"({"prompt":"a b","n_predict":5,"seed":-1,"repeat_penalty":1.5})"));
+  ASSERT_EQ(text.prompts.size(), 1u);
+  EXPECT_FALSE(text.is_list);
+  EXPECT_EQ(text.prompts[0].prompt, "a b");
+  EXPECT_EQ(text.prompts[0].max_tokens, 5);
+  EXPECT_FALSE(text.prompts[0].seed);
+  EXPECT_FLOAT_EQ(text.prompts[0].sampling.repetition_penalty, 1.5f);
+  EXPECT_EQ(accepted(parse(R"({"prompt":[3,4]})")).prompts[0].prompt_ids, (std::vector<int32_t>{3, 4}));
+  const LlamaCall mixed = accepted(parse(R"({"prompt":[3,"a b",4]})"));
+  ASSERT_EQ(mixed.prompts.size(), 1u);
+  EXPECT_GT(mixed.prompts[0].prompt_ids.size(), 2u);
+  EXPECT_EQ(mixed.prompts[0].prompt_ids.back(), 4);
+  const LlamaCall list = accepted(parse(R"({"prompt":["a",[3,4],{"prompt_string":"b"}]})"));
+  ASSERT_EQ(list.prompts.size(), 3u);
+  EXPECT_TRUE(list.is_list);
+  EXPECT_EQ(list.prompts[2].prompt, "b");
+  EXPECT_EQ(accepted(parse(R"({"prompt":"a","ignore_eos":true})")).prompts[0].sampling.logit_bias.size(),
+            server_.service->tokenizer().eog_ids().size());
+}
+
+TEST_F(LlamaServer, RefusesWhatIsNoPrompt) {
+  for (const char* prompt :
+       {"7", "[]", "{}", "[[]]", R"([{"a":1}])", R"({"prompt_string":"a","multimodal_data":["x"]})"}) {
+    EXPECT_EQ(refused_param(parse("{\"prompt\":" + std::string(prompt) + "}")), "prompt") << prompt;
+  }
+  EXPECT_EQ(refused_param(parse("{}")), "prompt");
+  EXPECT_EQ(refused_param(parse(R"({"prompt":"a","n_predict":0})")), "n_predict");
+  EXPECT_EQ(refused_param(parse(R"({"prompt":"a","logit_bias":[["x",1]]})")), "logit_bias");
+}
+
+TEST_F(LlamaServer, CompletesInItsShape) {
+  const std::string asked = R"({"prompt":"Hello","n_predict":6,"temperature":0,"ignore_eos":true,)";
+  const Json whole = ask("/completion", asked + R"("n_probs":3,"return_tokens":true})");
+  EXPECT_TRUE(whole["content"].is_string());
+  EXPECT_EQ(whole["tokens"].size(), 6u);
+  EXPECT_EQ(whole["stop"], true);
+  EXPECT_EQ(whole["stop_type"], "limit");
+  EXPECT_EQ(whole["tokens_predicted"], 6);
+  EXPECT_EQ(whole["generation_settings"]["n_predict"], 6);
+  EXPECT_EQ(whole["timings"]["predicted_n"], 6);
+  ASSERT_EQ(whole["completion_probabilities"].size(), 6u);
+  EXPECT_EQ(whole["completion_probabilities"][0]["id"], whole["tokens"][0]);
+  EXPECT_EQ(whole["completion_probabilities"][0]["top_logprobs"].size(), 3u);
+  EXPECT_EQ(ask("/completion", asked + R"("x":1})")["tokens"].size(), 0u);
+  const Json some = ask("/completions", asked + R"("response_fields":["content","timings/predicted_n","none"]})");
+  EXPECT_EQ(some, (Json{{"content", whole["content"]}, {"timings/predicted_n", 6}}));
+  const Json list = ask("/completion", R"({"prompt":["a","b"],"n_predict":2})");
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1]["index"], 1);
+}
+
+TEST_F(LlamaServer, StreamsTheSame) {
+  const std::string asked = R"({"prompt":"Hello","n_predict":6,"temperature":0,"ignore_eos":true)";
+  const Json whole = ask("/completion", asked + "}");
+  const std::string text = server_.post("/completion", asked + R"(,"stream":true})").body;
+  std::string content;
+  size_t n_tokens = 0, n_ends = 0;
+  for (size_t at = text.find("data: "); at != std::string::npos; at = text.find("data: ", at + 1)) {
+    const auto json = parse_json(text.substr(at + 6, text.find('\n', at) - at - 6));
+    ASSERT_TRUE(json) << text;
+    content += (*json)["content"].get<std::string>();
+    n_tokens += (*json)["tokens"].size();
+    n_ends += (*json)["stop"] == true;
+  }
+  EXPECT_EQ(content, whole["content"]);
+  EXPECT_EQ(n_tokens, 6u);
+  EXPECT_EQ(n_ends, 1u);
+}
+
+TEST_F(LlamaServer, HasItsPathsAndFacts) {
+  const std::string hello = R"({"messages":[{"role":"user","content":"Hello"}],"max_tokens":2})";
+  EXPECT_EQ(ask("/chat/completions", hello)["object"], "chat.completion");
+  EXPECT_NE(ask("/apply-template", hello)["prompt"].get<std::string>().find("Hello"), std::string::npos);
+  EXPECT_EQ(server_.get_json("/models")["data"].size(), 1u);
+  EXPECT_EQ(server_.get("/v1/health").status, 200);
+  EXPECT_EQ(ask("/embeddings", R"({"input":"a"})")["data"].size(), 1u);
+  const Json props = server_.get_json("/props");
+  EXPECT_EQ(props["total_slots"], 4);
+  EXPECT_EQ(props["default_generation_settings"]["n_ctx"], 1000);
+  const Json slots = server_.get_json("/slots");
+  ASSERT_EQ(slots.size(), 4u);
+  EXPECT_EQ(slots[0]["is_processing"], false);
+}
+
+TEST_F(LlamaServer, RanksAsTextEmbeddingsInference) {
+  const Json ranks = ask("/rerank", R"({"query":"a","texts":["a","b"],"return_text":true})");
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_TRUE(ranks[0]["score"].is_number());
+  EXPECT_TRUE(ranks[0]["text"].is_string());
+  EXPECT_EQ(ask("/rerank", R"({"query":"a","documents":["a"]})")["results"].size(), 1u);
+  ask("/rerank", R"({"query":"a","texts":[]})", 400);
+}
+
+}  // namespace
+}  // namespace chimere::server
