@@ -23,7 +23,7 @@ continue_text() {
     sleep 0.1
   done
   grep -q "$url/v1/completions " "$work/serve.log" || fail "a model without a template got another example: $(cat "$work/serve.log")"
-  curl -s "$url/v1/completions" -d "{\"prompt\":\"$2\",\"max_tokens\":$3,\"temperature\":0,\"loop_guard\":false}" |
+  curl -s "$url/v1/completions" -d "{\"prompt\":\"$2\",\"max_tokens\":$3,\"temperature\":0,\"thinking_control\":{\"loop_guard\":false}}" |
     python3 -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)["choices"][0]["text"])'
   kill -TERM "$server"
   wait "$server" || fail "the server did not end cleanly"
