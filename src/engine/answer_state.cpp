@@ -90,7 +90,7 @@ std::optional<FinishReason> AnswerState::after(const Sampled& token, std::span<c
     constraint->accept(token.id);
     ++n_answer_;
   }
-  loop_.accept(tokens);
+  loop_.accept(tokens, constraint && is_answer ? constraint->n_text() : 0);
   if (was_thinking && is_thinking_) watch_thought(token);
   if (ended_thought) loop_.restart();
 

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "grammar/plain_text.h"
+
 namespace chimere::grammar {
 namespace {
 
@@ -227,6 +229,15 @@ void GrammarConstraint::accept(std::int32_t id) {
     }
   }
   here_ = std::move(next);
+  // A character that is not plain ends a string, or a line of it, or begins an escape.
+  const std::string_view text = grammar_->vocabulary().reading(id).text;
+  const bool is_plain = !text.empty() && std::none_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x80 && !is_plain_ascii(byte);
+  });
+  n_text_ = is_plain && (n_text_ > 0 || is_in_text()) ? n_text_ + 1 : 0;
+  const bool is_digits = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  n_digits_ = is_digits ? n_digits_ + 1 : 0;
   if (recogniser_.mark() > kMaxFrames) {
     recogniser_.compact(here_);
     known_.clear();

@@ -1,6 +1,7 @@
 // constraint.h  A grammar at work on one answer.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,6 +23,7 @@ class GrammarConstraint final : public TokenConstraint {
   void accept(std::int32_t id) override;
   bool is_finished() const override { return here_.places.empty(); }
   bool may_end() const override { return here_.may_end; }
+  std::int32_t n_text() const override { return here_.may_end ? 0 : std::max(n_text_, n_digits_); }
   std::vector<std::int32_t> completion(Part part) override;
   bool can_end_after(std::int32_t id, std::int32_t n_tokens) override;
 
@@ -58,6 +60,7 @@ class GrammarConstraint final : public TokenConstraint {
   std::shared_ptr<const TokenGrammar> grammar_;
   Recogniser recogniser_;
   PlaceSet here_;
+  std::int32_t n_text_ = 0, n_digits_ = 0;  // of the last tokens
   std::vector<Known> known_;
   std::uint64_t n_calls_ = 0;
   TreeWalk walk_;

@@ -221,6 +221,29 @@ TEST(ConstraintTest, ACompletionClosesWhatIsOpen) {
             R"("ab","ab","ab"])");
 }
 
+// What the loop guard counts: tokens that lie in one string, and what separates strings and lines.
+TEST(ConstraintTest, TokensOfOneStringAreCounted) {
+  const Tokenizer tokenizer = tokenizer_for_test();
+  Grammar strings, texts;
+  const auto listed = token_grammar(strings, parse_schema(R"({"type":"array","items":{"type":"string"}})", strings));
+  const auto count = [&](const std::shared_ptr<const TokenGrammar>& grammar, std::string_view written) {
+    GrammarConstraint constraint(grammar);
+    for (const char c : written) constraint.accept(tokenizer.find_token(std::string_view(&c, 1)));
+    return constraint.n_text();
+  };
+  EXPECT_EQ(count(listed, "["), 0);
+  EXPECT_EQ(count(listed, "[\""), 0);
+  EXPECT_EQ(count(listed, "[\"abc"), 3);
+  EXPECT_EQ(count(listed, "[\"abc\""), 0);
+  EXPECT_EQ(count(listed, "[\"abc\",\"d"), 1);
+  EXPECT_EQ(count(listed, "[\"abc\\nd"), 1) << "another line";
+  EXPECT_EQ(count(of_gbnf("root ::= .*"), "abc"), 0) << "may end anywhere, so nothing has to be closed";
+  EXPECT_EQ(count(of_gbnf("root ::= \"[\" [0-9,]* \"]\""), "[12,000"), 3) << "a number of several";
+  EXPECT_EQ(count(of_gbnf("root ::= \"[\" [0-9,]* \"]\""), "[12,000,"), 0);
+  const std::string least = R"({"type":"string","minLength":4})";
+  EXPECT_EQ(count(token_grammar(texts, parse_schema(least, texts)), "\"aaaaaa"), 3) << "what is demanded is no circle";
+}
+
 // Once 512 ways each looked on by themselves, 1.2 s a token. Steps are counted, not seconds.
 TEST(ConstraintTest, AmbiguousGrammarsCostNoMoreThanTheirLimit) {
   std::string members;

@@ -134,7 +134,7 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
              memory_.passages().find(request.memory, question_of(request.messages), request.deadline));
   chat::ChatInput input;
   input.messages = request.messages;
-  for (UsedPassage& note : recall(memory_, request.memory, found.used, context_length_, input.messages)) {
+  for (UsedPassage& note : recall(memory_, request, found.used, context_length_, input.messages)) {
     found.used.push_back(std::move(note));
   }
   input.tools = request.tools;

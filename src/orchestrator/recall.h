@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat/message.h"
@@ -17,14 +18,20 @@ namespace chimere::orchestrator {
 // What was asked last: the text of the user's last message; empty when there is none.
 std::string question_of(const std::vector<chat::Message>& messages);
 
-// Puts the notes of `use.owner` into the user's messages that they are about, and `passages` into the last of them.
-// Gives the notes of the last one. Without a match the messages stay as they are. Texts for which there is no room, at
-// most a quarter of the context for a message, are left out.
-std::vector<UsedPassage> recall(const MemoryService& memory, const MemoryUse& use,
+// Puts the notes of the request's owner into the user's messages that they are about, and `passages` into the last of
+// them. Gives the notes of the last one. Without a match the messages stay as they are. Texts for which there is no
+// room, at most a quarter of the context for a message, are left out. `messages`: those of the request, to be changed.
+std::vector<UsedPassage> recall(const MemoryService& memory, const ChatRequest& request,
                                 const std::vector<UsedPassage>& passages, int context_length,
                                 std::vector<chat::Message>& messages);
 
-// Puts texts before what a message says. They are words of the message like all others: input, never control tokens.
-void put_before(chat::Message& message, const std::vector<std::string>& texts);
+// What was found for a message, in the words that the model in the box reads best (docs/engram.md): the sentence that
+// is nearest to the question, the texts that say more than it, and, before a plain question, the wish for a sentence.
+// `fact`: the nearest sentence, part of one of the texts.
+std::string as_told(const std::vector<std::string>& texts, std::string_view fact, bool wants_sentence);
+
+// Puts a text before what a message says, on lines of its own. It is words of the message like all others: input,
+// never control tokens.
+void put_before(chat::Message& message, const std::string& text);
 
 }  // namespace chimere::orchestrator

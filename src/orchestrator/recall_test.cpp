@@ -26,18 +26,23 @@ chat::Message said(const char* role, std::string content) {
 
 TEST(PutBefore, StandsBeforeTextAndBeforeParts) {
   chat::Message text = said("user", "Where?");
-  put_before(text, {});
-  EXPECT_EQ(chat::text_of(text), "Where?");
-  put_before(text, {"Here."});
-  const std::string whole = chat::text_of(text);
-  EXPECT_LT(whole.find("Here."), whole.find("Where?")) << whole;
+  put_before(text, "Here.\n");
+  EXPECT_EQ(chat::text_of(text), "Here.\nWhere?");
   for (const char* parts : {R"([{"type":"text","text":"Where?"}])", R"([ {"type":"text","text":"Where?"} ])", "[]"}) {
     chat::Message message = said("user", "");
     message.content_parts_json = parts;
-    put_before(message, {"\"Here\"\n."});
+    put_before(message, "\"Here\"\n.");
     EXPECT_NE(chat::text_of(message).find("\"Here\"\n."), std::string::npos) << message.content_parts_json;
     EXPECT_EQ(chat::text_of(message).find("Where?") != std::string::npos, std::string(parts) != "[]");
   }
+}
+
+TEST(AsTold, TheNearestSentenceStandsFirst) {
+  const std::string wish = "Write at least a full sentence.\n";
+  EXPECT_EQ(as_told({"A."}, "A.", false), "Fact: A.\n");
+  EXPECT_EQ(as_told({"A."}, "A.", true), "Fact: A.\n" + wish);
+  EXPECT_EQ(as_told({"A.", "B."}, "A.", true), "Fact: A.\nB.\n" + wish);
+  EXPECT_EQ(as_told({"A. B.", "C."}, "B.", false), "Fact: B.\nA. B.\nC.\n");
 }
 
 class Recall : public testing::Test {
@@ -111,6 +116,41 @@ TEST_F(Recall, ANoteIsTextWhateverItSays) {
   teach("ann", forged);
   EXPECT_NE(prompt_text("ann", {said("user", kAsked)}).find("Obey."), std::string::npos);
   EXPECT_EQ(turns(prompt("ann", {said("user", kAsked)})), before);
+}
+
+// A wish for a sentence would stand against what the message itself, a form or tools ask for.
+TEST_F(Recall, OnlyAPlainQuestionIsToBeAnsweredInASentence) {
+  teach("ann", kFact);
+  const auto is_wished = [&](const ChatRequest& request) {
+    ChatRequest asked = request;
+    asked.memory.owner = "ann";
+    auto ids = wait<std::vector<int32_t>>([&](auto notify) { return service_->tokenize(std::move(asked), notify); });
+    EXPECT_TRUE(ids) << ids.error().message;
+    const std::string text = ids ? service_->tokenizer().decode(*ids, true) : "";
+    EXPECT_NE(text.find("Fact: " + kFact + "\n"), std::string::npos) << text;
+    return text.find("full sentence") != std::string::npos;
+  };
+  ChatRequest request;
+  request.messages = {said("user", kAsked + " \n")};
+  EXPECT_TRUE(is_wished(request));
+  ChatRequest with_form = request;
+  with_form.form.json_object = true;
+  EXPECT_FALSE(is_wished(with_form));
+  ChatRequest with_tools = request;
+  with_tools.tools = {{R"({"type":"function","function":{"name":"f"}})"}};
+  EXPECT_FALSE(is_wished(with_tools));
+  for (const char* other :
+       {"Which town is the capital of Zubrovia? One word, please.", "Name the capital of Zubrovia."}) {
+    request.messages = {said("user", other)};
+    EXPECT_FALSE(is_wished(request)) << other;
+  }
+}
+
+TEST_F(Recall, OfALongNoteTheNearestSentenceIsSaidOnceMore) {
+  const std::string note = "Zubrovia lies in the hills. " + kFact + " Its people make clocks.";
+  teach("ann", note);
+  const std::string text = prompt_text("ann", {said("user", kAsked)});
+  EXPECT_NE(text.find("Fact: " + kFact + "\n" + note + "\n"), std::string::npos) << text;
 }
 
 TEST_F(Recall, AConversationThatGoesOnBeginsAsItDidBefore) {

@@ -48,7 +48,10 @@ ThinkingOptions preset(ThinkingMode mode) {
 // Where nobody asks, a loop has to be one that nobody wants. Twice this many tokens end it: 2,048 that go round in
 // circles of at most 96, without one digit that differs. Empty maps and matrices, rulers, rows of a form and refrains
 // stay below (a map of 20 by 20 fields has 840 to 1,221 tokens), and up to there no logit changes.
-constexpr LoopGuardParams kUnasked{true, 1024, 0};
+// In a string or number of a form, 256 tokens that are 32 times the same are enough: on one line of one value, which can be closed
+// without losing the rest. Rows of a map and refrains have line breaks, and items of a list are not in one string: what
+// of them is wanted, or demanded by a schema, has all of the above.
+constexpr LoopGuardParams kUnasked{true, 1024, 0, 256};
 
 template <class T>
 void fill(std::optional<T>& mine, const std::optional<T>& other) {
@@ -133,7 +136,10 @@ ThinkingParams ThinkingResolver::resolve(const ThinkingOptions& options) {
   p.answer_tokens = o.answer_tokens.value_or(0);
   if (!o.loop_guard) p.loop = kUnasked;
   p.loop.is_on = o.loop_guard.value_or(true);
-  p.loop.tokens = o.loop_tokens.value_or(p.loop.tokens);
+  if (o.loop_tokens) {
+    p.loop.tokens = *o.loop_tokens;
+    p.loop.string_tokens = 0;
+  }
   p.loop.penalty = o.loop_penalty.value_or(p.loop.penalty);
   const auto phrase = [&](const std::optional<std::string>& given, const char* otherwise) {
     return tokenizer_.encode(given.value_or(otherwise), EncodeMode::plain, false);

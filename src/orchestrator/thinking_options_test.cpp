@@ -202,6 +202,63 @@ TEST_F(ThinkingOptionsTest, AnAnswerThatRepeatsItselfForLongEndsByDefault) {
   EXPECT_FALSE(resolver.resolve({.loop_guard = false}).loop.is_on);
 }
 
+// In a form there is something to be closed, and it is closed sooner; what a schema demands is written all the same.
+TEST_F(ThinkingOptionsTest, AStringThatRepeatsAWordIsClosedSoonAListIsNot) {
+  LoadOptions options;
+  options.max_rows = 64;
+  options.n_threads = 1;
+  auto model = models::Model::load(kModelInTheBox, models::BackendKind::cpu, options);
+  ASSERT_TRUE(model);
+  auto chat_model = ChatModel::from_model(std::move(*model));
+  ASSERT_TRUE(chat_model);
+  engine::EngineConfig config;
+  config.context_length = 4096;
+  service_ = std::make_unique<ChatService>(std::move(*chat_model), config);
+  ChatRequest request = question("Hello");
+  request.enable_thinking = false;
+  request.max_tokens = -1;
+  const auto likes = [&](const char* word) {
+    const auto ids = service_->tokenizer().encode(word, EncodeMode::plain, false);
+    request.sampling.logit_bias = {{ids.at(0), 1000}};
+  };
+  const auto count = [](const std::string& text, const std::string& part) {
+    size_t n = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++n;
+    return n;
+  };
+  likes(" the");
+  request.form.json_schema = R"({"type":"object","properties":{"a":{"type":"string"}},"required":["a"],
+                                 "additionalProperties":false})";
+  ChatChunk answer = ask(request);
+  EXPECT_EQ(answer.finish, Finish::stop);
+  EXPECT_EQ(count(answer.content, " the"), 256U) << answer.content;
+  EXPECT_EQ(answer.content.substr(answer.content.size() - 7), " the\" }") << answer.content;
+  request.thinking.loop_tokens = 40;
+  EXPECT_EQ(count(ask(request).content, " the"), 80U) << "a number that was asked for stands";
+  request.thinking = {};
+
+  likes("0");
+  request.form.json_schema = R"({"type":"array","items":{"type":"integer"},"minItems":400,"maxItems":400})";
+  answer = ask(request);
+  EXPECT_EQ(answer.finish, Finish::stop);
+  EXPECT_EQ(count(answer.content, "0"), 400U) << answer.content;
+
+  request.form.json_schema = R"({"type":"array","items":{"type":"integer","minimum":1},"minItems":1,"maxItems":1})";
+  EXPECT_LE(ask(request).content.size(), 262U) << "one number";
+  request.form.json_schema = R"({"type":"array","minItems":20,"maxItems":20,
+      "items":{"type":"array","items":{"type":"integer"},"minItems":20,"maxItems":20}})";
+  answer = ask(request);
+  EXPECT_EQ(answer.finish, Finish::stop);
+  EXPECT_EQ(count(answer.content, "0"), 400U) << answer.content;
+
+  likes("a");
+  request.form.json_schema =
+      R"({"type":"array","items":{"type":"string","maxLength":1},"minItems":300,"maxItems":300})";
+  answer = ask(request);
+  EXPECT_EQ(answer.finish, Finish::stop);
+  EXPECT_EQ(count(answer.content, "\"a\""), 300U) << answer.content;
+}
+
 // What people do want repeated, as this vocabulary cuts it.
 TEST_F(ThinkingOptionsTest, WantedRepetitionIsNoLoopByDefault) {
   const auto times = [](const std::string& text, int n) {

@@ -5,34 +5,15 @@
 
 #include "engram/table_format.h"
 #include "retrieval/passage_index.h"
-#include "retrieval/words.h"
+#include "retrieval/question.h"
 
 namespace chimere::retrieval {
 namespace {
 
-// What is asked stands at the end of a message; before it there may be a whole file.
-constexpr size_t kMaxQuestionBytes = 1000;
-constexpr float kNameWeight = 2;
 // A note that covers less is about something else that shares a word.
 constexpr float kLeastCovered = 0.4f;
 // Against the best note: one that covers much less of the question only distracts.
 constexpr float kLeastOfBest = 0.85f;
-
-std::vector<WordIndex::Asked> asked_words(std::string_view question, const Rarity& rarity) {
-  if (question.size() > kMaxQuestionBytes) question.remove_prefix(question.size() - kMaxQuestionBytes);
-  std::vector<WordIndex::Asked> asked;
-  for (const Word& word : words_of(question)) {
-    if (is_small_word(word.text)) continue;
-    const float weight = rarity(word.text) * (word.is_name ? kNameWeight : 1);
-    const auto known = std::find_if(asked.begin(), asked.end(), [&](const auto& a) { return a.term == word.term; });
-    if (known == asked.end()) {
-      asked.push_back({word.term, weight});
-    } else {
-      known->weight = std::max(known->weight, weight);
-    }
-  }
-  return asked;
-}
 
 }  // namespace
 

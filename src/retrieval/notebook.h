@@ -11,14 +11,13 @@
 
 #include "engram/text_ngrams.h"
 #include "retrieval/note_file.h"
+#include "retrieval/question.h"
 #include "retrieval/word_index.h"
 
 namespace chimere::retrieval {
 
 // Tokens of a text.
 using Encode = std::function<std::vector<int32_t>(std::string_view)>;
-// How much a word tells, whatever the notes are: 0 for the commonest, above 1 for names.
-using Rarity = std::function<float(std::string_view)>;
 
 class Notebook : public std::enable_shared_from_this<Notebook> {
  public:

@@ -19,19 +19,23 @@ struct LoopGuardParams {
   int32_t tokens = 32;
   // Taken from the logit of the token that would go on with the loop, twice as much each period; 0: none.
   float penalty = 4;
+  // In one string or number of a form, a loop of so many tokens that is LoopGuard::kStringRepetitions times the same must end; 0:
+  // as anywhere.
+  int32_t string_tokens = 0;
 };
 
 class LoopGuard {
  public:
   static constexpr int kMaxPeriod = 96;
+  static constexpr int kStringRepetitions = 32;
   enum class State { free, looping, stuck };
 
   LoopGuard() = default;
   explicit LoopGuard(const LoopGuardParams& params) : params_(params) {}
 
   bool is_on() const { return params_.is_on; }
-  // `tokens` is all of the text, the new token last.
-  void accept(std::span<const int32_t> tokens);
+  // `tokens` is all of the text, the new token last; so many of the last are in one string (TokenConstraint::n_text).
+  void accept(std::span<const int32_t> tokens, int32_t n_text = 0);
   // What comes next is another text: a thought was closed.
   void restart();
   State state() const { return state_; }

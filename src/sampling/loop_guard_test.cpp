@@ -38,6 +38,30 @@ TEST(LoopGuard, AgreesWithALookAtTheWholeText) {
   }
 }
 
+// A string that repeats a word is closed long before any other text is, one that repeats a sentence a little later.
+TEST(LoopGuard, IsLessPatientInAString) {
+  const LoopGuardParams params{.is_on = true, .tokens = 1024, .penalty = 0, .string_tokens = 256};
+  const auto stuck_at = [&](int period, int32_t n_before) {
+    LoopGuard guard(params);
+    std::vector<int32_t> text;
+    for (int32_t n = 1; n <= 3000; ++n) {
+      text.push_back(n % period);
+      guard.accept(text, std::max(0, n - n_before));
+      if (guard.state() == State::stuck) return n;
+    }
+    return 0;
+  };
+  for (const int period : {1, 2, 5, 8}) {
+    EXPECT_EQ(stuck_at(period, 0), 256) << period;
+    EXPECT_EQ(stuck_at(period, 100), 356) << "what stood before the string does not count";
+    EXPECT_EQ(stuck_at(period, 3000), 2048) << "not in a string";
+  }
+  EXPECT_EQ(stuck_at(9, 0), 288);
+  EXPECT_EQ(stuck_at(20, 0), 640);
+  EXPECT_EQ(stuck_at(64, 0), 2048);
+  EXPECT_EQ(stuck_at(96, 0), 2048);
+}
+
 TEST(LoopGuard, PenalisesWhatWouldGoOnAndMoreEachTime) {
   LoopGuard guard({.is_on = true, .tokens = 6, .penalty = 2});
   std::vector<int32_t> text = {9};

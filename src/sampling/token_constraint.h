@@ -36,6 +36,10 @@ class TokenConstraint {
   // The text so far is whole.
   virtual bool may_end() const { return is_finished(); }
 
+  // Of the last tokens, how many stand in one line of one string (or other free text that has to be closed) or are
+  // digits of one number: nothing between them could have ended it.
+  virtual std::int32_t n_text() const { return 0; }
+
   // What a completion completes: all of the text, or the string, number or other part of it that is being written.
   enum class Part { all, inner };
   // Tokens of a shortest completion. Empty where there is nothing to complete, and where none is known.

@@ -264,6 +264,9 @@ TEST_F(ServerTest, ErrorsOfAConnectionHaveTheShapeOfTheirPath) {
 TEST_F(ServerTest, IgnoredFieldsAreReported) {
   EXPECT_EQ(chat(R"("max_tokens":1,"user":"u","flavour":3)").header("X-Chimere-Ignored"), "flavour");
   EXPECT_EQ(chat(R"("max_tokens":1)").header("X-Chimere-Ignored"), "");
+  // A part of thinking_control beside it.
+  EXPECT_EQ(chat(R"("max_tokens":1,"loop_guard":false)").header("X-Chimere-Ignored"), "loop_guard");
+  EXPECT_EQ(chat(R"("max_tokens":1,"thinking_control":{"loop_guard":false})").header("X-Chimere-Ignored"), "");
 }
 
 TEST_F(ServerTest, ALimitThatTheServerChoosesIsAnnounced) {

@@ -15,7 +15,7 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 continue_text() {
   start_server "$chimere" serve "$1" --exact --kv-k f32 --kv-v f32 --no-disk-cache
   grep -q "$url/v1/completions " "$work/serve.log" || fail "a model without a template got another example: $(cat "$work/serve.log")"
-  text=$(curl -s "$url/v1/completions" -d "{\"prompt\":\"$2\",\"max_tokens\":$3,\"temperature\":0,\"loop_guard\":false}" |
+  text=$(curl -s "$url/v1/completions" -d "{\"prompt\":\"$2\",\"max_tokens\":$3,\"temperature\":0,\"thinking_control\":{\"loop_guard\":false}}" |
     python3 -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)["choices"][0]["text"])')
   stop_server
 }
