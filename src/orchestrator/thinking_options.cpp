@@ -48,9 +48,9 @@ ThinkingOptions preset(ThinkingMode mode) {
 // Where nobody asks, a loop has to be one that nobody wants. Twice this many tokens end it: 2,048 that go round in
 // circles of at most 96, without one digit that differs. Empty maps and matrices, rulers, rows of a form and refrains
 // stay below (a map of 20 by 20 fields has 840 to 1,221 tokens), and up to there no logit changes.
-// In a string or number of a form, 256 tokens that are 32 times the same are enough: on one line of one value, which can be closed
-// without losing the rest. Rows of a map and refrains have line breaks, and items of a list are not in one string: what
-// of them is wanted, or demanded by a schema, has all of the above.
+// In a string or number of a form, 256 tokens that are 32 times the same are enough: on one line of one value, which can
+// be closed without losing the rest. Rows of a map and refrains have line breaks, and items of a list are not in one
+// string: what of them is wanted, or demanded by a schema, has all of the above.
 constexpr LoopGuardParams kUnasked{true, 1024, 0, 256};
 
 template <class T>

@@ -19,8 +19,8 @@ struct LoopGuardParams {
   int32_t tokens = 32;
   // Taken from the logit of the token that would go on with the loop, twice as much each period; 0: none.
   float penalty = 4;
-  // In one string or number of a form, a loop of so many tokens that is LoopGuard::kStringRepetitions times the same must end; 0:
-  // as anywhere.
+  // In one string or number of a form, a loop of so many tokens that is LoopGuard::kStringRepetitions times the same
+  // must end; 0: as anywhere.
   int32_t string_tokens = 0;
 };
 

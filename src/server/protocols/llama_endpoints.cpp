@@ -1,5 +1,5 @@
-// llama_endpoints.cpp  What llama.cpp's server has beside OpenAI's API: /completion, /apply-template, /props, /slots. Its
-// paths without /v1 are in routes.cpp.
+// llama_endpoints.cpp  What llama.cpp's server has beside OpenAI's API: /completion, /apply-template, /props, /slots.
+// Its paths without /v1 are in routes.cpp.
 #include <utility>
 
 #include "server/endpoints.h"

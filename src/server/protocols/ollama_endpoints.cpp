@@ -1,5 +1,5 @@
-// ollama_endpoints.cpp  /api/*: the API of Ollama, for programs that know that server. One model is served, so nothing is
-// loaded, pulled or copied.
+// ollama_endpoints.cpp  /api/*: the API of Ollama, for programs that know that server. One model is served, so nothing
+// is loaded, pulled or copied.
 #include <cmath>
 #include <utility>
 

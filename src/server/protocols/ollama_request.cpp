@@ -25,7 +25,7 @@ void refuse_images(JsonFields& fields) {
   if (images && !images->empty()) fields.fail("images", "expected none: this server reads text only");
 }
 
-// {"num_predict", "temperature", ...}. What is Ollama's own way of holding a model (num_ctx, num_gpu, ...) is not known.
+// {"num_predict", "temperature", ...}. How Ollama holds a model (num_ctx, num_gpu, ...) is not known here.
 void read_options(JsonFields& fields, GenerateOptions& to, std::vector<std::string>& ignored) {
   const Json* options = fields.object("options");
   if (!options) return;

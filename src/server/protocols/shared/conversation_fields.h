@@ -19,7 +19,7 @@ void set_text(chat::Message& message, const std::vector<std::string>& texts);
 
 // `tools` as OpenAI and Ollama declare them: [{"type": "function", "function": {"name", "description", "parameters"}}]
 std::vector<chat::Tool> read_functions(JsonFields& request);
-// `tool_calls` of a message that comes back: [{"id", "function": {"name", "arguments"}}], arguments as JSON or as its text.
+// `tool_calls` of a message that comes back: [{"id", "function": {"name", "arguments"}}], arguments as JSON or as text.
 void read_tool_calls(JsonFields& fields, chat::Message& message);
 
 // A conversation that ends with a text of the assistant is gone on with. `wanted`: what the request says about it;
