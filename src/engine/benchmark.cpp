@@ -31,19 +31,19 @@ double bytes_per_token(Executable& executable, int depth) {
   const Program& program = executable.program();
   double touched = 0;
   std::vector<bool> is_table(program.matrices.size(), false);
-  for (const Op& op : program.ops) {
+  for (const Op& op : program.trunk()) {
     if (const auto* e = std::get_if<op::Embed>(&op)) is_table[e->table] = true;
     if (const auto* h = std::get_if<op::LmHead>(&op)) is_table[h->weight] = false;
   }
   std::vector<double> share(program.matrices.size(), 1.0);
-  for (const Op& op : program.ops) {
+  for (const Op& op : program.trunk()) {
     if (const auto* m = std::get_if<op::MoeFfn>(&op)) {
       for (MatrixId id : {m->gate, m->up, m->down}) {
         if (id != kNone) share[id] = static_cast<double>(m->n_used) / m->n_experts;
       }
     }
   }
-  for (size_t i = 0; i < program.matrices.size(); ++i) {
+  for (size_t i = 0; i < program.trunk_matrices().size(); ++i) {
     if (!is_table[i]) touched += static_cast<double>(executable.matrix_bytes(static_cast<MatrixId>(i))) * share[i];
   }
   const StateLayout& layout = executable.layout();
