@@ -63,6 +63,17 @@ void Loop::time_steps_once() {
   auto costs = time_steps(model_);
   if (!costs) return;  // without them nothing is planned
   step_costs_.emplace(std::move(*costs));
+  if (model_.has_drafts()) {
+    if (auto passes = time_draft_passes(model_)) pass_costs_.emplace(std::move(*passes));
+  }
+  if (pass_costs_) {
+    // As good as a draft block gets: where that does not pay, nothing of it will.
+    constexpr float kBest = 0.95f;
+    const Chances best(static_cast<size_t>(config_.draft_max), kBest);
+    const speculative::DraftPasses passes{*pass_costs_, {true}};
+    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
+    passes_may_pay_ = speculative::plan_depths(*step_costs_, 1, most, std::span(&best, 1), &passes)[0] > 0;
+  }
   counts_.step_seconds.clear();
   for (int rows = 1; rows <= kDecodeTokens; rows *= 2) counts_.step_seconds.emplace_back(rows, step_costs_->step(rows));
 }
@@ -72,7 +83,7 @@ int Loop::draft_room(const Active& a) const {
   const Mode mode = a.draft.mode;
   if (mode == Mode::off || a.answer.n_tokens() == 0) return 0;
   // Where the backend draws, rows of drafts are drawn from here: more bytes come back than drafts could save.
-  if (draws_on_device_ && mode != Mode::always) return 0;
+  if (draws_on_device_ && mode != Mode::always && mode != Mode::mtp) return 0;
   // A step ends where state is kept without drafts, so that the same positions are kept.
   const int32_t to_kept = a.kept_at + kAnswerSnapshotTokens - a.sequence->length();
   return std::min({config_.draft_max, kDecodeTokens - 1, a.answer.tokens_left() - 1, to_kept - 1});
@@ -80,6 +91,7 @@ int Loop::draft_room(const Active& a) const {
 
 void Loop::guess(Active& a, int most) {
   Draft& d = a.draft;
+  if (d.mode == Mode::mtp) return;
   const bool all_sources = d.mode != Mode::ngram;
   if (all_sources) {
     for (const int32_t id : a.answer.forced_next()) d.guesses.push_back({id, speculative::kForced});
@@ -103,11 +115,22 @@ void Loop::guess(Active& a, int most) {
   if (has_form && all_sources && only_allowed(a.constraint->mask()) >= 0) hold_to_form(d.guesses, *a.constraint, most);
 }
 
+// Whether the draft pass is to guess rather than what did already, for nothing.
+bool Loop::prefers_pass(const Active& a) const {
+  const Draft& d = a.draft;
+  if (!d.following.is_on) return false;
+  if (d.guesses.empty()) return true;
+  const speculative::Kind kind = d.guesses.front().kind;
+  return kind != speculative::kForced &&
+         d.acceptance.chance(kind, &acceptance_) < d.acceptance.chance(speculative::pass_kind(0), &acceptance_);
+}
+
 void Loop::plan_drafts(const std::vector<Active*>& decoders) {
   bool has_prompts = false;
   for (auto& a : running_) {
     a->draft.guesses.clear();
     a->draft.depth = 0;
+    a->draft.from_pass = false;
     a->draft.n_compared = 0;
     has_prompts |= a->events && a->sequence && a->pending().size() > 1;
   }
@@ -120,21 +143,33 @@ void Loop::plan_drafts(const std::vector<Active*>& decoders) {
     const int room = draft_room(a);
     if (room <= 0) continue;
     guess(a, room);
+    a.draft.from_pass = prefers_pass(a);
+    if (a.draft.from_pass) a.draft.guesses.clear();
+    const int n_guesses = a.draft.from_pass ? room : static_cast<int>(a.draft.guesses.size());
     if (a.draft.mode == Mode::always) {
-      a.draft.depth = std::clamp(max_rows - n_rows, 0, static_cast<int>(a.draft.guesses.size()));
+      a.draft.depth = std::clamp(max_rows - n_rows, 0, n_guesses);
       n_rows += a.draft.depth;
       continue;
     }
-    for (const Guess& g : a.draft.guesses) chances[i].push_back(a.draft.acceptance.chance(g.kind, &acceptance_));
+    for (int g = 0; g < n_guesses; ++g) {
+      const auto kind = a.draft.from_pass ? speculative::pass_kind(g) : a.draft.guesses[static_cast<size_t>(g)].kind;
+      chances[i].push_back(a.draft.acceptance.chance(kind, &acceptance_));
+    }
     has_plan |= !chances[i].empty();
   }
-  if (has_plan) {
-    time_steps_once();
-    if (!step_costs_) return;
-    const std::vector<int> depths = speculative::plan_depths(*step_costs_, n_rows, max_rows, chances);
+  if (has_plan) time_steps_once();
+  if (has_plan && step_costs_) {
+    std::vector<bool> makes_them;
+    for (size_t i = 0; i < decoders.size(); ++i) {
+      makes_them.push_back(decoders[i]->draft.from_pass);
+      if (makes_them.back() && !pass_costs_) chances[i].clear();
+    }
+    const speculative::DraftPasses passes{pass_costs_ ? *pass_costs_ : *step_costs_, std::move(makes_them)};
+    const std::vector<int> depths = speculative::plan_depths(*step_costs_, n_rows, max_rows, chances, &passes);
     for (size_t i = 0; i < decoders.size(); ++i)
       decoders[i]->draft.depth = std::max(decoders[i]->draft.depth, depths[i]);
   }
+  guess_with_passes(decoders);
   for (Active* a : decoders) {
     Draft& d = a->draft;
     if (d.depth == 0 || !a->constraint || !a->answer.draws_answer()) continue;
@@ -161,7 +196,7 @@ bool Loop::add_draft(Batch& batch, Active& a) {
     d.depth = 0;
     return false;
   }
-  slice->first_row = batch.n_rows();
+  slice->first_row = a.first_row = batch.n_rows();
   slice->adapters = a.request->adapters.get();
   a.rows_in_batch = n_tokens;
   a.logit_index = static_cast<int32_t>(batch.logit_rows.size());
@@ -173,6 +208,7 @@ bool Loop::add_draft(Batch& batch, Active& a) {
   d.n_ahead = d.depth;
   a.usage.draft_tokens += d.depth;
   counts_.draft_tokens += static_cast<uint64_t>(d.depth);
+  if (d.from_pass) counts_.draft_pass_tokens += static_cast<uint64_t>(d.depth);
   ++counts_.drafts;
   return true;
 }
@@ -197,6 +233,7 @@ void Loop::draw_draft(Active& a) {
     set_inputs(a);
   }
   const Status gone_back = a.sequence->rollback(d.n_ahead);
+  follow_back(a, d.n_ahead);
   d.n_ahead = 0;
   if (!gone_back) fail(a, gone_back.error());
 }
@@ -212,6 +249,7 @@ void Loop::compare_guess(Active& a, int32_t id) {
   if (!was_right || static_cast<int>(i) >= d.depth) return;
   ++a.usage.draft_tokens_accepted;
   ++counts_.draft_tokens_accepted;
+  if (d.from_pass) ++counts_.draft_pass_tokens_accepted;
 }
 
 bool Loop::has_free(uint64_t bytes) const {

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "engine/engine_for_test.h"
 #include "models/adapter_for_test.h"
+#include "models/draft_block_for_test.h"
 #include "models/fixture_for_test.h"
 
 namespace chimere::engine {
@@ -452,6 +455,210 @@ INSTANTIATE_TEST_SUITE_P(Models, Speculation,
                            }
                            return name;
                          });
+
+// With the model's own draft pass as the source, of a block with random weights and of a trained one.
+class DraftPassSpeculation : public testing::TestWithParam<bool> {
+ protected:
+  static bool is_trained() { return GetParam(); }
+  void SetUp() override {
+    scratch_ = fixture::scratch_folder();
+    std::string path = CHIMERE_TESTS_DIR "/../assets/chimere-nano.gguf";
+    if (!is_trained()) {
+      const auto bytes = fixture::with_draft_block(fixture::kept("qwen3_5_moe-B-untied"));
+      ASSERT_TRUE(bytes) << bytes.error().message;
+      path = (scratch_ / "model.gguf").string();
+      std::ofstream(path, std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
+    }
+    LoadOptions options;
+    options.n_threads = 1;
+    options.max_rows = 160;
+    for (const bool drafts : {false, true}) {
+      options.drafts = drafts;
+      auto model = models::Model::load(path, models::BackendKind::cpu, options);
+      ASSERT_TRUE(model) << model.error().message;
+      ASSERT_EQ((*model)->has_drafts(), drafts) << (*model)->draft_problem();
+      (drafts ? drafting_ : plain_) = std::move(*model);
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(scratch_); }
+
+  static EngineConfig config(Mode mode, int draft_max = 15) {
+    EngineConfig c;
+    c.prefill_tokens = 64;
+    c.speculate = mode;
+    c.draft_max = draft_max;
+    return c;
+  }
+  static Outcome ask(Engine& engine, const Request& request) {
+    auto s = engine.submit(request);
+    EXPECT_TRUE(s) << s.error().message;
+    return outcome_of(*s->events);
+  }
+  // What the cases give on a model without the block, without drafts.
+  std::vector<std::pair<Named, Outcome>> expected() {
+    std::vector<std::pair<Named, Outcome>> all;
+    Engine engine(*plain_, config(Mode::off));
+    for (Named& c : cases(plain_->n_vocab())) {
+      if (c.name == "stops") c.request.stop_ids = {ask(engine, c.request).ids()[17]};
+      Outcome outcome = ask(engine, c.request);
+      all.emplace_back(std::move(c), std::move(outcome));
+    }
+    return all;
+  }
+
+  std::filesystem::path scratch_;
+  std::unique_ptr<models::Model> plain_, drafting_;
+};
+
+TEST_P(DraftPassSpeculation, AloneItGivesTheSameAnswers) {
+  uint64_t n_drafted = 0, n_accepted = 0;
+  for (const auto& [c, outcome] : expected()) {
+    SCOPED_TRACE(c.name);
+    for (const int draft_max : {15, 3, 1}) {
+      Engine engine(*drafting_, config(Mode::always, draft_max));
+      EXPECT_TRUE(same_outcome(ask(engine, c.request), outcome)) << draft_max;
+      ASSERT_TRUE(engine.score({1, 2}));  // behind the step, so what it did is published
+      const EngineStats stats = engine.stats();
+      n_drafted += stats.draft_pass_tokens;
+      n_accepted += stats.draft_pass_tokens_accepted;
+      EXPECT_LE(stats.draft_pass_tokens, stats.draft_tokens);
+      EXPECT_LE(stats.draft_pass_tokens_accepted, stats.draft_tokens_accepted);
+    }
+  }
+  EXPECT_GT(n_drafted, 1000u);
+  EXPECT_GT(n_accepted, is_trained() ? n_drafted / 20 : 0u);
+  EXPECT_LT(n_accepted, n_drafted / 2) << "some fail";
+}
+
+TEST_P(DraftPassSpeculation, TogetherTheyGiveTheSameAnswers) {
+  const auto all = expected();
+  for (const Mode mode : {Mode::always, Mode::mtp, Mode::automatic, Mode::off}) {
+    SCOPED_TRACE(speculative::name(mode));
+    EngineConfig c = config(mode);
+    c.max_running = 4;
+    Engine engine(*drafting_, c);
+    std::vector<Submitted> submitted;
+    for (size_t i = 0; i < all.size(); ++i) {
+      Request r = all[i].first.request;
+      // Some say for themselves what is tried.
+      if (i % 4 == 3) r.speculate = i % 8 == 3 ? Mode::off : Mode::mtp;
+      auto s = engine.submit(r);
+      ASSERT_TRUE(s) << s.error().message;
+      submitted.push_back(*s);
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_TRUE(same_outcome(outcome_of(*submitted[i].events), all[i].second)) << all[i].first.name;
+    }
+    ASSERT_TRUE(engine.score({1, 2}));
+    const EngineStats stats = engine.stats();
+    if (mode == Mode::always) {
+      EXPECT_LT(stats.draft_passes, stats.draft_pass_tokens) << "they share passes";
+    }
+  }
+}
+
+// Nobody who does not want them pays for guesses.
+TEST_P(DraftPassSpeculation, CostsNothingWhereItIsNotWanted) {
+  for (const Mode mode : {Mode::off, Mode::ngram}) {
+    Engine engine(*drafting_, config(mode));
+    ask(engine, plain(2, 200, 100));
+    ASSERT_TRUE(engine.score({1, 2}));
+    EXPECT_EQ(engine.stats().draft_passes, 0u) << speculative::name(mode);
+  }
+}
+
+// An answer that is followed and not drafted for: a few passes of many rows.
+TEST_P(DraftPassSpeculation, CatchesUpInFewPasses) {
+  EngineConfig c = config(Mode::always, 15);
+  c.draft_max = 0;
+  Engine engine(*drafting_, c);
+  Request r = plain(2, 200, 400);
+  ask(engine, r);
+  ASSERT_TRUE(engine.score({1, 2}));
+  const EngineStats stats = engine.stats();
+  EXPECT_EQ(stats.draft_tokens, 0u);
+  EXPECT_GE(stats.draft_pass_rows, 590u);
+  EXPECT_LE(stats.draft_passes, 16u);
+}
+
+TEST_P(DraftPassSpeculation, ForksGiveTheSameAnswers) {
+  Request r = plain(4);
+  r.sampling.temperature = 1.0f;
+  r.sampling.seed = 3;
+  const auto choices = [&](models::Model& model, Mode mode) {
+    Engine engine(model, config(mode));
+    auto submitted = engine.submit_choices(r, std::vector<std::function<void()>>(3));
+    EXPECT_TRUE(submitted);
+    std::vector<Outcome> all;
+    for (const Submitted& s : *submitted) all.push_back(outcome_of(*s.events));
+    return all;
+  };
+  const auto late = [&](models::Model& model, Mode mode) {
+    Engine engine(model, config(mode));
+    Gate gate;
+    auto first = engine.submit(r, gate.hook());
+    EXPECT_TRUE(first);
+    const Event event = first->events->wait();
+    SamplingParams sampling = r.sampling;
+    sampling.choice = 5;
+    auto fork = engine.fork(first->id, sampling);
+    EXPECT_TRUE(fork);
+    gate.open();
+    outcome_of(*first->events);
+    return outcome_of(*fork->events);
+  };
+  const std::vector<Outcome> expected = choices(*plain_, Mode::off), found = choices(*drafting_, Mode::always);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(same_outcome(found[i], expected[i])) << "choice " << i;
+  EXPECT_TRUE(same_outcome(late(*drafting_, Mode::always), late(*plain_, Mode::off)));
+}
+
+// Turns that go on from what was kept: the whole answer, a part of it with another end, a prompt that begins as another
+// in the middle of one; after turns that were drafted for and after one that was not.
+TEST_P(DraftPassSpeculation, NextTurnsFindTheSameStates) {
+  Request r = plain(5, 150, 300);
+  r.sampling.temperature = 0.8f;
+  r.sampling.seed = 1;
+  std::vector<std::vector<Outcome>> outcomes;
+  for (const Mode mode : {Mode::off, Mode::always}) {
+    Engine engine(mode == Mode::off ? *plain_ : *drafting_, config(mode));
+    std::vector<Outcome>& all = outcomes.emplace_back();
+    all.push_back(ask(engine, r));
+    const std::vector<int32_t> ids = all[0].ids();
+    for (const size_t n : {ids.size(), ids.size() - 20, ids.size() / 3, size_t{0}}) {
+      Request next = r;
+      next.prompt.insert(next.prompt.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n));
+      if (n == 0) next.prompt.resize(100);
+      for (int i = 0; i < 9; ++i) next.prompt.push_back(200 + i);
+      next.max_tokens = 40;
+      if (n == ids.size() - 20) next.speculate = Mode::off;
+      all.push_back(ask(engine, next));
+      next.speculate.reset();
+      next.prompt.push_back(100);
+      all.push_back(ask(engine, next));
+    }
+  }
+  ASSERT_EQ(outcomes[0].size(), outcomes[1].size());
+  for (size_t i = 0; i < outcomes[0].size(); ++i) {
+    EXPECT_TRUE(same_outcome(outcomes[1][i], outcomes[0][i])) << "turn " << i;
+  }
+  EXPECT_GT(outcomes[0][1].end.usage.cached_tokens, 150) << "the turns were made for this";
+}
+
+TEST_P(DraftPassSpeculation, GivesWayToMemory) {
+  const Request r = plain(7);
+  Engine undrafted(*plain_, config(Mode::off));
+  const Outcome expected = ask(undrafted, r);
+  const StateLayout& layout = drafting_->executable().layout();
+  EngineConfig c = config(Mode::always);
+  c.cache.ram_bytes = 0;
+  c.state_bytes = layout.recurrent_floats() * sizeof(float) + 2 * layout.page_bytes();
+  Engine engine(*drafting_, c);
+  EXPECT_TRUE(same_outcome(ask(engine, r), expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, DraftPassSpeculation, testing::Bool(),
+                         [](const auto& info) { return info.param ? "trained" : "random"; });
 
 TEST(SpeculationWithAdapters, GivesTheSameAnswers) {
   const auto folder = fixture::kept("qwen3_5-A");

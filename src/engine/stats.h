@@ -41,6 +41,10 @@ struct EngineTotals {
   uint64_t drafts = 0;        // times that guesses of an answer went into a step
   uint64_t draft_tokens = 0;  // of these guesses
   uint64_t draft_tokens_accepted = 0;
+  uint64_t draft_passes = 0;       // batches of the model's draft pass
+  uint64_t draft_pass_rows = 0;    // of all of them together
+  uint64_t draft_pass_tokens = 0;  // of draft_tokens, those that it guessed
+  uint64_t draft_pass_tokens_accepted = 0;
   uint64_t requests_finished = 0;
   std::array<uint64_t, kFinishReasons> finished_by_reason{};  // [FinishReason]
   uint64_t requests_failed = 0;
