@@ -67,6 +67,7 @@ void Loop::time_steps_once() {
     if (auto passes = time_draft_passes(model_)) pass_costs_.emplace(std::move(*passes));
   }
   if (pass_costs_) {
+    counts_.pass_seconds = pass_costs_->step(1);
     // As good as a draft block gets: where that does not pay, nothing of it will.
     constexpr float kBest = 0.95f;
     const Chances best(static_cast<size_t>(config_.draft_max), kBest);

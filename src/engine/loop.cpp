@@ -50,6 +50,7 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
   counts_.max_running = config.max_running;
   counts_.max_queued = config.max_queued;
   counts_.speculate = config.speculate;
+  counts_.has_draft_pass = model.has_drafts();
   publish_stats();
   thread_ = std::thread([this] { thread_main(); });
 }

@@ -10,11 +10,13 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "engine/draft_pass.h"
 #include "engine/engine.h"
 #include "engine/engine_for_test.h"
 #include "models/adapter_for_test.h"
 #include "models/draft_block_for_test.h"
 #include "models/fixture_for_test.h"
+#include "models/runs_for_test.h"
 
 namespace chimere::engine {
 namespace {
@@ -456,6 +458,23 @@ INSTANTIATE_TEST_SUITE_P(Models, Speculation,
                            return name;
                          });
 
+// No token twice, so nothing that stood before can be guessed to follow again.
+class Fresh : public TokenConstraint {
+ public:
+  Fresh(int n_vocab, std::span<const int32_t> said) : bits_((static_cast<size_t>(n_vocab) + 63) / 64) {
+    for (int i = 0; i < n_vocab; ++i) bits_[static_cast<size_t>(i) / 64] |= uint64_t{1} << (i % 64);
+    for (const int32_t id : said) accept(id);
+  }
+  std::unique_ptr<TokenConstraint> clone() const override { return std::make_unique<Fresh>(*this); }
+  bool prepare(int64_t) override { return true; }
+  std::span<const uint64_t> mask() override { return bits_; }
+  void accept(int32_t id) override { bits_[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64)); }
+  bool is_finished() const override { return false; }
+
+ private:
+  std::vector<uint64_t> bits_;
+};
+
 // With the model's own draft pass as the source, of a block with random weights and of a trained one.
 class DraftPassSpeculation : public testing::TestWithParam<bool> {
  protected:
@@ -556,6 +575,63 @@ TEST_P(DraftPassSpeculation, TogetherTheyGiveTheSameAnswers) {
       EXPECT_LT(stats.draft_passes, stats.draft_pass_tokens) << "they share passes";
     }
   }
+}
+
+// The engine guesses what the pass says that saw the whole text at once, with the trunk's states alone: nothing of what
+// was guessed before, taken back or caught up with stands in its way.
+TEST_P(DraftPassSpeculation, GuessesAreThoseOfAPassOverTheWholeText) {
+  Request r = plain(3, 90, 250);
+  r.sampling.temperature = 0.4f;
+  r.sampling.seed = 4;
+  r.constraint = std::make_shared<Fresh>(plain_->n_vocab(), r.prompt);
+  Engine undrafted(*plain_, config(Mode::off));
+  const std::vector<int32_t> answer = ask(undrafted, r).ids();
+  ASSERT_EQ(answer.size(), 250u);
+  std::vector<int32_t> text = r.prompt;
+  text.insert(text.end(), answer.begin(), answer.end());
+
+  Executable& executable = drafting_->executable();
+  Sequence sequence = new_sequence(executable);
+  const auto d = static_cast<size_t>(drafting_->d_model());
+  std::vector<float> hidden(d, 0.0f);
+  std::vector<int32_t> guesses;  // [position]: of the token behind it
+  DraftPass pass(*drafting_);
+  for (size_t at = 0; at < text.size(); at += 64) {
+    const std::span<const int32_t> part = std::span(text).subspan(at, std::min<size_t>(64, text.size() - at));
+    Batch batch = begin_batch({Part(&sequence, part)});
+    batch.logit_rows.clear();
+    std::vector<float> rows(part.size() * d);
+    ASSERT_TRUE(executable.run(batch, {.row_hidden = rows.data()}));
+    commit_batch({Part(&sequence, part)});
+    hidden.insert(hidden.end(), rows.begin(), rows.end());
+    const DraftPass::Part passed{&sequence, static_cast<int32_t>(at), part,
+                                 std::span(hidden).subspan(at * d, part.size() * d), static_cast<int>(part.size())};
+    ASSERT_TRUE(pass.run({&passed, 1}));
+    for (size_t i = 0; i < part.size(); ++i) guesses.push_back(pass.guess(0, static_cast<int>(i)));
+  }
+  // A step with one guess takes two tokens where it is right, else one. Guesses that the form refuses are not tried, and
+  // the last token is not guessed.
+  size_t n_drafted = 0, n_right = 0;
+  for (size_t at = r.prompt.size(); at + 2 < text.size();) {
+    const auto said = text.begin() + static_cast<std::ptrdiff_t>(at + 1);
+    n_drafted += std::find(text.begin(), said, guesses[at]) == said;
+    const bool is_right = guesses[at] == text[at + 1];
+    n_right += is_right;
+    at += is_right ? 2 : 1;
+  }
+  Engine engine(*drafting_, config(Mode::always, 1));
+  EXPECT_EQ(ask(engine, r).ids(), answer);
+  ASSERT_TRUE(engine.score({1, 2}));
+  const EngineStats stats = engine.stats();
+  EXPECT_EQ(stats.draft_pass_tokens, stats.draft_tokens);
+  // The bits of a row of many differ from those of one alone, and near ties may with them.
+  EXPECT_NEAR(static_cast<double>(stats.draft_pass_tokens), static_cast<double>(n_drafted), 3);
+  EXPECT_NEAR(static_cast<double>(stats.draft_pass_tokens_accepted), static_cast<double>(n_right), 2);
+  EXPECT_GT(n_drafted, 20u);
+  if (is_trained()) {
+    EXPECT_GT(n_right, 5u);
+  }
+  std::printf("    %zu of %zu guesses right\n", n_right, n_drafted);
 }
 
 // Nobody who does not want them pays for guesses.

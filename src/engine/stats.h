@@ -59,6 +59,8 @@ struct EngineStats : EngineTotals {
   const char* place = "";  // what the engine's thread does at this moment; a text that lives forever
   CacheStats cache = {};
   speculative::Mode speculate = speculative::Mode::off;       // of requests that do not say
+  bool has_draft_pass = false;                                // the model was loaded with its draft block
+  double pass_seconds = 0;                                    // of a guess of it, as timed at load; 0: not timed
   std::vector<std::pair<int, double>> step_seconds = {};      // (rows, seconds), as timed at load; empty: not timed
   uint64_t state_bytes = 0;                                   // of sequences and cache together
   std::vector<std::pair<std::string, uint64_t>> memory = {};  // (purpose, bytes)
