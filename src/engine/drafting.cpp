@@ -66,15 +66,7 @@ void Loop::time_steps_once() {
   if (model_.has_drafts()) {
     if (auto passes = time_draft_passes(model_)) pass_costs_.emplace(std::move(*passes));
   }
-  if (pass_costs_) {
-    counts_.pass_seconds = pass_costs_->step(1);
-    // As good as a draft block gets: where that does not pay, nothing of it will.
-    constexpr float kBest = 0.95f;
-    const Chances best(static_cast<size_t>(config_.draft_max), kBest);
-    const speculative::DraftPasses passes{*pass_costs_, {true}};
-    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
-    passes_may_pay_ = speculative::plan_depths(*step_costs_, 1, most, std::span(&best, 1), &passes)[0] > 0;
-  }
+  if (pass_costs_) counts_.pass_seconds = pass_costs_->step(1);
   counts_.step_seconds.clear();
   for (int rows = 1; rows <= kDecodeTokens; rows *= 2) counts_.step_seconds.emplace_back(rows, step_costs_->step(rows));
 }

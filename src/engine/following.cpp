@@ -24,6 +24,16 @@ constexpr int32_t kProbes = 2;
 
 }  // namespace
 
+// On this machine, for an answer alone, were the guesses as good as those of a draft block get.
+bool Loop::passes_may_pay() const {
+  constexpr float kBest = 0.95f;
+  if (!step_costs_ || !pass_costs_) return false;
+  const speculative::Chances best(static_cast<size_t>(config_.draft_max), kBest);
+  const speculative::DraftPasses passes{*pass_costs_, {true}};
+  const int most = std::min(kDecodeTokens, model_.executable().max_rows());
+  return speculative::plan_depths(*step_costs_, 1, most, std::span(&best, 1), &passes)[0] > 0;
+}
+
 void Loop::begin_following(Active& a) {
   Following& f = a.draft.following;
   f = {};
@@ -31,7 +41,7 @@ void Loop::begin_following(Active& a) {
   if (a.draft.mode == Mode::automatic) {
     if (draws_on_device_) return;  // nothing is drafted there
     time_steps_once();
-    if (!passes_may_pay_) return;
+    if (!passes_may_pay()) return;
   }
   f.is_on = true;
   f.n_seen = a.sequence->length();

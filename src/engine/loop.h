@@ -159,6 +159,7 @@ class Loop {
   uint64_t spare_bytes() const;
 
   // following.cpp: the model's draft pass follows its trunk, and guesses.
+  bool passes_may_pay() const;
   void begin_following(Active& a);
   void follow(Active& a);
   void follow_back(Active& a, int n_tokens);
@@ -208,7 +209,6 @@ class Loop {
   std::vector<Result<Sampled>> drawn_;
   speculative::Acceptance acceptance_{512};  // of all requests
   std::optional<speculative::StepCosts> step_costs_, pass_costs_;
-  bool passes_may_pay_ = false;  // on this machine, were the guesses good
   DraftPass draft_pass_;
   std::vector<float> row_hidden_;  // of the step that runs now, where the draft pass follows it
   bool timed_steps_ = false;
