@@ -24,14 +24,30 @@ constexpr int32_t kProbes = 2;
 
 }  // namespace
 
-// On this machine, for an answer alone, were the guesses as good as those of a draft block get.
-bool Loop::passes_may_pay() const {
+// Whether guesses of the pass, as good as they were lately, save more on an answer of usual length than it costs to read
+// the prompt with it. Where they do not, a few requests are followed all the same, to see how good guesses are now, if
+// the best that a draft block makes would pay.
+bool Loop::passes_pay_for(const Active& a) {
+  constexpr double kUsualAnswer = 200;  // tokens
+  constexpr uint64_t kOneIn = 16;
   constexpr float kBest = 0.95f;
   if (!step_costs_ || !pass_costs_) return false;
-  const speculative::Chances best(static_cast<size_t>(config_.draft_max), kBest);
-  const speculative::DraftPasses passes{*pass_costs_, {true}};
-  const int most = std::min(kDecodeTokens, model_.executable().max_rows());
-  return speculative::plan_depths(*step_costs_, 1, most, std::span(&best, 1), &passes)[0] > 0;
+  const auto gain_with = [&](auto&& chance) {
+    speculative::Chances chances;
+    for (int i = 0; i < config_.draft_max; ++i) chances.push_back(chance(i));
+    const speculative::DraftPasses passes{*pass_costs_, {true}};
+    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
+    double gain = 1;
+    speculative::plan_depths(*step_costs_, 1, most, std::span(&chances, 1), &passes, &gain);
+    return gain;
+  };
+  const double gain = gain_with([&](int i) { return acceptance_.chance(speculative::pass_kind(i)); });
+  const double saved = kUsualAnswer * step_costs_->step(1) * (1 - 1 / gain);
+  const auto n_read = static_cast<double>(a.sampler.n_prompt()) - a.sequence->length();
+  const bool pays = saved > n_read * pass_costs_->step(kDecodeTokens) / kDecodeTokens;
+  const bool is_trial = n_not_followed_ % kOneIn == 0 && gain_with([](int) { return kBest; }) > 1;
+  n_not_followed_ = pays ? 0 : n_not_followed_ + 1;
+  return pays || is_trial;
 }
 
 void Loop::begin_following(Active& a) {
@@ -41,7 +57,7 @@ void Loop::begin_following(Active& a) {
   if (a.draft.mode == Mode::automatic) {
     if (draws_on_device_) return;  // nothing is drafted there
     time_steps_once();
-    if (!passes_may_pay()) return;
+    if (!passes_pay_for(a)) return;
   }
   f.is_on = true;
   f.n_seen = a.sequence->length();

@@ -159,7 +159,7 @@ class Loop {
   uint64_t spare_bytes() const;
 
   // following.cpp: the model's draft pass follows its trunk, and guesses.
-  bool passes_may_pay() const;
+  bool passes_pay_for(const Active& a);
   void begin_following(Active& a);
   void follow(Active& a);
   void follow_back(Active& a, int n_tokens);
@@ -210,6 +210,7 @@ class Loop {
   speculative::Acceptance acceptance_{512};  // of all requests
   std::optional<speculative::StepCosts> step_costs_, pass_costs_;
   DraftPass draft_pass_;
+  uint64_t n_not_followed_ = 0;    // requests that the draft pass could have followed, since the last one that it did
   std::vector<float> row_hidden_;  // of the step that runs now, where the draft pass follows it
   bool timed_steps_ = false;
   std::vector<DraftSpace> spare_draft_spaces_;  // of answers that were drafted for and ended; at most max_running

@@ -18,7 +18,7 @@ double pass_seconds(const StepCosts& costs, size_t depth, int n_answers) {
 }  // namespace
 
 std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, std::span<const Chances> chances,
-                             const DraftPasses* passes) {
+                             const DraftPasses* passes, double* gain) {
   std::vector<int> depths(chances.size(), 0), best = depths;
   // The chance that the next row of each answer counts: that all guesses before it are taken.
   std::vector<double> next(chances.size(), 0.0), last(chances.size(), 1.0);
@@ -26,7 +26,9 @@ std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, 
   double tokens = static_cast<double>(std::max<size_t>(chances.size(), 1));
   double drafts = 0;                // opening them, going back, and passes that make their guesses
   std::vector<int> n_passing = {};  // [depth - 1]: answers of which the pass makes this guess
-  double most = kWorthwhile * tokens / costs.step(n_rows);
+  const double speed_without = tokens / costs.step(n_rows);
+  double most = kWorthwhile * speed_without;
+  if (gain) *gain = 1;
   // Along one answer chances only fall, so the rows with the best chances are always the first of their answers.
   for (int rows = n_rows + 1; rows <= most_rows; ++rows) {
     const auto at = static_cast<size_t>(std::max_element(next.begin(), next.end()) - next.begin());
@@ -48,6 +50,7 @@ std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, 
     if (speed <= most) continue;
     most = speed;
     best = depths;
+    if (gain) *gain = speed / speed_without;
   }
   return best;
 }

@@ -93,6 +93,12 @@ TEST(Plan, PassesHaveTheirPrice) {
     }
   }
   EXPECT_GT(depth_of(cheap, 0.8f), depth_of(dear, 0.8f));
+  double gain = 0;
+  const DraftPasses one{cheap, {true}};
+  EXPECT_EQ(plan_depths(costs, 1, 2, std::vector<Chances>{{0.9f}}, &one, &gain)[0], 1);
+  EXPECT_NEAR(gain, 1.9 / (costs.step(2) + cheap.step(2)) * costs.step(1), 1e-6);
+  EXPECT_EQ(plan_depths(costs, 1, 2, std::vector<Chances>{{0.1f}}, &one, &gain)[0], 0);
+  EXPECT_EQ(gain, 1);
   EXPECT_EQ(depth_of(dear, 0.6f), 0);
   // What is not worth a pass of its own goes along with one.
   const StepCosts flat({{1, 40e-3}, {16, 41e-3}}), pass({{1, 5e-3}, {16, 5.1e-3}});
