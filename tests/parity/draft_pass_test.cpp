@@ -142,6 +142,25 @@ TEST_P(DraftPass, RowsHaveTheHiddenStatesOfLogitRows) {
   std::vector<float> hidden(batch.tokens.size() * model.d(), NAN), of_rows = hidden;
   ASSERT_TRUE((*model).run(batch, {.hidden = hidden.data(), .row_hidden = of_rows.data()}));
   EXPECT_TRUE(same_bits(of_rows, hidden, model.d()));
+  // Also where tokens are drawn on the device, which then may be all that comes back, and steps are graphs.
+  const auto draws = (*model).prepare_draws({});
+  ASSERT_TRUE(draws);
+  if (!*draws) return;
+  const SamplingParams greedy;
+  const SamplerState said;
+  Sequence first = new_sequence(*model), second = new_sequence(*model);
+  for (int i = 0; i < 4; ++i) {
+    const std::span<const int32_t> next = std::span(tokens).subspan(static_cast<size_t>(i), 1);
+    const std::vector<float> expected = step(*model, {Part(&first, next)}, RowValues::hidden)[0];
+    batch = begin_batch({Part(&second, next)});
+    std::vector<float> found(model.d(), NAN);
+    const std::vector<Draw> drawing(1, {&greedy, &said, {}, 0});
+    std::vector<Result<Sampled>> drawn(1, Sampled{});
+    ASSERT_TRUE((*model).run(batch, {.row_hidden = found.data(), .draws = drawing, .drawn = drawn}));
+    commit_batch({Part(&second, next)});
+    EXPECT_TRUE(drawn[0]);
+    EXPECT_TRUE(same_bits(found, expected, model.d())) << "step " << i;
+  }
 }
 
 TEST_P(DraftPass, LeavesTheTrunkAsItIs) {
