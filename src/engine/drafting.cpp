@@ -108,7 +108,7 @@ void Loop::guess(Active& a, int most) {
   if (has_form && all_sources && only_allowed(a.constraint->mask()) >= 0) hold_to_form(d.guesses, *a.constraint, most);
 }
 
-// Whether the draft pass is to guess rather than what did already, for nothing.
+// Whether the draft pass is likelier to be right than what guessed already, for nothing.
 bool Loop::prefers_pass(const Active& a) const {
   const Draft& d = a.draft;
   if (!d.following.is_on) return false;
@@ -116,6 +116,44 @@ bool Loop::prefers_pass(const Active& a) const {
   const speculative::Kind kind = d.guesses.front().kind;
   return kind != speculative::kForced &&
          d.acceptance.chance(kind, &acceptance_) < d.acceptance.chance(speculative::pass_kind(0), &acceptance_);
+}
+
+// The depths of all answers but those that always draft, which are in `n_rows`: with passes where they are preferred, or
+// without any, whichever gains more.
+void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int max_rows) {
+  std::vector<Chances> free(decoders.size()), preferred(decoders.size());
+  std::vector<bool> makes_them(decoders.size(), false);
+  bool has_free_guesses = false, has_passes = false;
+  for (size_t i = 0; i < decoders.size(); ++i) {
+    const Draft& d = decoders[i]->draft;
+    if (d.mode == Mode::always) continue;
+    for (const Guess& g : d.guesses) free[i].push_back(d.acceptance.chance(g.kind, &acceptance_));
+    makes_them[i] = d.from_pass;
+    for (int g = 0; g < (d.from_pass ? draft_room(*decoders[i]) : 0); ++g) {
+      preferred[i].push_back(d.acceptance.chance(speculative::pass_kind(g), &acceptance_));
+    }
+    if (!d.from_pass) preferred[i] = free[i];
+    has_free_guesses |= !free[i].empty();
+    has_passes |= d.from_pass;
+  }
+  if (!has_free_guesses && !has_passes) return;
+  time_steps_once();
+  if (!step_costs_) return;
+  std::vector<int> depths(decoders.size(), 0);
+  double gain = 1, gain_with_passes = 1;
+  if (has_free_guesses) depths = speculative::plan_depths(*step_costs_, n_rows, max_rows, free, nullptr, &gain);
+  if (has_passes && pass_costs_) {
+    const speculative::DraftPasses passes{*pass_costs_, std::move(makes_them)};
+    auto with = speculative::plan_depths(*step_costs_, n_rows, max_rows, preferred, &passes, &gain_with_passes);
+    if (gain_with_passes > gain) depths = std::move(with);
+  }
+  for (size_t i = 0; i < decoders.size(); ++i) {
+    Draft& d = decoders[i]->draft;
+    if (d.mode == Mode::always) continue;
+    d.depth = depths[i];
+    // What cost nothing is still compared with what is drawn.
+    d.from_pass &= gain_with_passes > gain && d.depth > 0;
+  }
 }
 
 void Loop::plan_drafts(const std::vector<Active*>& decoders) {
@@ -129,39 +167,17 @@ void Loop::plan_drafts(const std::vector<Active*>& decoders) {
   }
   const int max_rows = model_.executable().max_rows() - (has_prompts ? config_.prefill_tokens : 0);
   int n_rows = static_cast<int>(decoders.size());
-  std::vector<Chances> chances(decoders.size());
-  bool has_plan = false;
-  for (size_t i = 0; i < decoders.size(); ++i) {
-    Active& a = *decoders[i];
-    const int room = draft_room(a);
+  for (Active* a : decoders) {
+    const int room = draft_room(*a);
     if (room <= 0) continue;
-    guess(a, room);
-    a.draft.from_pass = prefers_pass(a);
-    if (a.draft.from_pass) a.draft.guesses.clear();
-    const int n_guesses = a.draft.from_pass ? room : static_cast<int>(a.draft.guesses.size());
-    if (a.draft.mode == Mode::always) {
-      a.draft.depth = std::clamp(max_rows - n_rows, 0, n_guesses);
-      n_rows += a.draft.depth;
-      continue;
-    }
-    for (int g = 0; g < n_guesses; ++g) {
-      const auto kind = a.draft.from_pass ? speculative::pass_kind(g) : a.draft.guesses[static_cast<size_t>(g)].kind;
-      chances[i].push_back(a.draft.acceptance.chance(kind, &acceptance_));
-    }
-    has_plan |= !chances[i].empty();
+    guess(*a, room);
+    Draft& d = a->draft;
+    d.from_pass = prefers_pass(*a);
+    if (d.mode != Mode::always) continue;
+    d.depth = std::clamp(max_rows - n_rows, 0, d.from_pass ? room : static_cast<int>(d.guesses.size()));
+    n_rows += d.depth;
   }
-  if (has_plan) time_steps_once();
-  if (has_plan && step_costs_) {
-    std::vector<bool> makes_them;
-    for (size_t i = 0; i < decoders.size(); ++i) {
-      makes_them.push_back(decoders[i]->draft.from_pass);
-      if (makes_them.back() && !pass_costs_) chances[i].clear();
-    }
-    const speculative::DraftPasses passes{pass_costs_ ? *pass_costs_ : *step_costs_, std::move(makes_them)};
-    const std::vector<int> depths = speculative::plan_depths(*step_costs_, n_rows, max_rows, chances, &passes);
-    for (size_t i = 0; i < decoders.size(); ++i)
-      decoders[i]->draft.depth = std::max(decoders[i]->draft.depth, depths[i]);
-  }
+  choose_depths(decoders, n_rows, max_rows);
   guess_with_passes(decoders);
   for (Active* a : decoders) {
     Draft& d = a->draft;

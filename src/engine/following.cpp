@@ -177,6 +177,7 @@ void Loop::guess_with_passes(const std::vector<Active*>& decoders) {
   for (Active* a : decoders) {
     Draft& d = a->draft;
     if (!d.from_pass || d.depth == 0) continue;
+    d.guesses.clear();
     // Guessed already, and there was no place in the step for it: once more.
     d.following.n_seen = std::min(d.following.n_seen, a->sequence->length());
     const int32_t n_behind = a->sequence->length() - d.following.n_seen;

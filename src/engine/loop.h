@@ -149,6 +149,7 @@ class Loop {
   int draft_room(const Active& a) const;
   void guess(Active& a, int most);
   bool prefers_pass(const Active& a) const;
+  void choose_depths(const std::vector<Active*>& decoders, int n_rows, int max_rows);
   void plan_drafts(const std::vector<Active*>& decoders);
   bool add_draft(Batch& batch, Active& a);
   void draw_draft(Active& a);
