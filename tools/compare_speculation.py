@@ -166,7 +166,7 @@ def compare(server, name, bodies, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--chimere", metavar="BIN", required=True)
-    parser.add_argument("--mode", default="auto", choices=["auto", "ngram", "always"])
+    parser.add_argument("--mode", default="auto", choices=["auto", "ngram", "mtp", "always"])
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=160)
     parser.add_argument("--streams", type=int, default=1, help="answers at a time")

@@ -26,15 +26,19 @@ uint64_t peak_rss_bytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-Result<std::unique_ptr<models::Model>> load(const BenchOptions& o) {
+Result<std::unique_ptr<models::Model>> load(BenchOptions o) {
+  // Other modes play drafts that cost nothing to make.
+  if (o.plan.speculate == speculative::Mode::mtp) o.model.speculate = o.plan.speculate;
   if (!o.model.path.empty() && !o.synthetic.empty()) {
     return Error{Code::invalid_argument, "expected either --model or --synthetic, found both"};
   }
   if (o.synthetic.empty()) return load_model(o.model);
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o.model));
-  TRY_ASSIGN(LoadOptions options, load_options(o.model));
+  TRY_ASSIGN(LoadOptions options, load_options(o.model, backend));
   TRY_ASSIGN(auto source, models::synthetic_source(o.synthetic));
-  return models::Model::load(std::move(source), backend, std::move(options));
+  TRY_ASSIGN(auto model, models::Model::load(std::move(source), backend, std::move(options)));
+  TRY(check_drafts(o.model, *model));
+  return Result<std::unique_ptr<models::Model>>{std::move(model)};
 }
 
 // What is left to print once the model is gone.
@@ -94,6 +98,7 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   };
   profile("decode_profile", report.decode_profile);
   profile("prefill_profile", report.prefill_profile);
+  if (report.draft_pass_s > 0) result["draft_pass_s"] = report.draft_pass_s;
   if (report.between_steps_s) result["between_steps_s"] = *report.between_steps_s;
   std::printf("%s\n", result.dump().c_str());
 }
@@ -122,6 +127,7 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
     std::printf("  drafts  %3.0f %% right %9.1f tok/s  +/- %.1f %%  (%d guesses a step, %.2f tokens)\n",
                 100 * d.acceptance, d.tok_s.median, 100 * d.tok_s.spread, d.depth, d.tokens_per_step);
   }
+  if (report.draft_pass_s > 0) std::printf("  a guess of the MTP block %.3f ms\n", 1e3 * report.draft_pass_s);
   if (f.decode_bytes_s > 0) {
     const double share = f.decode_bytes_s / f.memory_bytes_s;
     std::printf("  %.1f MB a token: %.2f GB/s, %.0f %% of the %.1f GB/s this %s%s\n", report.bytes_per_token / 1e6,
@@ -177,8 +183,10 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       ->add_option_function<std::string>(
           "--speculate",
           [options](const std::string& name) { options->plan.speculate = *speculative::mode_from_text(name); },
-          "also decode with drafts of imposed acceptance: auto, as many guesses as pay; always, --draft-max; off")
-      ->check(CLI::IsMember({"auto", "off", "always"}))
+          "also decode with drafts of imposed acceptance: auto, as many guesses as pay; mtp, the same with what it "
+          "costs "
+          "the MTP block to make them; always, --draft-max; off")
+      ->check(CLI::IsMember({"auto", "off", "mtp", "always"}))
       ->default_str("off");
   command->add_option("--acceptance", plan.acceptance, "chances that a guess is right, e.g. 0.6,0.75")
       ->delimiter(',')

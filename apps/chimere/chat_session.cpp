@@ -56,7 +56,10 @@ Status ChatSession::open() {
   config.max_running = 1;
   options_.speculate.apply_to(config);
   TRY_ASSIGN(const std::string chat_template, read_chat_template(options_.chat_template_file));
-  TRY_ASSIGN(auto model, load_model(options_.model));
+  ModelOptions model_options = options_.model;
+  model_options.speculate = options_.speculate.mode;
+  TRY_ASSIGN(auto model, load_model(model_options));
+  if (!model->draft_problem().empty()) screen_.warn("the MTP block is not used: " + model->draft_problem());
   if (const std::string warning = context_warning(*model, options_.context); !warning.empty()) screen_.warn(warning);
   TRY_ASSIGN(ChatModel chat_model, ChatModel::from_model(std::move(model), chat_template));
   if (!chat_model.chat_template) {

@@ -88,7 +88,7 @@ Result<ExpertRange> expert_range(const ModelOptions& o) {
 
 }  // namespace
 
-Result<LoadOptions> load_options(const ModelOptions& o) {
+Result<LoadOptions> load_options(const ModelOptions& o, models::BackendKind backend) {
   LoadOptions options;
   auto type = [](const char* flag, const std::string& text) -> Result<DType> {
     if (auto t = dtype_from_name(text)) return *t;
@@ -103,6 +103,9 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.device_bytes = o.vram_bytes;
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(o.cpu_moe));
   options.decode_rows = o.decode_rows;
+  // On a card `auto` tries nothing yet, and what would only be held takes memory from contexts.
+  const bool is_idle = o.speculate == speculative::Mode::automatic && backend == models::BackendKind::cuda;
+  options.drafts = speculative::uses_draft_pass(o.speculate) && !is_idle;
   if (isatty(STDERR_FILENO)) {
     const auto start = std::chrono::steady_clock::now();
     auto shown = std::make_shared<int>(-1);
@@ -165,9 +168,19 @@ Result<models::BackendKind> backend_of(const ModelOptions& o) {
 
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o) {
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o));
-  TRY_ASSIGN(LoadOptions options, load_options(o));
+  TRY_ASSIGN(LoadOptions options, load_options(o, backend));
   TRY_ASSIGN(const std::string path, model_path(o.path));
-  return models::Model::load(path, backend, std::move(options));
+  TRY_ASSIGN(auto model, models::Model::load(path, backend, std::move(options)));
+  TRY(check_drafts(o, *model));
+  return Result<std::unique_ptr<models::Model>>{std::move(model)};
+}
+
+Status check_drafts(const ModelOptions& o, const models::Model& model) {
+  if (o.speculate != speculative::Mode::mtp || model.has_drafts()) return Ok{};
+  const std::string& why = model.draft_problem();
+  return Error{Code::invalid_argument,
+               "--speculate mtp: expected a model with an MTP block (tensors blk.N.nextn.*), found " +
+                   (why.empty() ? "none that this architecture can use" : "one that cannot be run: " + why)};
 }
 
 Result<std::string> read_chat_template(const std::string& path) {

@@ -8,6 +8,7 @@
 
 #include "models/adapter_library.h"
 #include "models/model.h"
+#include "speculative/mode.h"
 
 namespace chimere::apps {
 
@@ -24,6 +25,8 @@ struct ModelOptions {
   uint64_t vram_bytes = 0;          // 0: all that is free
   std::string cpu_moe = "0";        // layers, or "all"
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
+  // What guesses will be tried: with some, the file's draft block is loaded, too.
+  speculative::Mode speculate = speculative::Mode::off;
 };
 
 // For CLI::Option::check. CLI11's own checks of this kind tell the largest number of the type, in 300 digits.
@@ -42,9 +45,11 @@ std::string shipped_tables();
 
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options);
-Result<LoadOptions> load_options(const ModelOptions& options);
+Result<LoadOptions> load_options(const ModelOptions& options, models::BackendKind backend);
 // The backend the options name, if it can do what they ask for.
 Result<models::BackendKind> backend_of(const ModelOptions& options);
+// Refuses guesses of a draft block that was not loaded.
+Status check_drafts(const ModelOptions& options, const models::Model& model);
 
 // The text of a `--chat-template` file; empty when none was named.
 Result<std::string> read_chat_template(const std::string& path);

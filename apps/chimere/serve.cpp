@@ -152,7 +152,9 @@ Status serve(ServeOptions& o) {
   ModelOptions model_options = o.model;
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
   model_options.vram_bytes -= embedding_vram(o);
+  model_options.speculate = o.speculate.mode;
   TRY_ASSIGN(auto model, load_model(model_options));
+  if (!model->draft_problem().empty()) spdlog::warn("the MTP block is not used: {}", model->draft_problem());
   config.cache = cache_config(o, model->file_bytes());
   if (const std::string warning = context_warning(*model, o.context); !warning.empty()) spdlog::warn("{}", warning);
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));

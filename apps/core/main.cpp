@@ -10,6 +10,7 @@
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
 //                        [--backend B] [--vram BYTES] [--cpu-moe N|all] [--profile]
+//                        [--speculate auto|mtp|always --acceptance P --draft-max N]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -74,6 +75,7 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
   const auto k = dtype_from_name(get(o, "--kv-k", "f16")), v = dtype_from_name(get(o, "--kv-v", "f16"));
   if (!k || !v) return Error{Code::invalid_argument, "--kv-k, --kv-v: expected f32, f16, q8_0 or q4_0"};
   options.kv = {*k, *v, false};
+  options.drafts = get(o, "--speculate", "off") == "mtp";
   if (!o.count("--synthetic")) return models::Model::load(get(o, "--model", ""), backend, std::move(options));
   TRY_ASSIGN(auto source, models::synthetic_source(get(o, "--synthetic", "")));
   return models::Model::load(std::move(source), backend, std::move(options));
@@ -172,6 +174,9 @@ Status bench(const Options& o) {
   plan.depth = get_int(o, "--depth", 0);
   plan.streams = {get_int(o, "--streams", 1)};
   plan.profile = o.count("--profile") > 0;
+  TRY_ASSIGN(plan.speculate, speculative::mode_from_text(get(o, "--speculate", "off")));
+  if (o.count("--acceptance")) plan.acceptance = {std::strtod(o.at("--acceptance").c_str(), nullptr)};
+  plan.draft_max = std::clamp(get_int(o, "--draft-max", plan.draft_max), 1, kDecodeTokens - 1);
   TRY_ASSIGN(const engine::BenchmarkReport report, engine::run_benchmark(*model, plan));
   const double decode = report.decode.front().tok_s.median;
   std::printf(
@@ -179,6 +184,11 @@ Status bench(const Options& o) {
       "\"copy_gb_s\": %.1f}\n",
       report.prefill_tok_s.median, decode, report.bytes_per_token, decode * report.bytes_per_token / 1e9,
       report.device ? report.device->copy_bytes_s / 1e9 : 0.0);
+  for (const engine::DraftTiming& d : report.drafts) {
+    std::printf("drafts   %.2f right, %d guesses a step, %.2f tokens a step: %.2f tok/s\n", d.acceptance, d.depth,
+                d.tokens_per_step, d.tok_s.median);
+  }
+  if (report.draft_pass_s > 0) std::printf("a guess of the MTP block %.1f us\n", 1e6 * report.draft_pass_s);
   if (report.device) std::fprintf(stderr, "%s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
   for (const auto* profile : {&report.decode_profile, &report.prefill_profile}) {
     for (const FamilyTime& f : *profile) {

@@ -8,12 +8,13 @@
 namespace chimere {
 namespace {
 
-// About what a backend keeps per row of a batch: the buffers, their 8-bit form, and what an FFN has in flight.
+// About what a backend keeps per row of a batch: the buffers, their 8-bit form, and what an FFN has in flight. Those of a
+// draft pass, which are few, do not count: batches are cut the same with it and without.
 int64_t bytes_per_row(const Program& program) {
   int64_t floats = 4 * int64_t{program.d_model};
-  for (const Buffer& b : program.buffers) floats += b.width;
+  for (const Buffer& b : program.trunk_buffers()) floats += b.width;
   int64_t ffn = 0;
-  for (const Op& op : program.ops) {
+  for (const Op& op : program.trunk()) {
     if (const auto* moe = std::get_if<op::MoeFfn>(&op)) {
       const auto ff = static_cast<int64_t>(program.matrices[moe->up].ne[1]);
       ffn = std::max(ffn, moe->n_used * (2 * ff + program.d_model));
@@ -66,12 +67,12 @@ Result<int> cpu_moe_from_text(std::string_view text) {
 int default_max_rows(const Program& program, int decode_rows) {
   constexpr int kMost = 512;
   int slice = 256;
-  for (const Op& op : program.ops) {
+  for (const Op& op : program.trunk()) {
     if (const auto* moe = std::get_if<op::MoeFfn>(&op)) slice = 16 * moe->n_experts / moe->n_used;
   }
   slice = std::clamp((slice + kChunkTokens - 1) / kChunkTokens * kChunkTokens, kChunkTokens, kMost);
   int64_t weights = 0;
-  for (const TensorView& m : program.matrices) weights += static_cast<int64_t>(m.size_bytes());
+  for (const TensorView& m : program.trunk_matrices()) weights += static_cast<int64_t>(m.size_bytes());
   // Activations stay within a twentieth of the weights, down to one chunk.
   while (slice > kChunkTokens && slice * bytes_per_row(program) > weights / 20) slice -= kChunkTokens;
   // What comes in one slice must fit, whatever it costs.

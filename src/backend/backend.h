@@ -48,6 +48,10 @@ struct Batch {
   std::vector<int32_t> tokens;      // [n_rows]
   std::vector<Slice> slices;        // cover the rows in order
   std::vector<int32_t> logit_rows;  // rows whose logits are wanted, ascending
+  // [n_rows, d_model] in host memory: run the draft pass of the program instead of its trunk, over these hidden states.
+  // A slice of it may begin at any position whose predecessors the pass has seen, also beyond the trunk's. It writes
+  // nothing but its own KV layer. REQUIRES otherwise than null: Program::has_drafts(), and no adapters.
+  const float* draft_hidden = nullptr;
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
 };
@@ -64,6 +68,8 @@ struct Draw {
 struct Outputs {
   float* logits = nullptr;  // [logit_rows, n_vocab]; rows that a token is drawn from are not written
   float* hidden = nullptr;  // [logit_rows, d_model], after the final norm
+  // [n_rows, d_model]: the same of every row, for a draft pass. REQUIRES otherwise than null: the program has logits.
+  float* row_hidden = nullptr;
   // [logit_rows], or empty. The logits stay on the device and only the drawn tokens come back.
   // REQUIRES: Executable::prepare_draws() returned true.
   std::span<const Draw> draws = {};
@@ -107,6 +113,7 @@ struct LoadOptions {
   bool exact = false;  // activations stay float32 whatever the weights are
   int n_threads = 0;   // 0: one per core
   ExpertRange experts;
+  bool drafts = false;        // with the file's draft pass, where it has one; without, nothing of that is held or kept
   uint64_t device_bytes = 0;  // the most of a card's memory to use; 0: all that is free
   // CUDA only: the routed experts of the first `cpu_moe` MoE layers stay in host memory and are computed there, by
   // n_threads threads, while the card does the rest. kAllMixtures: of every MoE layer.

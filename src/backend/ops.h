@@ -240,6 +240,14 @@ struct HiddenOut {
   BufferId x;
 };
 
+// What a draft pass begins with: out[t] = [RMSNorm(x[t]) * x_norm | RMSNorm(h[t]) * hidden_norm], h = Batch::draft_hidden
+struct DraftInput {
+  BufferId x;  // embeddings
+  VectorId x_norm, hidden_norm;
+  float eps;
+  BufferId out;  // [T, 2 d_model]
+};
+
 // logits of the batch's logit rows: scale weight (RMSNorm(x) * norm)
 struct LmHead {
   BufferId x;
@@ -251,9 +259,9 @@ struct LmHead {
 
 }  // namespace op
 
-using Op =
-    std::variant<op::Embed, op::NormMatmul, op::MatmulAdd, op::GdnMix, op::Mamba2Mix, op::CausalConv, op::SelectiveScan,
-                 op::Attention, op::DenseFfn, op::MoeFfn, op::LmHead, op::LayerNorm, op::Gelu, op::HiddenOut>;
+using Op = std::variant<op::Embed, op::NormMatmul, op::MatmulAdd, op::GdnMix, op::Mamba2Mix, op::CausalConv,
+                        op::SelectiveScan, op::Attention, op::DenseFfn, op::MoeFfn, op::LmHead, op::LayerNorm, op::Gelu,
+                        op::HiddenOut, op::DraftInput>;
 
 // The snake_case name of an op, for traces, profiles and errors.
 const char* op_name(const Op& op);
@@ -278,7 +286,17 @@ struct ScoreHead {
   VectorId dense_bias = kNone;
 };
 
+// Where the trunk ends in the lists of a program that has a draft pass behind it.
+struct TrunkEnd {
+  size_t ops = 0, buffers = 0, matrices = 0, vectors = 0;
+};
+
 // A model ready to run: what to keep, what to compute, what to remember.
+//
+// Some models have a block that guesses the token after the next (MTP). It is a second list of ops, the draft pass, over
+// the same buffers and pages as the trunk, with a KV layer of its own: row t has the token of position p and the trunk's
+// hidden state of p - 1 (zeros before the first), and its logits are of p + 1. The hidden state that the pass gives for p
+// stands in for the trunk's where there is none yet.
 struct Program {
   int n_vocab = 0;
   int d_model = 0;
@@ -287,11 +305,24 @@ struct Program {
   std::vector<std::shared_ptr<OwnedTensor>> owned;
   std::vector<std::vector<float>> vectors;  // norms, biases, gates: small and always float32
   std::vector<Rope> ropes;
-  std::vector<Op> ops;
+  std::vector<Op> ops;  // of the trunk, then of the draft pass
+  std::optional<TrunkEnd> trunk_end;
   std::vector<KvLayer> kv_layers;
   std::vector<RecurrentLayer> recurrent_layers;
   std::optional<ScoreHead> score_head;
 
+  bool has_drafts() const { return trunk_end.has_value(); }
+  std::span<const Op> trunk() const { return std::span(ops).first(trunk_end ? trunk_end->ops : ops.size()); }
+  std::span<const Op> draft_pass() const { return std::span(ops).subspan(trunk_end ? trunk_end->ops : ops.size()); }
+  std::span<const Buffer> trunk_buffers() const {
+    return std::span(buffers).first(trunk_end ? trunk_end->buffers : buffers.size());
+  }
+  std::span<const TensorView> trunk_matrices() const {
+    return std::span(matrices).first(trunk_end ? trunk_end->matrices : matrices.size());
+  }
+  std::span<const std::vector<float>> trunk_vectors() const {
+    return std::span(vectors).first(trunk_end ? trunk_end->vectors : vectors.size());
+  }
   // False for an encoder: it has hidden states and no logits.
   bool has_logits() const;
   // For models that need a whole sequence in one slice (encoders): the longest one. 0: it may be cut anywhere.

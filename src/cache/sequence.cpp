@@ -38,19 +38,24 @@ uint64_t Sequence::record_bytes() const {
 }
 
 Result<Slice> Sequence::begin(int n_tokens) {
-  CHECK(n_tokens > 0);
   is_draft_ = false;
+  return begin_pass(length_, n_tokens);
+}
+
+Result<Slice> Sequence::begin_pass(int32_t pos, int n_tokens) {
+  CHECK(n_tokens > 0 && pos >= 0);
   StateMemory& memory = executable_->memory();
   const uint64_t page_bytes = executable_->layout().page_bytes();
   const bool has_kv = page_bytes > 0;
   if (has_kv) {
-    const int first_written = length_ / kPageTokens;
-    if (first_written < static_cast<int>(pages_.size()) && pages_[first_written].use_count() > 1) {
+    const int end = pages_for(pos + n_tokens);
+    for (int i = pos / kPageTokens; i < std::min(end, static_cast<int>(pages_.size())); ++i) {
+      if (pages_[i].use_count() == 1) continue;
       TRY_ASSIGN(StateBlockPtr own, StateBlock::allocate(memory, page_bytes));
-      memory.copy(own->data(), pages_[first_written]->data(), page_bytes);
-      pages_[first_written] = std::move(own);
+      memory.copy(own->data(), pages_[i]->data(), page_bytes);
+      pages_[i] = std::move(own);
     }
-    while (static_cast<int>(pages_.size()) < pages_for(length_ + n_tokens)) {
+    while (static_cast<int>(pages_.size()) < end) {
       TRY_ASSIGN(StateBlockPtr page, StateBlock::allocate(memory, page_bytes));
       pages_.push_back(std::move(page));
     }
@@ -59,7 +64,7 @@ Result<Slice> Sequence::begin(int n_tokens) {
   }
 
   Slice slice;
-  slice.pos = length_;
+  slice.pos = pos;
   slice.n_tokens = n_tokens;
   slice.state.kv_pages = page_pointers_.data();
   slice.state.recurrent = recurrent_ ? recurrent_->floats() : nullptr;
@@ -106,11 +111,15 @@ Snapshot Sequence::take() {
   return {length_, std::move(pages_), std::move(recurrent_)};
 }
 
-uint64_t Sequence::bytes_to_begin(int n_tokens) const {
-  const size_t have = pages_.size(), first = static_cast<size_t>(length_ / kPageTokens);
-  const size_t need = static_cast<size_t>(pages_for(length_ + n_tokens));
-  const uint64_t copies = first < have && pages_[first].use_count() > 1 ? 1 : 0;
-  return (copies + need - std::min(have, need)) * executable_->layout().page_bytes();
+uint64_t Sequence::bytes_to_begin(int n_tokens) const { return bytes_to_begin_pass(length_, n_tokens); }
+
+uint64_t Sequence::bytes_to_begin_pass(int32_t pos, int n_tokens) const {
+  const size_t have = pages_.size(), need = static_cast<size_t>(pages_for(pos + n_tokens));
+  uint64_t pages = need - std::min(have, need);
+  for (size_t i = static_cast<size_t>(pos / kPageTokens); i < std::min(have, need); ++i) {
+    pages += pages_[i].use_count() > 1 ? 1 : 0;
+  }
+  return pages * executable_->layout().page_bytes();
 }
 
 uint64_t Sequence::bytes_to_begin_draft(int n_tokens) const {

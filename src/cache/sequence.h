@@ -75,6 +75,10 @@ class Sequence {
   // The same for tokens that may be taken back once they were run. The first draft of a sequence with recurrent layers
   // allocates a second state and the records. REQUIRES: n_tokens <= kDecodeTokens.
   Result<Slice> begin_draft(int n_tokens);
+  // Where positions [pos, pos + n_tokens) lie for a draft pass (Batch::draft_hidden), which has a layer of its own in the
+  // same pages: it may go over positions again, and beyond the length, which it does not change. Pages shared with a
+  // snapshot are copied first. REQUIRES: the pass is run before anything else is begun.
+  Result<Slice> begin_pass(int32_t pos, int n_tokens);
   // Records that the slice of the last begin() was run.
   Status commit(int n_tokens);
 
@@ -85,6 +89,7 @@ class Sequence {
   // What begin(n) and begin_draft(n) would allocate.
   uint64_t bytes_to_begin(int n_tokens) const;
   uint64_t bytes_to_begin_draft(int n_tokens) const;
+  uint64_t bytes_to_begin_pass(int32_t pos, int n_tokens) const;
   // Space for drafts that another sequence of the executable no longer needs: to allocate it costs as much as a step of
   // a small model. Taking it ends what can be taken back. REQUIRES: no draft is begun and not committed.
   bool has_draft_space() const { return !is_recurrent() || draft_.records != nullptr; }

@@ -1,8 +1,9 @@
 // What the rules of single families do to values, against the model's own definition written out here: MXFP4 blocks
-// of gpt-oss, the fused projections of Qwen3-Next, the multipliers of Falcon-H1.
+// of gpt-oss, the fused projections of Qwen3-Next, the draft block of Qwen3.5, the multipliers of Falcon-H1.
 #include <cmath>
 
 #include "convert/shapes_for_test.h"
+#include "models/registry.h"
 
 namespace chimere::convert::test {
 namespace {
@@ -125,6 +126,60 @@ TEST(FamilyValues, FloatExpertsOfGptOssAreTurned) {
   EXPECT_EQ(values_of(file, "blk.0.ffn_gate_exps.bias"), gate_bias);
   EXPECT_EQ(values_of(file, "blk.0.ffn_up_exps.bias"), up_bias);
   EXPECT_EQ(values_of(file, "blk.0.ffn_down_exps.bias"), made_up(in + "down_proj_bias", kExperts * kWidth));
+}
+
+// All norms of the block that predicts a token further are stored as w and used as 1 + w, as those of the trunk.
+TEST(FamilyValues, DraftBlockOfQwen35FollowsTheTrunk) {
+  constexpr uint64_t d = 32, head_dim = 32, n_heads = 2, ff = 48;
+  const Json config = {
+      {"architectures", {"Qwen3_5ForCausalLM"}},
+      {"vocab_size", 40},
+      {"hidden_size", d},
+      {"intermediate_size", ff},
+      {"num_hidden_layers", 2},
+      {"num_attention_heads", n_heads},
+      {"num_key_value_heads", 1},
+      {"max_position_embeddings", 64},
+      {"rms_norm_eps", 1e-6},
+      {"rope_parameters", {{"rope_theta", 1e7}, {"partial_rotary_factor", 0.25}, {"mrope_section", {2, 1, 1}}}},
+      {"head_dim", head_dim},
+      {"linear_conv_kernel_dim", 4},
+      {"linear_key_head_dim", 16},
+      {"linear_value_head_dim", 16},
+      {"linear_num_key_heads", 2},
+      {"linear_num_value_heads", 2},
+      {"full_attention_interval", 2}};
+  std::map<std::string, Dims> shapes = Shapes(config).all("Qwen3_5ForCausalLM");
+  const std::string in = "mtp.layers.0.";
+  const std::map<std::string, std::pair<std::string, uint64_t>> norms = {
+      {"nextn.enorm.weight", {"mtp.pre_fc_norm_embedding.weight", d}},
+      {"nextn.hnorm.weight", {"mtp.pre_fc_norm_hidden.weight", d}},
+      {"nextn.shared_head_norm.weight", {"mtp.norm.weight", d}},
+      {"attn_norm.weight", {in + "input_layernorm.weight", d}},
+      {"post_attention_norm.weight", {in + "post_attention_layernorm.weight", d}},
+      {"attn_q_norm.weight", {in + "self_attn.q_norm.weight", head_dim}},
+      {"attn_k_norm.weight", {in + "self_attn.k_norm.weight", head_dim}}};
+  for (const auto& [to, from] : norms) shapes[from.first] = {from.second};
+  shapes["mtp.fc.weight"] = {d, 2 * d};
+  shapes[in + "self_attn.q_proj.weight"] = {2 * n_heads * head_dim, d};
+  shapes[in + "self_attn.k_proj.weight"] = shapes[in + "self_attn.v_proj.weight"] = {head_dim, d};
+  shapes[in + "self_attn.o_proj.weight"] = {d, n_heads * head_dim};
+  shapes[in + "mlp.gate_proj.weight"] = shapes[in + "mlp.up_proj.weight"] = {ff, d};
+  shapes[in + "mlp.down_proj.weight"] = {d, ff};
+
+  const gguf::File file = converted(config, made_up_tensors(shapes));
+  EXPECT_EQ(*file.metadata().get_int("qwen35.block_count", 0, 99), 3);
+  EXPECT_EQ(*file.metadata().get_int("qwen35.nextn_predict_layers", 0, 99), 1);
+  for (const auto& [to, from] : norms) {
+    std::vector<float> expected = made_up(from.first, from.second);
+    for (float& x : expected) x += 1.0f;
+    EXPECT_EQ(values_of(file, "blk.2." + to), expected) << to;
+  }
+  EXPECT_EQ(values_of(file, "blk.2.nextn.eh_proj.weight"), made_up("mtp.fc.weight", 2 * d * d));
+  models::FileSource source(file);
+  const auto program = models::build_program(source, true);
+  ASSERT_TRUE(program) << program.error().message;
+  EXPECT_TRUE(program->has_drafts());
 }
 
 TEST(FamilyValues, FusedProjectionsOfQwen3NextAreSplit) {

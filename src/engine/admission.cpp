@@ -186,6 +186,7 @@ Status Loop::start(Active& a, const PrefixCache::Found& found) {
   TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
   if (found.length > 0) TRY(sequence.restore(found.snapshot));
   a.sequence.emplace(std::move(sequence));
+  begin_following(a);
   a.usage.cached_tokens = a.kept_at = found.length;
   // That somebody else has the same prompt is nobody's business.
   a.usage.cache_miss = found.miss == CacheMiss::scope ? CacheMiss::empty : found.miss;
@@ -209,6 +210,7 @@ void Loop::keep_state(Active& a) {
   const uint64_t bytes = layout.recurrent_floats() * sizeof(float);
   // The page written next will be copied first.
   if (!cache_.make_room(bytes) || !make_room(bytes + layout.page_bytes())) return;
+  catch_up({&a});  // who goes on from here has what the draft pass knows, too
   if (auto snapshot = a.sequence->snapshot()) {
     cache_.keep(text, std::move(*snapshot), std::min(at, a.usage.prompt_tokens), !is_prompt || among(a.cuts.fillers));
   }
@@ -221,6 +223,8 @@ void Loop::keep_last_state(Active& a) {
   const int32_t at = a.sequence->length() - a.draft.n_ahead;
   const PrefixCache::Text text{a.request->cache_scope, a.sampler.tokens().first(at), a.request->owner};
   if (at - a.kept_at >= kMinKeptTokens && cache_.wants(text) && a.sequence->rollback(a.draft.n_ahead)) {
+    follow_back(a, a.draft.n_ahead);
+    catch_up({&a});
     cache_.keep(text, a.sequence->take(), std::min(at, a.usage.prompt_tokens), false);
   }
   keep_draft_space(a);

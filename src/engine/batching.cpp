@@ -38,7 +38,7 @@ bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
     fail(a, slice.error());
     return false;
   }
-  slice->first_row = batch.n_rows();
+  slice->first_row = a.first_row = batch.n_rows();
   slice->adapters = a.request->adapters.get();
   const std::span<const int32_t> pending = a.pending();
   batch.tokens.insert(batch.tokens.end(), pending.begin(), pending.begin() + n_tokens);

@@ -8,6 +8,8 @@
 
 #include "base/thread_pool.h"
 #include "cache/sequence.h"
+#include "engine/draft_pass.h"
+#include "engine/step_timing.h"
 #include "speculative/plan.h"
 
 namespace chimere::engine {
@@ -31,19 +33,19 @@ double bytes_per_token(Executable& executable, int depth) {
   const Program& program = executable.program();
   double touched = 0;
   std::vector<bool> is_table(program.matrices.size(), false);
-  for (const Op& op : program.ops) {
+  for (const Op& op : program.trunk()) {
     if (const auto* e = std::get_if<op::Embed>(&op)) is_table[e->table] = true;
     if (const auto* h = std::get_if<op::LmHead>(&op)) is_table[h->weight] = false;
   }
   std::vector<double> share(program.matrices.size(), 1.0);
-  for (const Op& op : program.ops) {
+  for (const Op& op : program.trunk()) {
     if (const auto* m = std::get_if<op::MoeFfn>(&op)) {
       for (MatrixId id : {m->gate, m->up, m->down}) {
         if (id != kNone) share[id] = static_cast<double>(m->n_used) / m->n_experts;
       }
     }
   }
-  for (size_t i = 0; i < program.matrices.size(); ++i) {
+  for (size_t i = 0; i < program.trunk_matrices().size(); ++i) {
     if (!is_table[i]) touched += static_cast<double>(executable.matrix_bytes(static_cast<MatrixId>(i))) * share[i];
   }
   const StateLayout& layout = executable.layout();
@@ -53,7 +55,7 @@ double bytes_per_token(Executable& executable, int depth) {
 
 class Bench {
  public:
-  Bench(models::Model& model, const BenchmarkPlan& plan) : model_(model), plan_(plan) {
+  Bench(models::Model& model, const BenchmarkPlan& plan) : model_(model), plan_(plan), pass_(model) {
     if (auto ready = model.executable().prepare_draws({})) draws_ = *ready;
     sampling_.temperature = 0.7f;
     sampling_.top_k = 20;
@@ -119,6 +121,40 @@ class Bench {
     return done / seconds_since(begin);
   }
 
+  // The same with guesses that the draft pass makes: what stayed of the last step is run through it first.
+  Result<double> time_passes(double acceptance, int depth, uint64_t& n_steps, uint64_t& n_tokens) {
+    TRY_ASSIGN(std::vector<Sequence> sequences, start(1));
+    Sequence& sequence = sequences[0];
+    std::uniform_real_distribution<double> chance(0, 1);
+    const auto d = static_cast<size_t>(model_.d_model());
+    std::vector<float> rows(d, 0.0f);  // of the positions that the pass has not seen, each with the state before it
+    const auto begin = Clock::now();
+    int done = 0;
+    while (done < plan_.n_decode) {
+      const auto n_behind = static_cast<int>(rows.size() / d);
+      std::vector<int32_t> tokens, guesses;
+      for (int i = 0; i < n_behind; ++i) tokens.push_back(static_cast<int32_t>(random_() % model_.n_vocab()));
+      DraftPass::Part part{&sequence, sequence.length() + 1 - n_behind, tokens, rows, 1};
+      std::vector<float> state;
+      for (int i = 0; i < depth; ++i) {
+        TRY(pass_.run({&part, 1}));
+        guesses.push_back(pass_.guess(0, 0));
+        const std::span<const float> hidden = pass_.hidden(0, 0);
+        state.assign(hidden.begin(), hidden.end());
+        part = {&sequence, sequence.length() + 1 + i, std::span(&guesses.back(), 1), state, 1};
+      }
+      int n_right = 0;
+      while (n_right < depth && chance(random_) < acceptance) ++n_right;
+      row_hidden_.resize(static_cast<size_t>(1 + depth) * d);
+      TRY(draft_step(sequence, 1 + depth, 1 + n_right, guesses));
+      rows.assign(row_hidden_.begin(), row_hidden_.begin() + static_cast<std::ptrdiff_t>((1 + n_right) * d));
+      done += 1 + n_right;
+      ++n_steps;
+    }
+    n_tokens += static_cast<uint64_t>(done);
+    return done / seconds_since(begin);
+  }
+
   Result<std::vector<FamilyTime>> profile(int streams, int n_tokens) {
     TRY_ASSIGN(std::vector<Sequence> sequences, start(streams));
     TRY_ASSIGN(const Batch batch, make_batch(all(sequences), n_tokens, true));
@@ -166,11 +202,12 @@ class Bench {
     return Ok{};
   }
 
-  // A step of which `n_stay` tokens stay.
-  Status draft_step(Sequence& sequence, int n_tokens, int n_stay) {
+  // A step of which `n_stay` tokens stay. `guesses`: its last tokens.
+  Status draft_step(Sequence& sequence, int n_tokens, int n_stay, std::span<const int32_t> guesses = {}) {
     Batch batch;
     TRY_ASSIGN(const Slice slice, n_tokens > 1 ? sequence.begin_draft(n_tokens) : sequence.begin(n_tokens));
     add(batch, slice);
+    std::copy(guesses.begin(), guesses.end(), batch.tokens.end() - static_cast<std::ptrdiff_t>(guesses.size()));
     batch.logit_rows.resize(batch.tokens.size());
     std::iota(batch.logit_rows.begin(), batch.logit_rows.end(), 0);
     TRY(run(batch));
@@ -189,6 +226,9 @@ class Bench {
       logits_.resize(batch.logit_rows.size() * model_.n_vocab());
       outputs.logits = logits_.empty() ? nullptr : logits_.data();
     }
+    if (row_hidden_.size() == batch.tokens.size() * static_cast<size_t>(model_.d_model())) {
+      outputs.row_hidden = row_hidden_.data();
+    }
     TRY(model_.executable().run(batch, outputs));
     for (const Result<Sampled>& token : drawn) TRY(token);
     return Ok{};
@@ -198,6 +238,8 @@ class Bench {
   const BenchmarkPlan& plan_;
   std::mt19937 random_{1};
   std::vector<float> logits_;
+  DraftPass pass_;
+  std::vector<float> row_hidden_;  // of steps that the draft pass follows; empty: of none
   // Where the backend draws, a step ends with a token, drawn as a chat draws it; else with logits.
   bool draws_ = false;
   SamplingParams sampling_;
@@ -278,16 +320,26 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
   if (plan.speculate != speculative::Mode::off && plan.n_decode > 0) {
     TRY_ASSIGN(const speculative::StepCosts costs, bench.step_costs());
     const int most = std::min({plan.draft_max, kDecodeTokens - 1, max_rows - 1});
+    const bool makes_them = plan.speculate == speculative::Mode::mtp;
+    std::optional<speculative::StepCosts> pass_costs;
+    if (makes_them) {
+      if (!model.has_drafts()) return Error{Code::invalid_argument, "drafts of its own: the model has no MTP block"};
+      TRY_ASSIGN(auto timed, time_draft_passes(model));
+      pass_costs.emplace(std::move(timed));
+      report.draft_pass_s = pass_costs->step(1);
+    }
     for (const double acceptance : plan.acceptance) {
       DraftTiming timing{.acceptance = acceptance, .depth = most, .tokens_per_step = 1, .tok_s = {}};
       if (plan.speculate != speculative::Mode::always) {
         const speculative::Chances chances(static_cast<size_t>(most), static_cast<float>(acceptance));
-        timing.depth = speculative::plan_depths(costs, 1, 1 + most, std::span(&chances, 1))[0];
+        const speculative::DraftPasses passes{pass_costs ? *pass_costs : costs, {makes_them}};
+        timing.depth = speculative::plan_depths(costs, 1, 1 + most, std::span(&chances, 1), &passes)[0];
       }
       samples.clear();
       uint64_t n_steps = 0, n_tokens = 0;
       for (int r = -1; r < plan.repeats; ++r) {
-        TRY_ASSIGN(const double speed, bench.time_drafts(acceptance, timing.depth, n_steps, n_tokens));
+        TRY_ASSIGN(const double speed, makes_them ? bench.time_passes(acceptance, timing.depth, n_steps, n_tokens)
+                                                  : bench.time_drafts(acceptance, timing.depth, n_steps, n_tokens));
         if (r >= 0) samples.push_back(speed);
       }
       timing.tokens_per_step = static_cast<double>(n_tokens) / static_cast<double>(n_steps);

@@ -19,7 +19,8 @@ struct BenchmarkPlan {
   std::vector<int> streams = {1};  // sequences that decode together
   bool profile = false;            // time the launches of a step by family
   // Random tokens are never guessed, so a share of guesses that are right is imposed: each is, with this chance, if
-  // those before it are. automatic: as many guesses as then pay; always: as many as draft_max.
+  // those before it are. automatic: as many guesses as then pay; mtp: the same, made by the model's draft pass, which
+  // costs its time; always: as many as draft_max.
   speculative::Mode speculate = speculative::Mode::off;
   std::vector<double> acceptance = {0.6, 0.75, 0.9};
   int draft_max = kDecodeTokens - 1;
@@ -46,6 +47,7 @@ struct BenchmarkReport {
   Timing prefill_tok_s;
   std::vector<StreamTiming> decode;
   std::vector<DraftTiming> drafts;
+  double draft_pass_s = 0;     // a guess of the model's draft pass; 0: not measured
   double bytes_per_token = 0;  // that one decoded token moves
   std::optional<DeviceReport> device;
   // Of a decode step of the first number of streams, and of a prompt: empty without a card.

@@ -1,6 +1,7 @@
 // draft.h  What a request has of drafts: its sources, how often they were right, and the guesses of the step under way.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -10,18 +11,29 @@
 
 namespace chimere::engine {
 
+// What the model's draft pass has seen of a sequence, and the hidden states that it has not. Position p goes through the
+// pass with the trunk's state of p - 1; of the first that was not computed here, zeros stand for it.
+struct Following {
+  bool is_on = false;
+  int32_t n_seen = 0;  // positions; when guesses were made, all of the sequence and the token behind it
+  std::vector<float>
+      hidden;  // [.., d_model]: of positions n_seen - 1, n_seen, ... to the last one, which is always there
+};
+
 struct Draft {
   speculative::Mode mode = speculative::Mode::off;
   speculative::Repeats repeats;
   std::unique_ptr<speculative::DraftSource> own;  // that the request brought; null: none
   speculative::Acceptance acceptance{64};
+  Following following;
 
   // Of the step under way. Guess i is of the token that is drawn from row i; the first `depth` of them are rows of the
   // batch themselves, behind the last token. Those behind, which cost nothing, are only compared with what was drawn.
   std::vector<speculative::Guess> guesses;
   int depth = 0;
-  size_t n_compared = 0;  // guesses, with tokens that were taken
-  int n_ahead = 0;        // tokens of the sequence behind the row that is drawn from
+  bool from_pass = false;  // the draft pass makes the guesses, once their number is known
+  size_t n_compared = 0;   // guesses, with tokens that were taken
+  int n_ahead = 0;         // tokens of the sequence behind the row that is drawn from
 };
 
 }  // namespace chimere::engine

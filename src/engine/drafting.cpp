@@ -63,6 +63,10 @@ void Loop::time_steps_once() {
   auto costs = time_steps(model_);
   if (!costs) return;  // without them nothing is planned
   step_costs_.emplace(std::move(*costs));
+  if (model_.has_drafts()) {
+    if (auto passes = time_draft_passes(model_)) pass_costs_.emplace(std::move(*passes));
+  }
+  if (pass_costs_) counts_.pass_seconds = pass_costs_->step(1);
   counts_.step_seconds.clear();
   for (int rows = 1; rows <= kDecodeTokens; rows *= 2) counts_.step_seconds.emplace_back(rows, step_costs_->step(rows));
 }
@@ -72,7 +76,7 @@ int Loop::draft_room(const Active& a) const {
   const Mode mode = a.draft.mode;
   if (mode == Mode::off || a.answer.n_tokens() == 0) return 0;
   // Where the backend draws, rows of drafts are drawn from here: more bytes come back than drafts could save.
-  if (draws_on_device_ && mode != Mode::always) return 0;
+  if (draws_on_device_ && mode != Mode::always && mode != Mode::mtp) return 0;
   // A step ends where state is kept without drafts, so that the same positions are kept.
   const int32_t to_kept = a.kept_at + kAnswerSnapshotTokens - a.sequence->length();
   return std::min({config_.draft_max, kDecodeTokens - 1, a.answer.tokens_left() - 1, to_kept - 1});
@@ -80,6 +84,7 @@ int Loop::draft_room(const Active& a) const {
 
 void Loop::guess(Active& a, int most) {
   Draft& d = a.draft;
+  if (d.mode == Mode::mtp) return;
   const bool all_sources = d.mode != Mode::ngram;
   if (all_sources) {
     for (const int32_t id : a.answer.forced_next()) d.guesses.push_back({id, speculative::kForced});
@@ -103,38 +108,77 @@ void Loop::guess(Active& a, int most) {
   if (has_form && all_sources && only_allowed(a.constraint->mask()) >= 0) hold_to_form(d.guesses, *a.constraint, most);
 }
 
+// Whether the draft pass is likelier to be right than what guessed already, for nothing.
+bool Loop::prefers_pass(const Active& a) const {
+  const Draft& d = a.draft;
+  if (!d.following.is_on) return false;
+  if (d.guesses.empty()) return true;
+  const speculative::Kind kind = d.guesses.front().kind;
+  return kind != speculative::kForced &&
+         d.acceptance.chance(kind, &acceptance_) < d.acceptance.chance(speculative::pass_kind(0), &acceptance_);
+}
+
+// The depths of all answers but those that always draft, which are in `n_rows`: with passes where they are preferred, or
+// without any, whichever gains more.
+void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int max_rows) {
+  std::vector<Chances> free(decoders.size()), preferred(decoders.size());
+  std::vector<bool> makes_them(decoders.size(), false);
+  bool has_free_guesses = false, has_passes = false;
+  for (size_t i = 0; i < decoders.size(); ++i) {
+    const Draft& d = decoders[i]->draft;
+    if (d.mode == Mode::always) continue;
+    for (const Guess& g : d.guesses) free[i].push_back(d.acceptance.chance(g.kind, &acceptance_));
+    makes_them[i] = d.from_pass;
+    for (int g = 0; g < (d.from_pass ? draft_room(*decoders[i]) : 0); ++g) {
+      preferred[i].push_back(d.acceptance.chance(speculative::pass_kind(g), &acceptance_));
+    }
+    if (!d.from_pass) preferred[i] = free[i];
+    has_free_guesses |= !free[i].empty();
+    has_passes |= d.from_pass;
+  }
+  if (!has_free_guesses && !has_passes) return;
+  time_steps_once();
+  if (!step_costs_) return;
+  std::vector<int> depths(decoders.size(), 0);
+  double gain = 1, gain_with_passes = 1;
+  if (has_free_guesses) depths = speculative::plan_depths(*step_costs_, n_rows, max_rows, free, nullptr, &gain);
+  if (has_passes && pass_costs_) {
+    const speculative::DraftPasses passes{*pass_costs_, std::move(makes_them)};
+    auto with = speculative::plan_depths(*step_costs_, n_rows, max_rows, preferred, &passes, &gain_with_passes);
+    if (gain_with_passes > gain) depths = std::move(with);
+  }
+  for (size_t i = 0; i < decoders.size(); ++i) {
+    Draft& d = decoders[i]->draft;
+    if (d.mode == Mode::always) continue;
+    d.depth = depths[i];
+    // What cost nothing is still compared with what is drawn.
+    d.from_pass &= gain_with_passes > gain && d.depth > 0;
+  }
+}
+
 void Loop::plan_drafts(const std::vector<Active*>& decoders) {
   bool has_prompts = false;
   for (auto& a : running_) {
     a->draft.guesses.clear();
     a->draft.depth = 0;
+    a->draft.from_pass = false;
     a->draft.n_compared = 0;
     has_prompts |= a->events && a->sequence && a->pending().size() > 1;
   }
   const int max_rows = model_.executable().max_rows() - (has_prompts ? config_.prefill_tokens : 0);
   int n_rows = static_cast<int>(decoders.size());
-  std::vector<Chances> chances(decoders.size());
-  bool has_plan = false;
-  for (size_t i = 0; i < decoders.size(); ++i) {
-    Active& a = *decoders[i];
-    const int room = draft_room(a);
+  for (Active* a : decoders) {
+    const int room = draft_room(*a);
     if (room <= 0) continue;
-    guess(a, room);
-    if (a.draft.mode == Mode::always) {
-      a.draft.depth = std::clamp(max_rows - n_rows, 0, static_cast<int>(a.draft.guesses.size()));
-      n_rows += a.draft.depth;
-      continue;
-    }
-    for (const Guess& g : a.draft.guesses) chances[i].push_back(a.draft.acceptance.chance(g.kind, &acceptance_));
-    has_plan |= !chances[i].empty();
+    guess(*a, room);
+    Draft& d = a->draft;
+    d.from_pass = prefers_pass(*a);
+    if (d.mode != Mode::always) continue;
+    d.depth = std::clamp(max_rows - n_rows, 0, d.from_pass ? room : static_cast<int>(d.guesses.size()));
+    n_rows += d.depth;
   }
-  if (has_plan) {
-    time_steps_once();
-    if (!step_costs_) return;
-    const std::vector<int> depths = speculative::plan_depths(*step_costs_, n_rows, max_rows, chances);
-    for (size_t i = 0; i < decoders.size(); ++i)
-      decoders[i]->draft.depth = std::max(decoders[i]->draft.depth, depths[i]);
-  }
+  choose_depths(decoders, n_rows, max_rows);
+  guess_with_passes(decoders);
   for (Active* a : decoders) {
     Draft& d = a->draft;
     if (d.depth == 0 || !a->constraint || !a->answer.draws_answer()) continue;
@@ -161,7 +205,7 @@ bool Loop::add_draft(Batch& batch, Active& a) {
     d.depth = 0;
     return false;
   }
-  slice->first_row = batch.n_rows();
+  slice->first_row = a.first_row = batch.n_rows();
   slice->adapters = a.request->adapters.get();
   a.rows_in_batch = n_tokens;
   a.logit_index = static_cast<int32_t>(batch.logit_rows.size());
@@ -173,6 +217,7 @@ bool Loop::add_draft(Batch& batch, Active& a) {
   d.n_ahead = d.depth;
   a.usage.draft_tokens += d.depth;
   counts_.draft_tokens += static_cast<uint64_t>(d.depth);
+  if (d.from_pass) counts_.draft_pass_tokens += static_cast<uint64_t>(d.depth);
   ++counts_.drafts;
   return true;
 }
@@ -197,6 +242,7 @@ void Loop::draw_draft(Active& a) {
     set_inputs(a);
   }
   const Status gone_back = a.sequence->rollback(d.n_ahead);
+  follow_back(a, d.n_ahead);
   d.n_ahead = 0;
   if (!gone_back) fail(a, gone_back.error());
 }
@@ -212,6 +258,7 @@ void Loop::compare_guess(Active& a, int32_t id) {
   if (!was_right || static_cast<int>(i) >= d.depth) return;
   ++a.usage.draft_tokens_accepted;
   ++counts_.draft_tokens_accepted;
+  if (d.from_pass) ++counts_.draft_pass_tokens_accepted;
 }
 
 bool Loop::has_free(uint64_t bytes) const {

@@ -45,10 +45,12 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
       embeds_(model, config.prefill_tokens),
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
       places_(std::make_shared<QueuePlaces>(config.max_queued, "requests")),
+      draft_pass_(model),
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
   counts_.max_running = config.max_running;
   counts_.max_queued = config.max_queued;
   counts_.speculate = config.speculate;
+  counts_.has_draft_pass = model.has_drafts();
   publish_stats();
   thread_ = std::thread([this] { thread_main(); });
 }
@@ -91,8 +93,9 @@ void Loop::announce(const Active& a) {
 
 void Loop::thread_main() {
   if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
-  const bool plans = config_.speculate == speculative::Mode::automatic || config_.speculate == speculative::Mode::ngram;
-  if (plans && !draws_on_device_) time_steps_once();
+  using speculative::Mode;
+  const bool plans = config_.speculate == Mode::automatic || config_.speculate == Mode::ngram;
+  if ((plans && !draws_on_device_) || (config_.speculate == Mode::mtp && model_.has_drafts())) time_steps_once();
   while (take_messages()) {
     try {
       if (cache_.poll()) may_write_ = true;
@@ -284,6 +287,7 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   if (from->constraint) a->constraint = from->constraint->clone();
   if (from->memory) a->memory = from->memory->clone();
   a->draft.mode = from->draft.mode;
+  if (from->answer.n_tokens() > 0) a->draft.following = from->draft.following;
   if (from->draft.own) a->draft.own = from->draft.own->clone();
   a->usage.prompt_tokens = from->usage.prompt_tokens;
   a->submitted = Clock::now();
@@ -354,6 +358,11 @@ int Loop::step() {
     outputs.draws = draws_;
     outputs.drawn = drawn_;
   }
+  const auto follows = [](const auto& a) { return a->rows_in_batch > 0 && a->draft.following.is_on; };
+  if (std::any_of(running_.begin(), running_.end(), follows)) {
+    row_hidden_.resize(batch.tokens.size() * static_cast<size_t>(model_.d_model()));
+    outputs.row_hidden = row_hidden_.data();
+  }
   place_ = "runs a batch";
   const auto begun = Clock::now();
   const Status ran = model_.executable().run(batch, outputs);
@@ -371,6 +380,7 @@ int Loop::step() {
       fail(*a, s.error());
       continue;
     }
+    follow(*a);
     if (a->sequence->length() <= static_cast<int32_t>(a->sampler.n_prompt())) counts_.prompt_tokens += a->rows_in_batch;
     if (a->draft.depth > 0) {
       draw_draft(*a);
@@ -385,6 +395,7 @@ int Loop::step() {
       fail(*a, sampled.error());
     }
   }
+  catch_up_where_far();
   return batch.n_rows();
 }
 

@@ -20,6 +20,7 @@
 #include "cache/sequence.h"
 #include "engine/answer_state.h"
 #include "engine/draft.h"
+#include "engine/draft_pass.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
 #include "engine/fair_share.h"
@@ -51,6 +52,7 @@ struct Active {
   SamplingParams sampling_with_stats;
   Usage usage;                // but the tokens of the answer, which it counts itself
   int32_t rows_in_batch = 0;  // of the step that runs now
+  int32_t first_row = 0;      // of these
   int32_t logit_index = -1;   // row of its logits in that step, or -1 while it prefills
   RowInputs inputs;           // of the token that is drawn in that step
   Draft draft;
@@ -146,6 +148,8 @@ class Loop {
   void time_steps_once();
   int draft_room(const Active& a) const;
   void guess(Active& a, int most);
+  bool prefers_pass(const Active& a) const;
+  void choose_depths(const std::vector<Active*>& decoders, int n_rows, int max_rows);
   void plan_drafts(const std::vector<Active*>& decoders);
   bool add_draft(Batch& batch, Active& a);
   void draw_draft(Active& a);
@@ -154,6 +158,17 @@ class Loop {
   void drop_drafts();
   void keep_draft_space(Active& a);
   uint64_t spare_bytes() const;
+
+  // following.cpp: the model's draft pass follows its trunk, and guesses.
+  bool passes_pay_for(const Active& a);
+  void begin_following(Active& a);
+  void follow(Active& a);
+  void follow_back(Active& a, int n_tokens);
+  void catch_up(const std::vector<Active*>& behind);
+  void catch_up_where_far();
+  void learn_from_pass(Active& a, size_t part, int n_guesses);
+  Status run_pass(std::span<const DraftPass::Part> parts);
+  void guess_with_passes(const std::vector<Active*>& decoders);
 
   int step();  // gives the rows that were run
   void embed_step(int rows_before);
@@ -194,7 +209,10 @@ class Loop {
   std::vector<Draw> draws_;
   std::vector<Result<Sampled>> drawn_;
   speculative::Acceptance acceptance_{512};  // of all requests
-  std::optional<speculative::StepCosts> step_costs_;
+  std::optional<speculative::StepCosts> step_costs_, pass_costs_;
+  DraftPass draft_pass_;
+  uint64_t n_not_followed_ = 0;    // requests that the draft pass could have followed, since the last one that it did
+  std::vector<float> row_hidden_;  // of the step that runs now, where the draft pass follows it
   bool timed_steps_ = false;
   std::vector<DraftSpace> spare_draft_spaces_;  // of answers that were drafted for and ended; at most max_running
   EngineStats counts_;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cache/sequence.h"
+#include "engine/draft_pass.h"
 
 namespace chimere::engine {
 namespace {
@@ -22,25 +23,32 @@ double elapsed_since(TimingClock::time_point begin) {
   return std::chrono::duration<double>(TimingClock::now() - begin).count();
 }
 
+// Seconds of `run` for each number of rows.
+template <class Run>
+Result<std::vector<StepCosts::Point>> time_points(models::Model& model, Run&& run) {
+  const int most = std::min(kDecodeTokens, model.executable().max_rows());
+  std::vector<StepCosts::Point> points;
+  for (const int rows : kRowsTimed) {
+    if (rows <= most) points.push_back({rows, std::numeric_limits<double>::infinity()});
+  }
+  const auto begin = TimingClock::now();
+  TRY(run(1));  // the first one also touches memory
+  for (int round = 0; round < kRounds && (round == 0 || elapsed_since(begin) < kEnoughSeconds); ++round) {
+    for (StepCosts::Point& point : points) {
+      if (round > 0 && elapsed_since(begin) > kEnoughSeconds) break;
+      TRY_ASSIGN(const double seconds, run(point.rows));
+      point.seconds = std::min(point.seconds, seconds);
+    }
+  }
+  return Result<std::vector<StepCosts::Point>>{std::move(points)};
+}
+
 class StepTimer {
  public:
   StepTimer(models::Model& model, Sequence sequence) : model_(model), sequence_(std::move(sequence)) {}
 
   Result<StepCosts> run() {
-    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
-    std::vector<StepCosts::Point> points;
-    for (const int rows : kRowsTimed) {
-      if (rows <= most) points.push_back({rows, std::numeric_limits<double>::infinity()});
-    }
-    const auto begin = TimingClock::now();
-    TRY(step(1));  // the first one also touches memory
-    for (int round = 0; round < kRounds && (round == 0 || elapsed_since(begin) < kEnoughSeconds); ++round) {
-      for (StepCosts::Point& point : points) {
-        if (round > 0 && elapsed_since(begin) > kEnoughSeconds) break;
-        TRY_ASSIGN(const double seconds, step(point.rows));
-        point.seconds = std::min(point.seconds, seconds);
-      }
-    }
+    TRY_ASSIGN(auto points, time_points(model_, [this](int rows) { return step(rows); }));
     return StepCosts(std::move(points), open_, back_);
   }
 
@@ -85,6 +93,24 @@ Result<StepCosts> time_steps(models::Model& model) {
   TRY(model.require_logits());
   TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
   return StepTimer(model, std::move(sequence)).run();
+}
+
+Result<StepCosts> time_draft_passes(models::Model& model) {
+  TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
+  DraftPass pass(model);
+  const std::vector<float> hidden(static_cast<size_t>(model.d_model()) * kDecodeTokens, 0.5f);
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < kDecodeTokens; ++i) tokens.push_back(i * 7919 % model.n_vocab());
+  const auto run = [&](int rows) -> Result<double> {
+    const auto n = static_cast<size_t>(rows);
+    const auto states = std::span(hidden).first(n * static_cast<size_t>(model.d_model()));
+    const DraftPass::Part part{&sequence, 0, std::span(tokens).first(n), states, rows};
+    const auto begin = TimingClock::now();
+    TRY(pass.run({&part, 1}));
+    return std::max(elapsed_since(begin), 1e-9);
+  };
+  TRY_ASSIGN(auto points, time_points(model, run));
+  return StepCosts(std::move(points));
 }
 
 }  // namespace chimere::engine

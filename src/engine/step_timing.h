@@ -1,4 +1,4 @@
-// step_timing.h  Times steps of 1 to 16 rows, so that drafts are tried where they pay.
+// step_timing.h  Times steps and draft passes of 1 to 16 rows, so that drafts are tried where they pay.
 #pragma once
 
 #include "models/model.h"
@@ -8,5 +8,7 @@ namespace chimere::engine {
 
 // Some milliseconds with a small model, below two seconds with a large one. Nothing is kept of what is run.
 Result<speculative::StepCosts> time_steps(models::Model& model);
+// The same of the draft pass, with a guess from each row. REQUIRES: the model has one.
+Result<speculative::StepCosts> time_draft_passes(models::Model& model);
 
 }  // namespace chimere::engine

@@ -59,7 +59,7 @@ Status read_attention(const gguf::Metadata& m, Config& c, int n_all) {
   TRY_ASSIGN(const std::vector<int64_t> heads, m.get_int_per_layer(c.key("attention.head_count"), n_all, 0, 1024));
   for (int i = 0; i < c.n_layers; ++i) c.n_heads = std::max(c.n_heads, static_cast<int>(heads[i]));
   if (c.n_heads == 0) {  // nothing but recurrent layers
-    c.n_kv_heads.assign(c.n_layers, 0);
+    c.n_kv_heads.assign(c.n_layers + c.n_mtp_layers, 0);
     return Ok{};
   }
   for (int i = 0; i < c.n_layers; ++i) {
@@ -79,6 +79,8 @@ Status read_attention(const gguf::Metadata& m, Config& c, int n_all) {
     }
     c.n_kv_heads.push_back(static_cast<int>(kv[i]));
   }
+  // Of draft blocks only those that are run are checked, with the trunk's.
+  for (int i = 0; i < c.n_mtp_layers; ++i) c.n_kv_heads.push_back(static_cast<int>(kv[c.n_layers + i]));
   const int64_t default_dim = c.d_model / c.n_heads;
   TRY_ASSIGN(const int64_t dk, m.get_int_or(c.key("attention.key_length"), 1, 4096, default_dim));
   TRY_ASSIGN(const int64_t dv, m.get_int_or(c.key("attention.value_length"), 1, 4096, default_dim));
@@ -95,7 +97,7 @@ Status read_experts(const gguf::Metadata& m, Config& c) {
   c.n_experts = static_cast<int>(n);
   if (n == 0) return Ok{};
   TRY_ASSIGN(const int64_t used, m.get_int(c.key("expert_used_count"), 1, n));
-  const int widest = *std::max_element(c.d_ff.begin(), c.d_ff.end());
+  const int widest = *std::max_element(c.d_ff.begin(), c.d_ff.begin() + c.n_layers);
   TRY_ASSIGN(const int64_t ff, m.get_int_or(c.key("expert_feed_forward_length"), 1, kMaxWidth, widest));
   TRY_ASSIGN(const int64_t shared, m.get_int_or(c.key("expert_shared_feed_forward_length"), 0, kMaxWidth, 0));
   if (ff < 1) return bad(c.key("expert_feed_forward_length") + " is missing");
@@ -112,7 +114,7 @@ Status read_experts(const gguf::Metadata& m, Config& c) {
 
 }  // namespace
 
-int Config::max_kv_heads() const { return *std::max_element(n_kv_heads.begin(), n_kv_heads.end()); }
+int Config::max_kv_heads() const { return *std::max_element(n_kv_heads.begin(), n_kv_heads.begin() + n_layers); }
 
 Result<Config> read_config(WeightSource& source) {
   const gguf::Metadata& m = source.metadata();
@@ -132,10 +134,11 @@ Result<Config> read_config(WeightSource& source) {
   TRY_ASSIGN(const double eps, m.get_float(eps_key));
   if (!(eps > 0 && eps < 1)) return bad(eps_key + ": expected 0 < eps < 1");
   c.eps = static_cast<float>(eps);
-  c.d_ff.assign(c.n_layers, 0);
+  const int n_run = c.n_layers + c.n_mtp_layers;
+  c.d_ff.assign(n_run, 0);
   if (m.contains(c.key("feed_forward_length"))) {
     TRY_ASSIGN(const std::vector<int64_t> ff, m.get_int_per_layer(c.key("feed_forward_length"), n_all, 0, kMaxWidth));
-    for (int i = 0; i < c.n_layers; ++i) c.d_ff[i] = static_cast<int>(ff[i]);
+    for (int i = 0; i < n_run; ++i) c.d_ff[i] = static_cast<int>(ff[i]);
   }
   TRY(read_vocabulary_size(source, c));
   TRY(read_attention(m, c, static_cast<int>(n_all)));

@@ -24,19 +24,19 @@ struct Config {
   float eps = 0;
 
   int n_heads = 0;              // 0 where no layer has attention
-  std::vector<int> n_kv_heads;  // [n_layers]; 0 where a layer has no attention
+  std::vector<int> n_kv_heads;  // [n_layers + n_mtp_layers]; 0 where a layer has no attention
   int head_dim_k = 0;
   int head_dim_v = 0;
   float attention_scale = 0;
 
-  std::vector<int> d_ff;  // [n_layers]; 0 where a layer has none, or the file does not say
+  std::vector<int> d_ff;  // [n_layers + n_mtp_layers]; 0 where a layer has none, or the file does not say
 
   int n_experts = 0;
   int n_experts_used = 0;
   int d_ff_expert = 0;
   int d_ff_shared = 0;
 
-  int max_kv_heads() const;
+  int max_kv_heads() const;  // of the trunk
   std::string key(const char* name) const { return arch + "." + name; }
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "gguf/writer.h"
+#include "models/draft_block_for_test.h"
 #include "models/fixture_for_test.h"
 #include "models/registry.h"
 
@@ -17,12 +18,12 @@ struct Outcome {
   std::string message;
 };
 
-// Parses, binds, loads and runs three tokens.
-Outcome attempt(std::span<const std::byte> bytes) {
+// Parses, binds, loads and runs three tokens, with `drafts` through the draft pass too.
+Outcome attempt(std::span<const std::byte> bytes, bool drafts = false) {
   auto file = gguf::File::parse(bytes, "hostile");
   if (!file) return {false, file.error().message};
   FileSource source(*file);
-  auto program = build_program(source);
+  auto program = build_program(source, drafts);
   if (!program) return {false, program.error().message};
   LoadOptions options;
   options.n_threads = 1;
@@ -37,6 +38,10 @@ Outcome attempt(std::span<const std::byte> bytes) {
   batch.tokens = {0, last, last / 2};
   batch.logit_rows = {2};
   std::vector<float> logits((*executable)->program().n_vocab);
+  EXPECT_TRUE((*executable)->run(batch, {.logits = logits.data()}));
+  const std::vector<float> hidden(3 * static_cast<size_t>((*executable)->program().d_model), 0.5f);
+  batch.draft_hidden = hidden.data();
+  if (!(*executable)->program().has_drafts()) return {true, ""};
   EXPECT_TRUE((*executable)->run(batch, {.logits = logits.data()}));
   return {true, ""};
 }
@@ -144,6 +149,52 @@ TEST_P(HostileModel, EveryTensorOfEveryType) {
       }));
       EXPECT_TRUE(o.accepted || !o.message.empty());
     }
+  }
+}
+
+TEST(HostileDraftBlock, NoTensorAndNoNumberDoesHarm) {
+  const auto whole = fixture::with_draft_block(fixture::kept("qwen3_5_moe-B-untied"), {.has_ends = true});
+  ASSERT_TRUE(whole);
+  const auto file = gguf::File::parse(*whole, "whole");
+  ASSERT_TRUE(file);
+  const auto keep = [](TensorView&) { return true; };
+  ASSERT_TRUE(attempt(rewrite(*file, file->metadata(), keep), true).accepted);
+  for (const TensorView& victim : file->tensors()) {
+    if (!victim.name.starts_with("blk.4.")) continue;
+    SCOPED_TRACE(victim.name);
+    const Outcome o =
+        attempt(rewrite(*file, file->metadata(), [&](TensorView& t) { return t.name != victim.name; }), true);
+    // The block is known by its first matrix: without it, it is one more of the trunk's, which lacks other tensors.
+    const bool is_first = victim.name.ends_with("eh_proj.weight");
+    EXPECT_TRUE(o.accepted || is_first || o.message.find(std::string(victim.name)) != std::string::npos) << o.message;
+    for (int change = 0; change < 3; ++change) {
+      const Outcome changed = attempt(rewrite(*file, file->metadata(),
+                                              [&](TensorView& t) {
+                                                if (t.name != victim.name) return true;
+                                                if (change == 0) t.ne[0] /= 2;
+                                                if (change == 1) t.ne[1] = (t.ne[1] + 1) / 2;
+                                                if (change == 2) t.type = DType::F16;
+                                                return true;
+                                              }),
+                                      true);
+      EXPECT_TRUE(changed.accepted || !changed.message.empty());
+    }
+  }
+  for (const char* key : {"block_count", "nextn_predict_layers", "attention.head_count_kv"}) {
+    for (const int64_t value : {0, 1, 2, 3, 4, 5, 6, 512}) {
+      gguf::Metadata metadata = file->metadata();
+      metadata.set_int(std::string("qwen35moe.") + key, gguf::ValueType::u32, value);
+      const Outcome o = attempt(rewrite(*file, metadata, keep), true);
+      EXPECT_TRUE(o.accepted || o.message.size() > 10) << key << " " << value;
+    }
+  }
+  // Heads of the block alone.
+  for (const int64_t value : {0, 2, 3, 1024}) {
+    gguf::Metadata metadata = file->metadata();
+    metadata.set("qwen35moe.attention.head_count_kv",
+                 {gguf::ValueType::i32, true, std::vector<int64_t>{1, 1, 1, 1, value}});
+    EXPECT_FALSE(attempt(rewrite(*file, metadata, keep), true).accepted) << value;
+    EXPECT_TRUE(attempt(rewrite(*file, metadata, keep), false).accepted) << value;
   }
 }
 

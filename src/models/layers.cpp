@@ -25,6 +25,35 @@ void end_trunk(Binder& b, const Config& c, const Trunk& t, float logit_scale) {
   b.add(op::LmHead{.x = t.x, .norm = norm, .eps = c.eps, .weight = head, .scale = logit_scale});
 }
 
+void begin_draft_pass(Binder& b, const Config& c, int layer, const Trunk& t) {
+  const auto d = static_cast<uint64_t>(c.d_model), v = static_cast<uint64_t>(c.n_vocab);
+  Program& p = b.program();
+  const auto trunk = std::get<op::Embed>(p.ops.front());
+  p.trunk_end = {p.ops.size(), p.buffers.size(), p.matrices.size(), p.vectors.size()};
+  const BufferId joined = b.buffer("draft_input", 2 * d);
+  const MatrixId own = b.matrix_if_present(block(layer, "nextn.embed_tokens.weight"), {d, v});
+  b.add(op::Embed{.table = own == kNone ? trunk.table : own, .out = t.x, .scale = trunk.scale});
+  b.add(op::DraftInput{.x = t.x,
+                       .x_norm = b.vector(block(layer, "nextn.enorm.weight"), d),
+                       .hidden_norm = b.vector(block(layer, "nextn.hnorm.weight"), d),
+                       .eps = c.eps,
+                       .out = joined});
+  const MatrixId join = b.matrix(block(layer, "nextn.eh_proj.weight"), {2 * d, d});
+  b.add(op::NormMatmul{.x = joined, .outs = {{.weight = join, .out = t.x}}});
+}
+
+void end_draft_pass(Binder& b, const Config& c, int layer, const Trunk& t) {
+  const auto d = static_cast<uint64_t>(c.d_model), v = static_cast<uint64_t>(c.n_vocab);
+  Program& p = b.program();
+  op::LmHead head = std::get<op::LmHead>(p.ops[p.trunk_end->ops - 1]);
+  head.x = t.x;
+  const VectorId norm = b.vector_if_present(block(layer, "nextn.shared_head_norm.weight"), d);
+  if (norm != kNone) head.norm = norm;
+  const MatrixId own = b.matrix_if_present(block(layer, "nextn.shared_head_head.weight"), {d, v});
+  if (own != kNone) head.weight = own;
+  b.add(head);
+}
+
 AttentionBuffers attention_buffers(Binder& b, const Config& c, const AttentionStyle& style) {
   const int n_kv = c.max_kv_heads();
   AttentionBuffers buffers;

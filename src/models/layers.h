@@ -17,6 +17,12 @@ Trunk begin_trunk(Binder& b, const Config& c, float embedding_scale = 1);
 // Final norm and output head; the head is tied to the embedding when the file has none of its own.
 void end_trunk(Binder& b, const Config& c, const Trunk& t, float logit_scale = 1);
 
+// Between the end of the trunk and the blocks of the draft pass: x = eh_proj [RMSNorm(embedding) | RMSNorm(hidden)].
+// What is appended from here on is the draft pass. `layer`: the block that has the nextn.* tensors.
+void begin_draft_pass(Binder& b, const Config& c, int layer, const Trunk& t);
+// Its norm and its head, the trunk's where the block has none of its own.
+void end_draft_pass(Binder& b, const Config& c, int layer, const Trunk& t);
+
 struct AttentionStyle {
   bool qk_norm = false;  // attn_q_norm, attn_k_norm over each head
   bool gated = false;    // attn_q holds [query | gate] head by head

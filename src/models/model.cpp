@@ -76,7 +76,8 @@ uint64_t fingerprint(const gguf::File& file) {
   return h;
 }
 
-uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts) {
+uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts, bool drafts) {
+  if (drafts) fingerprint = hash_mix(fingerprint ^ hash64("draft pass"));
   if (experts.least > 0) {
     const auto bits = [](float x) { return static_cast<uint64_t>(std::bit_cast<uint32_t>(x)); };
     const uint64_t counts = static_cast<uint64_t>(experts.least) << 32 | static_cast<uint64_t>(experts.most);
@@ -117,14 +118,21 @@ Status Model::require_logits() const {
 
 Status Model::start(BackendKind backend, LoadOptions options) {
   backend_ = backend;
-  TRY_ASSIGN(Program program, build_program(*source_));
+  auto built = build_program(*source_, options.drafts);
+  if (!built && options.drafts) {
+    // A draft block that cannot be run takes nothing from the model.
+    draft_problem_ = built.error().message;
+    built = build_program(*source_);
+  }
+  if (!built) return std::move(built.error());
+  Program program = std::move(*built);
   TRY(options.experts.apply_to(program));
   TRY_ASSIGN(const Config config, read_config(*source_));
   architecture_ = config.arch;
   context_length_ = config.context_length;
   const gguf::Metadata& m = source_->metadata();
   if (auto name = m.get_string("general.name")) name_ = *name;
-  cache_key_ = models::cache_key(fingerprint_, options.kv, options.experts);
+  cache_key_ = models::cache_key(fingerprint_, options.kv, options.experts, program.has_drafts());
   if (!options.matrix_taken) {
     options.matrix_taken = [this](const TensorView& t) { source_->taken(t); };
   }

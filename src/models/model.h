@@ -25,8 +25,9 @@ const char* backend_name(BackendKind backend);
 // Identifies a set of weights: a hash of metadata, tensor table and sampled pages, not of all 15 GB.
 uint64_t fingerprint(const gguf::File& file);
 
-// Identifies what cached state depends on: the weights, the KV types, how many experts a token uses.
-uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts = {});
+// Identifies what cached state depends on: the weights, the KV types, how many experts a token uses, and whether pages
+// have a draft pass's layer too.
+uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts = {}, bool drafts = false);
 
 class Model {
  public:
@@ -43,6 +44,10 @@ class Model {
   int n_vocab() const { return executable_->program().n_vocab; }
   // It gives hidden states instead of logits, and reads each text as a whole.
   bool is_encoder() const { return !executable_->program().has_logits(); }
+  // It has a draft pass, and was loaded with it.
+  bool has_drafts() const { return executable_->program().has_drafts(); }
+  // Why the file's draft pass could not be loaded although that was asked for; empty where there is nothing to say.
+  const std::string& draft_problem() const { return draft_problem_; }
   // It is a reranker: a head scores how well two texts match.
   bool scores_pairs() const { return executable_->program().score_head.has_value(); }
   // An error for callers that need logits, if it has none.
@@ -62,6 +67,7 @@ class Model {
   std::unique_ptr<Executable> executable_;
   std::string name_;
   std::string architecture_;
+  std::string draft_problem_;
   BackendKind backend_ = BackendKind::cpu;
   int context_length_ = 0;
   uint64_t fingerprint_ = 0;

@@ -6,7 +6,7 @@
 //
 //   h = x + mixer(RMSNorm(x; attn_norm));   x = h + ffn(RMSNorm(h; post_attention_norm))
 //
-// MTP blocks after the main layers are recognised (Config::n_mtp_layers) and not run.
+// The MTP block after the main layers, an attention block as those of the trunk, is the draft pass where one is asked for.
 #include <algorithm>
 
 #include "models/layers.h"
@@ -134,9 +134,7 @@ void add_gdn(Binder& b, const Config& c, const Gdn& g, int i, const Trunk& t, co
       .x = bufs.out, .weight = b.matrix(block(i, "ssm_out.weight"), {g.value_dim(), d}), .residual = t.x});
 }
 
-}  // namespace
-
-Result<Program> build_qwen35(WeightSource& source) {
+Result<Program> build_qwen35_with(WeightSource& source, bool drafts) {
   TRY_ASSIGN(const Config c, read_config(source));
   TRY_ASSIGN(const Gdn g, read_gdn(source.metadata(), c));
   // Text tokens have equal positions on all three axes, where the interleaved multi-axis rotary is the plain one.
@@ -157,7 +155,19 @@ Result<Program> build_qwen35(WeightSource& source) {
     add_ffn(b, c, i, t, {.norm = "post_attention_norm.weight"});
   }
   end_trunk(b, c, t);
+  if (drafts && c.n_mtp_layers > 0) {
+    const int i = c.n_layers;
+    begin_draft_pass(b, c, i, t);
+    add_attention(b, c, i, t, attention, style);
+    add_ffn(b, c, i, t, {.norm = "post_attention_norm.weight"});
+    end_draft_pass(b, c, i, t);
+  }
   return b.finish();
 }
+
+}  // namespace
+
+Result<Program> build_qwen35(WeightSource& source) { return build_qwen35_with(source, false); }
+Result<Program> build_qwen35_drafting(WeightSource& source) { return build_qwen35_with(source, true); }
 
 }  // namespace chimere::models

@@ -13,11 +13,14 @@ namespace chimere::models {
 struct Architecture {
   std::string_view name;  // general.architecture
   Result<Program> (*build)(WeightSource&);
+  // The same with a draft pass where the file has one; null: nothing is known of such.
+  Result<Program> (*build_drafting)(WeightSource&) = nullptr;
 };
 
 std::span<const Architecture> architectures();
 
-// Picks the architecture by `general.architecture`, checks every tensor it needs, and writes its program.
-Result<Program> build_program(WeightSource& source);
+// Picks the architecture by `general.architecture`, checks every tensor it needs, and writes its program, with a draft
+// pass where that is wanted and the file has one.
+Result<Program> build_program(WeightSource& source, bool drafts = false);
 
 }  // namespace chimere::models

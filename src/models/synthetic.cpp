@@ -64,7 +64,9 @@ class SyntheticSource final : public WeightSource {
   void taken(const TensorView&) override {}
 
   const TensorView* find(std::string_view name, const Shape& wanted, bool required) override {
-    // Two of the optional tensors are present: an output head of its own, and biases of convolutions.
+    // A draft block is looked for by its first matrix, before anybody knows the shape.
+    if (!required && name.ends_with(".nextn.eh_proj.weight")) return &block_is_there_;
+    // Of the other optional tensors two are present: an output head of its own, and biases of convolutions.
     if (!required && name != "output.weight" && !contains(name, "ssm_conv1d.bias")) return nullptr;
     auto [it, is_new] = tensors_.try_emplace(std::string(name));
     if (is_new) {
@@ -85,6 +87,7 @@ class SyntheticSource final : public WeightSource {
   const Mix mix_;
   gguf::Metadata metadata_;
   std::map<std::string, TensorView> tensors_;
+  const TensorView block_is_there_{};
   std::map<std::pair<DType, uint64_t>, std::vector<std::byte>> pools_;  // by type and capacity in bytes
   std::map<std::string, std::vector<float>> vectors_;
 };
@@ -100,7 +103,8 @@ void SyntheticSource::write_common(const std::string& arch, const char* name,
 void SyntheticSource::write_metadata(const Shape35& s) {
   const std::string a = "qwen35moe";
   write_common(a, s.name,
-               {{"block_count", s.layers},
+               {{"block_count", s.layers + 1},
+                {"nextn_predict_layers", 1},
                 {"context_length", 262144},
                 {"embedding_length", s.hidden},
                 {"attention.head_count", s.heads},

@@ -1,6 +1,8 @@
 // synthetic.h  Models with the shapes of real ones and random weights, built in memory: to measure how fast a machine
 // will be before anything is downloaded.
 //
+// Those of Qwen3.5 have their draft block, which is made when it is loaded (LoadOptions::drafts).
+//
 // Routing over random weights is close to uniform, the worst case for caches. Tensors of one type and size are views of
 // a shared pool at different offsets; a backend that repacks gives each its own memory, so timings are those of the
 // real model.

@@ -33,6 +33,34 @@ TEST(Synthetic, TinyModelsRun) {
   }
 }
 
+TEST(Synthetic, DraftBlocksRunWhenTheyAreLoaded) {
+  for (const bool drafts : {false, true}) {
+    auto source = synthetic_source("qwen3.5-tiny:q4_0");
+    ASSERT_TRUE(source) << source.error().message;
+    LoadOptions options;
+    options.n_threads = 2;
+    options.max_rows = 96;
+    options.drafts = drafts;
+    auto model = Model::load(std::move(*source), BackendKind::cpu, options);
+    ASSERT_TRUE(model) << model.error().message;
+    ASSERT_EQ((*model)->has_drafts(), drafts) << (*model)->draft_problem();
+    if (!drafts) continue;
+    Executable& executable = (*model)->executable();
+    Sequence sequence = new_sequence(executable);
+    auto slice = sequence.begin_pass(0, 20);
+    ASSERT_TRUE(slice);
+    Batch batch;
+    batch.slices = {*slice};
+    for (int i = 0; i < 20; ++i) batch.tokens.push_back(i * 97);
+    batch.logit_rows = {19};
+    const std::vector<float> hidden(20 * static_cast<size_t>((*model)->d_model()), 0.5f);
+    batch.draft_hidden = hidden.data();
+    std::vector<float> logits(static_cast<size_t>((*model)->n_vocab()), NAN);
+    ASSERT_TRUE(executable.run(batch, {.logits = logits.data()}));
+    for (const float l : logits) ASSERT_TRUE(std::isfinite(l));
+  }
+}
+
 TEST(Synthetic, UnknownNamesAreAnsweredWithTheKnownOnes) {
   auto model = synthetic_source("nonsense");
   ASSERT_FALSE(model);

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
 
 #include "gguf/writer.h"
+#include "models/draft_block_for_test.h"
 #include "models/fixture_for_test.h"
 #include "models/registry.h"
 #include "models/runs_for_test.h"
@@ -96,6 +98,77 @@ TEST(Variants, MtpBlocksAreNoPartOfTheTrunk) {
     model.tensors.push_back({std::string("blk.4.nextn.") + part + ".weight", DType::F32, {d, 1, 1, 1}, Bytes(d * 4)});
   }
   EXPECT_EQ(model.logits(), expected) << "present";
+}
+
+std::unique_ptr<Model> loaded_from(std::span<const std::byte> bytes, bool drafts) {
+  const auto path = fixture::fs::temp_directory_path() / ("chimere_drafts_" + std::to_string(::getpid()) + ".gguf");
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  LoadOptions options;
+  options.drafts = drafts;
+  auto model = Model::load(path.string(), BackendKind::cpu, options);
+  fixture::fs::remove(path);
+  EXPECT_TRUE(model) << model.error().message;
+  return model ? std::move(*model) : nullptr;
+}
+
+TEST(Variants, DraftBlocksAreLoadedWhenAskedFor) {
+  const auto bytes = fixture::with_draft_block(fixture::kept("qwen3_5_moe-B-untied"));
+  ASSERT_TRUE(bytes) << bytes.error().message;
+  const auto plain = loaded_from(*bytes, false), drafting = loaded_from(*bytes, true);
+  ASSERT_TRUE(plain && drafting);
+  EXPECT_FALSE(plain->has_drafts());
+  EXPECT_TRUE(drafting->has_drafts());
+  EXPECT_EQ(drafting->draft_problem(), "");
+  EXPECT_EQ(drafting->fingerprint(), plain->fingerprint());
+  // Pages with another layer in them are no pages of the other.
+  EXPECT_NE(drafting->cache_key(), plain->cache_key());
+  EXPECT_EQ(plain->cache_key(), cache_key(plain->fingerprint(), {}));
+  EXPECT_GT(drafting->executable().layout().page_bytes(), plain->executable().layout().page_bytes());
+  // Prompts are cut the same, so that they have the same bits.
+  EXPECT_EQ(drafting->executable().prefill_rows(), plain->executable().prefill_rows());
+  EXPECT_EQ(drafting->executable().program().trunk().size(), plain->executable().program().ops.size());
+  // The ends are the trunk's, and held once.
+  const Program& program = drafting->executable().program();
+  EXPECT_EQ(std::get<op::Embed>(program.draft_pass().front()).table, std::get<op::Embed>(program.ops.front()).table);
+  EXPECT_EQ(std::get<op::LmHead>(program.draft_pass().back()).weight,
+            std::get<op::LmHead>(program.trunk().back()).weight);
+}
+
+TEST(Variants, FilesWithoutADraftBlockLoadWithoutIt) {
+  Model35 model(fixture::kept("qwen3_5_moe-B-untied"));
+  for (const int declared : {0, 1}) {
+    if (declared > 0) {
+      model.metadata.set_int("qwen35moe.block_count", gguf::ValueType::u32, 5);
+      model.metadata.set_int("qwen35moe.nextn_predict_layers", gguf::ValueType::u32, 1);
+    }
+    const auto bytes = model.writer().write_memory();
+    ASSERT_TRUE(bytes);
+    const auto plain = loaded_from(*bytes, false), drafting = loaded_from(*bytes, true);
+    ASSERT_TRUE(plain && drafting);
+    EXPECT_FALSE(drafting->has_drafts());
+    EXPECT_EQ(drafting->draft_problem(), "");
+    EXPECT_EQ(drafting->cache_key(), plain->cache_key());
+  }
+}
+
+TEST(Variants, ADraftBlockThatCannotBeRunTakesNothingFromTheModel) {
+  const auto whole = fixture::with_draft_block(fixture::kept("qwen3_5-A"));
+  ASSERT_TRUE(whole);
+  const auto file = gguf::File::parse(*whole, "whole");
+  ASSERT_TRUE(file);
+  gguf::Writer writer;
+  writer.metadata() = file->metadata();
+  for (const TensorView& t : file->tensors()) {
+    if (t.name == "blk.4.nextn.hnorm.weight") continue;
+    ASSERT_TRUE(writer.add_tensor(std::string(t.name), t.type, t.ne, std::span(t.data, t.size_bytes())));
+  }
+  const auto bytes = writer.write_memory();
+  ASSERT_TRUE(bytes);
+  const auto model = loaded_from(*bytes, true);
+  ASSERT_TRUE(model);
+  EXPECT_FALSE(model->has_drafts());
+  EXPECT_NE(model->draft_problem().find("blk.4.nextn.hnorm.weight"), std::string::npos) << model->draft_problem();
 }
 
 TEST(Variants, FusedGateAndUpExperts) {

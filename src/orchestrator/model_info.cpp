@@ -22,7 +22,7 @@ std::string without(std::string_view name, std::string_view ending) {
 // A mixer begins a layer, a feed-forward part ends it.
 std::vector<ModelInfo::Layer> layers_of(const Program& program) {
   std::vector<ModelInfo::Layer> layers;
-  for (const Op& op : program.ops) {
+  for (const Op& op : program.trunk()) {
     const std::string_view name = op_name(op);
     if (name == "attention" || name == kScan || name.ends_with(kMix)) {
       layers.push_back({name == kScan ? "mamba" : without(name, kMix), "none"});
@@ -36,7 +36,7 @@ std::vector<ModelInfo::Layer> layers_of(const Program& program) {
 
 std::vector<ModelInfo::Format> formats_of(const Program& program) {
   std::map<DType, ModelInfo::Format> by_type;
-  for (const TensorView& matrix : program.matrices) {
+  for (const TensorView& matrix : program.trunk_matrices()) {
     ModelInfo::Format& format = by_type[matrix.type];
     format.type = chimere::name(matrix.type);
     ++format.tensors;
@@ -66,8 +66,8 @@ ModelInfo describe_model(const ChatModel& chat_model) {
     info.thinking = chat_template->supports_thinking_switch();
     info.tools = chat_template->supports_tools() || chat_model.tool_template.has_value();
   }
-  for (const TensorView& matrix : program.matrices) info.parameters += matrix.elems();
-  for (const std::vector<float>& vector : program.vectors) info.parameters += vector.size();
+  for (const TensorView& matrix : program.trunk_matrices()) info.parameters += matrix.elems();
+  for (const std::vector<float>& vector : program.trunk_vectors()) info.parameters += vector.size();
   for (const Op& op : program.ops) {
     if (const auto* moe = std::get_if<op::MoeFfn>(&op)) {
       info.experts = moe->n_experts;

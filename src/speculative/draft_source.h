@@ -16,11 +16,17 @@ namespace chimere::speculative {
 //   0      forced: nothing else can follow
 //   1..9   a repeat of the text itself, by the length of what stands before it in both places (repeat_kind)
 //   10..13 of a source that the request brought, by its own order, the least sure first
+//   14..21 of the model's draft pass, by how many guesses stand before it (pass_kind)
 using Kind = uint8_t;
 inline constexpr Kind kForced = 0;
 inline constexpr Kind kFirstRepeat = 1;
 inline constexpr Kind kFirstOwn = 10;
-inline constexpr int kKinds = 14;
+inline constexpr Kind kFirstPass = 14;
+inline constexpr int kPassKinds = 8;
+inline constexpr int kKinds = kFirstPass + kPassKinds;
+
+// The kind of guess `i` of a chain of the draft pass.
+inline Kind pass_kind(int i) { return static_cast<Kind>(kFirstPass + (i < kPassKinds ? i : kPassKinds - 1)); }
 
 struct Guess {
   int32_t id = -1;

@@ -11,9 +11,18 @@ namespace chimere::speculative {
 // The chances of an answer's guesses, each given that those before it were taken.
 using Chances = std::vector<float>;
 
+// Guesses that the model's draft pass makes cost time themselves: guess i of all such answers is one pass over a row of
+// each, the first with a row of what was taken since the last (some of them, one on average).
+struct DraftPasses {
+  const StepCosts& costs;        // of a pass by its rows
+  std::vector<bool> makes_them;  // [answers]
+};
+
 // The depths with the most expected tokens per second: argmax of (answers + chances of the rows that are added) / (step
-// of so many rows + opening each draft + going back from those that fail). Zero for all of them where nothing is gained.
+// of so many rows + opening each draft + going back from those that fail + passes). Zero for all of them where nothing is gained.
+// `gain`, where it is not null, is told how many times as many tokens a second that is; 1: nothing is gained.
 // `n_rows`: rows of the step without drafts, one of each answer among them. `most_rows`: of the step with them.
-std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, std::span<const Chances> chances);
+std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, std::span<const Chances> chances,
+                             const DraftPasses* passes = nullptr, double* gain = nullptr);
 
 }  // namespace chimere::speculative

@@ -68,6 +68,49 @@ TEST(Plan, GoingBackHasItsPrice) {
   EXPECT_EQ(plan_depths(StepCosts(points, 100e-3), 1, 16, half)[0], 0);
 }
 
+// Of one answer, against all depths; and others share its passes.
+TEST(Plan, PassesHaveTheirPrice) {
+  const StepCosts costs = cheap_rows(), cheap({{1, 1e-3}, {16, 2e-3}}), dear({{1, 30e-3}, {16, 31e-3}});
+  const auto depth_of = [&](const StepCosts& pass, float chance) {
+    const DraftPasses passes{pass, {true}};
+    return plan_depths(costs, 1, 16, std::vector<Chances>{Chances(15, chance)}, &passes)[0];
+  };
+  for (const StepCosts& pass : {cheap, dear}) {
+    for (float chance = 0.05f; chance < 1; chance += 0.05f) {
+      const int depth = depth_of(pass, chance);
+      const auto speed = [&](int d) {
+        double tokens = 1, next = chance, seconds = costs.step(1 + d);
+        for (int i = 0; i < d; ++i, next *= chance) {
+          tokens += next;
+          seconds += pass.step(i == 0 ? 2 : 1);
+        }
+        return tokens / seconds;
+      };
+      for (int d = 0; d <= 15; ++d) EXPECT_GE(speed(depth) * 1.1001, speed(d)) << chance << ": " << depth << ", " << d;
+      if (depth > 0) {
+        EXPECT_GT(speed(depth), speed(0));
+      }
+    }
+  }
+  EXPECT_GT(depth_of(cheap, 0.8f), depth_of(dear, 0.8f));
+  double gain = 0;
+  const DraftPasses one{cheap, {true}};
+  EXPECT_EQ(plan_depths(costs, 1, 2, std::vector<Chances>{{0.9f}}, &one, &gain)[0], 1);
+  EXPECT_NEAR(gain, 1.9 / (costs.step(2) + cheap.step(2)) * costs.step(1), 1e-6);
+  EXPECT_EQ(plan_depths(costs, 1, 2, std::vector<Chances>{{0.1f}}, &one, &gain)[0], 0);
+  EXPECT_EQ(gain, 1);
+  EXPECT_EQ(depth_of(dear, 0.6f), 0);
+  // What is not worth a pass of its own goes along with one.
+  const StepCosts flat({{1, 40e-3}, {16, 41e-3}}), pass({{1, 5e-3}, {16, 5.1e-3}});
+  const DraftPasses shared{pass, {true, true}};
+  EXPECT_EQ(plan_depths(flat, 2, 16, std::vector<Chances>{{}, {0.4f}}, &shared), (std::vector<int>{0, 0}));
+  EXPECT_EQ(plan_depths(flat, 2, 16, std::vector<Chances>{{0.95f}, {0.4f}}, &shared), (std::vector<int>{1, 1}));
+  // An answer whose guesses come from elsewhere pays for none.
+  const DraftPasses others{dear, {false}};
+  const std::vector<Chances> free{Chances(15, 0.6f)};
+  EXPECT_EQ(plan_depths(costs, 1, 16, free, &others), plan_depths(costs, 1, 16, free));
+}
+
 TEST(StepCosts, AreStraightBetweenWhatWasMeasured) {
   const StepCosts costs({{1, 1.0}, {3, 2.0}, {5, 6.0}});
   EXPECT_DOUBLE_EQ(costs.step(1), 1);

@@ -146,6 +146,8 @@ expect '"decode_tok_s"' "$chimere" bench --model "$model" -p 32 -n 4 -r 1 -t 1 -
 expect "tok/s" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 16 -n 2 -r 1
 expect "tok/s" "$chimere" bench --synthetic nemotron-tiny:q4_0 -p 16 -n 2 -r 1
 expect "right" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 0 -n 8 -r 1 --speculate always --draft-max 3 --acceptance 0.75
+expect "a guess of the MTP block" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 0 -n 8 -r 1 --speculate mtp --acceptance 0.9
+expect "expected a model with an MTP block" "$chimere" bench --synthetic nemotron-tiny:q4_0 -p 0 -n 8 -r 1 --speculate mtp
 expect "not in range" "$chimere" bench --model "$model" --speculate auto --acceptance 2
 expect "not in" "$chimere" serve "$model" --speculate sometimes
 expect "not in range" "$chimere" chat "$model" -p hello --draft-max 16

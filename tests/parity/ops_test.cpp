@@ -28,6 +28,11 @@ void see_batch(const ParityCase& c, Executable& executable, const std::vector<Pa
   if (!c.chosen_rows.empty()) batch.logit_rows = c.chosen_rows;
   const size_t n = batch.logit_rows.size(), d_model = c.p.program.d_model, n_vocab = c.p.program.n_vocab;
   std::vector<float> hidden(n * d_model, NAN), logits(c.has_logits ? n * n_vocab : 0, NAN);
+  std::vector<float> draft_hidden;
+  for (size_t r = 0; c.draft_hidden && r < batch.tokens.size(); ++r) {
+    append_rows(draft_hidden, c.draft_hidden(batch.tokens[r]));
+  }
+  if (c.draft_hidden) batch.draft_hidden = draft_hidden.data();
   float* to_logits = c.has_logits ? logits.data() : nullptr;
   ASSERT_TRUE(executable.run(batch, {.logits = to_logits, .hidden = hidden.data()}));
   if (c.has_logits) {

@@ -41,6 +41,8 @@ struct ParityCase {
   Steps steps_if_slow = kFewRows;
   // Of a batch's rows, those that are asked for; empty: all.
   std::vector<int32_t> chosen_rows = {};
+  // Of a token's row, [d_model]: the batches are draft passes over these.
+  std::function<std::vector<float>(int32_t token)> draft_hidden = nullptr;
   // Tokens of the last third of a slice are of the second kind.
   bool has_pairs = false;
   // What is compared: hidden rows times `scale`, and behind them the logits.
@@ -89,6 +91,7 @@ Rows rows_of(Tag<op::LmHead>);
 Rows rows_of(Tag<op::LayerNorm>);
 Rows rows_of(Tag<op::Gelu>);
 Rows rows_of(Tag<op::HiddenOut>);
+Rows rows_of(Tag<op::DraftInput>);
 
 Rows table();
 

@@ -144,8 +144,9 @@ Status CpuExecutable::run(const Batch& batch, const Outputs& outputs) {
         [&](const op::LayerNorm& o) { layer_norm(team, context, o); },
         [&](const op::Gelu& o) { gelu(team, context, o); },
         [&](const op::HiddenOut& o) { hidden_out(team, context, o, outputs); },
+        [&](const op::DraftInput& o) { draft_input(team, context, o); },
     };
-    for (const Op& op : program_.ops) std::visit(run_op, op);
+    for (const Op& op : batch.draft_hidden ? program_.draft_pass() : program_.trunk()) std::visit(run_op, op);
   });
   forget_table_pages(batch.n_rows());
   return Ok{};

@@ -91,6 +91,7 @@ void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& 
 void layer_norm(Team& team, const Context& c, const op::LayerNorm& op);
 void gelu(Team& team, const Context& c, const op::Gelu& op);
 void hidden_out(Team& team, const Context& c, const op::HiddenOut& op, const Outputs& outputs);
+void draft_input(Team& team, const Context& c, const op::DraftInput& op);
 
 // Rows that a matrix reads or writes, `row` floats apart.
 struct RowsView {

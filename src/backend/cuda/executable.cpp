@@ -76,9 +76,12 @@ class CudaExecutable final : public Executable {
   Status run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs);
   // The same for what is drawn from logit rows [first, first + n) of the pass.
   Result<DrawShape> stage_draws(const Pass& pass, int first, int n, const Outputs& outputs);
+  Status run_prompts(const Pass& pass, const PassShape& shape, const Outputs& outputs);
   Status run_step(const Pass& pass, const PassShape& shape, const Outputs& outputs);
   Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs,
                  bool tokens_alone = false);
+  Status bring_draft_hidden(const Batch& batch, const Pass& pass);
+  Status deliver_row_hidden(const Batch& batch, const Pass& pass, const PassShape& shape, float* to);
   Status wait();
   Status wait_for_tokens();
   Status fail(Error error);
@@ -100,8 +103,9 @@ class CudaExecutable final : public Executable {
   std::optional<AdapterMemory> adapters_;
   std::optional<Drawing> drawing_;
   PinnedBuffer<float> host_logits_, host_hidden_;
-  std::vector<const Draw*> draws_;  // of the rows that are drawn from now
-  uint64_t n_moves_ = 0;            // of parcels, when graphs_ was cleared last
+  PinnedBuffer<float> host_draft_hidden_;  // [max_rows, d_model]; none without a draft pass
+  std::vector<const Draw*> draws_;         // of the rows that are drawn from now
+  uint64_t n_moves_ = 0;                   // of parcels, when graphs_ was cleared last
   std::optional<Error> failure_;
 };
 
@@ -225,6 +229,10 @@ Status CudaExecutable::load(const LoadOptions& options) {
   const auto head_rows = static_cast<size_t>(lowering_->head_rows());
   TRY_ASSIGN(host_logits_, PinnedBuffer<float>::create(head_rows * program_.n_vocab));
   TRY_ASSIGN(host_hidden_, PinnedBuffer<float>::create(head_rows * program_.d_model));
+  if (program_.has_drafts()) {
+    const auto floats = static_cast<size_t>(max_rows_) * static_cast<size_t>(program_.d_model);
+    TRY_ASSIGN(host_draft_hidden_, PinnedBuffer<float>::create(floats));
+  }
   return stream_.synchronize();
 }
 
@@ -286,6 +294,7 @@ Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, co
   const int n_outputs = shape.batch.n_logit_rows;
   shape.logits = n_outputs > 0 && (outputs.logits || !outputs.draws.empty());
   shape.hidden = n_outputs > 0 && outputs.hidden;
+  shape.drafts = batch.draft_hidden != nullptr;
   shape.max_tokens = pass.max_tokens;
   // A power of two, so that a growing context changes the shape seldom.
   shape.kv_bound = kPageTokens;
@@ -301,7 +310,12 @@ Result<DrawShape> CudaExecutable::stage_draws(const Pass& pass, int first, int n
 
 Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
-  if (pass.is_decode) return run_step(pass, shape, outputs);
+  if (shape.drafts) TRY(bring_draft_hidden(batch, pass));
+  TRY(pass.is_decode ? run_step(pass, shape, outputs) : run_prompts(pass, shape, outputs));
+  return outputs.row_hidden ? deliver_row_hidden(batch, pass, shape, outputs.row_hidden) : Ok{};
+}
+
+Status CudaExecutable::run_prompts(const Pass& pass, const PassShape& shape, const Outputs& outputs) {
   TRY(staging_->parcel().send(stream_));
   TRY(lowering_->body(stream_, shape));
   if (!shape.logits && !shape.hidden) return wait();
@@ -368,6 +382,39 @@ Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int fir
     if (wants_logits(i)) std::copy_n(host_logits_.data() + i * v, v, outputs.logits + to * v);
     if (shape.hidden) std::copy_n(host_hidden_.data() + i * d, d, outputs.hidden + to * d);
     if (draws && outputs.draws[to].params) outputs.drawn[to] = drawing_->drawn(i);
+  }
+  return Ok{};
+}
+
+// The rows of a pass lie in the order of its slices.
+Status CudaExecutable::bring_draft_hidden(const Batch& batch, const Pass& pass) {
+  const auto d = static_cast<size_t>(program_.d_model);
+  TRY(wait());  // for whoever still reads what was brought last
+  float* to = host_draft_hidden_.data();
+  for (const int32_t i : pass.slices) {
+    const Slice& slice = batch.slices[i];
+    const size_t n = static_cast<size_t>(slice.n_tokens) * d;
+    to = std::copy_n(batch.draft_hidden + static_cast<size_t>(slice.first_row) * d, n, to);
+  }
+  const auto bytes = static_cast<size_t>(to - host_draft_hidden_.data()) * sizeof(float);
+  return stream_.copy(lowering_->draft_hidden(), host_draft_hidden_.data(), bytes);
+}
+
+// The residual stream is as the pass left it: the final norm of every row, and where the batch has that row.
+Status CudaExecutable::deliver_row_hidden(const Batch& batch, const Pass& pass, const PassShape& shape, float* to) {
+  const auto d = static_cast<size_t>(program_.d_model);
+  std::vector<int32_t> rows;
+  for (const int32_t i : pass.slices) {
+    for (int t = 0; t < batch.slices[i].n_tokens; ++t) rows.push_back(batch.slices[i].first_row + t);
+  }
+  for (int first = 0; first < pass.n_rows; first += lowering_->head_rows()) {
+    const int n = std::min(lowering_->head_rows(), pass.n_rows - first);
+    TRY(lowering_->row_hidden(stream_, shape, first, n));
+    TRY(stream_.copy(host_hidden_.data(), lowering_->hidden(), static_cast<size_t>(n) * d * sizeof(float)));
+    TRY(wait());
+    for (int i = 0; i < n; ++i) {
+      std::copy_n(host_hidden_.data() + static_cast<size_t>(i) * d, d, to + static_cast<size_t>(rows[first + i]) * d);
+    }
   }
   return Ok{};
 }

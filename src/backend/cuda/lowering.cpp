@@ -70,10 +70,16 @@ Status Lowering::allocate(Ledger& ledger, const Stream& stream, HostExperts* hos
   return Ok{};
 }
 
+std::span<const BoundOpPtr> Lowering::ops_of(const PassShape& pass) const {
+  const size_t n_trunk = context_.program.trunk().size();
+  return pass.drafts ? std::span(ops_).subspan(n_trunk) : std::span(ops_).first(n_trunk);
+}
+
 Status Lowering::body(const Stream& stream, const PassShape& pass) const {
-  for (size_t i = 0; i < ops_.size(); ++i) {
-    Status done = ops_[i]->run(stream, pass);
+  for (const BoundOpPtr& op : ops_of(pass)) {
+    Status done = op->run(stream, pass);
     if (!done) {
+      const auto i = static_cast<size_t>(&op - ops_.data());
       done.error().message = std::string(op_name(context_.program.ops[i])) + ", op " + std::to_string(i) + ", " +
                              std::to_string(pass.batch.n_rows) + " rows: " + done.error().message;
       return done;
@@ -83,12 +89,17 @@ Status Lowering::body(const Stream& stream, const PassShape& pass) const {
 }
 
 Status Lowering::family(const Stream& stream, const PassShape& pass, Family family) const {
-  for (const BoundOpPtr& op : ops_) TRY(op->run_family(stream, pass, family));
+  for (const BoundOpPtr& op : ops_of(pass)) TRY(op->run_family(stream, pass, family));
   return Ok{};
 }
 
 Status Lowering::head(const Stream& stream, const PassShape& pass, int first, int n) const {
-  for (const BoundOpPtr& op : ops_) TRY(op->run_head(stream, pass, first, n));
+  for (const BoundOpPtr& op : ops_of(pass)) TRY(op->run_head(stream, pass, first, n));
+  return Ok{};
+}
+
+Status Lowering::row_hidden(const Stream& stream, const PassShape& pass, int first, int n) const {
+  for (const BoundOpPtr& op : ops_of(pass)) TRY(op->run_row_hidden(stream, first, n));
   return Ok{};
 }
 

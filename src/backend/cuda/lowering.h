@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -39,14 +40,19 @@ class Lowering {
   Status family(const Stream& stream, const PassShape& pass, Family family) const;
   // Logits and hidden vectors of logit rows [first, first + n), n <= head_rows().
   Status head(const Stream& stream, const PassShape& pass, int first, int n) const;
-  const float* logits() const { return context_.memory.logits; }  // [head_rows(), n_vocab]
-  const float* hidden() const { return context_.memory.hidden; }  // [head_rows(), d_model]
+  // Hidden vectors of rows [first, first + n) of the pass, n <= head_rows(), whatever its logit rows are.
+  Status row_hidden(const Stream& stream, const PassShape& pass, int first, int n) const;
+  const float* logits() const { return context_.memory.logits; }        // [head_rows(), n_vocab]
+  const float* hidden() const { return context_.memory.hidden; }        // [head_rows(), d_model]
+  float* draft_hidden() const { return context_.memory.draft_hidden; }  // [max_rows, d_model], what a draft pass reads
 
   Status replay(const Stream& stream, float* recurrent, const float* recorded, int n_tokens) const;
 
  private:
   void place(std::byte* base);
   void bind();
+  // The ops of the list that the pass runs.
+  std::span<const BoundOpPtr> ops_of(const PassShape& pass) const;
 
   ScratchSizes sizes_;
   BindContext context_;

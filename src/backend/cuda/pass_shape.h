@@ -14,6 +14,7 @@ struct PassShape {
   bool dependent = false;  // kernels may start before the previous one has ended: decode passes, where the card can
   bool logits = false;     // what is wanted of the logit rows
   bool hidden = false;
+  bool drafts = false;   // the ops of the draft pass, not of the trunk
   int max_tokens = 0;    // of a slice
   int kv_bound = 0;      // of the positions that a row sees
   BatchView batch = {};  // its pointers and numbers

@@ -23,7 +23,7 @@ class ReferenceExecutable final : public Executable {
 
   Status run(const Batch& batch, const Outputs& outputs) override {
     const Context context{program_, layout_, batch, buffers_, outputs};
-    for (const Op& op : program_.ops) {
+    for (const Op& op : batch.draft_hidden ? program_.draft_pass() : program_.trunk()) {
       std::visit([&](const auto& o) { reference::run(context, o); }, op);
     }
     return Ok{};

@@ -112,9 +112,20 @@ void run(const Context& c, const op::MatmulAdd& op) {
   for (int64_t i = 0; i < n * width; ++i) c.row(op.residual, 0)[i] += op.scale * y[i];
 }
 
+void run(const Context& c, const op::DraftInput& op) {
+  const int64_t width = c.program.buffers[op.x].width;
+  for (int t = 0; t < c.batch.n_rows(); ++t) {
+    rms_norm(c.row(op.x, t), c.vector(op.x_norm), op.eps, width, c.row(op.out, t));
+    rms_norm(c.batch.draft_hidden + t * width, c.vector(op.hidden_norm), op.eps, width, c.row(op.out, t) + width);
+  }
+}
+
 void run(const Context& c, const op::LmHead& op) {
   const int64_t width = c.program.buffers[op.x].width;
   std::vector<float> normed(width);
+  for (int t = 0; c.outputs.row_hidden && t < c.batch.n_rows(); ++t) {
+    rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, width, c.outputs.row_hidden + t * width);
+  }
   for (size_t i = 0; i < c.batch.logit_rows.size(); ++i) {
     rms_norm(c.row(op.x, c.batch.logit_rows[i]), c.vector(op.norm), op.eps, width, normed.data());
     if (c.outputs.hidden) std::copy(normed.begin(), normed.end(), c.outputs.hidden + i * width);

@@ -41,6 +41,7 @@ void run(const Context& c, const op::LmHead& op);
 void run(const Context& c, const op::LayerNorm& op);
 void run(const Context& c, const op::Gelu& op);
 void run(const Context& c, const op::HiddenOut& op);
+void run(const Context& c, const op::DraftInput& op);
 
 // One token of a recurrent op from its record: advances the conv window and the state as run() did.
 void replay(const Context& c, const op::GdnMix& op, float* recurrent, const float* record);

@@ -73,6 +73,11 @@ void add_tokens(std::string& out, const engine::EngineStats& stats) {
   counter(out, "chimere_draft_tokens_total", "Guesses that were computed.", stats.draft_tokens);
   counter(out, "chimere_draft_tokens_accepted_total", "Of these, guesses that became tokens of answers.",
           stats.draft_tokens_accepted);
+  counter(out, "chimere_draft_pass_rows_total", "Rows that went through the model's MTP block.", stats.draft_pass_rows);
+  counter(out, "chimere_draft_pass_tokens_total", "Of the guesses that were computed, those of the MTP block.",
+          stats.draft_pass_tokens);
+  counter(out, "chimere_draft_pass_tokens_accepted_total", "Of these, guesses that became tokens of answers.",
+          stats.draft_pass_tokens_accepted);
 }
 
 void add_cache(std::string& out, const engine::CacheStats& cache) {

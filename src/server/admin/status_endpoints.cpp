@@ -56,6 +56,10 @@ Json speculation_json(const engine::EngineStats& stats) {
   json["drafts"] = stats.drafts;
   json["draft_tokens"] = stats.draft_tokens;
   json["accepted_tokens"] = stats.draft_tokens_accepted;
+  json["mtp"] = Json{{"loaded", stats.has_draft_pass},
+                     {"draft_tokens", stats.draft_pass_tokens},
+                     {"accepted_tokens", stats.draft_pass_tokens_accepted}};
+  if (stats.pass_seconds > 0) json["mtp"]["guess_ms"] = stats.pass_seconds * 1000;
   json["step_ms"] = Json::array();
   for (const auto& [rows, seconds] : stats.step_seconds) {
     json["step_ms"].push_back(Json{{"rows", rows}, {"ms", seconds * 1000}});

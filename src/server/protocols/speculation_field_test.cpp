@@ -46,7 +46,7 @@ TEST(SpeculationField, ChangesNoTextInAnyProtocol) {
   for (const SpeculatingProtocol& p : speculating_protocols()) {
     SCOPED_TRACE(p.path);
     std::string expected;
-    for (const char* mode : {R"("off")", "false", R"("always")", R"("auto")", "true", R"("ngram")"}) {
+    for (const char* mode : {R"("off")", "false", R"("always")", R"("auto")", "true", R"("ngram")", R"("mtp")"}) {
       const ClientResponse whole = server.post(p.path, "{" + p.fields + ",\"speculation\":" + mode + "}");
       ASSERT_EQ(whole.status, 200) << whole.body;
       const auto json = parse_json(whole.body);

@@ -111,6 +111,7 @@ export interface Status {
     drafts: number
     draft_tokens: number
     accepted_tokens: number
+    mtp?: { loaded: boolean; draft_tokens: number; accepted_tokens: number; guess_ms?: number }
     step_ms: { rows: number; ms: number }[]
   }
   cache: {

@@ -1,4 +1,4 @@
-// projections.cpp  Embedding, norm + projections, projection + residual, and the output head.
+// projections.cpp  Embedding, norm + projections, projection + residual, what drafts begin with, and the output head.
 //
 // A phase hands out panels of 16 output rows over all matrices of the op; whoever takes a panel computes it for all
 // tokens of the batch, so each weight is read once per batch whatever the number of tokens.
@@ -140,7 +140,25 @@ void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace
                op.scale);
 }
 
+void draft_input(Team& team, const Context& c, const op::DraftInput& op) {
+  const int64_t width = c.width(op.x);
+  team.parallel_for(c.batch.n_rows(), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      float* out = c.row(op.out, t);
+      rms_norm(c.row(op.x, t), c.vector(op.x_norm), op.eps, width, out);
+      rms_norm(c.batch.draft_hidden + t * width, c.vector(op.hidden_norm), op.eps, width, out + width);
+    }
+  });
+}
+
 void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& outputs, Workspace& w) {
+  if (outputs.row_hidden) {
+    team.parallel_for(c.batch.n_rows(), 4, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        rms_norm(c.row(op.x, t), c.vector(op.norm), op.eps, c.width(op.x), outputs.row_hidden + t * c.width(op.x));
+      }
+    });
+  }
   const auto n = static_cast<int64_t>(c.batch.logit_rows.size());
   if (n == 0 || (!outputs.logits && !outputs.hidden)) return;
   const PackedMatrix& m = *w.matrices[op.weight];

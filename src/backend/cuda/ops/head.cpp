@@ -35,6 +35,13 @@ class BoundHead final : public BoundOp {
     return matvec(stream, logits);
   }
 
+  Status run_row_hidden(const Stream& stream, int first, int n) const override {
+    NormArgs hidden = hidden_;
+    hidden.x += int64_t{first} * hidden.width;
+    hidden.n_rows = n;
+    return norm_rows(stream, hidden);
+  }
+
  private:
   BoundHead(const BindContext& c, BufferId x, VectorId norm, float eps)
       : BoundOp(Family::head),

@@ -27,6 +27,7 @@ WorkingMemory::WorkingMemory(const Program& program, const ScratchSizes& sizes, 
   arrivals = reinterpret_cast<int32_t*>(take(sizes.arrivals));
   logits = floats(program.has_logits() ? static_cast<uint64_t>(program.n_vocab) : 0, head_rows);
   hidden = floats(static_cast<uint64_t>(program.d_model), head_rows);
+  draft_hidden = floats(program.has_drafts() ? static_cast<uint64_t>(program.d_model) : 0, max_rows);
   bytes = at - begin;
 }
 

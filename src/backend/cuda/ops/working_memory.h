@@ -35,8 +35,9 @@ struct WorkingMemory {
   uint8_t* moe;
   float *attention, *recurrent;
   int32_t* arrivals;
-  float* logits;  // [head_rows, n_vocab]
-  float* hidden;  // [head_rows, d_model]
+  float* logits;        // [head_rows, n_vocab]
+  float* hidden;        // [head_rows, d_model]
+  float* draft_hidden;  // [max_rows, d_model], the input of a draft pass
   uint64_t bytes;
 
   // Laid out from `base` on, which need not be memory when only bytes or shapes matter. A piece of no bytes is null.

@@ -91,7 +91,7 @@ void read_speculation(JsonFields& fields, std::optional<speculative::Mode>& mode
     if (!named) return fields.fail("speculation", named.error().message);
     mode = *named;
   } else {
-    fields.fail_type("speculation", "a boolean, \"auto\", \"off\", \"ngram\" or \"always\"", *json);
+    fields.fail_type("speculation", "a boolean, \"auto\", \"off\", \"ngram\", \"mtp\" or \"always\"", *json);
   }
 }
 

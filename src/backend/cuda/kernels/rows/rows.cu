@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(NormArgs a) {
     if (threadIdx.x == 0) a.half.scale[r] = unit;
   }
   if (a.out) {
-    for (int i = threadIdx.x; i < a.width; i += kThreads) a.out[r * a.width + i] = value(i);
+    float* to = a.out + r * (a.out_stride > 0 ? a.out_stride : a.width);
+    for (int i = threadIdx.x; i < a.width; i += kThreads) to[i] = value(i);
   }
   if (a.gate) {
     float dot = 0;

@@ -33,7 +33,8 @@ struct NormArgs {
   HalfRows half;         // or data null
   // sigmoid(gate . y[i]), or 1 when gate_weight is null; both null: not computed
   const float* gate_weight = nullptr;
-  float* gate = nullptr;  // [n_rows]
+  float* gate = nullptr;   // [n_rows]
+  int64_t out_stride = 0;  // from row to row of `out`; 0: width
 };
 Status norm_rows(const Stream& stream, const NormArgs& args);
 

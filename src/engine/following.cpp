@@ -1,0 +1,239 @@
+// following.cpp  The model's draft pass (MTP) beside its trunk: what it has to see of a text, and the guesses it makes.
+//
+// The pass has a KV layer of its own in the sequence's pages, and needs the trunk's hidden states to fill it. They are
+// collected from every step and run through the pass
+//   - when guesses are made: what is missing goes into the first pass of a chain. That is also where positions whose
+//     states had been guesses themselves are done again;
+//   - when kFarBehind positions are missing: the slice of a prompt at once, an answer that is not drafted for every so
+//     many tokens, in one pass that costs a small part of one of the steps before it;
+//   - before state is kept for others.
+// Nothing of an answer depends on any of it, so what cannot be done is left out: without memory, guesses end.
+#include <algorithm>
+
+#include "engine/loop.h"
+
+namespace chimere::engine {
+namespace {
+
+using speculative::Mode;
+
+constexpr int32_t kFarBehind = 64;
+// Of a pass that only catches up, rows at its end whose guesses are compared with what followed: how often they are
+// right is known, then, while nothing is drafted.
+constexpr int32_t kProbes = 2;
+
+}  // namespace
+
+// Whether guesses of the pass, as good as they were lately, save more on an answer of usual length than it costs to read
+// the prompt with it. Where they do not, a few requests are followed all the same, to see how good guesses are now, if
+// the best that a draft block makes would pay.
+bool Loop::passes_pay_for(const Active& a) {
+  constexpr double kUsualAnswer = 200;  // tokens
+  constexpr uint64_t kOneIn = 16;
+  constexpr float kBest = 0.95f;
+  if (!step_costs_ || !pass_costs_) return false;
+  const auto gain_with = [&](auto&& chance) {
+    speculative::Chances chances;
+    for (int i = 0; i < config_.draft_max; ++i) chances.push_back(chance(i));
+    const speculative::DraftPasses passes{*pass_costs_, {true}};
+    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
+    double gain = 1;
+    speculative::plan_depths(*step_costs_, 1, most, std::span(&chances, 1), &passes, &gain);
+    return gain;
+  };
+  const double gain = gain_with([&](int i) { return acceptance_.chance(speculative::pass_kind(i)); });
+  const double saved = kUsualAnswer * step_costs_->step(1) * (1 - 1 / gain);
+  const auto n_read = static_cast<double>(a.sampler.n_prompt()) - a.sequence->length();
+  const bool pays = saved > n_read * pass_costs_->step(kDecodeTokens) / kDecodeTokens;
+  const bool is_trial = n_not_followed_ % kOneIn == 0 && gain_with([](int) { return kBest; }) > 1;
+  n_not_followed_ = pays ? 0 : n_not_followed_ + 1;
+  return pays || is_trial;
+}
+
+void Loop::begin_following(Active& a) {
+  Following& f = a.draft.following;
+  f = {};
+  if (!model_.has_drafts() || !speculative::uses_draft_pass(a.draft.mode)) return;
+  if (a.draft.mode == Mode::automatic) {
+    if (draws_on_device_) return;  // nothing is drafted there
+    time_steps_once();
+    if (!passes_pay_for(a)) return;
+  }
+  f.is_on = true;
+  f.n_seen = a.sequence->length();
+  f.hidden.assign(static_cast<size_t>(model_.d_model()), 0.0f);
+}
+
+// The rows of the step that was committed.
+void Loop::follow(Active& a) {
+  Following& f = a.draft.following;
+  if (!f.is_on) return;
+  const auto d = static_cast<std::ptrdiff_t>(model_.d_model());
+  const int32_t length_before = a.sequence->length() - a.rows_in_batch;
+  if (f.n_seen > length_before) f.hidden.clear();  // that of the last position has served
+  const auto begin = row_hidden_.begin() + a.first_row * d;
+  f.hidden.insert(f.hidden.end(), begin, begin + a.rows_in_batch * d);
+}
+
+// Tokens that were taken back.
+void Loop::follow_back(Active& a, int n_tokens) {
+  Following& f = a.draft.following;
+  if (!f.is_on) return;
+  f.hidden.resize(f.hidden.size() - static_cast<size_t>(n_tokens) * static_cast<size_t>(model_.d_model()));
+}
+
+Status Loop::run_pass(std::span<const DraftPass::Part> parts) {
+  int rows = 0, guesses = 0;
+  for (const DraftPass::Part& part : parts) {
+    rows += static_cast<int>(part.tokens.size());
+    guesses += part.n_guesses;
+  }
+  ++counts_.draft_passes;
+  counts_.draft_pass_rows += static_cast<uint64_t>(rows);
+  const auto begun = std::chrono::steady_clock::now();
+  TRY(draft_pass_.run(parts));
+  if (pass_costs_ && rows == guesses) {
+    pass_costs_->observe(rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+  }
+  return Ok{};
+}
+
+// Brings the pass to the end of each sequence, in as few batches as it takes.
+void Loop::catch_up(const std::vector<Active*>& behind) {
+  const auto d = static_cast<size_t>(model_.d_model());
+  const int max_rows = model_.executable().max_rows();
+  std::vector<DraftPass::Part> parts;
+  std::vector<Active*> passing;
+  int n_rows = 0;
+  const auto run = [&] {
+    if (parts.empty()) return;
+    const Status ran = run_pass(parts);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      Following& f = passing[i]->draft.following;
+      if (!ran) {
+        f = {};  // if it is the device that failed, the next step says so
+        continue;
+      }
+      learn_from_pass(*passing[i], i, parts[i].n_guesses);
+      f.n_seen += static_cast<int32_t>(parts[i].tokens.size());
+      f.hidden.erase(f.hidden.begin(), f.hidden.begin() + static_cast<std::ptrdiff_t>(parts[i].tokens.size() * d));
+    }
+    parts.clear();
+    passing.clear();
+    n_rows = 0;
+  };
+  for (Active* a : behind) {
+    while (a->draft.following.is_on && a->draft.following.n_seen < a->sequence->length()) {
+      Following& f = a->draft.following;
+      const int n = std::min(a->sequence->length() - f.n_seen, max_rows - n_rows);
+      if (!has_free(a->sequence->bytes_to_begin_pass(f.n_seen, n))) {
+        f = {};
+        break;
+      }
+      const std::span<const int32_t> tokens = a->sampler.tokens();
+      const int32_t end = f.n_seen + n;
+      // Probes where what followed is known, and is no prompt's.
+      const int32_t n_answer = end - static_cast<int32_t>(a->sampler.n_prompt());
+      const bool is_known = end == a->sequence->length() && static_cast<size_t>(end) < tokens.size();
+      parts.push_back({.sequence = &*a->sequence,
+                       .pos = f.n_seen,
+                       .tokens = tokens.subspan(static_cast<size_t>(f.n_seen), static_cast<size_t>(n)),
+                       .hidden = std::span(f.hidden).first(static_cast<size_t>(n) * d),
+                       .n_guesses = is_known ? std::clamp(std::min(n_answer, n), 0, kProbes) : 0});
+      passing.push_back(a);
+      n_rows += n;
+      const bool is_done = end == a->sequence->length();
+      if (!is_done || n_rows == max_rows) run();
+      if (is_done) break;
+    }
+  }
+  run();
+}
+
+void Loop::learn_from_pass(Active& a, size_t part, int n_guesses) {
+  const std::span<const int32_t> tokens = a.sampler.tokens();
+  for (int i = 0; i < n_guesses; ++i) {
+    const auto follows_at = static_cast<size_t>(a.sequence->length() - n_guesses + i + 1);
+    const bool is_right = draft_pass_.guess(part, i) == tokens[follows_at];
+    a.draft.acceptance.learn(speculative::pass_kind(0), is_right);
+    acceptance_.learn(speculative::pass_kind(0), is_right);
+  }
+}
+
+void Loop::catch_up_where_far() {
+  std::vector<Active*> far;
+  for (auto& a : running_) {
+    const Following& f = a->draft.following;
+    if (a->events && a->sequence && f.is_on && a->sequence->length() - f.n_seen >= kFarBehind) far.push_back(a.get());
+  }
+  if (!far.empty()) catch_up(far);
+}
+
+// Guess i of all of them in one pass. Each begins with the token that was drawn last, whose state before it is known, and
+// goes on with what it guessed itself.
+void Loop::guess_with_passes(const std::vector<Active*>& decoders) {
+  std::vector<Active*> chains;
+  int n_rows = 0;
+  for (Active* a : decoders) {
+    Draft& d = a->draft;
+    if (!d.from_pass || d.depth == 0) continue;
+    d.guesses.clear();
+    // Guessed already, and there was no place in the step for it: once more.
+    d.following.n_seen = std::min(d.following.n_seen, a->sequence->length());
+    const int32_t n_behind = a->sequence->length() - d.following.n_seen;
+    if (!has_free(a->sequence->bytes_to_begin_pass(d.following.n_seen, n_behind + d.depth))) {
+      d.depth = 0;
+      continue;
+    }
+    chains.push_back(a);
+    n_rows += n_behind + 1;
+  }
+  if (n_rows > model_.executable().max_rows()) catch_up(chains);
+  // Of each chain, what goes into the next pass.
+  std::vector<std::vector<float>> states(chains.size());
+  std::vector<int32_t> last(chains.size());
+  for (int depth = 0; !chains.empty(); ++depth) {
+    std::vector<DraftPass::Part> parts;
+    std::vector<size_t> at;  // [part]: into chains
+    for (size_t i = 0; i < chains.size(); ++i) {
+      Draft& d = chains[i]->draft;
+      if (!d.following.is_on || depth >= d.depth) continue;
+      const int32_t length = chains[i]->sequence->length();
+      DraftPass::Part part{&*chains[i]->sequence, length + depth, {&last[i], 1}, states[i], 1};
+      if (depth == 0) {
+        part.pos = d.following.n_seen;
+        part.tokens = chains[i]->sampler.tokens().subspan(static_cast<size_t>(part.pos));
+        part.hidden = d.following.hidden;
+      }
+      parts.push_back(part);
+      at.push_back(i);
+    }
+    if (parts.empty()) break;
+    const Status ran = run_pass(parts);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      Active& a = *chains[at[p]];
+      Draft& d = a.draft;
+      if (!ran) {
+        d.following = {};
+        d.depth = depth;
+        continue;
+      }
+      if (depth == 0) {
+        d.following.n_seen = a.sequence->length() + 1;
+        d.following.hidden.erase(d.following.hidden.begin(), d.following.hidden.end() - model_.d_model());
+      }
+      last[at[p]] = draft_pass_.guess(p, 0);
+      const std::span<const float> state = draft_pass_.hidden(p, 0);
+      states[at[p]].assign(state.begin(), state.end());
+      const std::vector<int32_t>& stops = a.request->stop_ids;
+      if (std::find(stops.begin(), stops.end(), last[at[p]]) != stops.end()) {
+        d.depth = depth;  // the answer would end with it
+      } else {
+        d.guesses.push_back({last[at[p]], speculative::pass_kind(depth)});
+      }
+    }
+  }
+  for (Active* a : chains) a->draft.depth = std::min(a->draft.depth, static_cast<int>(a->draft.guesses.size()));
+}
+
+}  // namespace chimere::engine
