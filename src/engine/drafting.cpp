@@ -247,18 +247,19 @@ void Loop::draw_draft(Active& a) {
   if (!gone_back) fail(a, gone_back.error());
 }
 
-// A token was taken: what was guessed in its place is judged by it.
-void Loop::compare_guess(Active& a, int32_t id) {
+// A token was taken: what was guessed in its place is judged by it. True where the guess was computed and is right.
+bool Loop::compare_guess(Active& a, int32_t id) {
   Draft& d = a.draft;
-  if (d.n_compared >= d.guesses.size()) return;
+  if (d.n_compared >= d.guesses.size()) return false;
   const size_t i = d.n_compared++;
   const bool was_right = d.guesses[i].id == id;
   d.acceptance.learn(d.guesses[i].kind, was_right);
   acceptance_.learn(d.guesses[i].kind, was_right);
-  if (!was_right || static_cast<int>(i) >= d.depth) return;
+  if (!was_right || static_cast<int>(i) >= d.depth) return false;
   ++a.usage.draft_tokens_accepted;
   ++counts_.draft_tokens_accepted;
   if (d.from_pass) ++counts_.draft_pass_tokens_accepted;
+  return true;
 }
 
 bool Loop::has_free(uint64_t bytes) const {

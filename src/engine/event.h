@@ -36,6 +36,7 @@ struct Event {
   enum class Kind { token, finished, failed };
   Kind kind = Kind::token;
   Sampled token;                             // kind token
+  bool was_guessed = false;                  // kind token: it was in a step before it was drawn (draft.h)
   FinishReason reason = FinishReason::stop;  // kind finished
   Usage usage;                               // finished and failed
   std::optional<Error> error;                // kind failed

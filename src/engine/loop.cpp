@@ -456,10 +456,10 @@ void Loop::accept(Active& a, Sampled sampled) {
   }
   if (!a.inputs.memory.empty()) a.memory->accept(sampled);
   a.sampler.accept(sampled.id);
-  compare_guess(a, sampled.id);
+  Event event;
+  event.was_guessed = compare_guess(a, sampled.id);
   const std::optional<FinishReason> reason = a.answer.after(sampled, a.sampler.tokens(), a.constraint.get());
   ++counts_.generated_tokens;
-  Event event;
   event.token = std::move(sampled);
   a.events->put(std::move(event));
   if (reason) finish(a, *reason);

@@ -153,7 +153,7 @@ class Loop {
   void plan_drafts(const std::vector<Active*>& decoders);
   bool add_draft(Batch& batch, Active& a);
   void draw_draft(Active& a);
-  void compare_guess(Active& a, int32_t id);
+  bool compare_guess(Active& a, int32_t id);
   bool has_free(uint64_t bytes) const;
   void drop_drafts();
   void keep_draft_space(Active& a);

@@ -78,9 +78,12 @@ struct Outcome {
 
 inline Outcome outcome_of(Channel<Event>& events) {
   Outcome o;
+  int32_t n_guessed = 0;
   while (true) {
     Event e = events.wait();
+    n_guessed += e.was_guessed ? 1 : 0;
     if (e.is_terminal()) {
+      EXPECT_EQ(n_guessed, e.usage.draft_tokens_accepted);
       o.end = std::move(e);
       return o;
     }

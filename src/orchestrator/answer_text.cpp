@@ -28,7 +28,7 @@ AnswerText::AnswerText(Tokenizer tokenizer, std::optional<chat::OutputParser> pa
       max_entropy_(options.max_entropy),
       one_call_(options.one_call) {}
 
-void AnswerText::push(const Sampled& token, ChatChunk& out) {
+void AnswerText::push(const Sampled& token, ChatChunk& out, bool was_guessed) {
   if (is_stopped()) return;
   ++n_tokens_;
   if (tokens_) {
@@ -36,7 +36,7 @@ void AnswerText::push(const Sampled& token, ChatChunk& out) {
       return TokenChance{std::string(tokenizer_.token_text(id)), logprob, id};
     };
     const float certainty = token_certainty(token.max_prob, token.entropy, max_entropy_);
-    PendingToken pending{{chance(token.id, token.logprob), {}, token.entropy, certainty}, decoded_bytes_};
+    PendingToken pending{{chance(token.id, token.logprob), {}, token.entropy, certainty, was_guessed}, decoded_bytes_};
     for (const TokenLogprob& other : token.top) pending.info.top.push_back(chance(other.id, other.logprob));
     pending_.push_back(std::move(pending));
   }

@@ -29,8 +29,8 @@ class AnswerText {
   AnswerText(Tokenizer tokenizer, std::optional<chat::OutputParser> parser, Options options);
 
   // Adds to `out` what became certain with this token. After a stop string, or the call that is the only one, nothing
-  // more comes.
-  void push(const Sampled& token, ChatChunk& out);
+  // more comes. `was_guessed`: for TokenInfo.
+  void push(const Sampled& token, ChatChunk& out, bool was_guessed = false);
   // The rest, when no token follows. `is_cut`: the model did not stop by itself.
   void finish(ChatChunk& out, bool is_cut);
 

@@ -31,6 +31,7 @@ struct TokenInfo {
   std::vector<TokenChance> top = {};  // best first
   float entropy = 0;                  // nats
   float certainty = 0;                // 0 to 1 (sampling/certainty.h)
+  bool was_guessed = false;           // ahead, and computed with the token before it
 };
 
 // A passage, or a note of the one who asked, that took part in an answer.

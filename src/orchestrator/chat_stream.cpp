@@ -59,7 +59,7 @@ std::optional<ChatChunk> ChatStream::poll() {
     if (!event) break;
     if (event->kind == engine::Event::Kind::token) {
       if (!first_token_time_) first_token_time_ = std::chrono::steady_clock::now();
-      text.push(event->token, delta);
+      text.push(event->token, delta, event->was_guessed);
       if (text.is_stopped() && !cancel_sent_) cancel();
     } else {
       text.finish(delta, event->kind != engine::Event::Kind::finished || event->reason != engine::FinishReason::stop);

@@ -48,6 +48,17 @@ test("a prompt that was read before is not read again", async () => {
   assert.ok(usage.prompt_tokens_details.cached_tokens < usage.prompt_tokens);
 });
 
+test("tokens that were guessed ahead say so, and change nothing", async () => {
+  const request = { messages: [{ role: "user", content: "What is 48 + 27?" }], temperature: 0, token_stats: true };
+  const ask = async (speculation) => (await server.json("/v1/chat/completions", { ...request, speculation })).body;
+  const [plain, drafted] = [await ask("off"), await ask("always")];
+  assert.deepEqual(drafted.choices[0].message, plain.choices[0].message);
+  const guessed = (answer) => answer.choices[0].token_stats.filter((token) => token.guessed).length;
+  assert.equal(guessed(plain), 0);
+  assert.ok(guessed(drafted) > 0);
+  assert.equal(guessed(drafted), drafted.timings.draft_n_accepted);
+});
+
 test("bodies that are no request are refused in the shape of their API", async () => {
   const bodies = ["", "{", "[]", "3", '{"messages": 1}', '{"input": {}, "prompt": {}}', "[".repeat(10_000)];
   for (const body of bodies) {

@@ -108,6 +108,22 @@ test('what steers the model has a name in the strip of certainty', async ({ stud
   await expect(strip.locator('p')).toHaveText(/^\s*thinkingSo end of thinking\s*1 < 2<b>im end$/)
 })
 
+test('what was guessed ahead is underlined in the strip, and counted', async ({ studio }) => {
+  const tokens = ['one', ' two', ' three']
+  await answerWith(studio.page, [{ content: 'one two three', certainty: tokens, guessed: [' two', ' three'] }])
+  await studio.send('Count to three.')
+  await studio.settled()
+  const strip = studio.answers.locator('.heat')
+  await expect(strip.locator('summary')).toHaveText('Certainty 50 % · 2 guessed ahead')
+  await strip.locator('summary').click()
+  await expect(strip.locator('.guessed')).toHaveText([' two', ' three'])
+  await expect(strip.locator('.guessed').first()).toHaveCSS('text-decoration-line', 'underline')
+  await expect(strip.locator('.guessed').first()).toHaveAttribute('title', /guessed ahead$/)
+  await expect(strip.getByText('one')).toHaveAttribute('title', /nats$/)
+  await studio.page.reload()
+  await expect(studio.answers.locator('.heat summary')).toHaveText('Certainty 50 % · 2 guessed ahead')
+})
+
 test('a thought can be stopped while it grows', async ({ page, slow }) => {
   await page.goto(slow.url)
   const studio = new Studio(page)

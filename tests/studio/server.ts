@@ -174,6 +174,7 @@ export interface Reply {
   content?: string
   toolCalls?: { id: string; name: string; arguments: string }[]
   certainty?: string[] // tokens with half a certainty each
+  guessed?: string[] // of these
 }
 
 function chunk(delta: object, finish: string | null = null, more: object = {}): string {
@@ -195,7 +196,12 @@ function deltas(reply: Reply): string {
 
 export function events(reply: Reply): string {
   const usage = { prompt_tokens: 10, completion_tokens: 20, prompt_tokens_details: { cached_tokens: 4 } }
-  const stats = (reply.certainty ?? []).map((token) => ({ token, certainty: 0.5, entropy: 1 }))
+  const stats = (reply.certainty ?? []).map((token) => ({
+    token,
+    certainty: 0.5,
+    entropy: 1,
+    ...(reply.guessed?.includes(token) ? { guessed: true } : {}),
+  }))
   return [
     deltas(reply),
     ...(stats.length ? [chunk({}, null, { token_stats: stats })] : []),

@@ -60,6 +60,7 @@ export interface TokenStats {
   token: string
   entropy: number | null
   certainty: number | null
+  guessed?: boolean // ahead, and right
 }
 
 export interface ChatChunk {

@@ -1,4 +1,5 @@
-// heat_strip.tsx  How sure the model was, token by token: the text once more, the doubtful parts warm.
+// heat_strip.tsx  How sure the model was, token by token: the text once more, the doubtful parts warm, and a line below
+// what was guessed ahead.
 import { useState } from 'preact/hooks'
 import { t } from '../i18n'
 import type { Heat } from '../store/conversations'
@@ -18,11 +19,16 @@ function markOf(token: string): string | null {
   return control && (control[1] ?? control[2]!).replace(/_/g, ' ')
 }
 
-function Token({ token, certainty, entropy }: Heat) {
+function Token({ token, certainty, entropy, guessed }: Heat) {
   const mark = markOf(token)
   const title = t('heatToken', { certainty: count(certainty * 100, 1), entropy: count(entropy, 2) })
+  const names = [mark && 'mark', guessed && 'guessed'].filter(Boolean).join(' ')
   return (
-    <span class={mark ? 'mark' : undefined} data-heat={level(certainty)} title={title}>
+    <span
+      class={names || undefined}
+      data-heat={level(certainty)}
+      title={guessed ? `${title}, ${t('heatGuessed')}` : title}
+    >
       {mark ?? token}
     </span>
   )
@@ -31,9 +37,13 @@ function Token({ token, certainty, entropy }: Heat) {
 export function HeatStrip({ heat }: { heat: Heat[] }) {
   const [isOpen, setIsOpen] = useState(false)
   const mean = heat.reduce((sum, h) => sum + h.certainty, 0) / heat.length
+  const guessed = heat.filter((h) => h.guessed).length
   return (
     <details class="heat" onToggle={(event) => setIsOpen(event.currentTarget.open)}>
-      <summary>{t('heatSummary', { n: count(mean * 100, 1) })}</summary>
+      <summary>
+        {t('heatSummary', { n: count(mean * 100, 1) })}
+        {guessed > 0 && ` · ${t('guessedAhead', { n: count(guessed) })}`}
+      </summary>
       {isOpen && (
         <p>
           {heat.map((h, i) => (

@@ -78,6 +78,7 @@ export const en = {
   heatThoughtBegins: 'thinking',
   heatThoughtEnds: 'end of thinking',
   heatToken: 'certainty {certainty} %, entropy {entropy} nats',
+  heatGuessed: 'guessed ahead',
   import: 'Import',
   importFailed: '{name}: {reason}',
   imported: '{n} conversations imported.',

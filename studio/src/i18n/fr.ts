@@ -80,6 +80,7 @@ export const fr: Words = {
   heatThoughtBegins: 'réflexion',
   heatThoughtEnds: 'fin de la réflexion',
   heatToken: 'certitude {certainty} %, entropie {entropy} nats',
+  heatGuessed: 'deviné d’avance',
   import: 'Importer',
   importFailed: '{name} : {reason}',
   imported: '{n} conversations importées.',

@@ -31,6 +31,7 @@ export interface Heat {
   token: string
   certainty: number
   entropy: number
+  guessed?: boolean // ahead, and right
 }
 
 // full: the answer filled the context. overlong: the conversation does not fit, so that there is no answer at all.

@@ -81,10 +81,11 @@ class Collector {
     if (content) this.next = { ...this.next, content: this.next.content + content, isThinking: false }
     if (reasoning) this.next = { ...this.next, reasoning: this.next.reasoning + reasoning, isThinking: true }
     if (calls) this.next = { ...this.next, toolCalls: merge(this.next.toolCalls, calls), isThinking: false }
-    const heat = (choice?.token_stats ?? []).map(({ token, certainty, entropy }) => ({
+    const heat = (choice?.token_stats ?? []).map(({ token, certainty, entropy, guessed }) => ({
       token,
       certainty: certainty ?? 1,
       entropy: entropy ?? 0,
+      ...(guessed ? { guessed } : {}),
     }))
     if (heat.length) this.next = { ...this.next, heat: [...this.next.heat, ...heat] }
     if (choice?.finish_reason) this.finish = choice.finish_reason

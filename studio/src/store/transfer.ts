@@ -61,6 +61,7 @@ function readHeat(value: unknown): Heat[] {
     token: text(h.token),
     certainty: number(h.certainty) ?? 1,
     entropy: number(h.entropy) ?? 0,
+    ...(h.guessed === true ? { guessed: true } : {}),
   }))
 }
 

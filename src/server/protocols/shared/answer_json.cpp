@@ -47,6 +47,7 @@ Json token_stats_json(const std::vector<TokenInfo>& tokens) {
     entry["token"] = token.token.bytes;
     entry["entropy"] = token.entropy;
     entry["certainty"] = token.certainty;
+    if (token.was_guessed) entry["guessed"] = true;
     list.push_back(std::move(entry));
   }
   return list;

@@ -27,7 +27,7 @@ inline constexpr float kLowestLogprob = -9999.0f;
 float shown_logprob(float logprob);
 // [{"token", "logprob", "bytes", "top_logprobs"}]
 Json logprobs_json(const std::vector<orchestrator::TokenInfo>& tokens);
-// [{"token", "entropy", "certainty"}], for `token_stats`.
+// [{"token", "entropy", "certainty", "guessed"?}], for `token_stats`.
 Json token_stats_json(const std::vector<orchestrator::TokenInfo>& tokens);
 // Adds {"engram": {"passages": [{"source", "score", "text"}], "notes": [the same and "id"]}} if some took part.
 void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages);
