@@ -37,7 +37,7 @@ class Fresh : public TokenConstraint {
 };
 
 // With the model's own draft pass as the source, of a block with random weights and of a trained one.
-class DraftPassSpeculation : public testing::TestWithParam<bool> {
+class DraftPassSpeculation : public testing::TestWithParam<bool>, protected SpeculationRuns {
  protected:
   static bool is_trained() { return GetParam(); }
   void SetUp() override {
@@ -63,29 +63,8 @@ class DraftPassSpeculation : public testing::TestWithParam<bool> {
   }
   void TearDown() override { std::filesystem::remove_all(scratch_); }
 
-  static EngineConfig config(Mode mode, int draft_max = 15) {
-    EngineConfig c;
-    c.prefill_tokens = 64;
-    c.speculate = mode;
-    c.draft_max = draft_max;
-    return c;
-  }
-  static Outcome ask(Engine& engine, const Request& request) {
-    auto s = engine.submit(request);
-    EXPECT_TRUE(s) << s.error().message;
-    return outcome_of(*s->events);
-  }
   // What the cases give on a model without the block, without drafts.
-  std::vector<std::pair<Named, Outcome>> expected() {
-    std::vector<std::pair<Named, Outcome>> all;
-    Engine engine(*plain_, config(Mode::off));
-    for (Named& c : cases(plain_->n_vocab())) {
-      if (c.name == "stops") c.request.stop_ids = {ask(engine, c.request).ids()[17]};
-      Outcome outcome = ask(engine, c.request);
-      all.emplace_back(std::move(c), std::move(outcome));
-    }
-    return all;
-  }
+  std::vector<std::pair<Named, Outcome>> expected() { return undrafted_cases(*plain_); }
 
   std::filesystem::path scratch_;
   std::unique_ptr<models::Model> plain_, drafting_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "engine/engine.h"
 #include "engine/event.h"
 #include "engine/request.h"
 
@@ -185,5 +186,34 @@ inline std::vector<Named> cases(int n_vocab) {
   sampled(add("stops"), 14);
   return all;
 }
+
+// What the fixtures of all sources of guesses do.
+struct SpeculationRuns {
+  static EngineConfig config(speculative::Mode mode, int draft_max = 15) {
+    EngineConfig c;
+    c.prefill_tokens = 64;
+    c.speculate = mode;
+    c.draft_max = draft_max;
+    return c;
+  }
+  static Outcome ask(Engine& engine, const Request& request) {
+    auto s = engine.submit(request);
+    EXPECT_TRUE(s) << s.error().message;
+    return outcome_of(*s->events);
+  }
+  // The cases, with what they give without drafts. A stop is a token of the answer.
+  static std::vector<std::pair<Named, Outcome>> undrafted_cases(models::Model& model) {
+    std::vector<std::pair<Named, Outcome>> all;
+    Engine engine(model, config(speculative::Mode::off));
+    for (Named& c : cases(model.n_vocab())) {
+      if (c.name == "stops") c.request.stop_ids = {ask(engine, c.request).ids()[17]};
+      Outcome outcome = ask(engine, c.request);
+      EXPECT_EQ(outcome.end.kind, Event::Kind::finished);
+      EXPECT_EQ(outcome.end.usage.draft_tokens, 0);
+      all.emplace_back(std::move(c), std::move(outcome));
+    }
+    return all;
+  }
+};
 
 }  // namespace chimere::engine

@@ -41,7 +41,7 @@ class Hints : public speculative::DraftSource {
   uint64_t seed_;
 };
 
-class Speculation : public testing::TestWithParam<const char*> {
+class Speculation : public testing::TestWithParam<const char*>, protected SpeculationRuns {
  protected:
   void SetUp() override {
     model_ =
@@ -49,18 +49,6 @@ class Speculation : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(model_);
   }
 
-  static EngineConfig config(Mode mode, int draft_max = 15) {
-    EngineConfig c;
-    c.prefill_tokens = 64;
-    c.speculate = mode;
-    c.draft_max = draft_max;
-    return c;
-  }
-  static Outcome ask(Engine& engine, const Request& request) {
-    auto s = engine.submit(request);
-    EXPECT_TRUE(s) << s.error().message;
-    return outcome_of(*s->events);
-  }
   Outcome undrafted(const Request& request) {
     Engine engine(*model_, config(Mode::off));
     return ask(engine, request);
@@ -69,19 +57,7 @@ class Speculation : public testing::TestWithParam<const char*> {
     r.drafts = std::make_shared<Hints>(r.prompt.size(), expected.ids(), model_->n_vocab(), seed);
     return r;
   }
-  // The cases, with what they give without drafts. A stop is a token of the answer.
-  std::vector<std::pair<Named, Outcome>> expected() {
-    std::vector<std::pair<Named, Outcome>> all;
-    Engine engine(*model_, config(Mode::off));
-    for (Named& c : cases(model_->n_vocab())) {
-      if (c.name == "stops") c.request.stop_ids = {ask(engine, c.request).ids()[17]};
-      Outcome outcome = ask(engine, c.request);
-      EXPECT_EQ(outcome.end.kind, Event::Kind::finished);
-      EXPECT_EQ(outcome.end.usage.draft_tokens, 0);
-      all.emplace_back(std::move(c), std::move(outcome));
-    }
-    return all;
-  }
+  std::vector<std::pair<Named, Outcome>> expected() { return undrafted_cases(*model_); }
 
   std::unique_ptr<models::Model> model_;
 };

@@ -21,7 +21,8 @@ struct DraftBlock {
   bool has_ends = false;  // nextn.embed_tokens and nextn.shared_head_head; else the trunk's serve
 };
 
-// The bytes of the file. Block 4: the tensors of the last block, an attention block, each value changed a little, and random nextn.* ones.
+// The bytes of the file. Block 4: the tensors of the last block, an attention block, each value changed a little, and
+// random nextn.* ones.
 inline Result<std::vector<std::byte>> with_draft_block(const std::filesystem::path& folder,
                                                        const DraftBlock& block = {}) {
   TRY_ASSIGN(const gguf::File file, gguf::File::open((folder / "model.gguf").string()));

@@ -19,7 +19,8 @@ struct DraftPasses {
 };
 
 // The depths with the most expected tokens per second: argmax of (answers + chances of the rows that are added) / (step
-// of so many rows + opening each draft + going back from those that fail + passes). Zero for all of them where nothing is gained.
+// of so many rows + opening each draft + going back from those that fail + passes). Zero for all of them where nothing
+// is gained.
 // `gain`, where it is not null, is told how many times as many tokens a second that is; 1: nothing is gained.
 // `n_rows`: rows of the step without drafts, one of each answer among them. `most_rows`: of the step with them.
 std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, std::span<const Chances> chances,

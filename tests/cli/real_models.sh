@@ -3,13 +3,19 @@
 # implementations, to the letter.   usage: real_models.sh CHIMERE TESTS_DIR
 set -euo pipefail
 chimere=$1
-models=$2/golden/real
 work=$(mktemp -d)
+models=$work/real
 export CHIMERE_HOME=$work/home
 trap '[ -z "${server:-}" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
 . "$(dirname "$0")/server.sh"
+
+# The weights are kept compressed.
+cp -r "$2/golden/real" "$models"
+for packed in "$models"/*/*.xz; do
+  python3 -c 'import lzma, sys; sys.stdout.buffer.write(lzma.open(sys.argv[1]).read())' "$packed" >"${packed%.xz}"
+done
 
 # continue_text MODEL PROMPT TOKENS: sets `text` to the greedy continuation, as the server gives it.
 continue_text() {

@@ -24,7 +24,7 @@ namespace {
 using namespace chimere;
 using namespace chimere::server;
 
-// As many as make the digits and small letters of the seeds stand for the paths in their order.
+// Sixteen, so that '0' and the characters behind it in ASCII stand for them in their order.
 constexpr const char* kPaths[] = {"/v1/chat/completions",
                                   "/v1/completions",
                                   "/v1/responses",

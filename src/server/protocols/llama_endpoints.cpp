@@ -45,25 +45,12 @@ std::unique_ptr<Answer> apply_template(const Services& services, Call call, Chat
                                                            ignored_header(asked.ignored));
 }
 
-Json usual_settings(const SamplingParams& s) {
-  Json json;
-  json["n_predict"] = -1;
-  json["seed"] = UINT32_MAX;
-  json["temperature"] = s.temperature;
-  json["top_k"] = s.top_k;
-  json["top_p"] = s.top_p;
-  json["min_p"] = s.min_p;
-  json["repeat_penalty"] = s.repetition_penalty;
-  json["presence_penalty"] = s.presence_penalty;
-  json["frequency_penalty"] = s.frequency_penalty;
-  return json;
-}
-
 Json props_json(const Services& services) {
   const orchestrator::ChatService& chat = services.chat;
+  orchestrator::CompletionRequest usual;
+  usual.sampling = chat.default_sampling();
   Json json;
-  json["default_generation_settings"] =
-      Json{{"n_ctx", chat.context_length()}, {"params", usual_settings(chat.default_sampling())}};
+  json["default_generation_settings"] = Json{{"n_ctx", chat.context_length()}, {"params", llama_settings(usual)}};
   json["total_slots"] = chat.engine().stats().max_running;
   json["model_alias"] = services.names.chat;
   json["model_path"] = services.names.chat + ".gguf";  // its name: where it lies is nobody's business

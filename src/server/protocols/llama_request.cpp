@@ -71,7 +71,9 @@ void read_llama_prompts(JsonFields& fields, const Tokenizer& tokenizer, const Co
   for (const Json& one : *prompt) add(one);
 }
 
-Json settings_json(const CompletionRequest& request, const LlamaCall& call) {
+}  // namespace
+
+Json llama_settings(const CompletionRequest& request) {
   const SamplingParams& s = request.sampling;
   Json json;
   json["n_predict"] = json["max_tokens"] = request.max_tokens;
@@ -89,13 +91,9 @@ Json settings_json(const CompletionRequest& request, const LlamaCall& call) {
   json["dry_allowed_length"] = s.dry_allowed_length;
   json["dry_penalty_last_n"] = s.dry_penalty_last_n;
   json["stop"] = request.stop;
-  json["stream"] = call.stream;
-  json["n_probs"] = call.n_probs;
   json["grammar"] = request.form.grammar;
   return json;
 }
-
-}  // namespace
 
 std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, const SamplingParams& defaults,
                                                          const Tokenizer& tokenizer) {
@@ -120,14 +118,16 @@ std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, 
   request.logprobs = call.n_probs > 0;
   request.sampling.top_logprobs = call.n_probs;
   fields.boolean("return_tokens", call.return_tokens);
-  request.token_ids = true;
+  request.token_ids = call.stream || call.return_tokens;
   bool ignores_end = false;
   fields.boolean("ignore_eos", ignores_end);
   if (ignores_end) {
     for (const int32_t id : tokenizer.eog_ids()) request.sampling.logit_bias.push_back({id, kNever});
   }
   call.fields = read_strings(fields, "response_fields", kMaxFields, 256);
-  call.settings = settings_json(request, call);
+  call.settings = llama_settings(request);
+  call.settings["stream"] = call.stream;
+  call.settings["n_probs"] = call.n_probs;
   call.settings["ignore_eos"] = ignores_end;
   if (fields.ok()) read_llama_prompts(fields, tokenizer, request, call);
   if (!fields.ok()) return fields.error();

@@ -23,6 +23,9 @@ struct LlamaCall : CallOptions {
   Json settings;                    // what the answer says of how it was made
 };
 
+// How a request is answered, in llama.cpp's names.
+Json llama_settings(const orchestrator::CompletionRequest& request);
+
 // The tokenizer reads prompts that are texts and ids in one list, and names what ends an answer.
 std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, const SamplingParams& defaults,
                                                          const Tokenizer& tokenizer);

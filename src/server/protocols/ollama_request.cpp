@@ -221,13 +221,12 @@ std::variant<OllamaShowCall, ApiError> parse_ollama_show(std::string_view body) 
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   JsonFields fields(std::get<Json>(parsed));
-  OllamaShowCall call;
-  fields.string("name", call.named);
-  fields.string("model", call.named);
-  if (call.named.empty()) fields.fail("model", "expected the name of a model, found none");
+  std::string named;
+  fields.string("name", named);
+  fields.string("model", named);
+  if (named.empty()) fields.fail("model", "expected the name of a model, found none");
   if (!fields.ok()) return fields.error();
-  call.model = without_tag(call.named);
-  return call;
+  return OllamaShowCall{without_tag(named)};
 }
 
 }  // namespace chimere::server

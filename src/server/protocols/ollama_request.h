@@ -33,7 +33,7 @@ std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body
 
 // {"model": NAME}, once {"name": NAME}.
 struct OllamaShowCall {
-  std::string model, named;
+  std::string model;
 };
 std::variant<OllamaShowCall, ApiError> parse_ollama_show(std::string_view body);
 
