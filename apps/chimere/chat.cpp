@@ -125,30 +125,20 @@ void add_chat(CLI::App& app, Outcome& outcome) {
                       "ask this, print the answer and end; what comes through a pipe is put behind it");
   command->add_option("--system", o->system, "system prompt");
   command->add_option("--chat-template", o->chat_template_file,
-                      "Jinja file to render conversations with; the file's own template when absent");
+                      "Jinja file to render conversations with, or a name (chatml, llama3, gemma, ...); the file's own "
+                      "template when absent");
   command->add_flag_callback(
       "--no-think", [o] { o->think = false; }, "ask the model to answer without thinking first");
   command->add_flag("--hide-thinking", o->hide_thinking, "do not print the thinking");
   command->add_option("--ctx", o->context, "tokens of the conversation; 0: what the model was made for")
       ->check(at_least(0))
       ->capture_default_str();
-  command->add_option("-n,--max-tokens", o->max_tokens, "tokens of one answer; -1: until the context is full")
-      ->check(CLI::Range(-1, 1 << 30))
-      ->capture_default_str();
   command->add_option("--stop", o->stop, "text that ends an answer; may be given several times");
   command->add_option(
       "--lora", o->adapters,
       "NAME=FILE[:SCALE], a LoRA adapter to talk with; may be given several times, their changes add up");
   command->add_option("--engram", o->engram, "folder of Engram tables that /engram may name");
-  command->add_option("--seed", o->seed, "same seed, same text; random when absent");
-  const std::string file = "; the file's recommendation when absent";
-  command->add_option("--temp,--temperature", o->temperature, "0: always the likeliest token" + file);
-  command->add_option("--top-k", o->top_k, "draw from the k likeliest tokens" + file);
-  command->add_option("--top-p", o->top_p, "draw from the fewest tokens that hold this probability" + file);
-  command->add_option("--min-p", o->min_p, "draw from tokens at least this share as likely as the best" + file);
-  command->add_option("--repetition-penalty", o->repetition_penalty, "1: off" + file);
-  command->add_option("--presence-penalty", o->presence_penalty, "0: off");
-  command->add_option("--frequency-penalty", o->frequency_penalty, "0: off");
+  add_sampling_options(*command, *o);
   add_thinking_options(*command, o->thinking);
   add_speculate_options(*command, o->speculate);
   command->footer(

@@ -110,7 +110,7 @@ const Setting kSettings[] = {
 
 ChatStep set(const Call& call) {
   const std::vector<std::string> given = words(call.argument);
-  const SamplingParams& usual = call.session.service().default_sampling();
+  const SamplingParams& usual = call.session.service().defaults().sampling;
   std::vector<std::string> names;
   std::string list;
   for (const Setting& s : kSettings) {

@@ -7,11 +7,12 @@
 
 #include "common.h"
 #include "orchestrator/chat_request.h"
+#include "sampling_options.h"
 #include "speculate.h"
 
 namespace chimere::apps {
 
-struct ChatOptions {
+struct ChatOptions : SamplingOptions {
   ModelOptions model;
   std::string chat_template_file;
   int context = 0;
@@ -20,12 +21,8 @@ struct ChatOptions {
   std::optional<bool> think;  // what the template does by itself when absent
   int thinking_budget = -1;
   bool hide_thinking = false;
-  int max_tokens = -1;
   std::vector<std::string> stop;
   std::vector<std::string> adapters;
-  std::optional<uint64_t> seed;
-  std::optional<float> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
-  std::optional<int> top_k;
   std::string engram;              // folder of tables
   orchestrator::MemoryUse memory;  // of those, what takes part
   orchestrator::ThinkingOptions thinking;

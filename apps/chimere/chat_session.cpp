@@ -93,15 +93,8 @@ ChatRequest ChatSession::request() const {
   for (const auto& entry : service_->adapters().list()) request.adapters.push_back({entry.name, std::nullopt});
   if (!options_.system.empty()) request.messages.push_back(message("system", options_.system));
   request.messages.insert(request.messages.end(), messages_.begin(), messages_.end());
-  request.sampling = service_->default_sampling();
-  SamplingParams& s = request.sampling;
-  s.temperature = options_.temperature.value_or(s.temperature);
-  s.top_k = options_.top_k.value_or(s.top_k);
-  s.top_p = options_.top_p.value_or(s.top_p);
-  s.min_p = options_.min_p.value_or(s.min_p);
-  s.repetition_penalty = options_.repetition_penalty.value_or(s.repetition_penalty);
-  s.presence_penalty = options_.presence_penalty.value_or(s.presence_penalty);
-  s.frequency_penalty = options_.frequency_penalty.value_or(s.frequency_penalty);
+  request.sampling = service_->defaults().sampling;
+  options_.apply_to(request.sampling);
   request.seed = options_.seed;
   request.max_tokens = options_.max_tokens;
   request.stop = options_.stop;

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/platform/executable_path.h"
+#include "chat/named_templates.h"
 
 namespace chimere::apps {
 namespace {
@@ -186,8 +187,13 @@ Status check_drafts(const ModelOptions& o, const models::Model& model) {
 Result<std::string> read_chat_template(const std::string& path) {
   constexpr std::streamsize kMaxBytes = 1 << 20;
   if (path.empty()) return std::string();
+  if (const std::string_view named = chat::named_template(path); !named.empty()) return std::string(named);
+  if (path.find("{{") != std::string::npos || path.find("{%") != std::string::npos) return path;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{Code::io, "--chat-template " + path + ": can not be read"};
+  if (!file) {
+    return Error{Code::io, "--chat-template " + path + ": expected a file that can be read, Jinja itself, or one of " +
+                               chat::template_names()};
+  }
   std::string text(kMaxBytes, '\0');
   file.read(text.data(), kMaxBytes);
   text.resize(static_cast<size_t>(file.gcount()));

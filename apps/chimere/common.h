@@ -51,7 +51,7 @@ Result<models::BackendKind> backend_of(const ModelOptions& options);
 // Refuses guesses of a draft block that was not loaded.
 Status check_drafts(const ModelOptions& options, const models::Model& model);
 
-// The text of a `--chat-template` file; empty when none was named.
+// The text of a `--chat-template`: a file, a name of named_templates.h, or Jinja itself; empty when none was given.
 Result<std::string> read_chat_template(const std::string& path);
 
 // What to say of a `--ctx` beyond what the model was made for; empty when it is not.

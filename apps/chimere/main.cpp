@@ -1,6 +1,8 @@
 // main.cpp  The chimere program: picks a sub-command.
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
@@ -39,6 +41,12 @@ int main(int argc, char** argv) {
   chimere::apps::add_perplexity(app, outcome);
   chimere::apps::add_engram(app, outcome);
   chimere::apps::spell_out(argc, argv);
+  std::vector<std::string> words(argv, argv + argc);
+  if (int code = chimere::apps::translate_serve(words); code != 0) return code;
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  argc = static_cast<int>(pointers.size());
+  argv = pointers.data();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

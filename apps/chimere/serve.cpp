@@ -16,6 +16,7 @@
 #include "data_folder.h"
 #include "open_browser.h"
 #include "orchestrator/chat_service.h"
+#include "sampling_options.h"
 #include "server/http/log.h"
 #include "server/server.h"
 #include "speculate.h"
@@ -47,6 +48,8 @@ struct ServeOptions {
   retrieval::NoteLimits note_limits;
   std::string embedding_model;
   std::vector<std::string> adapters;
+  SamplingOptions sampling;
+  std::optional<bool> reasoning;  // what the template does by itself when absent
   orchestrator::ThinkingOptions thinking;
   SpeculateOptions speculate;
 };
@@ -94,6 +97,16 @@ Status check_lora_folder(const std::string& folder) {
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return Ok{};
   return Error{Code::not_found, "--lora-dir " + folder + ": expected a folder of adapters, found " +
                                     (std::filesystem::exists(folder, error) ? "something else" : "nothing there")};
+}
+
+// What requests get that say nothing.
+Status set_defaults(const ServeOptions& o, orchestrator::Defaults& defaults) {
+  o.sampling.apply_to(defaults.sampling);
+  TRY(defaults.sampling.validate(INT32_MAX));
+  defaults.seed = o.sampling.seed;
+  defaults.max_tokens = o.sampling.max_tokens;
+  defaults.enable_thinking = o.reasoning;
+  return Ok{};
 }
 
 void allow_connections(server::HttpConfig& http) {
@@ -159,6 +172,7 @@ Status serve(ServeOptions& o) {
   if (const std::string warning = context_warning(*model, o.context); !warning.empty()) spdlog::warn("{}", warning);
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   chat_model.thinking = o.thinking;
+  TRY(set_defaults(o, chat_model.defaults));
   chat_model.open_memories(o.engram, shipped_tables(), o.note_limits);
   TRY(load_adapters(o.adapters, *chat_model.adapters));
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
@@ -212,7 +226,8 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's API does");
   add_model_options(*command, o->model, true);
   command->add_option("--chat-template", o->chat_template_file,
-                      "Jinja file to render conversations with; the file's own template when absent");
+                      "Jinja file to render conversations with, or a name (chatml, llama3, gemma, ...); the file's own "
+                      "template when absent");
   command->add_option("--host", o->server.http.host, "address to listen on; beyond this machine only with a key")
       ->capture_default_str();
   command->add_option("--port", o->server.http.port, "port to listen on; 0: any free one")
@@ -241,8 +256,14 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->allow_extra_args(false);
   command
       ->add_option("--alias", o->server.aliases,
-                   "further names of the model, joined by commas; 'claude-*' stands for all that begin so")
+                   "names of the model, joined by commas: the first is shown instead of the file's; 'claude-*' stands "
+                   "for all that begin so")
       ->allow_extra_args(false);
+  command->add_option("--tags", o->server.tags, "words about the model that /v1/models shows")->delimiter(',');
+  command->add_flag("--no-page{false}", o->server.page, "do not serve the web page");
+  command->add_flag("--no-slots{false}", o->server.slots, "do not tell in /slots what is running");
+  command->add_flag("--verbose", o->server.verbose,
+                    "answers of chat completions say in `__verbose` what the model was given");
   command->add_flag("--strict-model-name", o->server.strict_model_name,
                     "refuse requests for a model of any other name, also where there is only one");
   command->add_option("--tls-cert", o->server.http.tls_certificate, "certificate chain in PEM form: serve HTTPS");
@@ -302,6 +323,16 @@ void add_serve(CLI::App& app, Outcome& outcome) {
                       "NAME=FILE[:SCALE], a LoRA adapter that requests may name in `lora`; may be given several times");
   command->add_option("--lora-dir", o->server.lora_folder,
                       "folder of adapters (NAME.gguf) that clients may load by POST /v1/lora");
+  add_sampling_options(*command, o->sampling);
+  command
+      ->add_option_function<std::string>(
+          "--reasoning",
+          [o](const std::string& text) {
+            o->reasoning = text == "auto" ? std::nullopt : std::optional<bool>(text == "on");
+          },
+          "on, off, auto: whether the model thinks first where a request does not say; auto: as the template likes")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->default_str("auto");
   add_thinking_options(*command, o->thinking);
   add_speculate_options(*command, o->speculate);
   command->fallthrough();  // --config may stand behind `serve`

@@ -1,9 +1,11 @@
 #include "usage.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 #include <utility>
 
+#include "terminal/foreign_options.h"
 #include "terminal/nearest_word.h"
 #include "terminal/word_wrap.h"
 
@@ -54,6 +56,21 @@ void spell_out(int argc, char** argv) {
   if (std::string_view(argv[1]) != "help") return;
   argv[1] = help;
   if (argc > 2) std::swap(argv[1], argv[2]);
+}
+
+int translate_serve(std::vector<std::string>& words) {
+  const auto serve = std::find(words.begin(), words.end(), "serve");
+  // A file of options may stand before the command.
+  if (serve == words.end() || (serve != words.begin() + 1 && words[1] != "--config")) return 0;
+  auto own = in_own_words({serve + 1, words.end()});
+  if (!own) {
+    std::fprintf(stderr, "chimere: %s\n`chimere serve --help` says more.\n", harmless(own.error().message).c_str());
+    return kUsageError;
+  }
+  for (const std::string& note : own->notes) std::fprintf(stderr, "chimere: %s\n", harmless(note).c_str());
+  words.erase(serve + 1, words.end());
+  words.insert(words.end(), own->arguments.begin(), own->arguments.end());
+  return 0;
 }
 
 int explain_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 
 #include "chat/system_messages.h"
 #include "jinja/json.h"
@@ -95,13 +96,15 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
 // Learns by trying, because templates do not declare what they accept. A probe that fails to render says "no"; one that
 // takes too long is the last, so that no file holds up a start.
 void ChatTemplate::probe(std::string_view source) {
-  const auto text_of = [&](const ChatInput& input) -> std::string {
+  const auto text_of = [&](ChatInput input) -> std::string {
     if (!warning_.empty()) return {};
+    input.tells_date = true;
     const jinja::Limits limits = probe_limits(limits_, kProbeSteps - probe_steps_);
     uint64_t n_steps = 0;
     const Result<Rendered> rendered = render_with(input, limits, n_steps);
     probe_steps_ = std::min(probe_steps_ + n_steps, kProbeSteps);
     if (rendered) return rendered->text;
+    if (rendered.error().message.ends_with("'functions' is undefined")) wants_functions_ = true;
     if (rendered.error().code == Code::exhausted) {
       probe_steps_ = kProbeSteps;
       warning_ = "the chat template does too much for a conversation of one word (" + rendered.error().message +
@@ -122,6 +125,7 @@ void ChatTemplate::probe(std::string_view source) {
   parts.content_parts_json = R"([{"type": "text", "text": ")" + std::string(kNeedle) + "\"}]";
   ChatInput with_parts;
   with_parts.messages = {parts};
+  text_of(plain);  // may learn of `functions`, without which nothing else can be tried
   handles_parts_ = true;
   const std::string from_parts = text_of(with_parts);
   handles_parts_ =
@@ -200,10 +204,16 @@ Result<Rendered> ChatTemplate::render_with(const ChatInput& input, const jinja::
   }
   add(globals, "messages", Value::list(std::move(messages)));
   std::vector<Value> tools;
+  Value functions;
   for (size_t i = 0; i < input.tools.size(); ++i) {
     Result<Value> tool = jinja::value_from_json(input.tools[i].json, true);
     if (!tool) return in_field(std::move(tool.error()), "tool " + std::to_string(i));
     tools.push_back(std::move(*tool));
+  }
+  if (wants_functions_) {
+    std::string list;
+    for (const Tool& tool : input.tools) list += (list.empty() ? "" : ", ") + tool.json;
+    functions = input_text("[" + list + "]");
   }
   add(globals, "tools", tools.empty() ? Value() : Value::list(std::move(tools)));
   add(globals, "documents", Value());
@@ -211,6 +221,16 @@ Result<Rendered> ChatTemplate::render_with(const ChatInput& input, const jinja::
   add(globals, "bos_token", Value::string(bos_text_, false));
   add(globals, "eos_token", Value::string(eos_text_, false));
   const size_t n_reserved = 6;
+  if (wants_functions_) add(globals, "functions", std::move(functions));
+  if (input.tells_date) {
+    const std::tm now = input.clock();
+    const auto text = [&now](const char* format) {
+      char out[64];
+      return std::string(out, std::strftime(out, sizeof out, format, &now));
+    };
+    add(globals, "date_string", Value::string(text("%d %b %Y"), false));
+    add(globals, "datetime", Value::string(text("%b %d %Y %H:%M:%S %Z"), false));
+  }
   if (input.enable_thinking) {
     // DeepSeek's templates call the same switch `thinking`.
     add(globals, "enable_thinking", Value(*input.enable_thinking));

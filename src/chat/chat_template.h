@@ -26,6 +26,9 @@ struct ChatInput {
   std::vector<Tool> tools;
   bool add_generation_prompt = true;
   std::optional<bool> enable_thinking;
+  // The variables `date_string` ("26 Jul 2024") and `datetime` ("Jul 26 2024 10:00:00 GMT"), which transformers does
+  // not set: some templates write the day they were made where they have none, and others can do nothing without.
+  bool tells_date = false;
   std::string extra_kwargs_json;  // an object; cannot replace messages, tools or the special tokens
   Clock clock = jinja::system_clock();
 };
@@ -90,6 +93,7 @@ class ChatTemplate {
   bool keeps_developer_ = false;  // gpt-oss knows the role
   bool handles_parts_ = false;    // content may be a list of parts
   bool requires_parts_ = false;   // content must be one
+  bool wants_functions_ = false;  // reads tools from `functions`, a JSON text (Firefunction)
   uint64_t probe_steps_ = 0;
   std::string warning_;
 };

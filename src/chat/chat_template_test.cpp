@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "chat/named_templates.h"
+
 namespace chimere::chat {
 namespace {
 
@@ -297,6 +299,65 @@ TEST(ChatTemplate, RequestTextIsNeverTrusted) {
     EXPECT_EQ(trusted_text(*rendered).find("EVIL"), std::string::npos) << entry.path() << trusted_text(*rendered);
   }
   EXPECT_GE(n_rendered, 8);
+}
+
+TEST(ChatTemplate, TheDayIsToldWhereItIsAskedFor) {
+  const Result<ChatTemplate> dated = ChatTemplate::create(
+      "{{ date_string if date_string is defined else 'none' }}|{{ datetime is defined }}|{{ messages[0].content }}", "",
+      "");
+  ASSERT_TRUE(dated);
+  ChatInput input = say("Hi");
+  EXPECT_EQ(dated->render(input)->text, "none|False|Hi");
+  input.tells_date = true;
+  input.clock = [] {
+    std::tm day{};
+    day.tm_year = 126, day.tm_mon = 10, day.tm_mday = 17;
+    return day;
+  };
+  EXPECT_EQ(dated->render(input)->text, "17 Nov 2026|True|Hi");
+  input.extra_kwargs_json = R"({"date_string": "today"})";
+  EXPECT_EQ(dated->render(input)->text, "today|True|Hi");
+}
+
+TEST(ChatTemplate, ToolsMayBeReadFromFunctions) {
+  const Result<ChatTemplate> fire =
+      ChatTemplate::create("{{ functions + ' ' + datetime }} {{ messages[0].content }}", "", "");
+  ASSERT_TRUE(fire);
+  EXPECT_TRUE(fire->supports_tools());
+  ChatInput input = say("Hi");
+  input.tells_date = true;
+  EXPECT_TRUE(fire->render(input)->text.starts_with("[] "));
+  input.tools = {Tool{R"({"name": "a"})"}, Tool{R"({"name": "b"})"}};
+  EXPECT_TRUE(fire->render(input)->text.starts_with(R"([{"name": "a"}, {"name": "b"}] )"));
+}
+
+TEST(NamedTemplates, RenderAConversation) {
+  ChatInput input;
+  input.messages = {message("system", "S"), message("user", "U"), message("assistant", "A"), message("user", "V")};
+  const std::pair<const char*, const char*> cases[] = {
+      {"chatml", "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n"
+                 "<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n"},
+      {"llama3", "<|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nU"
+                 "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user"
+                 "<|end_header_id|>\n\nV<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
+      {"gemma", "<start_of_turn>user\nS\n\nU<end_of_turn>\n<start_of_turn>model\nA<end_of_turn>\n<start_of_turn>user\nV"
+                "<end_of_turn>\n<start_of_turn>model\n"},
+      {"mistral-v7", "[SYSTEM_PROMPT] S[/SYSTEM_PROMPT][INST] U[/INST] A</s>[INST] V[/INST]"},
+      {"llama2", "[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST] A </s>[INST] V [/INST]"},
+  };
+  for (const auto& [name, expected] : cases) {
+    const Result<ChatTemplate> named = ChatTemplate::create(named_template(name), "<s>", "</s>");
+    ASSERT_TRUE(named) << name;
+    EXPECT_EQ(named->render(input)->text, expected) << name;
+  }
+  std::istringstream names(template_names());
+  for (std::string name; std::getline(names >> std::ws, name, ',');) {
+    const Result<ChatTemplate> named = ChatTemplate::create(named_template(name), "<s>", "</s>");
+    ASSERT_TRUE(named) << name;
+    const std::string text = named->render(input)->text;
+    for (const char* part : {"S", "U", "A", "V"}) EXPECT_NE(text.find(part), std::string::npos) << name;
+  }
+  EXPECT_EQ(named_template("no such"), "");
 }
 
 TEST(ChatTemplate, KnownRolesMayFormControlTokens) {

@@ -47,7 +47,7 @@ Engine::~Engine() = default;
 Status Engine::check(std::span<const int32_t> tokens) const {
   if (tokens.empty()) return Error{Code::invalid_argument, "the prompt is empty: expected at least 1 token"};
   if (static_cast<int64_t>(tokens.size()) > context_length_) {
-    return Error{Code::invalid_argument, "the prompt has " + std::to_string(tokens.size()) +
+    return Error{Code::invalid_argument, "too large: the prompt has " + std::to_string(tokens.size()) +
                                              " tokens, the context holds " + std::to_string(context_length_)};
   }
   for (size_t i = 0; i < tokens.size(); ++i) {

@@ -21,7 +21,7 @@ constexpr size_t kMaxSchemas = 20'000;  // schemas looked at, after everything w
 
 constexpr std::string_view kObjectWords[] = {"properties",    "required",      "additionalProperties", "propertyNames",
                                              "minProperties", "maxProperties", "unevaluatedProperties"};
-constexpr std::string_view kArrayWords[] = {"items",    "prefixItems", "minItems",
+constexpr std::string_view kArrayWords[] = {"items",    "prefixItems", "additionalItems", "minItems",
                                             "maxItems", "uniqueItems", "unevaluatedItems"};
 constexpr std::string_view kStringWords[] = {"pattern", "format", "minLength", "maxLength"};
 constexpr std::string_view kNumberWords[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
@@ -373,27 +373,32 @@ Result<ExprId> SchemaReader::array(const Json& schema, const std::string& where,
   TRY_ASSIGN(const int min, count(schema, "minItems", 0, where));
   TRY_ASSIGN(int max, count(schema, "maxItems", kUnbounded, where));
   std::vector<ExprId> first;
-  if (schema.contains("prefixItems")) {
-    if (!schema["prefixItems"].is_array()) return error(where, "prefixItems: expected an array");
-    for (const Json& item : schema["prefixItems"]) {
-      const std::string place = where + "/prefixItems/" + std::to_string(first.size());
+  // Drafts before 2020 write given items as a list of `items`, and `additionalItems` for those behind them.
+  const bool is_old = schema.contains("items") && schema["items"].is_array();
+  if (is_old && schema.contains("prefixItems")) return unsupported(where, "items", "as a list beside prefixItems");
+  const char* const first_word = is_old ? "items" : "prefixItems";
+  const char* const rest_word = is_old ? "additionalItems" : "items";
+  if (schema.contains(first_word)) {
+    if (!schema[first_word].is_array()) return error(where, "prefixItems: expected an array");
+    for (const Json& item : schema[first_word]) {
+      const std::string place = where + "/" + first_word + "/" + std::to_string(first.size());
       TRY_ASSIGN(const ExprId part, value(item, place, depth + 1));
       if (max == kUnbounded || static_cast<int>(first.size()) < max) first.push_back(part);
     }
   }
   const auto n_first = static_cast<int>(first.size());
-  const bool is_closed = (schema.contains("items") && schema["items"] == Json(false)) ||
-                         (!schema.contains("items") && schema.contains("unevaluatedItems"));
+  const bool has_rest = schema.contains(rest_word);
+  const bool is_closed =
+      (has_rest && schema[rest_word] == Json(false)) || (!has_rest && schema.contains("unevaluatedItems"));
   if (is_closed) max = n_first;
   if (max != kUnbounded && (min > max || n_first > max)) return error(where, "minItems: no length is left");
   static const Json kAny = true;
-  const Json& items = schema.contains("items") && !is_closed ? schema["items"] : kAny;
-  if (items.is_array()) return unsupported(where, "items", "as a list: use prefixItems");
+  const Json& items = has_rest && !is_closed ? schema[rest_word] : kAny;
   // A list of given items alone stays as it is: more of any kind would be allowed, and nobody means it.
-  if (n_first > 0 && !schema.contains("items") && min <= n_first) max = n_first;
+  if (n_first > 0 && !has_rest && min <= n_first) max = n_first;
   if (max == 0) return json_.brackets(g_.nothing());
-  TRY_ASSIGN(const ExprId item_value, value(items, where + "/items", depth + 1));
-  const ExprId item = in_rule(item_value, where + "/items");
+  TRY_ASSIGN(const ExprId item_value, value(items, where + "/" + rest_word, depth + 1));
+  const ExprId item = in_rule(item_value, where + "/" + rest_word);
   const ExprId next = g_.sequence({json_.comma(), item});
   const auto more = [&](int n_there) {
     return g_.repeat(next, std::max(min - n_there, 0), max == kUnbounded ? kUnbounded : max - n_there);

@@ -69,10 +69,13 @@ class SchemaValidator {
     if (!v.is_array()) return true;
     if (s.contains("minItems") && v.size() < s["minItems"].get<size_t>()) return false;
     if (s.contains("maxItems") && v.size() > s["maxItems"].get<size_t>()) return false;
-    const size_t n_first = s.contains("prefixItems") ? s["prefixItems"].size() : 0;
+    const bool is_old = s.contains("items") && s["items"].is_array();
+    const char* const first = is_old ? "items" : "prefixItems";
+    const char* const rest = is_old ? "additionalItems" : "items";
+    const size_t n_first = s.contains(first) ? s[first].size() : 0;
     for (size_t i = 0; i < v.size(); ++i) {
-      if (i < n_first && !fits(v[i], s["prefixItems"][i])) return false;
-      if (i >= n_first && s.contains("items") && !fits(v[i], s["items"])) return false;
+      if (i < n_first && !fits(v[i], s[first][i])) return false;
+      if (i >= n_first && s.contains(rest) && !fits(v[i], s[rest])) return false;
     }
     return true;
   }

@@ -60,6 +60,7 @@ struct ChatChunk {
   std::string stop_text;              // finished: the stop string that ended the answer, if one did
   engine::Usage usage;                // finished and failed; of `started` only prompt_tokens
   std::vector<UsedPassage> passages;  // finished
+  std::string prompt;                 // finished: the text the model was given, when asked for
   std::optional<Error> error;         // failed
   bool is_too_long = false;           // failed: the prompt (usage.prompt_tokens) does not fit into the context
 

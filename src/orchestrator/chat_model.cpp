@@ -122,6 +122,11 @@ engine::Request generation_request(const GenerateOptions& options, const Tokeniz
   request.sampling = options.sampling;
   request.sampling.seed = options.seed ? *options.seed : random_seed();
   request.sampling.stats = options.logprobs;
+  for (const TextBias& biased : options.text_biases) {
+    for (const int32_t id : tokenizer.encode(biased.text, EncodeMode::plain, false)) {
+      request.sampling.logit_bias.push_back({id, biased.bias});
+    }
+  }
   request.token_stats = options.token_stats;
   request.speculate = options.speculation;
   if (options.sampling.dry_multiplier > 0) {
@@ -141,7 +146,8 @@ Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model, co
   if (!tokenizer) {
     return Error{tokenizer.error().code, "this file can not be talked to: " + tokenizer.error().message};
   }
-  TRY_ASSIGN(SamplingParams sampling, recommended_sampling(metadata));
+  Defaults defaults;
+  TRY_ASSIGN(defaults.sampling, recommended_sampling(metadata));
   TRY_ASSIGN(const int64_t thinking_budget, metadata.get_int_or("chimere.thinking_budget", 0, INT32_MAX, -1));
   std::vector<std::string> warnings = tokenizer->warnings();
   std::optional<chat::ChatTemplate> chat_template, tool_template;
@@ -160,8 +166,8 @@ Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model, co
     if (*used && !(*used)->warning().empty()) warnings.push_back((*used)->warning());
   }
   TRY_ASSIGN(const engine::Pooling pooling, pooling_of(*model));
-  ChatModel chat_model{std::move(model),         *tokenizer,          std::move(chat_template),
-                       std::move(tool_template), std::move(sampling), static_cast<int32_t>(thinking_budget),
+  ChatModel chat_model{std::move(model),         *tokenizer, std::move(chat_template),
+                       std::move(tool_template), defaults,   static_cast<int32_t>(thinking_budget),
                        std::move(warnings)};
   chat_model.pooling = pooling;
   chat_model.adapters = std::make_shared<models::AdapterLibrary>(*chat_model.model);

@@ -24,7 +24,7 @@ struct ChatModel {
   Tokenizer tokenizer;
   std::optional<chat::ChatTemplate> chat_template;  // none: it continues text and answers no messages
   std::optional<chat::ChatTemplate> tool_template;  // some files have another one for requests with tools
-  SamplingParams default_sampling;
+  Defaults defaults;
   int32_t thinking_budget = -1;  // chimere.thinking_budget of the file: tokens of a thought when a request does not say
   std::vector<std::string> warnings;  // what its user should know
   MemoryFiles memory = {};

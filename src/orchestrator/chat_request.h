@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chat/message.h"
+#include "orchestrator/fill_in.h"
 #include "orchestrator/thinking_options.h"
 #include "sampling/sampling_params.h"
 #include "speculative/mode.h"
@@ -53,9 +54,16 @@ struct AdapterUse {
   std::optional<float> scale;  // the adapter's own when absent
 };
 
+// A text whose tokens become likelier or rarer.
+struct TextBias {
+  std::string text;
+  float bias = 0;
+};
+
 // How to generate, whatever the prompt is.
 struct GenerateOptions {
   SamplingParams sampling;
+  std::vector<TextBias> text_biases;               // beside those of sampling, which are of token ids
   std::optional<uint64_t> seed;                    // random when absent
   std::vector<std::string> dry_sequence_breakers;  // texts; used when sampling asks for DRY
   int32_t max_tokens = -1;                         // -1: until the context is full
@@ -71,6 +79,7 @@ struct GenerateOptions {
   std::optional<speculative::Mode> speculation;  // absent: what the service was started with
   bool token_stats = false;                      // fill ChatChunk::tokens with entropy and certainty
   bool token_ids = false;                        // fill ChatChunk::tokens with their ids
+  bool show_prompt = false;                      // fill ChatChunk::prompt
 };
 
 struct ChatRequest : GenerateOptions {
@@ -92,6 +101,25 @@ struct ChatRequest : GenerateOptions {
 struct CompletionRequest : GenerateOptions {
   std::string prompt;
   std::vector<int32_t> prompt_ids;  // used instead, when not empty
+  std::optional<FillIn> gap = {};   // behind the prompt: the answer fills it
+};
+
+// What requests that do not say otherwise get: what the file recommends and what the service was started with.
+struct Defaults {
+  SamplingParams sampling = {};
+  std::optional<uint64_t> seed = {};
+  int32_t max_tokens = -1;
+  std::optional<bool> enable_thinking = {};
+
+  void apply_to(GenerateOptions& options) const {
+    options.sampling = sampling;
+    options.seed = seed;
+    options.max_tokens = max_tokens;
+  }
+  void apply_to(ChatRequest& request) const {
+    apply_to(static_cast<GenerateOptions&>(request));
+    request.enable_thinking = enable_thinking;
+  }
 };
 
 }  // namespace chimere::orchestrator

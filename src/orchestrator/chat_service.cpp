@@ -54,6 +54,12 @@ std::unique_ptr<TokenJob> ChatService::tokenize(ChatRequest request, std::functi
   return prepare_.run<std::vector<int32_t>>(std::move(work), std::move(notify), owner);
 }
 
+std::unique_ptr<ServiceJob<std::string>> ChatService::render(ChatRequest request, std::function<void()> notify) {
+  const uint64_t owner = request.owner;
+  auto work = [this, request = std::move(request)] { return preparer_.text_of(request); };
+  return prepare_.run<std::string>(std::move(work), std::move(notify), owner);
+}
+
 std::unique_ptr<TokenJob> ChatService::tokenize(std::string text, bool add_special, std::function<void()> notify,
                                                 uint64_t owner) {
   auto work = [this, text = std::move(text), add_special]() -> Result<std::vector<int32_t>> {
@@ -119,8 +125,8 @@ void ChatService::admit(Result<Prepared> prepared, const std::vector<std::shared
   if (!submitted) return refuse(submitted.error());
   for (size_t i = 0; i < admissions.size(); ++i) {
     const engine::RequestId id = (*submitted)[i].id;
-    Admitted admitted{std::move((*submitted)[i]), prepared->text, n_prompt,
-                      prepared->passages,         limit,          prepared->names_loops};
+    Admitted admitted{std::move((*submitted)[i]), prepared->text,        n_prompt, prepared->passages, limit,
+                      prepared->names_loops,      prepared->shown_prompt};
     if (!admissions[i]->put(std::move(admitted))) engine_.cancel(id);
   }
 }

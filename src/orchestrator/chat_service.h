@@ -49,6 +49,8 @@ class ChatService {
   std::unique_ptr<TokenJob> tokenize(ChatRequest request, std::function<void()> notify);
   std::unique_ptr<TokenJob> tokenize(std::string text, bool add_special, std::function<void()> notify,
                                      uint64_t owner = 0);
+  // The text of such a prompt, which complete() would continue in the same way.
+  std::unique_ptr<ServiceJob<std::string>> render(ChatRequest request, std::function<void()> notify);
 
   // Forgets what is kept of an owner's prompts, or of all prompts; the same rules for `notify`.
   std::unique_ptr<ServiceJob<CacheUse>> clear_cache(std::optional<uint64_t> owner, std::function<void()> notify);
@@ -66,7 +68,7 @@ class ChatService {
   const engine::Engine& engine() const { return engine_; }
   int context_length() const { return engine_.context_length(); }
   const ModelInfo& model_info() const { return model_info_; }
-  const SamplingParams& default_sampling() const { return model_.default_sampling; }
+  const Defaults& defaults() const { return model_.defaults; }
   const Tokenizer& tokenizer() const { return model_.tokenizer; }
 
  private:

@@ -107,6 +107,7 @@ ChatChunk ChatStream::end(const engine::Event& event) {
   }
   chunk.kind = ChatChunk::Kind::finished;
   chunk.passages = std::move(admitted_->passages);
+  chunk.prompt = std::move(admitted_->shown_prompt);
   const AnswerText& text = admitted_->text;
   if (text.is_stopped()) {
     // The engine learned of it a little later; the tokens it drew in between are no part of the answer.

@@ -22,6 +22,7 @@ struct Admitted {
   std::vector<UsedPassage> passages = {};
   int32_t answer_limit = -1;
   bool names_loops = false;
+  std::string shown_prompt = {};
 };
 
 // Or why it does not.

@@ -104,10 +104,20 @@ Result<std::vector<int32_t>> Preparer::prompt_of(const ChatRequest& request) {
   return Result<std::vector<int32_t>>{std::move(prepared.request.prompt)};
 }
 
+Result<std::string> Preparer::text_of(const ChatRequest& request) {
+  TRY_ASSIGN(Prepared prepared, prepare(request));
+  return Result<std::string>{std::move(prepared.rendered)};
+}
+
 Result<Prepared> Preparer::prepare(const CompletionRequest& request) {
   engine::Request generate = generation_request(request, model_.tokenizer);
-  generate.prompt =
-      request.prompt_ids.empty() ? model_.tokenizer.encode(request.prompt, EncodeMode::text, true) : request.prompt_ids;
+  if (request.gap) {
+    TRY_ASSIGN(generate.prompt, fill_in_prompt(model_.tokenizer, request.prompt, *request.gap));
+  } else if (request.prompt_ids.empty()) {
+    generate.prompt = model_.tokenizer.encode(request.prompt, EncodeMode::text, true);
+  } else {
+    generate.prompt = request.prompt_ids;
+  }
   TRY_ASSIGN(const Constraints::Made form, constraints_.of_completion(request));
   bind(form, request, generate);
   // For the same text once more: several answers, or another try.
@@ -146,6 +156,7 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
   // An answer that has begun has no thought before it.
   input.enable_thinking = request.goes_on ? false : request.enable_thinking;
   input.add_generation_prompt = request.add_generation_prompt;
+  input.tells_date = true;
   input.extra_kwargs_json = request.template_kwargs;
   chat::RenderAllowance allowance = chat_template->allowance();
   auto rendered =
@@ -178,7 +189,11 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
   // Where a grammar can not tell a second call from text, the answer ends behind the first.
   const bool is_unbound = output.dialect->is_framed || output.dialect->may_lack_marker;
   const bool one_call = !request.parallel_tool_calls && !output.tools.empty() && is_unbound;
-  return finished(request, std::move(generate), chat::OutputParser(output), std::move(found), one_call);
+  TRY_ASSIGN(Prepared prepared,
+             finished(request, std::move(generate), chat::OutputParser(output), std::move(found), one_call));
+  if (model_.tokenizer.adds_bos()) chat_template->drop_leading_bos(*rendered);
+  prepared.rendered = std::move(rendered->text);
+  return Result<Prepared>{std::move(prepared)};
 }
 
 // What of a request is the same for messages and for text.
@@ -192,8 +207,11 @@ Result<Prepared> Preparer::finished(const GenerateOptions& request, engine::Requ
   AnswerText text(
       model_.tokenizer, std::move(parser),
       {request.stop, request.logprobs || request.token_stats || request.token_ids, thinking_.max_entropy(), one_call});
-  return Result<Prepared>{
-      Prepared{std::move(generate), std::move(text), std::move(passages.used), steered.asks_for_loop_guard()}};
+  std::string shown = request.show_prompt ? model_.tokenizer.decode(generate.prompt, true) : std::string();
+  Prepared prepared{std::move(generate), std::move(text), std::move(passages.used)};
+  prepared.shown_prompt = std::move(shown);
+  prepared.names_loops = steered.asks_for_loop_guard();
+  return Result<Prepared>{std::move(prepared)};
 }
 
 }  // namespace chimere::orchestrator

@@ -24,6 +24,8 @@ struct Prepared {
   engine::Request request;
   AnswerText text;
   std::vector<UsedPassage> passages = {};
+  std::string rendered = {};      // the prompt of messages, without the token that the tokenizer puts before it
+  std::string shown_prompt = {};  // all of it, when it was asked for
   bool names_loops = false;  // an answer that repeats itself ends as Finish::loop; otherwise as one that is too long
 };
 
@@ -37,6 +39,8 @@ class Preparer {
   Result<Prepared> prepare(const CompletionRequest& request);
   // The prompt alone, of a request that is not run: with the passages and notes that it would have.
   Result<std::vector<int32_t>> prompt_of(const ChatRequest& request);
+  // The same as a text.
+  Result<std::string> text_of(const ChatRequest& request);
 
  private:
   Result<Prepared> finished(const GenerateOptions& request, engine::Request generate,

@@ -31,6 +31,10 @@ struct Services {
   std::string lora_folder = {};  // where adapters that a client asks for are; empty: it may not
   ModelNames names = {};
   KeptResponses* kept = nullptr;  // never null
+  std::vector<std::string> tags = {};
+  bool page = true;
+  bool slots = true;
+  bool verbose = false;
 
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 

@@ -19,6 +19,7 @@ constexpr size_t kLongestLoggedBody = size_t{64} << 10;
 // Other names of a path: llama.cpp's server has those of OpenAI without /v1.
 constexpr std::pair<std::string_view, const char*> kAliases[] = {
     {"/chat/completions", "/v1/chat/completions"},
+    {"/chat/completions/input_tokens", "/v1/chat/completions/input_tokens"},
     {"/completions", "/completion"},
     {"/embeddings", "/v1/embeddings"},
     {"/models", "/v1/models"},
@@ -31,7 +32,10 @@ constexpr std::pair<std::string_view, const char*> kAliases[] = {
 
 void use_own_name(HttpRequest& head) {
   for (const auto& [alias, path] : kAliases) {
-    if (head.path == alias) head.path = path;
+    if (head.path != alias) continue;
+    head.path = path;
+    head.is_llama_path = true;
+    return;
   }
 }
 
@@ -60,7 +64,7 @@ Routes::Routes(const Services& services, Access access, WatchConfig watch)
   add_cache_endpoints(router_, services_);
   add_llama_endpoints(router_, services_);
   add_ollama_endpoints(router_, services_);
-  add_page_endpoints(router_);
+  if (services_.page) add_page_endpoints(router_);
 }
 
 HttpResponse Routes::logged(const HttpRequest& request, const Route* route, HttpResponse response) {
@@ -72,7 +76,7 @@ HttpResponse Routes::logged(const HttpRequest& request, const Route* route, Http
 std::optional<HttpResponse> Routes::refuse(HttpRequest& head) {
   use_own_name(head);
   const Router::Match match = router_.find(head.method, head.path);
-  if (access_.cors().is_preflight(head) && !match.allowed.empty()) return std::nullopt;
+  if (Cors::is_preflight(head) && !match.allowed.empty()) return std::nullopt;
   std::optional<ApiError> error = refusal_of(head, match);
   if (!error) return std::nullopt;
   HttpResponse response = shaped_for(head, *error);

@@ -29,8 +29,9 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   TRY_ASSIGN(std::vector<std::string> aliases, parse_aliases(config.aliases));
   Access access(std::move(config.keys), config.rate_limit, std::move(config.hosts), std::move(cors));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
-  ModelNames names{service.model_info().name, embedder ? embedder->model_name() : std::string(), std::move(aliases),
-                   config.strict_model_name};
+  ModelNames names =
+      named(service.model_info().name, embedder ? embedder->model_name() : std::string(), std::move(aliases));
+  names.is_strict = config.strict_model_name;
   Services services{service,
                     embedder ? *embedder : service.embedder(),
                     server->monitor_,
@@ -38,7 +39,11 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
                     config.request_timeout,
                     config.lora_folder,
                     std::move(names),
-                    &server->kept_};
+                    &server->kept_,
+                    std::move(config.tags),
+                    config.page,
+                    config.slots,
+                    config.verbose};
   if (config.workers) services.workers = config.workers;
   server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));

@@ -22,7 +22,11 @@ struct ServerConfig {
   std::string lora_folder;           // adapters that clients may load; empty: none
   std::vector<std::string> hosts;    // names beside localhost by which clients without a key may call the server
   std::vector<std::string> origins;  // of web pages that may use it; "*": any, with a key
-  std::vector<std::string> aliases;  // further names of the model, `*` for any text
+  std::vector<std::string> aliases;  // further names of the model, `*` for any text; the first plain one is shown
+  std::vector<std::string> tags;     // words about the model that its list shows, and that change nothing
+  bool verbose = false;              // every answer of a chat says what the model was given
+  bool page = true;                  // the web page is served
+  bool slots = true;                 // GET /slots tells what is running
   bool strict_model_name = false;    // other names are refused
   std::chrono::seconds keep_responses{3600};  // answers of /v1/responses; 0: none is kept
   std::shared_ptr<Workers> workers;           // null: some of its own

@@ -228,7 +228,7 @@ test("completes text, many prompts, and token ids", async () => {
     streamed += chunk.choices[0].text;
   }
   assert.equal(streamed, one.choices[0].text);
-  await assert.rejects(client.completions.create({ ...request, suffix: "end" }), /suffix/);
+  await assert.rejects(client.completions.create({ ...request, suffix: "end" }), /fill in gaps/);
 });
 
 test("responses, at once and streamed", async () => {

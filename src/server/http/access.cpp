@@ -9,14 +9,6 @@ namespace {
 
 constexpr size_t kMaxHostBytes = 255;
 
-// Of "localhost:8081", "127.0.0.1", "[::1]:80" what stands before the port. Empty when there is more than a port.
-std::string_view host_of(std::string_view authority) {
-  const size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
-  const size_t end = std::min(authority.find(':', bracket), authority.size());
-  if (bracket > 0 && bracket + 1 != end) return {};
-  return authority.substr(0, end);
-}
-
 bool is_host(std::string_view text) {
   return !text.empty() && text.size() <= kMaxHostBytes && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -60,8 +52,8 @@ std::optional<ApiError> Access::check_key(HttpRequest& head) {
 }
 
 bool Access::names_us(std::string_view authority) const {
+  if (is_this_machine(authority)) return true;
   const std::string_view host = host_of(authority);
-  if (equals_ignoring_case(host, "localhost") || host == "127.0.0.1" || host == "[::1]") return true;
   return !host.empty() && std::any_of(hosts_.begin(), hosts_.end(),
                                       [&](const std::string& allowed) { return equals_ignoring_case(allowed, host); });
 }

@@ -43,10 +43,16 @@ std::string without_folders(std::string_view message) {
 }
 
 ApiError prompt_too_long(int n_prompt_tokens, int n_ctx, std::string param) {
-  const std::string message = "This model's maximum context length is " + std::to_string(n_ctx) +
-                              " tokens. However, you requested " + std::to_string(n_prompt_tokens) +
-                              " tokens in the prompt, which leaves no room for an answer. Please reduce its length.";
+  const std::string message =
+      "This model's maximum context length is " + std::to_string(n_ctx) + " tokens. However, you requested " +
+      std::to_string(n_prompt_tokens) +
+      " tokens in the prompt, which exceeds the available context size. Please reduce its length.";
   return {400, message, "invalid_request_error", std::move(param), "context_length_exceeded", n_prompt_tokens, n_ctx};
+}
+
+ApiError in_llama_words(ApiError error) {
+  if (error.n_ctx > 0) error.type = "exceed_context_size_error";
+  return error;
 }
 
 std::string error_body(const ApiError& error) {

@@ -25,6 +25,9 @@ struct ApiError {
 // Programs that shorten their conversations and try again look for these words, and for the code.
 ApiError prompt_too_long(int n_prompt_tokens, int n_ctx, std::string param);
 
+// llama.cpp has a type of its own for a prompt that does not fit.
+ApiError in_llama_words(ApiError error);
+
 // {"error": {...}}
 std::string error_body(const ApiError& error);
 HttpResponse error_response(const ApiError& error);

@@ -10,11 +10,14 @@ namespace {
 // A browser repeats its question after so many seconds.
 constexpr const char* kMaxAge = "600";
 
+bool is_printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; });
+}
+
 bool is_origin(std::string_view text) {
   const size_t scheme = text.find("://");
   if (scheme == 0 || scheme == std::string_view::npos || scheme + 3 == text.size()) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; }) &&
-         text.find_first_of("/?#@", scheme + 3) == std::string_view::npos;
+  return is_printable(text) && text.find_first_of("/?#@", scheme + 3) == std::string_view::npos;
 }
 
 // Names of headers joined by commas, as a browser lists those that a page wants to send.
@@ -43,6 +46,18 @@ class OpenedAnswer : public Answer {
 
 }  // namespace
 
+std::string_view host_of(std::string_view authority) {
+  const size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
+  const size_t end = std::min(authority.find(':', bracket), authority.size());
+  if (bracket > 0 && bracket + 1 != end) return {};
+  return authority.substr(0, end);
+}
+
+bool is_this_machine(std::string_view authority) {
+  const std::string_view host = host_of(authority);
+  return equals_ignoring_case(host, "localhost") || host == "127.0.0.1" || host == "[::1]";
+}
+
 Result<Cors> Cors::of(const std::vector<std::string>& lists) {
   Cors cors;
   for (const std::string& list : lists) {
@@ -51,11 +66,14 @@ Result<Cors> Cors::of(const std::vector<std::string>& lists) {
       const std::string origin = list.substr(begin, end - begin);
       if (origin == "*") {
         cors.everybody_ = true;
+      } else if (origin == "localhost") {
+        // always
       } else if (is_origin(origin)) {
         cors.origins_.push_back(origin);
       } else {
-        return Error{Code::invalid_argument,
-                     "--cors: expected an origin such as https://app.example:8443, or *, found '" + origin + "'"};
+        return Error{
+            Code::invalid_argument,
+            "--cors: expected an origin such as https://app.example:8443, localhost, or *, found '" + origin + "'"};
       }
       begin = end + 1;
     }
@@ -65,17 +83,21 @@ Result<Cors> Cors::of(const std::vector<std::string>& lists) {
 
 bool Cors::allows(const HttpRequest& head) const {
   const std::string_view origin = head.header("Origin");
+  if (origin.empty() || !is_printable(origin)) return false;
+  if (everybody_) return true;
   if (!is_origin(origin)) return false;
-  return everybody_ || std::any_of(origins_.begin(), origins_.end(),
-                                   [&](const std::string& known) { return equals_ignoring_case(known, origin); });
+  return is_this_machine(origin.substr(origin.find("://") + 3)) ||
+         std::any_of(origins_.begin(), origins_.end(),
+                     [&](const std::string& known) { return equals_ignoring_case(known, origin); });
 }
 
-bool Cors::is_preflight(const HttpRequest& head) const {
-  return head.method == "OPTIONS" && !head.header("Access-Control-Request-Method").empty() && allows(head);
+bool Cors::is_preflight(const HttpRequest& head) {
+  return head.method == "OPTIONS" && !head.header("Access-Control-Request-Method").empty();
 }
 
 HttpResponse Cors::leave(const HttpRequest& head, const std::string& methods) const {
   HttpResponse response;
+  if (!allows(head)) return response;
   open(head.header("Origin"), response);
   response.add_header("Access-Control-Allow-Methods", methods);
   const std::string_view wanted = head.header("Access-Control-Request-Headers");

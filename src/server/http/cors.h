@@ -14,15 +14,16 @@ namespace chimere::server {
 class Cors {
  public:
   Cors() = default;
-  // Origins as browsers write them, "https://app.example:8443", lists of them joined by commas, or "*": any.
+  // Origins as browsers write them, "https://app.example:8443", lists of them joined by commas; "localhost": pages of
+  // this machine, which are allowed in any case; "*": any.
   static Result<Cors> of(const std::vector<std::string>& lists);
 
   bool allows_everybody() const { return everybody_; }
   // Whether the page that sent the request may have its answer.
   bool allows(const HttpRequest& head) const;
-  // A browser that asks for leave, on behalf of a page that has it.
-  bool is_preflight(const HttpRequest& head) const;
-  // `methods`: those of the path, "GET, POST".
+  // A browser that asks for leave.
+  static bool is_preflight(const HttpRequest& head);
+  // What it is told; nothing for a page that has no leave. `methods`: those of the path, "GET, POST".
   HttpResponse leave(const HttpRequest& head, const std::string& methods) const;
   // Lets the page read the response.
   static void open(std::string_view origin, HttpResponse& response);
@@ -31,6 +32,11 @@ class Cors {
   bool everybody_ = false;
   std::vector<std::string> origins_;
 };
+
+// "localhost:8081", "127.0.0.1", "[::1]:80": this machine, by a name that nobody else can have.
+bool is_this_machine(std::string_view authority);
+// Of these what stands before the port. Empty when there is more than a port.
+std::string_view host_of(std::string_view authority);
 
 // The same answer, readable by pages of that origin.
 std::unique_ptr<Answer> opened_to(std::string origin, std::unique_ptr<Answer> answer);

@@ -18,12 +18,13 @@ class BodyLease;  // body_budget.h
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-  std::string id;      // X-Request-Id of the answer, set by the connection
-  std::string remote;  // address of the client
-  std::string client;  // the name of its API key; empty where the server has no keys
-  std::string method;  // as sent: "GET", "POST", ...
-  std::string path;    // of the target, without the query
-  std::string query;   // after '?', undecoded
+  std::string id;              // X-Request-Id of the answer, set by the connection
+  std::string remote;          // address of the client
+  std::string client;          // the name of its API key; empty where the server has no keys
+  std::string method;          // as sent: "GET", "POST", ...
+  std::string path;            // of the target, without the query
+  bool is_llama_path = false;  // it was asked for by the name it has at llama.cpp
+  std::string query;           // after '?', undecoded
   Headers headers;
   std::string body;
   std::shared_ptr<BodyLease> body_lease;  // charges the body to the budget; held as long as its text

@@ -249,13 +249,13 @@ void read_output_config(JsonFields& fields, AnthropicCall& call) {
 
 }  // namespace
 
-std::variant<AnthropicCall, ApiError> parse_anthropic_call(std::string_view body, const SamplingParams& defaults,
-                                                           bool is_count) {
+std::variant<AnthropicCall, ApiError> parse_anthropic_call(std::string_view body,
+                                                           const orchestrator::Defaults& defaults, bool is_count) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   AnthropicCall call;
   ChatRequest& request = call.request;
-  request.sampling = defaults;
+  defaults.apply_to(request);
   JsonFields fields(std::get<Json>(parsed));
   if (fields.find("thread")) {
     // The code at which Anthropic's SDK sends the whole conversation instead.

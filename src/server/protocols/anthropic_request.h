@@ -15,7 +15,7 @@ struct AnthropicCall : CallOptions {
 };
 
 // Without `is_count` max_tokens is required. A request that says nothing about thinking does not think.
-std::variant<AnthropicCall, ApiError> parse_anthropic_call(std::string_view body, const SamplingParams& defaults,
-                                                           bool is_count);
+std::variant<AnthropicCall, ApiError> parse_anthropic_call(std::string_view body,
+                                                           const orchestrator::Defaults& defaults, bool is_count);
 
 }  // namespace chimere::server

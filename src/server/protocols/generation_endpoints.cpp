@@ -44,6 +44,9 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call, Cha
   head.logprobs = asked.request.logprobs;
   head.token_stats = asked.request.token_stats;
   head.include_usage = asked.include_usage;
+  head.verbose = asked.verbose || services.verbose;
+  asked.request.show_prompt = head.verbose;
+  head.llama_words = call.request.is_llama_path;
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = chat_writer(std::move(head));
@@ -151,7 +154,7 @@ std::unique_ptr<Answer> anthropic_message(const Services& services, Call call, A
 
 // With the texts that come back before the answers, one for each of them.
 std::variant<CompletionCall, ApiError> parse_with_echoes(std::string_view body, const ChatService& chat) {
-  auto parsed = parse_completion_call(body, chat.default_sampling());
+  auto parsed = parse_completion_call(body, chat.defaults());
   CompletionCall* call = std::get_if<CompletionCall>(&parsed);
   if (!call || !call->echo) return parsed;
   for (const orchestrator::CompletionRequest& prompt : call->prompts) {
@@ -168,7 +171,7 @@ void add_generation_endpoints(Router& router, const Services& services) {
   const ChatService& chat = services.chat;
   add_parsed_route(
       router, services, "/v1/chat/completions",
-      [&chat](const std::string& body) { return parse_chat_call(body, chat.default_sampling()); }, chat_completion);
+      [&chat](const std::string& body) { return parse_chat_call(body, chat.defaults()); }, chat_completion);
   add_parsed_route(
       router, services, "/v1/completions", [&chat](const std::string& body) { return parse_with_echoes(body, chat); },
       completion);
@@ -177,7 +180,7 @@ void add_generation_endpoints(Router& router, const Services& services) {
   router.add({.method = "POST", .path = "/v1/responses", .handler = [services](Call call) {
                 auto parse = [&chat = services.chat, kept = services.kept,
                               owner = call.request.client](const std::string& body) {
-                  return parse_responses_call(body, chat.default_sampling(), kept, owner);
+                  return parse_responses_call(body, chat.defaults(), kept, owner);
                 };
                 return answer_parsed<ResponsesCall>(services, std::move(call), std::move(parse), response);
               }});
@@ -191,7 +194,7 @@ void add_generation_endpoints(Router& router, const Services& services) {
               }});
   add_parsed_route(
       router, services, "/v1/messages",
-      [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), false); },
+      [&chat](const std::string& body) { return parse_anthropic_call(body, chat.defaults(), false); },
       anthropic_message, anthropic_error_response);
 }
 

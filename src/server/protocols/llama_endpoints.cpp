@@ -1,4 +1,5 @@
-// llama_endpoints.cpp  What llama.cpp's server has beside OpenAI's API: /completion, /apply-template, /props, /slots.
+// llama_endpoints.cpp  What llama.cpp's server has beside OpenAI's API: /completion, /infill, /apply-template,
+// /props, /slots.
 // Its paths without /v1 are in routes.cpp.
 #include <utility>
 
@@ -27,7 +28,7 @@ std::unique_ptr<Answer> complete_llama(const Services& services, Call call, Llam
       generation.choices.push_back(std::move(choice));
     }
   }
-  generation.writer = llama_writer({services.names.chat, std::move(asked.texts), std::move(asked.settings),
+  generation.writer = llama_writer({services.names.chat, std::move(asked.settings), services.chat.context_length(),
                                     asked.is_list, asked.n_probs > 0, asked.return_tokens, std::move(asked.fields)});
   generation.prompt_field = "prompt";
   return answer_generated(services, call, std::move(asked), std::move(generation));
@@ -37,18 +38,16 @@ std::unique_ptr<Answer> complete_llama(const Services& services, Call call, Llam
 std::unique_ptr<Answer> apply_template(const Services& services, Call call, ChatCall& asked) {
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   services.limit(asked.request, call);
-  auto job = services.chat.tokenize(std::move(asked.request), call.wake);
-  const auto write = [&tokenizer = services.chat.tokenizer()](const std::vector<int32_t>& ids) {
-    return json_response(Json{{"prompt", tokenizer.decode(ids, true)}});
-  };
-  return std::make_unique<JobAnswer<std::vector<int32_t>>>(std::move(job), std::move(call.record), write, to_api_error,
-                                                           ignored_header(asked.ignored));
+  auto job = services.chat.render(std::move(asked.request), call.wake);
+  const auto write = [](const std::string& prompt) { return json_response(Json{{"prompt", prompt}}); };
+  return std::make_unique<JobAnswer<std::string>>(std::move(job), std::move(call.record), write, to_api_error,
+                                                  ignored_header(asked.ignored));
 }
 
 Json props_json(const Services& services) {
   const orchestrator::ChatService& chat = services.chat;
   orchestrator::CompletionRequest usual;
-  usual.sampling = chat.default_sampling();
+  chat.defaults().apply_to(usual);
   Json json;
   json["default_generation_settings"] = Json{{"n_ctx", chat.context_length()}, {"params", llama_settings(usual)}};
   json["total_slots"] = chat.engine().stats().max_running;
@@ -89,17 +88,23 @@ void add_llama_endpoints(Router& router, const Services& services) {
   const orchestrator::ChatService& chat = services.chat;
   add_parsed_route(
       router, services, "/completion",
-      [&chat](const std::string& body) {
-        return parse_llama_completion(body, chat.default_sampling(), chat.tokenizer());
-      },
+      [&chat](const std::string& body) { return parse_llama_completion(body, chat.defaults(), chat.tokenizer()); },
+      complete_llama);
+  add_parsed_route(
+      router, services, "/infill",
+      [&chat](const std::string& body) { return parse_llama_infill(body, chat.defaults(), chat.tokenizer()); },
       complete_llama);
   add_parsed_route(
       router, services, "/apply-template",
-      [&chat](const std::string& body) { return parse_chat_call(body, chat.default_sampling()); }, apply_template);
+      [&chat](const std::string& body) { return parse_chat_call(body, chat.defaults()); }, apply_template);
   router.add({.method = "GET", .path = "/props", .handler = [services](Call call) {
                 return answer_now(call, json_response(props_json(services)));
               }});
   router.add({.method = "GET", .path = "/slots", .handler = [services](Call call) {
+                if (!services.slots) {
+                  return answer_now(call, error_response({501, "this server was started with --no-slots",
+                                                          "not_supported_error", "", "not_supported"}));
+                }
                 return answer_now(call, json_response(slots_json(services)));
               }});
 }

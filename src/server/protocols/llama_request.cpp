@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kMaxPromptList = 32;
 constexpr size_t kMaxFields = 64;
+constexpr size_t kMaxExtraFiles = 256;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 bool is_token(const Json& json) {
@@ -50,16 +51,12 @@ void read_llama_prompts(JsonFields& fields, const Tokenizer& tokenizer, const Co
   if (!prompt) return fields.fail("prompt", std::string(kExpected) + ", found none");
   const auto add = [&](const Json& json) {
     CompletionRequest request = alike;
-    std::string shown;
     if (const Json* text = text_of_prompt(json)) {
-      request.prompt = shown = text->get<std::string>();
-    } else if (json.is_array() && read_mixed(json, tokenizer, request)) {
-      shown = tokenizer.decode(request.prompt_ids, true);
-    } else {
+      request.prompt = text->get<std::string>();
+    } else if (!json.is_array() || !read_mixed(json, tokenizer, request)) {
       return fields.fail("prompt", std::string(kExpected) + ": this server reads text only");
     }
     call.prompts.push_back(std::move(request));
-    call.texts.push_back(std::move(shown));
   };
   const bool has_ids = prompt->is_array() && std::any_of(prompt->begin(), prompt->end(), is_token);
   if (!prompt->is_array() || has_ids) return add(*prompt);
@@ -95,13 +92,18 @@ Json llama_settings(const CompletionRequest& request) {
   return json;
 }
 
-std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, const SamplingParams& defaults,
-                                                         const Tokenizer& tokenizer) {
+namespace {
+
+using ReadPrompts = void (*)(JsonFields& fields, const Tokenizer& tokenizer, const CompletionRequest& alike,
+                             LlamaCall& call);
+
+std::variant<LlamaCall, ApiError> parse_llama(std::string_view body, const orchestrator::Defaults& defaults,
+                                              const Tokenizer& tokenizer, ReadPrompts read_prompts) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   LlamaCall call;
   CompletionRequest request;
-  request.sampling = defaults;
+  defaults.apply_to(request);
   JsonFields fields(std::get<Json>(parsed));
   read_call_options(fields, call);
   read_generation(fields, request);
@@ -109,7 +111,7 @@ std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, 
   fields.number("repeat_penalty", request.sampling.repetition_penalty, 0.01, 100);
   fields.integer("repeat_last_n", request.sampling.penalty_last_n, -1, kMaxInt);
   read_stop(fields, "stop", request);
-  int n_predict = -1;
+  int n_predict = request.max_tokens;
   fields.integer("max_tokens", n_predict, -1, kMaxInt);
   fields.integer("n_predict", n_predict, -1, kMaxInt);
   if (n_predict == 0) fields.fail("n_predict", "expected -1 or a number of tokens of at least 1, found 0");
@@ -129,10 +131,54 @@ std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, 
   call.settings["stream"] = call.stream;
   call.settings["n_probs"] = call.n_probs;
   call.settings["ignore_eos"] = ignores_end;
-  if (fields.ok()) read_llama_prompts(fields, tokenizer, request, call);
+  request.show_prompt = true;
+  if (fields.ok()) read_prompts(fields, tokenizer, request, call);
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));
   return call;
+}
+
+void read_extra_files(JsonFields& fields, std::vector<orchestrator::FillIn::File>& files) {
+  const Json* list = fields.array("input_extra");
+  if (!list) return;
+  if (list->size() > kMaxExtraFiles) {
+    return fields.fail("input_extra", "expected at most " + std::to_string(kMaxExtraFiles) + " files, found " +
+                                          std::to_string(list->size()));
+  }
+  for (const Json& file : *list) {
+    const auto text = file.is_object() ? file.find("text") : file.end();
+    if (!file.is_object() || text == file.end() || !text->is_string()) {
+      return fields.fail("input_extra", "expected objects with a filename and a text, found " + to_text(file));
+    }
+    const Json name = file.value("filename", Json("tmp"));
+    if (!name.is_string()) return fields.fail("input_extra", "expected a filename in words, found " + to_text(name));
+    files.push_back({name.get<std::string>(), text->get<std::string>()});
+  }
+}
+
+void read_gap(JsonFields& fields, const Tokenizer&, const CompletionRequest& alike, LlamaCall& call) {
+  CompletionRequest request = alike;
+  orchestrator::FillIn gap;
+  std::string prompt;
+  fields.string("input_prefix", request.prompt);
+  fields.string("input_suffix", gap.suffix);
+  fields.string("prompt", prompt);  // the line the cursor stands in, as far as it is written
+  request.prompt += prompt;
+  read_extra_files(fields, gap.files);
+  request.gap = std::move(gap);
+  call.prompts.push_back(std::move(request));
+}
+
+}  // namespace
+
+std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, const orchestrator::Defaults& defaults,
+                                                         const Tokenizer& tokenizer) {
+  return parse_llama(body, defaults, tokenizer, read_llama_prompts);
+}
+
+std::variant<LlamaCall, ApiError> parse_llama_infill(std::string_view body, const orchestrator::Defaults& defaults,
+                                                     const Tokenizer& tokenizer) {
+  return parse_llama(body, defaults, tokenizer, read_gap);
 }
 
 }  // namespace chimere::server

@@ -15,7 +15,6 @@ namespace chimere::server {
 
 struct LlamaCall : CallOptions {
   std::vector<orchestrator::CompletionRequest> prompts;  // alike but for the prompt
-  std::vector<std::string> texts;                        // of the prompts
   bool is_list = false;                                  // a list of prompts gets a list of answers
   int n_probs = 0;                                       // alternatives beside each token
   bool return_tokens = false;                            // the ids of an answer that is sent whole
@@ -23,11 +22,15 @@ struct LlamaCall : CallOptions {
   Json settings;                    // what the answer says of how it was made
 };
 
+// The body of POST /infill: the same settings, with the text around a gap.
+std::variant<LlamaCall, ApiError> parse_llama_infill(std::string_view body, const orchestrator::Defaults& defaults,
+                                                     const Tokenizer& tokenizer);
+
 // How a request is answered, in llama.cpp's names.
 Json llama_settings(const orchestrator::CompletionRequest& request);
 
 // The tokenizer reads prompts that are texts and ids in one list, and names what ends an answer.
-std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, const SamplingParams& defaults,
+std::variant<LlamaCall, ApiError> parse_llama_completion(std::string_view body, const orchestrator::Defaults& defaults,
                                                          const Tokenizer& tokenizer);
 
 }  // namespace chimere::server

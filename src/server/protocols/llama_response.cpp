@@ -45,24 +45,24 @@ class LlamaWriter : public ResponseWriter {
       ChatChunk last = chunk;
       last.content.clear();
       last.tokens.clear();
-      out += sse(to_text(finished(text_json(choice, last, true), choice, chunk, sum.has_new_line)));
+      out += sse(to_text(finished(text_json(choice, last, true), chunk, sum.has_new_line)));
     }
     return out;
   }
 
   std::string end(const engine::Usage&) override { return {}; }
-  std::string error_event(const ApiError& error) override { return sse(error_body(error)); }
+  std::string error_event(const ApiError& error) override { return sse(error_body(in_llama_words(error))); }
 
   std::string body(const std::vector<ChatChunk>& choices, const engine::Usage&) override {
     Json list = Json::array();
     for (size_t i = 0; i < choices.size(); ++i) {
       const bool has_new_line = choices[i].content.find('\n') != std::string::npos;
-      list.push_back(chosen(finished(text_json(i, choices[i], head_.return_tokens), i, choices[i], has_new_line)));
+      list.push_back(chosen(finished(text_json(i, choices[i], head_.return_tokens), choices[i], has_new_line)));
     }
     return to_text(head_.is_list ? list : list[0]);
   }
 
-  HttpResponse error(const ApiError& error) override { return error_response(error); }
+  HttpResponse error(const ApiError& error) override { return error_response(in_llama_words(error)); }
 
  private:
   struct Sum {
@@ -92,15 +92,16 @@ class LlamaWriter : public ResponseWriter {
     return json;
   }
 
-  Json finished(Json json, size_t choice, const ChatChunk& chunk, bool has_new_line) const {
+  Json finished(Json json, const ChatChunk& chunk, bool has_new_line) const {
     json["stop"] = true;
     json["model"] = head_.model;
     json["tokens_predicted"] = chunk.usage.completion_tokens;
     json["tokens_evaluated"] = chunk.usage.prompt_tokens;
     json["generation_settings"] = head_.settings;
-    json["prompt"] = choice < head_.prompts.size() ? head_.prompts[choice] : std::string();
+    json["prompt"] = chunk.prompt;
     json["has_new_line"] = has_new_line;
-    json["truncated"] = false;
+    // The context was full before the answer had ended.
+    json["truncated"] = chunk.usage.prompt_tokens + chunk.usage.completion_tokens >= head_.context_length;
     json["stop_type"] = stop_type(chunk);
     json["stopping_word"] = chunk.stop_text;
     json["tokens_cached"] = chunk.usage.prompt_tokens + chunk.usage.completion_tokens;

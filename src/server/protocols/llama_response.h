@@ -12,8 +12,8 @@ namespace chimere::server {
 
 struct LlamaHead {
   std::string model;
-  std::vector<std::string> prompts;  // one for each answer
   Json settings;
+  int context_length = 0;
   bool is_list = false;
   bool probabilities = false;
   bool return_tokens = false;

@@ -51,7 +51,7 @@ TEST_F(LlamaServer, RefusesWhatIsNoPrompt) {
   }
   EXPECT_EQ(refused_param(parse("{}")), "prompt");
   EXPECT_EQ(refused_param(parse(R"({"prompt":"a","n_predict":0})")), "n_predict");
-  EXPECT_EQ(refused_param(parse(R"({"prompt":"a","logit_bias":[["x",1]]})")), "logit_bias");
+  EXPECT_EQ(refused_param(parse(R"({"prompt":"a","logit_bias":[["",1]]})")), "logit_bias");
 }
 
 TEST_F(LlamaServer, CompletesInItsShape) {
@@ -73,6 +73,50 @@ TEST_F(LlamaServer, CompletesInItsShape) {
   const Json list = ask("/completion", R"({"prompt":["a","b"],"n_predict":2})");
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[1]["index"], 1);
+}
+
+TEST_F(LlamaServer, TellsThePromptAndWhetherTheContextWasFull) {
+  const Json whole = ask("/completion", R"({"prompt":"Hello","n_predict":2,"temperature":0})");
+  EXPECT_NE(whole["prompt"].get<std::string>().find("Hello"), std::string::npos);
+  EXPECT_EQ(whole["truncated"], false);
+  const Json full = ask("/completion", R"({"prompt":"Hello","temperature":0,"ignore_eos":true})");
+  EXPECT_EQ(full["tokens_evaluated"].get<int>() + full["tokens_predicted"].get<int>(), 1000);
+  EXPECT_EQ(full["truncated"], true);
+}
+
+TEST_F(LlamaServer, TextsCanBeBiased) {
+  const std::string asked = R"({"prompt":"Hello","n_predict":4,"temperature":0,"logit_bias":)";
+  EXPECT_EQ(ask("/completion", asked + R"({"z":100}})")["content"], "zzzz");
+  EXPECT_EQ(ask("/completion", asked + R"([["z",100]]})")["content"], "zzzz");
+  const Json without = ask("/completion", asked + R"([["z",100],["z",false],["y",50]]})");
+  EXPECT_EQ(without["content"], "yyyy");
+}
+
+TEST_F(LlamaServer, AModelThatFillsNoGapsSaysSo) {
+  const Json refused = ask("/infill", R"({"input_prefix":"a","input_suffix":"b"})", 400);
+  EXPECT_NE(refused["error"]["message"].get<std::string>().find("fill in gaps"), std::string::npos);
+  for (const char* extra : {"{}", R"({"filename":"a"})", R"({"filename":1,"text":"a"})", R"({"text":1})", "1"}) {
+    const Json wrong = ask("/infill", R"({"input_prefix":"a","input_extra":[)" + std::string(extra) + "]}", 400);
+    EXPECT_EQ(wrong["error"]["param"], "input_extra") << extra;
+  }
+}
+
+TEST_F(LlamaServer, CountsAndShowsWhatTheModelIsGiven) {
+  const std::string hello = R"({"messages":[{"role":"user","content":"Hello"}],"max_tokens":2)";
+  const Json answer = ask("/v1/chat/completions", hello + R"(,"verbose":true})");
+  EXPECT_NE(answer["__verbose"]["prompt"].get<std::string>().find("Hello"), std::string::npos);
+  EXPECT_FALSE(ask("/v1/chat/completions", hello + "}").contains("__verbose"));
+  const Json counted = ask("/chat/completions/input_tokens", hello + "}");
+  EXPECT_EQ(counted["input_tokens"], answer["usage"]["prompt_tokens"]);
+  EXPECT_EQ(ask("/v1/responses/input_tokens", R"({"input":"Hello"})")["input_tokens"], counted["input_tokens"]);
+}
+
+TEST_F(LlamaServer, APromptThatDoesNotFitHasItsOwnTypeThere) {
+  const std::string text(20'000, 'x');
+  const std::string hello = R"({"messages":[{"role":"user","content":")" + text + R"("}]})";
+  EXPECT_EQ(ask("/chat/completions", hello, 400)["error"]["type"], "exceed_context_size_error");
+  EXPECT_EQ(ask("/v1/chat/completions", hello, 400)["error"]["type"], "invalid_request_error");
+  EXPECT_EQ(ask("/completion", R"({"prompt":")" + text + "\"}", 400)["error"]["type"], "exceed_context_size_error");
 }
 
 TEST_F(LlamaServer, StreamsTheSame) {

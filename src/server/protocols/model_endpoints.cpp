@@ -23,8 +23,9 @@ Json listed_model(const std::string& name, int context_length, int64_t created) 
 Json models_json(const Services& services, int64_t created) {
   const orchestrator::Embedder& embedder = services.embedder;
   const bool embeds_itself = &embedder == &services.chat.embedder();
-  Json models = Json::array({listed_model(services.chat.model_info().name, services.chat.context_length(), created)});
+  Json models = Json::array({listed_model(services.names.chat, services.chat.context_length(), created)});
   if (!services.names.aliases.empty()) models[0]["aliases"] = services.names.aliases;
+  if (!services.tags.empty()) models[0]["tags"] = services.tags;
   Json& capabilities = models[0]["capabilities"] = Json::array({"completion"});
   if (services.chat.model_info().chat) capabilities.push_back("chat");
   if (embeds_itself) {

@@ -71,7 +71,7 @@ Json listed_models(const Services& services, system_clock::time_point started) {
 
 Json show_json(const Services& services, system_clock::time_point started) {
   const ModelInfo& info = services.chat.model_info();
-  const SamplingParams& usual = services.chat.default_sampling();
+  const SamplingParams& usual = services.chat.defaults().sampling;
   char parameters[128];
   std::snprintf(parameters, sizeof parameters, "temperature %g\ntop_k %d\ntop_p %g\nmin_p %g",
                 static_cast<double>(usual.temperature), usual.top_k, static_cast<double>(usual.top_p),
@@ -192,11 +192,11 @@ void add_ollama_endpoints(Router& router, const Services& services) {
               }});
   add_parsed_route(
       router, services, "/api/chat",
-      [&chat](const std::string& body) { return parse_ollama_chat(body, chat.default_sampling()); }, generate,
+      [&chat](const std::string& body) { return parse_ollama_chat(body, chat.defaults()); }, generate,
       ollama_error_response);
   add_parsed_route(
       router, services, "/api/generate",
-      [&chat](const std::string& body) { return parse_ollama_generate(body, chat.default_sampling()); }, generate,
+      [&chat](const std::string& body) { return parse_ollama_generate(body, chat.defaults()); }, generate,
       ollama_error_response);
   const int most = services.embedder.dimensions();
   add_parsed_route(

@@ -136,12 +136,12 @@ std::string without_tag(std::string_view name) {
   return std::string(name);
 }
 
-std::variant<OllamaCall, ApiError> parse_ollama_chat(std::string_view body, const SamplingParams& defaults) {
+std::variant<OllamaCall, ApiError> parse_ollama_chat(std::string_view body, const orchestrator::Defaults& defaults) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   OllamaCall call;
   ChatRequest request;
-  request.sampling = defaults;
+  defaults.apply_to(request);
   JsonFields fields(std::get<Json>(parsed));
   call.is_chat = true;
   call.stream = true;
@@ -161,12 +161,13 @@ std::variant<OllamaCall, ApiError> parse_ollama_chat(std::string_view body, cons
   return call;
 }
 
-std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, const SamplingParams& defaults) {
+std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body,
+                                                         const orchestrator::Defaults& defaults) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   OllamaCall call;
   ChatRequest request;
-  request.sampling = defaults;
+  defaults.apply_to(request);
   JsonFields fields(std::get<Json>(parsed));
   call.stream = true;
   read_model(fields, call, call.named);
@@ -175,7 +176,6 @@ std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, 
   fields.string("prompt", prompt);
   fields.string("system", system);
   fields.string("suffix", suffix);
-  if (!suffix.empty()) fields.fail("suffix", "expected none: this server continues text and can not fill in gaps");
   refuse_images(fields);
   bool raw = false;
   fields.boolean("raw", raw);
@@ -186,8 +186,9 @@ std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, 
   read_ollama_logprobs(fields, request);
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));
-  if (raw) {
+  if (raw || !suffix.empty()) {  // a gap is filled without the template
     CompletionRequest plain;
+    if (!suffix.empty()) plain.gap = orchestrator::FillIn{std::move(suffix)};
     static_cast<GenerateOptions&>(plain) = std::move(static_cast<GenerateOptions&>(request));
     plain.prompt = std::move(prompt);
     call.request = std::move(plain);

@@ -21,8 +21,8 @@ struct OllamaCall : CallOptions {
   bool wants_thought = false;  // `think` asks for one
 };
 
-std::variant<OllamaCall, ApiError> parse_ollama_chat(std::string_view body, const SamplingParams& defaults);
-std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, const SamplingParams& defaults);
+std::variant<OllamaCall, ApiError> parse_ollama_chat(std::string_view body, const orchestrator::Defaults& defaults);
+std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, const orchestrator::Defaults& defaults);
 
 struct OllamaEmbedCall : EmbeddingCall {
   std::string named;

@@ -82,7 +82,6 @@ TEST(OllamaRequest, RefusesWhatItCanNotDo) {
       {R"({"messages":[7]})", "messages[0]"},
   };
   for (const auto& [body, param] : cases) EXPECT_EQ(refused_param(parse_ollama_chat(body, {})), param) << body;
-  EXPECT_EQ(refused_param(parse_ollama_generate(R"({"prompt":"a","suffix":"b"})", {})), "suffix");
   EXPECT_EQ(refused_param(parse_ollama_show("{}")), "model");
 }
 

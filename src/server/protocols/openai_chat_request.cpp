@@ -128,11 +128,11 @@ void read_turn(JsonFields& fields, ChatRequest& request) {
 
 }  // namespace
 
-std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const SamplingParams& defaults) {
+std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const orchestrator::Defaults& defaults) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   ChatCall call;
-  call.request.sampling = defaults;
+  defaults.apply_to(call.request);
   JsonFields fields(std::get<Json>(parsed));
   read_call_options(fields, call);
   call.request.messages = read_messages(fields, call.ignored);
@@ -152,6 +152,7 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const Sa
     read_format(fields, "response_format", *format, call.request.form);
   }
   read_turn(fields, call.request);
+  fields.boolean("verbose", call.verbose);
   fields.integer("n", call.n, 1, kMaxChoices);
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));

@@ -15,9 +15,10 @@ struct ChatCall : CallOptions {
   orchestrator::ChatRequest request;
   int n = 1;  // answers
   bool include_usage = false;
+  bool verbose = false;  // the answer has `__verbose`
 };
 
 // `defaults`: the sampling of a request that says nothing about it.
-std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const SamplingParams& defaults);
+std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const orchestrator::Defaults& defaults);
 
 }  // namespace chimere::server

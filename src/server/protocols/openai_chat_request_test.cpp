@@ -8,10 +8,10 @@ namespace {
 
 using orchestrator::ToolChoice;
 
-SamplingParams file_defaults() {
-  SamplingParams defaults;
-  defaults.temperature = 0.6f;
-  defaults.top_k = 20;
+orchestrator::Defaults file_defaults() {
+  orchestrator::Defaults defaults;
+  defaults.sampling.temperature = 0.6f;
+  defaults.sampling.top_k = 20;
   return defaults;
 }
 
@@ -280,7 +280,8 @@ TEST(ChatRequest, RefusesWrongTypesAndRangesByName) {
   expect_refused(R"("logprobs":true,"top_logprobs":21)", "top_logprobs");
   expect_refused(R"("top_logprobs":2)", "top_logprobs");
   expect_refused(R"("logit_bias":[1])", "logit_bias");
-  expect_refused(R"("logit_bias":{"x":1})", "logit_bias");
+  expect_refused(R"("logit_bias":{"":1})", "logit_bias");
+  expect_refused(R"("logit_bias":{"x":"y"})", "logit_bias");
   expect_refused(R"("logit_bias":{"-1":1})", "logit_bias");
   expect_refused(R"("logit_bias":{"1":101})", "logit_bias");
   expect_refused(R"("stream_options":true)", "stream_options");

@@ -49,7 +49,9 @@ class ChatWriter : public ResponseWriter {
   std::string events(size_t choice, const ChatChunk& chunk) override {
     switch (chunk.kind) {
       case ChatChunk::Kind::started:
-        return sse(to_text(choice_chunk(choice, Json{{"role", "assistant"}, {"content", ""}}, nullptr, nullptr)));
+        return sse(to_text(
+            choice_chunk(choice, Json{{"role", "assistant"}, {"content", head_.llama_words ? Json(nullptr) : Json("")}},
+                         nullptr, nullptr)));
       case ChatChunk::Kind::delta: {
         Json logprobs = head_.logprobs && !chunk.tokens.empty() ? tokens_json(chunk) : Json(nullptr);
         Json json = choice_chunk(choice, delta_json(chunk), std::move(logprobs), nullptr);
@@ -60,6 +62,7 @@ class ChatWriter : public ResponseWriter {
         Json json = choice_chunk(choice, Json::object(), nullptr, finish_name(chunk.finish));
         json["timings"] = timings_json(chunk.usage);
         add_passages(json, chunk.passages);
+        add_verbose(json, chunk);
         return sse(to_text(json));
       }
       case ChatChunk::Kind::failed: break;
@@ -75,7 +78,7 @@ class ChatWriter : public ResponseWriter {
     return sse(to_text(json)) + kSseDone;
   }
 
-  std::string error_event(const ApiError& error) override { return sse(error_body(error)) + kSseDone; }
+  std::string error_event(const ApiError& error) override { return sse(error_body(worded(error))) + kSseDone; }
 
   std::string body(const std::vector<ChatChunk>& choices, const engine::Usage& total) override {
     Json json = head_json("chat.completion");
@@ -90,13 +93,22 @@ class ChatWriter : public ResponseWriter {
       json["choices"].push_back(std::move(choice));
     }
     add_usage(json, total);
-    if (!choices.empty()) add_passages(json, choices.front().passages);
+    if (!choices.empty()) {
+      add_passages(json, choices.front().passages);
+      add_verbose(json, choices.front());
+    }
     return to_text(json);
   }
 
-  HttpResponse error(const ApiError& error) override { return error_response(error); }
+  HttpResponse error(const ApiError& error) override { return error_response(worded(error)); }
 
  private:
+  ApiError worded(const ApiError& error) const { return head_.llama_words ? in_llama_words(error) : error; }
+
+  void add_verbose(Json& json, const ChatChunk& chunk) const {
+    if (head_.verbose) json["__verbose"] = Json{{"prompt", chunk.prompt}, {"content", chunk.content}};
+  }
+
   static Json tokens_json(const ChatChunk& chunk) { return Json{{"content", logprobs_json(chunk.tokens)}}; }
 
   Json head_json(const char* object) const {

@@ -53,13 +53,14 @@ void read_legacy_logprobs(JsonFields& fields, CompletionRequest& request, bool e
 
 }  // namespace
 
-std::variant<CompletionCall, ApiError> parse_completion_call(std::string_view body, const SamplingParams& defaults) {
+std::variant<CompletionCall, ApiError> parse_completion_call(std::string_view body,
+                                                             const orchestrator::Defaults& defaults) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   CompletionCall call;
   CompletionRequest request;
-  request.sampling = defaults;
-  request.max_tokens = kDefaultMaxTokens;
+  defaults.apply_to(request);
+  if (request.max_tokens < 0) request.max_tokens = kDefaultMaxTokens;
   JsonFields fields(std::get<Json>(parsed));
   read_call_options(fields, call);
   if (const Json* options = fields.object("stream_options")) {
@@ -85,7 +86,7 @@ std::variant<CompletionCall, ApiError> parse_completion_call(std::string_view bo
   }
   std::string suffix;
   fields.string("suffix", suffix);
-  if (!suffix.empty()) fields.fail("suffix", "expected none: this server continues text and can not fill in gaps");
+  if (!suffix.empty()) request.gap = orchestrator::FillIn{std::move(suffix)};
   read_prompts(fields, request, call.prompts);
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));

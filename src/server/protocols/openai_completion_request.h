@@ -19,6 +19,7 @@ struct CompletionCall : CallOptions {
   std::vector<std::string> echoes = {};  // of each prompt, when they are wanted: the server's business
 };
 
-std::variant<CompletionCall, ApiError> parse_completion_call(std::string_view body, const SamplingParams& defaults);
+std::variant<CompletionCall, ApiError> parse_completion_call(std::string_view body,
+                                                             const orchestrator::Defaults& defaults);
 
 }  // namespace chimere::server

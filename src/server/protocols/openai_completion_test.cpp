@@ -33,7 +33,6 @@ TEST(CompletionRequest, RefusesWhatItCanNotDo) {
       {R"({"prompt":[]})", "prompt"},
       {R"({"prompt":["a",1]})", "prompt"},
       {R"({"prompt":[-1]})", "prompt"},
-      {R"({"prompt":"a","suffix":"b"})", "suffix"},
       {R"({"prompt":"a","best_of":3})", "best_of"},
       {R"({"prompt":"a","echo":true,"logprobs":1})", "logprobs"},
       {R"({"prompt":"a","logprobs":21})", "logprobs"},

@@ -352,14 +352,15 @@ Json settings_echo(const Json& body, const ResponsesCall& call) {
 
 }  // namespace
 
-std::variant<ResponsesCall, ApiError> parse_responses_call(std::string_view body, const SamplingParams& defaults,
+std::variant<ResponsesCall, ApiError> parse_responses_call(std::string_view body,
+                                                           const orchestrator::Defaults& defaults,
                                                            const KeptResponses* kept, const std::string& owner) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   const Json& json = std::get<Json>(parsed);
   ResponsesCall call;
   ChatRequest& request = call.request;
-  request.sampling = defaults;
+  defaults.apply_to(request);
   JsonFields fields(json);
   read_call_options(fields, call);
   const Json items = read_items(fields, kept, owner);

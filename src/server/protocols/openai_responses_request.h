@@ -23,7 +23,8 @@ struct ResponsesCall : CallOptions {
 };
 
 // `kept` are the answers that `owner` may refer to; null: none.
-std::variant<ResponsesCall, ApiError> parse_responses_call(std::string_view body, const SamplingParams& defaults,
+std::variant<ResponsesCall, ApiError> parse_responses_call(std::string_view body,
+                                                           const orchestrator::Defaults& defaults,
                                                            const KeptResponses* kept = nullptr,
                                                            const std::string& owner = {});
 

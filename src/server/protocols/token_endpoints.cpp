@@ -1,4 +1,4 @@
-// token_endpoints.cpp  /tokenize, /detokenize and /v1/messages/count_tokens: text and ids, nothing generated.
+// token_endpoints.cpp  /tokenize, /detokenize, and how many tokens a conversation has: text and ids, nothing generated.
 #include <utility>
 #include <variant>
 
@@ -6,6 +6,7 @@
 #include "server/protocols/anthropic_request.h"
 #include "server/protocols/anthropic_response.h"
 #include "server/protocols/openai_chat_request.h"
+#include "server/protocols/openai_responses_request.h"
 #include "server/protocols/shared/engram_field.h"
 #include "server/protocols/shared/json_fields.h"
 
@@ -206,6 +207,18 @@ std::unique_ptr<Answer> count_tokens(const Services& services, Call call, Anthro
                                        ignored_header(asked.ignored), std::move(call));
 }
 
+// The same for OpenAI's conversations.
+template <class T>
+std::unique_ptr<Answer> input_tokens(const Services& services, Call call, T& asked) {
+  if (const auto error = services.names.refuse_to_chat(asked.model)) return answer_now(call, error_response(*error));
+  auto job = tokens_of(services, call, asked.request, asked.user);
+  auto write = [](const std::vector<int32_t>& ids) -> Result<std::string> {
+    return to_text(Json{{"object", "response.input_tokens"}, {"input_tokens", ids.size()}});
+  };
+  return std::make_unique<TokenAnswer>(services.workers, std::move(job), write, error_response,
+                                       ignored_header(asked.ignored), std::move(call));
+}
+
 }  // namespace
 
 void add_token_endpoints(Router& router, const Services& services) {
@@ -215,9 +228,18 @@ void add_token_endpoints(Router& router, const Services& services) {
       router, services, "/detokenize", [&chat](const std::string& body) { return detokenized(chat, body); },
       detokenize);
   add_parsed_route(
+      router, services, "/v1/chat/completions/input_tokens",
+      [&chat](const std::string& body) { return parse_chat_call(body, chat.defaults()); }, input_tokens<ChatCall>);
+  router.add(
+      {.method = "POST", .path = "/v1/responses/input_tokens", .handler = [services](Call call) {
+         auto parse = [&chat = services.chat, kept = services.kept, owner = call.request.client](
+                          const std::string& body) { return parse_responses_call(body, chat.defaults(), kept, owner); };
+         return answer_parsed<ResponsesCall>(services, std::move(call), std::move(parse), input_tokens<ResponsesCall>);
+       }});
+  add_parsed_route(
       router, services, "/v1/messages/count_tokens",
-      [&chat](const std::string& body) { return parse_anthropic_call(body, chat.default_sampling(), true); },
-      count_tokens, anthropic_error_response);
+      [&chat](const std::string& body) { return parse_anthropic_call(body, chat.defaults(), true); }, count_tokens,
+      anthropic_error_response);
 }
 
 }  // namespace chimere::server

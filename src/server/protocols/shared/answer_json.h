@@ -18,6 +18,8 @@ struct ResponseHead {
   bool logprobs = false;
   bool include_usage = false;  // at the end of a stream
   bool token_stats = false;
+  bool verbose = false;                 // the answer says what the model was given
+  bool llama_words = false;             // first delta and errors as llama.cpp writes them
   std::string system_fingerprint = {};  // "fp_...": of the model and the program; empty: not said
 };
 

@@ -23,6 +23,7 @@ constexpr size_t kMaxStopBytes = 1024;
 constexpr size_t kMaxBreakers = 16;
 constexpr size_t kMaxBreakerBytes = 64;
 constexpr size_t kMaxBiases = 1024;
+constexpr size_t kMaxBiasedBytes = 256;
 constexpr double kMaxTimeoutSeconds = 24 * 3600;
 
 // What `reasoning_effort` stands for: the most tokens of a thought.
@@ -38,27 +39,46 @@ constexpr std::array<Effort, 6> kEfforts = {{{"minimal", 64, "low"},
                                              {"xhigh", kMaxInt, "high"},
                                              {"max", kMaxInt, "high"}}};
 
-// {"1234": -100, ...}: token ids as keys.
-// [[id, bias]], as llama.cpp also takes it; false: never.
-void read_bias_list(JsonFields& fields, const Json& list, std::vector<TokenBias>& biases) {
+bool is_token_id(const Json& json) {
+  return json.is_number_integer() && json.get<int64_t>() >= 0 && json.get<int64_t>() <= kMaxInt;
+}
+
+// -100 to 100, or false: never. Nullopt when it is neither.
+std::optional<float> bias_of(JsonFields& fields, const Json& json) {
+  if (json == false) return -std::numeric_limits<float>::infinity();
+  if (json.is_number() && std::abs(json.get<double>()) <= 100) return json.get<float>();
+  fields.fail("logit_bias", "expected numbers from -100 to 100 or false, found " + to_text(json));
+  return std::nullopt;
+}
+
+void read_text_bias(JsonFields& fields, const std::string& text, float bias, GenerateOptions& options) {
+  if (text.empty() || text.size() > kMaxBiasedBytes) {
+    return fields.fail("logit_bias", "expected texts of 1 to " + std::to_string(kMaxBiasedBytes) +
+                                         " bytes, found one of " + std::to_string(text.size()));
+  }
+  options.text_biases.push_back({text, bias});
+}
+
+// [[id or text, bias]], as llama.cpp also takes it.
+void read_bias_list(JsonFields& fields, const Json& list, GenerateOptions& options) {
   for (const Json& pair : list) {
-    const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_number_integer() &&
-                         pair[0].get<int64_t>() >= 0 && pair[0].get<int64_t>() <= kMaxInt;
-    if (!is_pair) return fields.fail("logit_bias", "expected pairs of a token id and a number, found " + to_text(pair));
-    const int32_t id = pair[0].get<int32_t>();
-    if (pair[1] == false) {
-      biases.push_back({id, -std::numeric_limits<float>::infinity()});
-    } else if (pair[1].is_number() && std::abs(pair[1].get<double>()) <= 100) {
-      biases.push_back({id, pair[1].get<float>()});
+    if (!pair.is_array() || pair.size() != 2 || !(is_token_id(pair[0]) || pair[0].is_string())) {
+      return fields.fail("logit_bias", "expected pairs of a token id or a text and a number, found " + to_text(pair));
+    }
+    const std::optional<float> bias = bias_of(fields, pair[1]);
+    if (!bias) return;
+    if (pair[0].is_string()) {
+      read_text_bias(fields, pair[0].get<std::string>(), *bias, options);
     } else {
-      return fields.fail("logit_bias", "expected numbers from -100 to 100 or false, found " + to_text(pair[1]));
+      options.sampling.logit_bias.push_back({pair[0].get<int32_t>(), *bias});
     }
   }
 }
 
-void read_logit_bias(JsonFields& fields, std::vector<TokenBias>& biases) {
+// {"1234": -100, ...}: token ids as keys; what is no number is a text, as llama.cpp has it.
+void read_logit_bias(JsonFields& fields, GenerateOptions& options) {
   const Json* given = fields.find("logit_bias");
-  if (given && given->is_array() && given->size() <= kMaxBiases) return read_bias_list(fields, *given, biases);
+  if (given && given->is_array() && given->size() <= kMaxBiases) return read_bias_list(fields, *given, options);
   const Json* map = fields.object("logit_bias");
   if (!map) return;
   if (map->size() > kMaxBiases) {
@@ -66,12 +86,17 @@ void read_logit_bias(JsonFields& fields, std::vector<TokenBias>& biases) {
                                          std::to_string(map->size()));
   }
   for (const auto& [key, value] : map->items()) {
+    const std::optional<float> bias = bias_of(fields, value);
+    if (!bias) return;
     const bool digits = !key.empty() && key.size() <= 9 && key.find_first_not_of("0123456789") == std::string::npos;
-    if (!digits) return fields.fail("logit_bias", "expected token ids as keys, found '" + key + "'");
-    if (!value.is_number() || !(std::abs(value.get<double>()) <= 100)) {
-      return fields.fail("logit_bias", "expected numbers from -100 to 100, found " + to_text(value));
+    if (!digits && key.find_first_not_of("-0123456789") == std::string::npos) {
+      return fields.fail("logit_bias", "expected token ids or texts as keys, found '" + key + "'");
     }
-    biases.push_back({static_cast<int32_t>(std::stol(key)), value.get<float>()});
+    if (digits) {
+      options.sampling.logit_bias.push_back({static_cast<int32_t>(std::stol(key)), *bias});
+    } else {
+      read_text_bias(fields, key, *bias, options);
+    }
   }
 }
 
@@ -153,7 +178,7 @@ void read_generation(JsonFields& fields, GenerateOptions& options) {
   if (fields.find("dry_sequence_breakers")) {
     options.dry_sequence_breakers = read_strings(fields, "dry_sequence_breakers", kMaxBreakers, kMaxBreakerBytes);
   }
-  read_logit_bias(fields, s.logit_bias);
+  read_logit_bias(fields, options);
   if (fields.find("seed")) {
     int64_t seed = 0;
     fields.integer("seed", seed, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());

@@ -17,6 +17,17 @@ std::string model_header(std::string_view name) {
   return value;
 }
 
+ModelNames named(std::string chat, std::string embedder, std::vector<std::string> aliases) {
+  const auto plain = std::find_if(aliases.begin(), aliases.end(),
+                                  [](const std::string& alias) { return alias.find('*') == std::string::npos; });
+  ModelNames names;
+  names.chat = plain == aliases.end() ? chat : *plain;
+  if (names.chat != chat) names.own_name = std::move(chat);
+  names.embedder = std::move(embedder);
+  names.aliases = std::move(aliases);
+  return names;
+}
+
 bool matches_pattern(std::string_view pattern, std::string_view text) {
   // Behind the last star that was met, and the text it has not taken yet: a star takes one character more whenever what
   // follows it does not fit.
@@ -39,7 +50,8 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
 }
 
 bool ModelNames::is_alias(std::string_view asked) const {
-  return std::any_of(aliases.begin(), aliases.end(),
+  return (!own_name.empty() && asked == own_name) ||
+         std::any_of(aliases.begin(), aliases.end(),
                      [&](const std::string& alias) { return matches_pattern(alias, asked); });
 }
 

@@ -14,6 +14,7 @@ namespace chimere::server {
 
 struct ModelNames {
   std::string chat;                  // the model that generates
+  std::string own_name = {};         // what its file calls it, where it is shown by another name
   std::string embedder;              // the one that embeds; empty: the same
   std::vector<std::string> aliases;  // further names; `*` in one stands for any text
   bool is_strict = false;            // no other name is answered
@@ -29,6 +30,9 @@ struct ModelNames {
  private:
   std::optional<ApiError> refuse(std::string_view asked, const std::string& answering) const;
 };
+
+// Names of a model: the first alias that is no pattern is the one it is shown by.
+ModelNames named(std::string chat, std::string embedder, std::vector<std::string> aliases);
 
 // A name as the value of X-Chimere-Model, which has printable ASCII alone.
 std::string model_header(std::string_view name);

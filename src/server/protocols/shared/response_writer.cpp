@@ -31,6 +31,7 @@ void append(ChatChunk& sum, ChatChunk chunk) {
     sum.stop_text = std::move(chunk.stop_text);
     sum.usage = chunk.usage;
     sum.passages = std::move(chunk.passages);
+    sum.prompt = std::move(chunk.prompt);
   }
 }
 
