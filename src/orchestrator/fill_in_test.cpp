@@ -33,8 +33,7 @@ TEST(FillIn, WhatStandsBeforeAndBehindAndOtherFiles) {
   EXPECT_EQ(std::count(hostile->begin(), hostile->end(), middle), 1);
   const auto with_file = fill_in_prompt(*tokenizer, "a", {"b", {{"x.h", "int y;"}}});
   ASSERT_TRUE(with_file);
-  EXPECT_EQ(tokenizer->decode(*with_file, true),
-            "\n\nx.h\nint y;<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>");
+  EXPECT_EQ(tokenizer->decode(*with_file, true), "\n\nx.h\nint y;<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>");
 
   const int32_t repository = vocab.add("<|repo_name|>", TokenType::control);
   const int32_t file = vocab.add("<|file_sep|>", TokenType::control);
