@@ -37,7 +37,7 @@ function(chimere_layer name)
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/ops/*.cpp ${folder}/isa/*.cpp ${folder}/platform/*.cpp
        ${folder}/dialects/*.cpp ${folder}/http/*.cpp ${folder}/protocols/*.cpp ${folder}/protocols/shared/*.cpp
-       ${folder}/admin/*.cpp)
+       ${folder}/admin/*.cpp ${folder}/shelf/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")

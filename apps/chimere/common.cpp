@@ -167,9 +167,10 @@ Result<models::BackendKind> backend_of(const ModelOptions& o) {
   return backend;
 }
 
-Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o) {
+Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadProgress progress) {
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o));
   TRY_ASSIGN(LoadOptions options, load_options(o, backend));
+  if (progress) options.progress = std::move(progress);
   TRY_ASSIGN(const std::string path, model_path(o.path));
   TRY_ASSIGN(auto model, models::Model::load(path, backend, std::move(options)));
   TRY(check_drafts(o, *model));

@@ -44,7 +44,8 @@ Result<std::string> model_path(const std::string& given);
 std::string shipped_tables();
 
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
-Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options);
+// Somebody else may follow it instead.
+Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options, LoadProgress progress = {});
 Result<LoadOptions> load_options(const ModelOptions& options, models::BackendKind backend);
 // The backend the options name, if it can do what they ask for.
 Result<models::BackendKind> backend_of(const ModelOptions& options);

@@ -48,6 +48,10 @@ struct ServeOptions {
   retrieval::NoteLimits note_limits;
   std::string embedding_model;
   std::vector<std::string> adapters;
+  std::vector<std::string> model_folders;
+  double models_gb = 0;
+  int models_max = 0;
+  double idle_unload = 0;  // minutes
   SamplingOptions sampling;
   std::optional<bool> reasoning;  // what the template does by itself when absent
   orchestrator::ThinkingOptions thinking;
@@ -144,6 +148,84 @@ void end_in_time(std::chrono::steady_clock::time_point stop_began) {
   }).detach();
 }
 
+using Progress = server::ModelShelf::Progress;
+
+// The model with everything it was asked to have beside it.
+Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions& o, const ModelOptions& options,
+                                                              const std::string& chat_template,
+                                                              const Progress& progress = {}) {
+  engine::EngineConfig config;
+  config.context_length = o.context;
+  config.max_running = o.parallel;
+  o.speculate.apply_to(config);
+  config.max_queued = o.queue;
+  config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
+  ModelOptions model_options = options;
+  model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
+  model_options.speculate = o.speculate.mode;
+  TRY_ASSIGN(auto model, load_model(model_options, progress));
+  if (!model->draft_problem().empty()) spdlog::warn("the MTP block is not used: {}", model->draft_problem());
+  config.cache = cache_config(o, model->file_bytes());
+  if (const std::string warning = context_warning(*model, o.context); !warning.empty()) spdlog::warn("{}", warning);
+  TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
+  chat_model.thinking = o.thinking;
+  TRY(set_defaults(o, chat_model.defaults));
+  chat_model.open_memories(o.engram, shipped_tables(), o.note_limits);
+  TRY(load_adapters(o.adapters, *chat_model.adapters));
+  for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
+  return std::make_unique<orchestrator::ChatService>(std::move(chat_model), std::move(config));
+}
+
+// Those of all folders, and the one that was named.
+std::vector<server::ModelFile> served_files(const ServeOptions& o) {
+  std::vector<server::ModelFile> files;
+  for (const std::string& folder : o.model_folders) {
+    auto found = server::find_models(folder);
+    if (!found) continue;  // it was there at the start
+    files.insert(files.end(), found->begin(), found->end());
+  }
+  std::error_code error;
+  const std::filesystem::path named = o.model.path;
+  if (!o.model.path.empty()) {
+    files.insert(files.begin(), {named.stem().string(), o.model.path, std::filesystem::file_size(named, error), 0});
+  }
+  return files;
+}
+
+Status serve_folders(ServeOptions& o, const std::string& chat_template) {
+  if (!o.embedding_model.empty() || !o.adapters.empty()) {
+    return Error{Code::invalid_argument,
+                 "--models: expected neither --embedding-model nor --lora beside it: put the model for embeddings into "
+                 "the folder and ask for it by its name; adapters belong to one model"};
+  }
+  for (const std::string& folder : o.model_folders) TRY(server::find_models(folder));
+  server::ShelfLimits limits;
+  limits.bytes = static_cast<uint64_t>(o.models_gb * 1e9);
+  limits.count = o.models_max;
+  limits.idle_unload = std::chrono::seconds(static_cast<int64_t>(o.idle_unload * 60));
+  const auto load = [&o, &chat_template](const server::ModelFile& file, const Progress& progress) {
+    ModelOptions options = o.model;
+    options.path = file.path;
+    return open_model(o, options, chat_template, progress);
+  };
+  server::ModelShelf shelf([&o] { return served_files(o); }, load, limits);
+  const std::string first = o.model.path.empty() ? "" : std::filesystem::path(o.model.path).stem().string();
+  TRY_ASSIGN(auto server, server::Server::listen(o.server, shelf, first));
+  size_t n_files = 0;
+  shelf.list([&](const server::ModelShelf::Listed&) { ++n_files; });
+  std::printf(
+      "\n%zu models are ready on %s; each is loaded when it is first asked for\n\n"
+      "Open %s in a browser, or list them: curl %s/v1/models\n\n",
+      n_files, server->url().c_str(), server->url().c_str(), server->url().c_str());
+  std::fflush(stdout);
+  if (o.open && !open_browser(server->url())) spdlog::warn("xdg-open was not found: open {} yourself", server->url());
+  server->run();
+  spdlog::info("stopped");
+  end_in_time(server->stop_began());
+  server.reset();
+  return Ok{};
+}
+
 Status serve(ServeOptions& o) {
   server::start_log(o.json_log ? server::LogFormat::json : server::LogFormat::text);
   // Before the minutes a large model takes to load.
@@ -156,27 +238,11 @@ Status serve(ServeOptions& o) {
   TRY(check_lora_folder(o.server.lora_folder));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
-  engine::EngineConfig config;
-  config.context_length = o.context;
-  config.max_running = o.parallel;
-  o.speculate.apply_to(config);
-  config.max_queued = o.queue;
-  config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
+  if (!o.model_folders.empty()) return serve_folders(o, chat_template);
   ModelOptions model_options = o.model;
-  model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
   model_options.vram_bytes -= embedding_vram(o);
-  model_options.speculate = o.speculate.mode;
-  TRY_ASSIGN(auto model, load_model(model_options));
-  if (!model->draft_problem().empty()) spdlog::warn("the MTP block is not used: {}", model->draft_problem());
-  config.cache = cache_config(o, model->file_bytes());
-  if (const std::string warning = context_warning(*model, o.context); !warning.empty()) spdlog::warn("{}", warning);
-  TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
-  chat_model.thinking = o.thinking;
-  TRY(set_defaults(o, chat_model.defaults));
-  chat_model.open_memories(o.engram, shipped_tables(), o.note_limits);
-  TRY(load_adapters(o.adapters, *chat_model.adapters));
-  for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
-  orchestrator::ChatService service(std::move(chat_model), std::move(config));
+  TRY_ASSIGN(const auto opened, open_model(o, model_options, chat_template));
+  orchestrator::ChatService& service = *opened;
   TRY_ASSIGN(const auto embedding_model, open_embedding_model(o));
   if (embedding_model) service.memory().passages().add_embedder(embedding_model->embedder());
   TRY_ASSIGN(auto server,
@@ -225,6 +291,27 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   o->server.http.handle_signals = true;
   CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's API does");
   add_model_options(*command, o->model, true);
+  const std::string folders = "Several models (docs/api.md)";
+  command
+      ->add_option("--models", o->model_folders,
+                   "folder of GGUF files that are served by their names and loaded when they are asked for; may be "
+                   "repeated")
+      ->allow_extra_args(false)
+      ->group(folders);
+  command->add_option("--models-gb", o->models_gb, "of the files that are loaded at a time, in GB; 0: any")
+      ->check(at_least(0))
+      ->capture_default_str()
+      ->group(folders);
+  command->add_option("--models-max", o->models_max, "models that are loaded at a time; 0: any number")
+      ->check(at_least(0))
+      ->capture_default_str()
+      ->group(folders);
+  command
+      ->add_option("--idle-unload", o->idle_unload,
+                   "minutes after which a model that nobody uses is unloaded; 0: never")
+      ->check(at_least(0))
+      ->capture_default_str()
+      ->group(folders);
   command->add_option("--chat-template", o->chat_template_file,
                       "Jinja file to render conversations with, or a name (chatml, llama3, gemma, ...); the file's own "
                       "template when absent");

@@ -30,6 +30,8 @@ constexpr std::pair<std::string_view, const char*> kAliases[] = {
     {"/v1/health", "/health"},
 };
 
+}  // namespace
+
 void use_own_name(HttpRequest& head) {
   for (const auto& [alias, path] : kAliases) {
     if (head.path != alias) continue;
@@ -39,16 +41,19 @@ void use_own_name(HttpRequest& head) {
   }
 }
 
-// In the words of the API that the path belongs to.
 HttpResponse shaped_for(const HttpRequest& head, const ApiError& error) {
   const bool is_anthropic = head.path == "/v1/messages" || head.path.starts_with("/v1/messages/");
   if (head.path.starts_with("/api/")) return ollama_error_response(error);
   return is_anthropic ? anthropic_error_response(error) : error_response(error);
 }
 
-}  // namespace
+HttpResponse connection_error(const HttpRequest& head, int status, std::string message) {
+  const bool ours = status >= 500;
+  if (ours) message = without_folders(message);  // of what a library threw
+  return shaped_for(head, {status, std::move(message), ours ? "server_error" : "invalid_request_error", "", ""});
+}
 
-Routes::Routes(const Services& services, Access access, WatchConfig watch)
+Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchConfig watch)
     : services_(services),
       access_(std::move(access)),
       log_prompts_(watch.log_prompts),
@@ -81,13 +86,13 @@ std::optional<HttpResponse> Routes::refuse(HttpRequest& head) {
   if (!error) return std::nullopt;
   HttpResponse response = shaped_for(head, *error);
   if (error->status == 405) response.add_header("Allow", match.allowed);
-  if (access_.cors().allows(head)) Cors::open(head.header("Origin"), response);
+  if (access_->cors().allows(head)) Cors::open(head.header("Origin"), response);
   return logged(head, match.route, std::move(response));
 }
 
 std::optional<ApiError> Routes::refusal_of(HttpRequest& head, const Router::Match& match) {
   if (!match.route || match.route->needs_key) {
-    if (auto refused = access_.refuse_stranger(head)) return refused;
+    if (auto refused = access_->refuse_stranger(head)) return refused;
   }
   if (match.allowed.empty()) {
     return ApiError{404, "no such path: " + head.path, "invalid_request_error", "", "not_found"};
@@ -97,31 +102,28 @@ std::optional<ApiError> Routes::refusal_of(HttpRequest& head, const Router::Matc
                     "", "method_not_allowed"};
   }
   // Those who watch are not counted: a page that asks every second would lock its user out.
-  if (match.route->needs_key && !match.route->is_polled) return access_.refuse_too_many(head);
+  if (match.route->needs_key && !match.route->is_polled) return access_->refuse_too_many(head);
   return std::nullopt;
 }
 
 std::unique_ptr<Answer> Routes::handle(HttpRequest request, Wake wake) {
   use_own_name(request);
   Router::Match match = router_.find(request.method, request.path);
-  if (!match.route) return immediate(logged(request, nullptr, access_.cors().leave(request, match.allowed)));
+  if (!match.route) return immediate(logged(request, nullptr, access_->cors().leave(request, match.allowed)));
   if (log_prompts_ && !request.body.empty()) {
     spdlog::info("{} body {}", request.id, printable(request.body, kLongestLoggedBody));
   }
   auto record = std::make_unique<RequestRecord>(request, match.route->path, services_.monitor);
   if (match.route->is_polled) record->log_failures_only();
-  const std::string origin(access_.cors().allows(request) ? request.header("Origin") : std::string_view());
+  const std::string origin(access_->cors().allows(request) ? request.header("Origin") : std::string_view());
   auto answer =
       match.route->handler({std::move(request), std::move(match.parameter), std::move(wake), std::move(record)});
   return origin.empty() ? std::move(answer) : opened_to(origin, std::move(answer));
 }
 
 HttpResponse Routes::error(const HttpRequest& head, int status, std::string message) {
-  const bool ours = status >= 500;
-  if (ours) message = without_folders(message);  // of what a library threw
-  const ApiError error{status, std::move(message), ours ? "server_error" : "invalid_request_error", "", ""};
-  HttpResponse response = shaped_for(head, error);
-  if (access_.cors().allows(head)) Cors::open(head.header("Origin"), response);
+  HttpResponse response = connection_error(head, status, std::move(message));
+  if (access_->cors().allows(head)) Cors::open(head.header("Origin"), response);
   HttpRequest known = head;
   if (known.method.empty()) known.method = "-";
   if (known.path.empty()) known.path = "-";

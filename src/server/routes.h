@@ -18,9 +18,17 @@ struct WatchConfig {
   bool log_prompts = false;               // bodies of requests go to the log
 };
 
+// A path by another of its names becomes the one in the table of routes.
+void use_own_name(HttpRequest& head);
+// An error in the words of the API that the path belongs to.
+HttpResponse shaped_for(const HttpRequest& head, const ApiError& error);
+
+// Of what never became a request, or whose handler threw.
+HttpResponse connection_error(const HttpRequest& head, int status, std::string message);
+
 class Routes : public HttpHandler {
  public:
-  Routes(const Services& services, Access access, WatchConfig watch);
+  Routes(const Services& services, std::shared_ptr<Access> access, WatchConfig watch);
 
   std::optional<HttpResponse> refuse(HttpRequest& head) override;
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override;
@@ -34,7 +42,7 @@ class Routes : public HttpHandler {
 
   const Services services_;
   Router router_;
-  Access access_;
+  const std::shared_ptr<Access> access_;
   const bool log_prompts_;
   Housekeeping housekeeping_;
 };

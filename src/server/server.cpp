@@ -1,6 +1,8 @@
 // server.cpp  Routes behind an HTTP server, if the address may be served.
 #include "server/server.h"
 
+#include "server/shelf/lobby.h"
+
 namespace chimere::server {
 
 Server::~Server() = default;
@@ -27,7 +29,8 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   TRY(check(config));
   TRY_ASSIGN(Cors cors, Cors::of(config.origins));
   TRY_ASSIGN(std::vector<std::string> aliases, parse_aliases(config.aliases));
-  Access access(std::move(config.keys), config.rate_limit, std::move(config.hosts), std::move(cors));
+  auto access =
+      std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts), std::move(cors));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
   ModelNames names =
       named(service.model_info().name, embedder ? embedder->model_name() : std::string(), std::move(aliases));
@@ -46,6 +49,28 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
                     config.verbose};
   if (config.workers) services.workers = config.workers;
   server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);
+  TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
+  return Result<std::unique_ptr<Server>>{std::move(server)};
+}
+
+Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& shelf, std::string default_model) {
+  TRY(check(config));
+  TRY_ASSIGN(Cors cors, Cors::of(config.origins));
+  LobbyConfig lobby;
+  TRY_ASSIGN(lobby.aliases, parse_aliases(config.aliases));
+  lobby.version = config.version;
+  lobby.request_timeout = config.request_timeout;
+  lobby.lora_folder = config.lora_folder;
+  lobby.default_model = std::move(default_model);
+  lobby.page = config.page;
+  lobby.slots = config.slots;
+  lobby.verbose = config.verbose;
+  lobby.watch = config.watch;
+  if (config.workers) lobby.workers = config.workers;
+  auto access =
+      std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts), std::move(cors));
+  std::unique_ptr<Server> server(new Server(config.keep_responses));
+  server->routes_ = std::make_unique<Lobby>(shelf, std::move(access), server->kept_, std::move(lobby));
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
   return Result<std::unique_ptr<Server>>{std::move(server)};
 }

@@ -9,6 +9,7 @@
 #include "server/http/api_keys.h"
 #include "server/http/http_server.h"
 #include "server/http/monitor.h"
+#include "server/shelf/model_shelf.h"
 #include "server/routes.h"
 
 namespace chimere::server {
@@ -41,6 +42,8 @@ class Server {
   // embedder of another model; without one the service's own model embeds.
   static Result<std::unique_ptr<Server>> listen(ServerConfig config, orchestrator::ChatService& service,
                                                 orchestrator::Embedder* embedder = nullptr);
+  // The same for models that are loaded when they are asked for. The shelf outlives the server.
+  static Result<std::unique_ptr<Server>> listen(ServerConfig config, ModelShelf& shelf, std::string default_model = {});
   ~Server();
 
   void run() { http_->run(); }
@@ -55,7 +58,7 @@ class Server {
 
   Monitor monitor_;
   KeptResponses kept_;
-  std::unique_ptr<Routes> routes_;
+  std::unique_ptr<HttpHandler> routes_;
   std::unique_ptr<HttpServer> http_;
 };
 

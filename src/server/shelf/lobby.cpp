@@ -1,0 +1,225 @@
+// lobby.cpp  Names, and those who wait for a model.
+#include "server/shelf/lobby.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/shelf/body_field.h"
+#include "server/shelf/shelf_json.h"
+
+namespace chimere::server {
+namespace {
+
+constexpr size_t kMaxShownName = 128;
+
+ApiError unknown_model(const std::string& name, const std::string& names) {
+  return {404, "model: expected one of " + names + ", found '" + name.substr(0, kMaxShownName) + "'",
+          "invalid_request_error", "model", "model_not_found"};
+}
+
+ApiError not_loaded(const Error& error) {
+  if (error.code == Code::not_found) {
+    return {404, without_folders(error.message), "invalid_request_error", "model", "model_not_found"};
+  }
+  ApiError api = to_api_error(error);
+  api.param = "model";
+  if (api.code.empty()) api.code = "model_not_loaded";
+  if (api.status == 400) api.status = 500;  // the request is not to blame
+  return api;
+}
+
+}  // namespace
+
+// Holds the request until its model is there. Destroyed in the order of its fields from the last: the answer, then the
+// use of the model.
+class Lobby::WaitingAnswer : public Answer {
+ public:
+  WaitingAnswer(Lobby& lobby, const std::string& name, HttpRequest request, const Wake& wake)
+      : lobby_(lobby), request_(std::move(request)), wake_(wake), ticket_(lobby.shelf_.ask(name, wake)) {}
+  ~WaitingAnswer() override { ticket_->close(); }
+
+  Piece poll() override {
+    if (inner_) return inner_->poll();
+    auto given = ticket_->take();
+    if (!given) return {};
+    if (!*given) return {lobby_.logged(request_, shaped_for(request_, not_loaded(given->error()))), {}, true};
+    lease_.emplace(std::move(**given));
+    Routes& routes = *lobby_.room_of(**lease_).routes;
+    if (auto refused = routes.refuse(request_)) return {std::move(*refused), {}, true};
+    inner_ = routes.handle(std::move(request_), wake_);
+    return inner_->poll();
+  }
+  void reader_stands_still(std::chrono::steady_clock::duration time) override {
+    if (inner_) inner_->reader_stands_still(time);
+  }
+
+ private:
+  Lobby& lobby_;
+  HttpRequest request_;
+  const Wake wake_;
+  const std::shared_ptr<ModelShelf::Ticket> ticket_;
+  std::optional<ModelShelf::Lease> lease_;
+  std::unique_ptr<Answer> inner_;
+};
+
+Lobby::Lobby(ModelShelf& shelf, std::shared_ptr<Access> access, KeptResponses& kept, LobbyConfig config)
+    : shelf_(shelf), access_(std::move(access)), kept_(kept), config_(std::move(config)) {
+  add_own_endpoints();
+}
+
+Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
+  if (!model.attached) {
+    auto room = std::make_shared<Room>();
+    orchestrator::ChatService& chat = *model.service;
+    Services services{chat, chat.embedder(), room->monitor, config_.version};
+    services.request_timeout = config_.request_timeout;
+    services.lora_folder = config_.lora_folder;
+    services.names = named(chat.model_info().name, {}, {model.file.name});
+    services.kept = &kept_;
+    services.page = false;  // the lobby has it
+    services.slots = config_.slots;
+    services.verbose = config_.verbose;
+    services.workers = config_.workers;
+    room->routes = std::make_unique<Routes>(services, access_, config_.watch);
+    model.attached = room;
+  }
+  return *std::static_pointer_cast<Room>(model.attached);
+}
+
+void Lobby::add_own_endpoints() {
+  const auto get = [this](const char* path, Json (*write)(ModelShelf&), bool needs_key = true) {
+    own_.add({.method = "GET",
+              .path = path,
+              .handler = [this, write](Call call) { return answer_now(call, json_response(write(shelf_))); },
+              .needs_key = needs_key,
+              .is_polled = true});
+  };
+  get("/v1/models", shelf_models);
+  get("/api/tags", shelf_tags);
+  get("/api/ps", shelf_running);
+  get("/health", shelf_health, false);
+  own_.add({.method = "GET", .path = "/v1/models/{id}", .handler = [this](Call call) {
+              const auto name = resolve(call.parameter);
+              const Json list = shelf_models(shelf_);
+              for (const Json& model : list["data"]) {
+                if (name && model["id"] == *name) return answer_now(call, json_response(model));
+              }
+              return answer_now(call, error_response(unknown_model(call.parameter, names())));
+            }});
+  own_.add({.method = "POST", .path = "/models/unload", .handler = [this](Call call) {
+              const std::string name = top_level_text(call.request.body, "model").value_or("");
+              if (!shelf_.find(name)) return answer_now(call, error_response(unknown_model(name, names())));
+              return answer_now(call, json_response(Json{{"success", shelf_.unload(name)}}));
+            }});
+  own_.add({.method = "POST", .path = "/models/load", .handler = [this](Call call) {
+              const std::string name = top_level_text(call.request.body, "model").value_or("");
+              if (!shelf_.find(name)) return answer_now(call, error_response(unknown_model(name, names())));
+              shelf_.ask(name, {});
+              return answer_now(call, json_response(Json{{"success", true}}));
+            }});
+  if (config_.page) add_page_endpoints(own_);
+}
+
+std::string Lobby::names() {
+  std::string names;
+  shelf_.list(
+      [&](const ModelShelf::Listed& listed) { names += (names.empty() ? "'" : ", '") + listed.file.name + "'"; });
+  return names.empty() ? "the models of a folder that has none" : names;
+}
+
+std::string Lobby::default_name() {
+  if (!config_.default_model.empty()) return config_.default_model;
+  if (const auto latest = shelf_.latest()) return (*latest)->file.name;
+  std::string first;
+  shelf_.list([&](const ModelShelf::Listed& listed) {
+    if (first.empty()) first = listed.file.name;
+  });
+  return first;
+}
+
+// Nullopt when nothing is called so.
+std::optional<std::string> Lobby::resolve(std::string name) {
+  constexpr std::string_view kLatest = ":latest";
+  if (name.empty()) return default_name();
+  if (shelf_.find(name)) return name;
+  if (name.ends_with(kLatest)) name.resize(name.size() - kLatest.size());
+  if (shelf_.find(name)) return name;
+  const bool is_alias = std::any_of(config_.aliases.begin(), config_.aliases.end(),
+                                    [&](const std::string& alias) { return matches_pattern(alias, name); });
+  return is_alias ? std::optional(default_name()) : std::nullopt;
+}
+
+HttpResponse Lobby::logged(const HttpRequest& request, HttpResponse response) {
+  if (access_->cors().allows(request)) Cors::open(request.header("Origin"), response);
+  HttpRequest known = request;
+  known.body.clear();
+  if (known.method.empty()) known.method = "-";
+  if (known.path.empty()) known.path = "-";
+  RequestRecord record(known, "", monitor_);
+  record.set_status(response.status);
+  return response;
+}
+
+std::optional<HttpResponse> Lobby::refuse(HttpRequest& head) {
+  use_own_name(head);
+  if (Cors::is_preflight(head)) return std::nullopt;
+  const Router::Match match = own_.find(head.method, head.path);
+  if (match.route && !match.route->needs_key) return std::nullopt;
+  const auto refused = access_->refuse_stranger(head);
+  if (!refused) return std::nullopt;
+  return logged(head, shaped_for(head, *refused));
+}
+
+std::unique_ptr<Answer> Lobby::handle(HttpRequest request, Wake wake) {
+  use_own_name(request);
+  if (Cors::is_preflight(request)) {
+    return immediate(logged(request, access_->cors().leave(request, "GET, POST, DELETE")));
+  }
+  if (Router::Match match = own_.find(request.method, request.path); match.route) {
+    auto record = std::make_unique<RequestRecord>(request, match.route->path, monitor_);
+    if (match.route->is_polled) record->log_failures_only();
+    const std::string origin(access_->cors().allows(request) ? request.header("Origin") : std::string_view());
+    auto answer =
+        match.route->handler({std::move(request), std::move(match.parameter), std::move(wake), std::move(record)});
+    return origin.empty() ? std::move(answer) : opened_to(origin, std::move(answer));
+  }
+  std::string asked;
+  if (request.method == "POST") {
+    asked = top_level_text(request.body, "model").value_or("");
+    if (asked.empty()) asked = top_level_text(request.body, "name").value_or("");
+  } else {
+    for (const auto& [name, value] : query_fields(request.query)) {
+      if (name == "model") asked = value;
+    }
+    // Those who watch load nothing.
+    if (asked.empty() && !shelf_.latest()) {
+      return immediate(
+          logged(request, shaped_for(request, {503, "no model is loaded: the first request for one loads it",
+                                               "server_error", "", "model_not_loaded"})));
+    }
+    if (asked.empty()) asked = (*shelf_.latest())->file.name;
+  }
+  const auto name = resolve(asked);
+  if (!name || name->empty()) {
+    return immediate(logged(request, shaped_for(request, unknown_model(asked, names()))));
+  }
+  return std::make_unique<WaitingAnswer>(*this, *name, std::move(request), wake);
+}
+
+HttpResponse Lobby::error(const HttpRequest& head, int status, std::string message) {
+  return logged(head, connection_error(head, status, std::move(message)));
+}
+
+void Lobby::tick() {
+  for (const ModelShelf::Lease& lease : shelf_.loaded()) {
+    if (lease->attached) room_of(*lease).routes->tick();
+  }
+}
+
+void Lobby::end_answers() {
+  for (const ModelShelf::Lease& lease : shelf_.loaded()) {
+    if (lease->attached) room_of(*lease).routes->end_answers();
+  }
+}
+
+}  // namespace chimere::server

@@ -1,0 +1,66 @@
+// lobby.h  The door of a server with several models: it finds out which one a request is for, waits until that is
+// loaded, and lets the routes of that model answer.
+//
+//   request -> name in the body -> ModelShelf -> Room (the model, its routes, its figures) -> answer
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/http/access.h"
+#include "server/shelf/model_shelf.h"
+#include "server/protocols/kept_responses.h"
+#include "server/routes.h"
+
+namespace chimere::server {
+
+struct LobbyConfig {
+  std::string version;
+  std::chrono::milliseconds request_timeout{0};
+  std::string lora_folder;
+  std::vector<std::string> aliases;  // of the model that answers where none is named
+  std::string default_model;         // empty: the one that was used last, or the first
+  bool page = true;
+  bool slots = true;
+  bool verbose = false;
+  WatchConfig watch;
+  std::shared_ptr<Workers> workers = std::make_shared<Workers>();
+};
+
+class Lobby : public HttpHandler {
+ public:
+  // All of them outlive it.
+  Lobby(ModelShelf& shelf, std::shared_ptr<Access> access, KeptResponses& kept, LobbyConfig config);
+
+  std::optional<HttpResponse> refuse(HttpRequest& head) override;
+  std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override;
+  HttpResponse error(const HttpRequest& head, int status, std::string message) override;
+  void tick() override;
+  void end_answers() override;
+
+ private:
+  class WaitingAnswer;
+
+  // What answers for a loaded model. Made when the first request comes in, and gone before the model is.
+  struct Room {
+    Monitor monitor;
+    std::unique_ptr<Routes> routes;
+  };
+  Room& room_of(ModelShelf::Loaded& model);
+  void add_own_endpoints();
+  std::optional<std::string> resolve(std::string name);
+  std::string default_name();
+  HttpResponse logged(const HttpRequest& request, HttpResponse response);
+  std::string names();
+
+  ModelShelf& shelf_;
+  const std::shared_ptr<Access> access_;
+  KeptResponses& kept_;
+  const LobbyConfig config_;
+  Monitor monitor_;
+  Router own_;
+};
+
+}  // namespace chimere::server

@@ -1,0 +1,263 @@
+// lobby_test.cpp  Several models behind one address: by name, within limits, beside files that are broken.
+#include "server/shelf/lobby.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "base/scratch_for_test.h"
+#include "server/http/client_for_test.h"
+#include "server/server.h"
+#include "server/shelf/body_field.h"
+
+namespace chimere::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kModels[] = {"qwen3_5-A", "qwen2-A", "mamba-A"};
+
+fs::path golden(const std::string& name) {
+  return fs::path(CHIMERE_TESTS_DIR) / "golden" / "models" / name / "model.gguf";
+}
+
+Result<std::unique_ptr<orchestrator::ChatService>> open(const std::string& path) {
+  LoadOptions options;
+  options.max_rows = 64;
+  TRY_ASSIGN(auto model, models::Model::load(path, models::BackendKind::reference, options));
+  TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
+  engine::EngineConfig engine;
+  engine.max_running = 4;
+  engine.context_length = 200;
+  return std::make_unique<orchestrator::ChatService>(std::move(chat_model), engine);
+}
+
+class LobbyTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(folder_ / "maker");
+    for (const char* name : kModels) fs::copy_file(golden(name), folder_ / "maker" / (std::string(name) + ".gguf"));
+  }
+  void TearDown() override {
+    if (server_) {
+      server_->stop();
+      thread_.join();
+    }
+    server_.reset();
+    shelf_.reset();
+  }
+  void start(ShelfLimits limits) {
+    const auto find = [this] {
+      auto files = find_models(folder_.string());
+      return files ? *files : std::vector<ModelFile>();
+    };
+    const auto load = [this](const ModelFile& file, const ModelShelf::Progress& progress) {
+      progress(1, 2);
+      ++n_loads_;
+      return open(file.path);
+    };
+    shelf_ = std::make_unique<ModelShelf>(find, load, limits);
+    ServerConfig config;
+    config.http.port = 0;
+    auto listening = Server::listen(config, *shelf_);
+    ASSERT_TRUE(listening) << listening.error().message;
+    server_ = std::move(*listening);
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  ClientResponse ask(const std::string& model) const {
+    return Client(server_->port())
+        .request("POST", "/v1/completions",
+                 R"({"model":")" + model + R"(","prompt":"Hello","max_tokens":6,"temperature":0})", {});
+  }
+  Json get(const std::string& path) const {
+    const auto json = parse_json(Client(server_->port()).request("GET", path, {}, {}).body);
+    EXPECT_TRUE(json);
+    return json ? *json : Json();
+  }
+  std::string state_of(const std::string& name) const {
+    const Json list = get("/v1/models");
+    for (const Json& model : list["data"]) {
+      if (model["id"] == name) return model["status"]["value"];
+    }
+    return "not listed";
+  }
+  static std::string text_of(const ClientResponse& response) {
+    const auto json = parse_json(response.body);
+    if (response.status != 200 || !json) return "status " + std::to_string(response.status) + ": " + response.body;
+    return (*json)["choices"][0]["text"];
+  }
+
+  const fs::path folder_ = fixture::scratch_folder();
+  std::atomic<int> n_loads_ = 0;
+  std::unique_ptr<ModelShelf> shelf_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+TEST_F(LobbyTest, ModelsAreListedAndLoadedByName) {
+  start({});
+  const Json list = get("/v1/models");
+  ASSERT_EQ(list["data"].size(), 3u);
+  for (const Json& model : list["data"]) EXPECT_EQ(model["status"]["value"], "unloaded");
+  EXPECT_EQ(Client(server_->port()).request("GET", "/v1/status", {}, {}).status, 503);
+  EXPECT_EQ(get("/health")["status"], "ok");
+  const ClientResponse answer = ask("qwen2-A");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.header("X-Chimere-Model"), "qwen2-A");
+  EXPECT_EQ(state_of("qwen2-A"), "loaded");
+  EXPECT_EQ(state_of("mamba-A"), "unloaded");
+  EXPECT_EQ(get("/api/tags")["models"].size(), 3u);
+  EXPECT_EQ(get("/api/ps")["models"].size(), 1u);
+  EXPECT_EQ(get("/v1/models/mamba-A")["id"], "mamba-A");
+  EXPECT_TRUE(get("/v1/status")["model"].is_object());
+  const ClientResponse unknown = ask("no-such");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_NE(unknown.body.find("'mamba-A'"), std::string::npos) << unknown.body;
+  EXPECT_EQ(ask("").status, 200) << "the one that was used last";
+  EXPECT_EQ(n_loads_, 1);
+}
+
+// Three files, two of which fit, four clients, names by chance.
+TEST_F(LobbyTest, AnswersAreThoseOfTheModelAloneWhoeverAsksForWhat) {
+  std::map<std::string, std::string> alone;
+  uint64_t largest_two = 0;
+  std::vector<uint64_t> sizes;
+  for (const char* name : kModels) {
+    start({});
+    alone[name] = text_of(ask(name));
+    TearDown();
+    sizes.push_back(fs::file_size(golden(name)));
+  }
+  std::sort(sizes.begin(), sizes.end());
+  largest_two = sizes[1] + sizes[2];
+  start({.bytes = largest_two});
+  std::atomic<int> n_wrong = 0;
+  std::atomic<bool> ends = false;
+  std::thread watch([&] {
+    while (!ends) {
+      uint64_t bytes = 0;
+      shelf_->list([&](const ModelShelf::Listed& listed) {
+        if (listed.state == ModelShelf::State::loaded) bytes += listed.file.bytes;
+      });
+      if (bytes > largest_two) ++n_wrong;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  std::vector<std::thread> clients;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    clients.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      for (int i = 0; i < 50; ++i) {
+        const char* name = kModels[random() % 3];
+        const std::string text = text_of(ask(name));
+        if (text == alone[name]) continue;
+        ++n_wrong;
+        ADD_FAILURE() << name << ": " << text;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  ends = true;
+  watch.join();
+  EXPECT_EQ(n_wrong, 0);
+  EXPECT_GT(n_loads_, 3) << "models gave way to others";
+}
+
+TEST_F(LobbyTest, ABrokenFileIsSaidSoAndTheOthersGoOn) {
+  std::ofstream(folder_ / "broken.gguf") << "GGUF and nothing else";
+  start({});
+  const ClientResponse broken = ask("broken");
+  EXPECT_EQ(broken.status, 500);
+  EXPECT_EQ(broken.body.find(folder_.string()), std::string::npos) << broken.body;
+  EXPECT_EQ(state_of("broken"), "failed");
+  EXPECT_EQ(ask("qwen2-A").status, 200);
+  // Removed while it is listed.
+  ASSERT_EQ(get("/v1/models")["data"].size(), 4u);
+  fs::remove(folder_ / "maker" / "mamba-A.gguf");
+  const ClientResponse removed = ask("mamba-A");
+  EXPECT_GE(removed.status, 404) << removed.body;
+  EXPECT_NE(removed.body.find("mamba-A"), std::string::npos) << removed.body;
+  EXPECT_EQ(ask("qwen2-A").status, 200);
+}
+
+TEST_F(LobbyTest, AModelThatNobodyUsesIsUnloaded) {
+  start({.idle_unload = std::chrono::seconds(1)});
+  EXPECT_EQ(ask("qwen2-A").status, 200);
+  for (int i = 0; i < 600 && state_of("qwen2-A") == "loaded"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(state_of("qwen2-A"), "unloaded");
+  EXPECT_EQ(ask("qwen2-A").status, 200);
+  EXPECT_EQ(n_loads_, 2);
+}
+
+TEST_F(LobbyTest, ModelsAreLoadedAndUnloadedWhenToldTo) {
+  start({});
+  const auto tell = [&](const char* path, const char* model) {
+    return Client(server_->port()).request("POST", path, R"({"model":")" + std::string(model) + "\"}", {}).status;
+  };
+  EXPECT_EQ(tell("/models/load", "qwen2-A"), 200);
+  for (int i = 0; i < 600 && state_of("qwen2-A") != "loaded"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(state_of("qwen2-A"), "loaded");
+  EXPECT_EQ(tell("/models/unload", "qwen2-A"), 200);
+  for (int i = 0; i < 600 && state_of("qwen2-A") == "loaded"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(state_of("qwen2-A"), "unloaded");
+  EXPECT_EQ(tell("/models/load", "no-such"), 404);
+}
+
+TEST_F(LobbyTest, AModelThatCanNotFitIsRefused) {
+  start({.bytes = 1000});
+  const ClientResponse refused = ask("qwen2-A");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.body.find("--models-gb"), std::string::npos) << refused.body;
+}
+
+TEST_F(LobbyTest, AClientThatLeavesWhileItWaitsLeavesNothingBehind) {
+  start({.count = 1});
+  for (int i = 0; i < 20; ++i) {
+    Client leaves(server_->port());
+    const std::string body = R"({"model":")" + std::string(kModels[i % 3]) + R"(","prompt":"a","max_tokens":50})";
+    leaves.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
+                "\r\n\r\n" + body);
+  }
+  for (const char* name : kModels) EXPECT_EQ(ask(name).status, 200);
+}
+
+TEST(ModelFiles, PartsAreOneModelAndProjectorsAreNone) {
+  const fs::path folder = fixture::scratch_folder();
+  fs::create_directories(folder / "a");
+  fs::create_directories(folder / "b");
+  for (const char* name : {"big-00001-of-00002.gguf", "big-00002-of-00002.gguf", "mmproj-big.gguf", "notes.txt",
+                           "a/same.gguf", "b/same.gguf"}) {
+    std::ofstream(folder / name) << "12345";
+  }
+  const auto files = find_models(folder.string());
+  ASSERT_TRUE(files);
+  ASSERT_EQ(files->size(), 3u);
+  EXPECT_EQ((*files)[0].name, "a.same");
+  EXPECT_EQ((*files)[1].name, "b.same");
+  EXPECT_EQ((*files)[2].name, "big");
+  EXPECT_EQ((*files)[2].bytes, 10u);
+  EXPECT_FALSE(find_models((folder / "none").string()));
+}
+
+TEST(BodyField, FindsTheTextOfAKey) {
+  const auto model = [](const char* body) { return top_level_text(body, "model").value_or("none"); };
+  EXPECT_EQ(model(R"({"model":"a"})"), "a");
+  EXPECT_EQ(model(R"({"x":{"model":"no"},"y":["model",":"],"z":"model" , "model" : "a\"b"})"), "a\"b");
+  EXPECT_EQ(model(R"({"model":7})"), "none");
+  for (const char* wrong : {"", "{", R"({"model)", R"({"model":)", R"({"model":"a)", R"(["model"])", R"({"a\)"}) {
+    EXPECT_EQ(model(wrong), "none") << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace chimere::server

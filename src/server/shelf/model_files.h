@@ -1,0 +1,23 @@
+// model_files.h  The GGUF files of a folder that can be served, by the names people ask for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace chimere::server {
+
+struct ModelFile {
+  std::string name;  // of the file, without its ending
+  std::string path;
+  uint64_t bytes = 0;   // of all its parts
+  int64_t written = 0;  // seconds since 1970
+};
+
+// Folders inside are looked into, as LM Studio and the hub's cache have them. Of a file in parts there is one entry;
+// projectors for pictures are no models. Two files of one name are told apart by their folders. Sorted by name.
+Result<std::vector<ModelFile>> find_models(const std::string& folder);
+
+}  // namespace chimere::server

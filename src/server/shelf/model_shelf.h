@@ -1,0 +1,133 @@
+// model_shelf.h  Models that are loaded when they are asked for. A thread of the shelf loads and unloads: where a model
+// needs room, the one that was used least recently gives way, once its answers have ended. Requests for a model that is
+// not loaded wait in line, so that nobody is passed over.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/channel.h"
+#include "base/result.h"
+#include "orchestrator/chat_service.h"
+#include "server/shelf/model_files.h"
+
+namespace chimere::server {
+
+struct ShelfLimits {
+  uint64_t bytes = 0;                   // of the files that are loaded at a time; 0: any
+  int count = 0;                        // of models that are; 0: any
+  std::chrono::seconds idle_unload{0};  // a model that nobody asks for is unloaded after this; 0: it stays
+};
+
+class ModelShelf {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+  // Called on the thread of the shelf.
+  using Load = std::function<Result<std::unique_ptr<orchestrator::ChatService>>(const ModelFile& file,
+                                                                                const Progress& progress)>;
+
+  // A model in memory, held by those who use it.
+  struct Loaded {
+    ModelFile file;
+    std::unique_ptr<orchestrator::ChatService> service;
+    std::shared_ptr<void> attached;  // what others keep beside it and that must go before the service does
+  };
+
+  // A model stays loaded as long as someone has one. A look at it is no use of it, and keeps it no longer in the shelf.
+  class Lease {
+   public:
+    Lease(ModelShelf& shelf, std::shared_ptr<Loaded> model, bool is_use)
+        : shelf_(&shelf), model_(std::move(model)), is_use_(is_use) {}
+    Lease(Lease&& other) noexcept : shelf_(other.shelf_), model_(std::move(other.model_)), is_use_(other.is_use_) {}
+    Lease& operator=(Lease&&) = delete;
+    ~Lease();
+    Loaded& operator*() const { return *model_; }
+    Loaded* operator->() const { return model_.get(); }
+
+   private:
+    ModelShelf* shelf_;
+    std::shared_ptr<Loaded> model_;
+    bool is_use_;
+  };
+  using Ticket = Channel<Result<Lease>>;
+
+  enum class State { unloaded, loading, loaded, failed };
+  struct Listed {
+    ModelFile file;
+    State state = State::unloaded;
+    double progress = 0;                                 // of `loading`, 0 to 1
+    std::string problem;                                 // of `failed`: why it could not be loaded
+    const orchestrator::ChatService* service = nullptr;  // of `loaded`; look at it now, it may go
+    int users = 0;
+  };
+
+  // `find` is asked again whenever the list is.
+  ModelShelf(std::function<std::vector<ModelFile>()> find, Load load, ShelfLimits limits);
+  // Ends every load and unloads all. No lease outlives the shelf.
+  ~ModelShelf();
+
+  // In the order of their names. `look` is called with the lock held: it must not call the shelf.
+  void list(const std::function<void(const Listed&)>& look);
+  std::optional<ModelFile> find(const std::string& name);
+  // The model, now or later: `wake` is called when the ticket has something. Not found: the ticket has the error.
+  std::shared_ptr<Ticket> ask(const std::string& name, std::function<void()> wake);
+  // The one that was asked for last among those that are loaded; none: nothing is.
+  std::optional<Lease> latest();
+  // All that are loaded now.
+  std::vector<Lease> loaded();
+  // As soon as its answers have ended. False: it is not loaded.
+  bool unload(const std::string& name);
+
+ private:
+  struct Entry {
+    std::shared_ptr<Loaded> model;
+    int users = 0;
+    bool is_leaving = false;  // nobody new is let in
+    Clock::time_point last_used;
+  };
+  struct Waiting {
+    std::string name;
+    std::shared_ptr<Ticket> ticket;
+  };
+
+  void run();
+  void serve_first(std::unique_lock<std::mutex>& lock);
+  bool make_room(std::unique_lock<std::mutex>& lock, const ModelFile& file);
+  bool fits(const ModelFile& file) const;
+  void take_down(std::unique_lock<std::mutex>& lock, const std::string& name);
+  void drop_idle(std::unique_lock<std::mutex>& lock);
+  void deliver(std::unique_lock<std::mutex>& lock, const std::string& name, const Error* error);
+  std::optional<ModelFile> find_locked(const std::string& name);
+  void look_again();
+  Lease lease_of(Entry& entry, bool is_use);
+  void give_back(const Loaded& model, bool is_use);
+
+  const std::function<std::vector<ModelFile>()> find_;
+  const Load load_;
+  const ShelfLimits limits_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<ModelFile> files_;
+  Clock::time_point looked_{};
+  std::map<std::string, Entry> entries_;         // loaded
+  std::map<std::string, std::string> problems_;  // of the last try
+  std::deque<Waiting> waiting_;
+  std::string loading_;  // name; empty: none
+  double progress_ = 0;
+  bool stops_ = false;
+  std::thread thread_;
+};
+
+}  // namespace chimere::server

@@ -1,0 +1,88 @@
+// shelf_json.cpp  Lists.
+#include "server/shelf/shelf_json.h"
+
+#include "server/http/api_error.h"
+#include "server/protocols/ollama_response.h"
+
+namespace chimere::server {
+namespace {
+
+using Listed = ModelShelf::Listed;
+using State = ModelShelf::State;
+
+const char* state_name(State state) {
+  switch (state) {
+    case State::unloaded: return "unloaded";
+    case State::loading: return "loading";
+    case State::loaded: return "loaded";
+    case State::failed: return "failed";
+  }
+  return "unloaded";
+}
+
+Json model_entry(const Listed& listed) {
+  Json json;
+  json["id"] = listed.file.name;
+  json["object"] = "model";
+  json["created"] = listed.file.written;
+  json["owned_by"] = "chimere";
+  json["size"] = listed.file.bytes;
+  Json& status = json["status"];
+  status["value"] = state_name(listed.state);
+  if (listed.state == State::loading) status["progress"] = listed.progress;
+  if (listed.state == State::failed) status["error"] = without_folders(listed.problem);
+  // What a file can do is known when it was loaded; until then nothing is held against it.
+  Json& capabilities = json["capabilities"] = Json::array({"completion", "chat", "embedding"});
+  if (!listed.service) return json;
+  json["context_length"] = listed.service->context_length();
+  capabilities = Json::array({"completion"});
+  if (listed.service->model_info().chat) capabilities.push_back("chat");
+  capabilities.push_back("embedding");
+  return json;
+}
+
+Json ollama_entry(const Listed& listed) {
+  Json json;
+  json["name"] = json["model"] = listed.file.name + ":latest";
+  json["modified_at"] = ollama_time(std::chrono::system_clock::time_point(std::chrono::seconds(listed.file.written)));
+  json["size"] = listed.file.bytes;
+  json["digest"] = "";
+  json["details"] = Json{{"format", "gguf"}};
+  return json;
+}
+
+}  // namespace
+
+Json shelf_models(ModelShelf& shelf) {
+  Json data = Json::array();
+  shelf.list([&](const Listed& listed) { data.push_back(model_entry(listed)); });
+  return Json{{"object", "list"}, {"data", std::move(data)}};
+}
+
+Json shelf_tags(ModelShelf& shelf) {
+  Json models = Json::array();
+  shelf.list([&](const Listed& listed) { models.push_back(ollama_entry(listed)); });
+  return Json{{"models", std::move(models)}};
+}
+
+Json shelf_running(ModelShelf& shelf) {
+  Json models = Json::array();
+  shelf.list([&](const Listed& listed) {
+    if (listed.state != State::loaded) return;
+    Json json = ollama_entry(listed);
+    json["context_length"] = listed.service->context_length();
+    json["size_vram"] = listed.service->model_info().backend == "cuda" ? listed.file.bytes : 0;
+    models.push_back(std::move(json));
+  });
+  return Json{{"models", std::move(models)}};
+}
+
+Json shelf_health(ModelShelf& shelf) {
+  Json loaded = Json::array();
+  shelf.list([&](const Listed& listed) {
+    if (listed.state == State::loaded) loaded.push_back(listed.file.name);
+  });
+  return Json{{"status", "ok"}, {"loaded", std::move(loaded)}};
+}
+
+}  // namespace chimere::server

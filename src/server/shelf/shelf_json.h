@@ -1,0 +1,16 @@
+// shelf_json.h  The models of a shelf in the words of OpenAI, llama.cpp and Ollama.
+#pragma once
+
+#include "server/http/json.h"
+#include "server/shelf/model_shelf.h"
+
+namespace chimere::server {
+
+// {"object": "list", "data": [{"id", "status": {"value": "unloaded", "loading", "loaded" or "failed", ...}, ...}]}
+Json shelf_models(ModelShelf& shelf);
+// {"models": [...]} of /api/tags, and of /api/ps those that are loaded.
+Json shelf_tags(ModelShelf& shelf);
+Json shelf_running(ModelShelf& shelf);
+Json shelf_health(ModelShelf& shelf);
+
+}  // namespace chimere::server
