@@ -180,7 +180,7 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
 std::vector<server::ModelFile> served_files(const ServeOptions& o) {
   std::vector<server::ModelFile> files;
   for (const std::string& folder : o.model_folders) {
-    auto found = server::find_models(folder);
+    auto found = server::find_models(server::model_folder(folder));
     if (!found) continue;  // it was there at the start
     files.insert(files.end(), found->begin(), found->end());
   }
@@ -198,7 +198,7 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
                  "--models: expected neither --embedding-model nor --lora beside it: put the model for embeddings into "
                  "the folder and ask for it by its name; adapters belong to one model"};
   }
-  for (const std::string& folder : o.model_folders) TRY(server::find_models(folder));
+  for (const std::string& folder : o.model_folders) TRY(server::find_models(server::model_folder(folder)));
   server::ShelfLimits limits;
   limits.bytes = static_cast<uint64_t>(o.models_gb * 1e9);
   limits.count = o.models_max;
@@ -294,8 +294,8 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   const std::string folders = "Several models (docs/api.md)";
   command
       ->add_option("--models", o->model_folders,
-                   "folder of GGUF files that are served by their names and loaded when they are asked for; may be "
-                   "repeated")
+                   "folder of GGUF files that are served by their names and loaded when they are asked for; `ollama` "
+                   "and `lmstudio` are the folders of these; may be repeated")
       ->allow_extra_args(false)
       ->group(folders);
   command->add_option("--models-gb", o->models_gb, "of the files that are loaded at a time, in GB; 0: any")

@@ -35,6 +35,7 @@ struct Services {
   bool page = true;
   bool slots = true;
   bool verbose = false;
+  bool keeps_alive = false;  // `keep_alive` of a request has been followed
 
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 

@@ -53,6 +53,13 @@ usage() { local code=0; "$@" >/dev/null 2>&1 || code=$?; [ "$code" = 2 ] || fail
 expect 'Did you mean `serve`?' "$chimere" sevre
 usage "$chimere" sevre
 expect 'Did you mean `--port`?' "$chimere" serve --prot 1
+# A command line of llama-server is understood, or told what there is instead.
+expect "-hf: nothing is downloaded here" "$chimere" serve -hf someone/model
+usage "$chimere" serve -hf someone/model
+expect "-ngl has no effect: weights go to the card" "$chimere" serve -m "$work/none.gguf" -ngl 99
+expect "none.gguf" "$chimere" serve -m "$work/none.gguf" -ngl 99 -c 4096 -np 4 --jinja
+expect "one of chatml" "$chimere" serve "$model" --chat-template no-such-template
+expect "expected a folder of GGUF files" "$chimere" serve --models "$work/none"
 usage "$chimere" serve --prot 1
 usage "$chimere"
 # As other programs have it.

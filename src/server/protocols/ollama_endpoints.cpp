@@ -111,6 +111,7 @@ Json running_json(const Services& services) {
 std::unique_ptr<Answer> generate(const Services& services, Call call, OllamaCall& asked) {
   const ModelInfo& info = services.chat.model_info();
   const auto refused = [&](const ApiError& error) { return answer_now(call, ollama_error_response(error)); };
+  if (services.keeps_alive) std::erase(asked.ignored, "keep_alive");
   if (const auto error = services.names.refuse_to_chat(asked.model)) return refused(*error);
   if (asked.wants_thought && !info.thinking) {
     return refused({400, "\"" + asked.named + "\" does not support thinking", "invalid_request_error", "think", ""});
@@ -164,6 +165,7 @@ std::unique_ptr<Answer> embed(const Services& services, Call call, OllamaEmbedCa
   }
   const auto write = [asked, model = services.embedder.model_name(), began = call.record->started()](
                          const Embedded& embedded) { return embedded_text(*asked, embedded, model, began); };
+  if (services.keeps_alive) std::erase(asked->ignored, "keep_alive");
   return answer_embedded(services, call, std::move(asked->inputs), asked->ignored, write, ollama_error_response);
 }
 

@@ -35,7 +35,10 @@ ApiError not_loaded(const Error& error) {
 class Lobby::WaitingAnswer : public Answer {
  public:
   WaitingAnswer(Lobby& lobby, const std::string& name, HttpRequest request, const Wake& wake)
-      : lobby_(lobby), request_(std::move(request)), wake_(wake), ticket_(lobby.shelf_.ask(name, wake)) {}
+      : lobby_(lobby),
+        request_(std::move(request)),
+        wake_(wake),
+        ticket_(lobby.shelf_.ask(name, wake, keep_alive_of(top_level_value(request_.body, "keep_alive")))) {}
   ~WaitingAnswer() override { ticket_->close(); }
 
   Piece poll() override {
@@ -80,6 +83,7 @@ Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
     services.slots = config_.slots;
     services.verbose = config_.verbose;
     services.workers = config_.workers;
+    services.keeps_alive = true;
     room->routes = std::make_unique<Routes>(services, access_, config_.watch);
     model.attached = room;
   }
@@ -142,8 +146,12 @@ std::optional<std::string> Lobby::resolve(std::string name) {
   constexpr std::string_view kLatest = ":latest";
   if (name.empty()) return default_name();
   if (shelf_.find(name)) return name;
-  if (name.ends_with(kLatest)) name.resize(name.size() - kLatest.size());
-  if (shelf_.find(name)) return name;
+  if (name.ends_with(kLatest)) {
+    name.resize(name.size() - kLatest.size());
+    if (shelf_.find(name)) return name;
+  } else if (shelf_.find(name + std::string(kLatest))) {
+    return name + std::string(kLatest);
+  }
   const bool is_alias = std::any_of(config_.aliases.begin(), config_.aliases.end(),
                                     [&](const std::string& alias) { return matches_pattern(alias, name); });
   return is_alias ? std::optional(default_name()) : std::nullopt;

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "server/http/access.h"
-#include "server/shelf/model_shelf.h"
 #include "server/protocols/kept_responses.h"
 #include "server/routes.h"
+#include "server/shelf/model_shelf.h"
 
 namespace chimere::server {
 

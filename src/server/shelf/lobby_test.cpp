@@ -195,6 +195,42 @@ TEST_F(LobbyTest, AModelThatNobodyUsesIsUnloaded) {
   EXPECT_EQ(n_loads_, 2);
 }
 
+TEST_F(LobbyTest, ARequestOfOllamaMaySayHowLongItsModelStays) {
+  start({});
+  const auto chat = [&](const char* keep_alive) {
+    return Client(server_->port())
+        .request(
+            "POST", "/api/generate",
+            R"({"model":"qwen3_5-A:latest","prompt":"a","stream":false,"options":{"num_predict":2},"keep_alive":)" +
+                std::string(keep_alive) + "}",
+            {});
+  };
+  const ClientResponse stays = chat("\"5m\"");
+  EXPECT_EQ(stays.status, 200) << stays.body;
+  EXPECT_EQ(stays.header("X-Chimere-Ignored"), "");
+  EXPECT_EQ(state_of("qwen3_5-A"), "loaded");
+  EXPECT_EQ(chat("0").status, 200);
+  for (int i = 0; i < 600 && state_of("qwen3_5-A") == "loaded"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(state_of("qwen3_5-A"), "unloaded");
+}
+
+TEST(KeepAlive, IsSecondsOrATimeInWords) {
+  using std::chrono::seconds;
+  EXPECT_EQ(keep_alive_of("300"), seconds(300));
+  EXPECT_EQ(keep_alive_of("\"5m\""), seconds(300));
+  EXPECT_EQ(keep_alive_of("\"1h\""), seconds(3600));
+  EXPECT_EQ(keep_alive_of("\"24h\""), seconds(86400));
+  EXPECT_EQ(keep_alive_of("\"90s\""), seconds(90));
+  EXPECT_EQ(keep_alive_of("0"), seconds(0));
+  EXPECT_EQ(keep_alive_of("-1"), seconds::max());
+  EXPECT_EQ(keep_alive_of("\"-1\""), seconds::max());
+  for (const char* wrong : {"", "null", "\"\"", "\"x\"", "\"5 m\"", "{}", "\"99999999999999999999h\""}) {
+    EXPECT_FALSE(keep_alive_of(wrong)) << wrong;
+  }
+}
+
 TEST_F(LobbyTest, ModelsAreLoadedAndUnloadedWhenToldTo) {
   start({});
   const auto tell = [&](const char* path, const char* model) {
@@ -247,6 +283,32 @@ TEST(ModelFiles, PartsAreOneModelAndProjectorsAreNone) {
   EXPECT_EQ((*files)[2].name, "big");
   EXPECT_EQ((*files)[2].bytes, 10u);
   EXPECT_FALSE(find_models((folder / "none").string()));
+}
+
+TEST(ModelFiles, AFolderOfOllamaIsReadByItsManifests) {
+  const fs::path folder = fixture::scratch_folder();
+  const fs::path manifests = folder / "manifests" / "registry.example";
+  fs::create_directories(folder / "blobs");
+  fs::create_directories(manifests / "library" / "qwen3");
+  fs::create_directories(manifests / "ann" / "tuned");
+  std::ofstream(folder / "blobs" / "sha256-0a1b") << "12345";
+  const std::string layers =
+      R"({"layers":[{"mediaType":"application/vnd.ollama.image.template","digest":"sha256:ff"},)";
+  const auto model = [&](const char* digest) {
+    return layers + R"({"mediaType":"application/vnd.ollama.image.model","digest":")" + digest + "\"}]}";
+  };
+  std::ofstream(manifests / "library" / "qwen3" / "8b") << model("sha256:0a1b");
+  std::ofstream(manifests / "ann" / "tuned" / "latest") << model("sha256:0a1b");
+  std::ofstream(manifests / "library" / "qwen3" / "hostile") << model("sha256:../../etc");
+  std::ofstream(manifests / "library" / "qwen3" / "broken") << "{";
+  const auto files = find_models(folder.string());
+  ASSERT_TRUE(files);
+  ASSERT_EQ(files->size(), 2u);
+  EXPECT_EQ((*files)[0].name, "ann/tuned:latest");
+  EXPECT_EQ((*files)[1].name, "qwen3:8b");
+  EXPECT_EQ((*files)[1].path, (folder / "blobs" / "sha256-0a1b").string());
+  EXPECT_EQ((*files)[1].bytes, 5u);
+  EXPECT_EQ(model_folder("/some/where"), "/some/where");
 }
 
 TEST(BodyField, FindsTheTextOfAKey) {

@@ -18,6 +18,11 @@ struct ModelFile {
 
 // Folders inside are looked into, as LM Studio and the hub's cache have them. Of a file in parts there is one entry;
 // projectors for pictures are no models. Two files of one name are told apart by their folders. Sorted by name.
+//
+// A folder of Ollama, which has `manifests` and `blobs`, gives the models its manifests name ("qwen3:8b").
 Result<std::vector<ModelFile>> find_models(const std::string& folder);
+
+// "ollama" and "lmstudio" stand for the folders where these keep their models; others are what they say.
+std::string model_folder(const std::string& given);
 
 }  // namespace chimere::server

@@ -95,16 +95,18 @@ void ModelShelf::give_back(const Loaded& model, bool is_use) {
   changed_.notify_all();
 }
 
-std::shared_ptr<ModelShelf::Ticket> ModelShelf::ask(const std::string& name, std::function<void()> wake) {
+std::shared_ptr<ModelShelf::Ticket> ModelShelf::ask(const std::string& name, std::function<void()> wake,
+                                                    std::optional<std::chrono::seconds> keep) {
   auto ticket = std::make_shared<Ticket>(std::move(wake));
   std::optional<Lease> now;
   {
     const std::lock_guard lock(mutex_);
     const auto entry = entries_.find(name);
     if (entry != entries_.end() && !entry->second.is_leaving) {
+      if (keep) entry->second.keep = keep;
       now.emplace(lease_of(entry->second, true));
     } else {
-      waiting_.push_back({name, ticket});
+      waiting_.push_back({name, ticket, keep});
     }
   }
   if (now) {
@@ -157,12 +159,17 @@ void ModelShelf::run() {
   while (!entries_.empty()) take_down(lock, entries_.begin()->first);
 }
 
+bool ModelShelf::is_over(const Entry& entry) const {
+  const auto idle = Clock::now() - entry.last_used;
+  if (entry.keep) return *entry.keep != std::chrono::seconds::max() && idle >= *entry.keep;
+  return limits_.idle_unload.count() > 0 && idle > limits_.idle_unload;
+}
+
 // Those whose time is over, and those that were told to go.
 void ModelShelf::drop_idle(std::unique_lock<std::mutex>& lock) {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) {
-    const bool is_old = limits_.idle_unload.count() > 0 && Clock::now() - entry.last_used > limits_.idle_unload;
-    if (entry.users == 0 && (entry.is_leaving || is_old)) names.push_back(name);
+    if (entry.users == 0 && (entry.is_leaving || is_over(entry))) names.push_back(name);
   }
   for (const std::string& name : names) take_down(lock, name);
 }
@@ -208,6 +215,7 @@ void ModelShelf::deliver(std::unique_lock<std::mutex>& lock, const std::string& 
   std::vector<std::pair<std::shared_ptr<Ticket>, Result<Lease>>> results;
   for (Waiting& waiting : waiting_) {
     if (waiting.name != name) continue;
+    if (!error && waiting.keep) entry->second.keep = waiting.keep;
     if (error) {
       results.emplace_back(std::move(waiting.ticket), *error);
     } else {
@@ -263,7 +271,7 @@ void ModelShelf::serve_first(std::unique_lock<std::mutex>& lock) {
   auto model = std::make_shared<Loaded>();
   model->file = *file;
   model->service = std::move(*service);
-  entries_[name] = {std::move(model), 0, false, Clock::now()};
+  entries_[name] = {std::move(model), 0, false, std::nullopt, Clock::now()};
   deliver(lock, name, nullptr);
 }
 

@@ -81,7 +81,9 @@ class ModelShelf {
   void list(const std::function<void(const Listed&)>& look);
   std::optional<ModelFile> find(const std::string& name);
   // The model, now or later: `wake` is called when the ticket has something. Not found: the ticket has the error.
-  std::shared_ptr<Ticket> ask(const std::string& name, std::function<void()> wake);
+  // `keep`: how long the model stays when nobody uses it any more, from now on; without it as before.
+  std::shared_ptr<Ticket> ask(const std::string& name, std::function<void()> wake,
+                              std::optional<std::chrono::seconds> keep = std::nullopt);
   // The one that was asked for last among those that are loaded; none: nothing is.
   std::optional<Lease> latest();
   // All that are loaded now.
@@ -94,17 +96,20 @@ class ModelShelf {
     std::shared_ptr<Loaded> model;
     int users = 0;
     bool is_leaving = false;  // nobody new is let in
+    std::optional<std::chrono::seconds> keep = {};
     Clock::time_point last_used;
   };
   struct Waiting {
     std::string name;
     std::shared_ptr<Ticket> ticket;
+    std::optional<std::chrono::seconds> keep;
   };
 
   void run();
   void serve_first(std::unique_lock<std::mutex>& lock);
   bool make_room(std::unique_lock<std::mutex>& lock, const ModelFile& file);
   bool fits(const ModelFile& file) const;
+  bool is_over(const Entry& entry) const;
   void take_down(std::unique_lock<std::mutex>& lock, const std::string& name);
   void drop_idle(std::unique_lock<std::mutex>& lock);
   void deliver(std::unique_lock<std::mutex>& lock, const std::string& name, const Error* error);

@@ -43,7 +43,8 @@ Json model_entry(const Listed& listed) {
 
 Json ollama_entry(const Listed& listed) {
   Json json;
-  json["name"] = json["model"] = listed.file.name + ":latest";
+  const bool has_tag = listed.file.name.find(':') != std::string::npos;
+  json["name"] = json["model"] = listed.file.name + (has_tag ? "" : ":latest");
   json["modified_at"] = ollama_time(std::chrono::system_clock::time_point(std::chrono::seconds(listed.file.written)));
   json["size"] = listed.file.bytes;
   json["digest"] = "";
