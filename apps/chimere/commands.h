@@ -21,6 +21,7 @@ void add_inspect(CLI::App& app, Outcome& outcome);
 void add_keys(CLI::App& app, Outcome& outcome);
 void add_logits(CLI::App& app, Outcome& outcome);
 void add_perplexity(CLI::App& app, Outcome& outcome);
+void add_report(CLI::App& app, Outcome& outcome);
 void add_serve(CLI::App& app, Outcome& outcome);
 void add_tokenize(CLI::App& app, Outcome& outcome);
 

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   chimere::apps::add_keys(app, outcome);
   chimere::apps::add_cache(app, outcome);
   chimere::apps::add_bench(app, outcome);
+  chimere::apps::add_report(app, outcome);
   chimere::apps::add_tokenize(app, outcome);
   chimere::apps::add_logits(app, outcome);
   chimere::apps::add_perplexity(app, outcome);

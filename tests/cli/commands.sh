@@ -70,6 +70,8 @@ expect "--chat-template" "$chimere" chat --help  # which it advises where a file
 expect "nemotron-3-nano-30b-a3b" "$chimere" bench --help
 expect "no-such-folder: expected a folder" "$chimere" serve "$model" --lora-dir "$work/no-such-folder"
 expect "M parameters" "$chimere" inspect "$nano"
+expect "- one answer: " "$chimere" report "$nano" -t 1
+if "$chimere" report "$nano" --no-bench | grep -F -e "$(basename "$work")" -e "$nano"; then fail "report tells where it ran"; fi
 vocabulary=("$2"/golden/tokenizer/*/vocab.gguf)
 "$chimere" inspect "${vocabulary[0]}" >"$work/vocabulary" || fail "inspect refused a vocabulary: $(cat "$work/vocabulary")"
 grep -q "a vocabulary alone" "$work/vocabulary" || fail "inspect said of a vocabulary: $(cat "$work/vocabulary")"
