@@ -1,7 +1,13 @@
-// ring.h  A ring buffer of weights per warp: slots in shared memory that one warp alone fills and reads.
+// ring.h  Slots in shared memory through which the weights of a warp stream: WarpRing and BulkSlots.
 //
 // Registers hold too little to keep the memory busy: a warp that loads what it multiplies next has a few kilobytes in
-// flight, and is bound by latency. A ring keeps as much in flight as its slots hold, and needs no block-wide barrier.
+// flight, and is bound by latency. Slots keep as much in flight as they hold, and need no block-wide barrier. They are
+// filled in one of two ways, which the two kinds stand for:
+//
+//   WarpRing    all lanes copy 16 bytes each (cp.async): every card, runs of any number. What has arrived is known by
+//               the order of the copies, so a warp fills its own slots alone
+//   BulkSlots   one lane asks for a whole run (bulk copies), a counter says when it is there: from sm_90 on. Any warp
+//               may fill the slots of another
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -15,8 +21,6 @@ namespace chimere::cuda {
 // the next slot, read it, release() it, and send() and close() the unit that is n_slots further on. Past the last unit,
 // slots are closed without a run.
 struct WarpRing {
-  static constexpr int kLeastSlots = kLeastRingSlots, kMostSlots = kMostRingSlots;
-
   uint8_t* slots;
   uint32_t slot_bytes;
   int n_slots;
@@ -61,25 +65,47 @@ struct WarpRing {
   }
 };
 
-// The units of a warp among those of its block, [first, end): every kWarps-th. A unit is a tile of a chunk, `tiles` of
-// them to a chunk.
-template <int kWarps>
-struct WarpUnits {
-  int left = 0, chunk = 0, tile = 0;
+// The slots of the warps of a block, and the counters of what has arrived in them.
+struct BulkSlots {
+  uint8_t* slots;
+  uint64_t* arrived;  // [n_warps][kMostRingSlots]
+  uint32_t slot_bytes;
+  int n_slots;  // of a warp
 
-  __device__ __forceinline__ void begin(int first, int end, int tiles) {
-    first += simt::warp_id();
-    left = max(0, (end - first + kWarps - 1) / kWarps);
-    chunk = first / tiles;
-    tile = first - chunk * tiles;
+  __device__ __forceinline__ uint8_t* slot(int warp, int s) const {
+    return slots + static_cast<uint32_t>(warp * n_slots + s) * slot_bytes;
   }
-  __device__ __forceinline__ void advance(int tiles) {
-    --left;
-    tile += kWarps;
-    while (tile >= tiles) {
-      tile -= tiles;
-      ++chunk;
-    }
+  __device__ __forceinline__ uint64_t* counter(int warp, int s) const { return arrived + warp * kMostRingSlots + s; }
+  // By every warp for itself.
+  __device__ __forceinline__ void open() const {
+    if (simt::lane_id() != 0) return;
+    for (int s = 0; s < n_slots; ++s) simt::bulk_begin(counter(simt::warp_id(), s));
+  }
+};
+
+// Where a warp is in its slots. Per unit: take() the slot, read it, refill() it if there is a unit n_slots further on,
+// advance().
+struct BulkTurn {
+  int slot = 0;
+  uint32_t parity = 0;
+
+  __device__ __forceinline__ SharedRow take(const BulkSlots& of) const {
+    simt::bulk_wait(of.counter(simt::warp_id(), slot), parity);
+    return {of.slot(simt::warp_id(), slot)};
+  }
+  // Lane 0 sends for what the slot holds next.
+  template <class Send>
+  __device__ __forceinline__ void refill(const BulkSlots& of, const Send& send) const {
+    __syncwarp();
+    if (simt::lane_id() != 0) return;
+    simt::bulk_again(of.counter(simt::warp_id(), slot));
+    send(slot);
+  }
+  __device__ __forceinline__ void advance(const BulkSlots& of) {
+    __syncwarp();
+    if (++slot < of.n_slots) return;
+    slot = 0;
+    parity ^= 1u;
   }
 };
 

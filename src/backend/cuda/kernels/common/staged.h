@@ -8,10 +8,9 @@
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/common/dot_device.h"
+#include "backend/cuda/kernels/common/units.h"
 
 namespace chimere::cuda {
-
-inline constexpr int kStages = 4;
 
 // The kernels for one row have one block of this many warps per SM, with half of the SM's registers. A block of the
 // previous kernel and one of this kernel then fill an SM: blocks are scheduled while the previous kernel still runs,
@@ -21,26 +20,6 @@ inline constexpr int kStages = 4;
 #else
 #define CHIMERE_ONE_ROW __launch_bounds__(512, 2)
 #endif
-
-// Units cut into neighbouring parts of nearly the same size, one a block. Made by the launcher where it knows their
-// number: divisions cost a kernel of a few microseconds a tenth of them.
-struct UnitSplit {
-  int each = 0, extra = 0;  // the first `extra` blocks have one more
-
-  UnitSplit() = default;
-  CHIMERE_BOTH UnitSplit(int all, int n_blocks) : each(all / n_blocks), extra(all % n_blocks) {}
-  CHIMERE_BOTH int most() const { return each + (extra > 0 ? 1 : 0); }
-};
-
-// Units [first, end) of a block.
-struct BlockUnits {
-  int first, end;
-
-  CHIMERE_BOTH BlockUnits(const UnitSplit& split, int block)
-      : first(block * split.each + min(block, split.extra)), end(first + split.each + (block < split.extra ? 1 : 0)) {}
-  CHIMERE_BOTH int size() const { return end - first; }
-  CHIMERE_BOTH int stage_begin(int stage) const { return first + size() * stage / kStages; }
-};
 
 // Waits, as units are taken in ascending order, until those up to `unit` have arrived.
 struct StageWait {

@@ -23,57 +23,32 @@ struct RingMatvecPlan {
   int n_slots;
 };
 
-// The slots of a warp and what fills them.
-struct RingSlots {
-  uint8_t* slots;
-  uint64_t* arrived;  // [n_slots]
-  uint32_t slot_bytes;
-  int n_slots, slot_rows;
+// Copies the tiles of a warp to its slots. By one lane.
+struct TileSender {
   Weight weight;  // of the projection that is being copied
-  ProjectionCursor sending;
-  int slot = 0;
-  uint32_t parity = 0;
+  ProjectionCursor at;
+  int slot_rows;
 
-  __device__ __forceinline__ RingSlots(const RingMatvecPlan& r, uint8_t* slots_of_block, uint64_t* counters_of_block)
-      : slots(slots_of_block + static_cast<uint32_t>(simt::warp_id() * r.n_slots) * r.slot_bytes),
-        arrived(counters_of_block + simt::warp_id() * WarpRing::kMostSlots),
-        slot_bytes(r.slot_bytes),
-        n_slots(r.n_slots),
-        slot_rows(r.slot_rows),
-        weight(r.plan.args.outs[0].weight),
-        sending(r.plan) {}
+  __device__ __forceinline__ explicit TileSender(const RingMatvecPlan& r)
+      : weight(r.plan.args.outs[0].weight), at(r.plan), slot_rows(r.slot_rows) {}
 
-  // By one lane. If the last tile of a projection is incomplete, the missing rows are not copied.
-  __device__ __forceinline__ void send(const MatvecPlan& p, int tile, int to) {
-    if (sending.seek(p, tile)) weight = p.args.outs[sending.which].weight;
-    const int row = (tile - sending.first) * slot_rows, n = min(slot_rows, weight.rows - row);
-    simt::bulk_stream(slots + static_cast<uint32_t>(to) * slot_bytes, weight.row(0, row),
-                      static_cast<uint32_t>(n) * weight.row_bytes, arrived + to);
-    simt::bulk_end(arrived + to);
-  }
-  __device__ __forceinline__ SharedRow take() const {
-    simt::bulk_wait(arrived + slot, parity);
-    return {slots + static_cast<uint32_t>(slot) * slot_bytes};
-  }
-  // When all lanes have read the slot: issues the copy of the tile that it holds next, if there is one.
-  __device__ __forceinline__ void release(const MatvecPlan& p, int next, int end) {
-    __syncwarp();
-    if (next < end && simt::lane_id() == 0) {
-      simt::bulk_again(arrived + slot);
-      send(p, next, slot);
-    }
-    __syncwarp();
-    if (++slot < n_slots) return;
-    slot = 0;
-    parity ^= 1u;
+  // If the last tile of a projection is incomplete, the missing rows are not copied.
+  __device__ __forceinline__ void send(const MatvecPlan& p, int tile, const BulkSlots& slots, int to) {
+    if (at.seek(p, tile)) weight = p.args.outs[at.which].weight;
+    const int row = (tile - at.first) * slot_rows, n = min(slot_rows, weight.rows - row);
+    uint64_t* counter = slots.counter(simt::warp_id(), to);
+    simt::bulk_stream(slots.slot(simt::warp_id(), to), weight.row(0, row), static_cast<uint32_t>(n) * weight.row_bytes,
+                      counter);
+    simt::bulk_end(counter);
   }
 };
 
 // The tiles of a warp. A lane works on kR rows of a slot; of one row, 32 / lanes of them lie side by side. kHeld: of
 // rows that HeldPair fits.
 template <class F, int kR, bool kHeld>
-__device__ __forceinline__ void multiply_ring(const MatvecPlan& p, const BlockUnits& tiles, RingSlots& ring,
-                                              const CodeBooks& books, const uint8_t* record, float inverse) {
+__device__ __forceinline__ void multiply_ring(const MatvecPlan& p, const BlockUnits& tiles, const BulkSlots& slots,
+                                              TileSender& sender, const CodeBooks& books, const uint8_t* record,
+                                              float inverse) {
   const uint32_t G = row_groups(p.args.in.width), row_bytes = p.args.outs[0].weight.row_bytes;
   const int lanes = kR == 1 ? p.lanes() : 32, sub = kR == 1 ? simt::lane_id() >> p.lanes_log2 : 0;
   const auto lane = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
@@ -83,8 +58,9 @@ __device__ __forceinline__ void multiply_ring(const MatvecPlan& p, const BlockUn
   if (kHeld) held.load(record);
   ProjectionCursor at(p);
   MatvecOut o = p.args.outs[0];
+  BulkTurn turn;
   for (int tile = tiles.first + simt::warp_id(); tile < tiles.end; tile += kDotWarps) {
-    const SharedRow slot = ring.take();
+    const SharedRow slot = turn.take(slots);
     float acc[kR] = {};
     if constexpr (kHeld) {
 #pragma unroll
@@ -102,14 +78,17 @@ __device__ __forceinline__ void multiply_ring(const MatvecPlan& p, const BlockUn
         acc[0] = add_staged_pair<F>(row, G, pair, books, record, G, 0, acc[0]);
       }
     }
-    ring.release(p, tile + ring.n_slots * kDotWarps, tiles.end);
+    if (const int next = tile + slots.n_slots * kDotWarps; next < tiles.end) {
+      turn.refill(slots, [&](int to) { sender.send(p, next, slots, to); });
+    }
+    turn.advance(slots);
     if constexpr (kR == 1) {
       acc[0] = lane_sum(acc[0], lanes);
     } else {
       scatter_sums<32>(acc);
     }
     if (at.seek(p, tile)) o = p.args.outs[at.which];
-    const int row = (tile - at.first) * ring.slot_rows + mine;
+    const int row = (tile - at.first) * sender.slot_rows + mine;
     if (stores && row < o.weight.rows) store_output(o, 0, row, times(acc[0], inverse));
   }
 }
@@ -117,17 +96,16 @@ __device__ __forceinline__ void multiply_ring(const MatvecPlan& p, const BlockUn
 template <class F>
 __global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __grid_constant__ RingMatvecPlan ringed) {
   const MatvecPlan& p = ringed.plan;
-  SIMT_SHARED(uint64_t, arrived, kDotWarps * WarpRing::kMostSlots);
+  SIMT_SHARED(uint64_t, arrived, kDotWarps * kMostRingSlots);
   auto* smem = simt::dynamic_shared<uint8_t>();
   uint8_t* record = smem + book_bytes<F>();
   const BlockUnits tiles(ringed.split, static_cast<int>(blockIdx.x));
-  RingSlots ring(ringed, record + record_bytes(p.args.in.width), arrived);
+  const BulkSlots slots{record + record_bytes(p.args.in.width), arrived, ringed.slot_bytes, ringed.n_slots};
+  TileSender sender(ringed);
+  slots.open();
   if (simt::lane_id() == 0) {
     int tile = tiles.first + simt::warp_id();
-    for (int i = 0; i < ring.n_slots && tile < tiles.end; ++i, tile += kDotWarps) {
-      simt::bulk_begin(ring.arrived + i);
-      ring.send(p, tile, i);
-    }
+    for (int i = 0; i < slots.n_slots && tile < tiles.end; ++i, tile += kDotWarps) sender.send(p, tile, slots, i);
   }
   __syncwarp();
   const CodeBooks books = open_books<F>(p.args.outs[0].weight.grids, smem);
@@ -138,13 +116,13 @@ __global__ void __launch_bounds__(kDotThreads, 2) ring_matvec_kernel(const __gri
   const float inverse = stage_one(p.args.in, in_row, norms, load_row<4>(p.args.in, in_row), p.quantise, record);
 
   if (p.lanes_log2 < 5) {
-    multiply_ring<F, 1, false>(p, tiles, ring, books, record, inverse);
+    multiply_ring<F, 1, false>(p, tiles, slots, sender, books, record, inverse);
   } else if (!HeldPair::fits(p.args.in.width)) {
-    multiply_ring<F, 2, false>(p, tiles, ring, books, record, inverse);
-  } else if (ring.slot_rows == 2) {
-    multiply_ring<F, 2, true>(p, tiles, ring, books, record, inverse);
+    multiply_ring<F, 2, false>(p, tiles, slots, sender, books, record, inverse);
+  } else if (sender.slot_rows == 2) {
+    multiply_ring<F, 2, true>(p, tiles, slots, sender, books, record, inverse);
   } else {
-    multiply_ring<F, 4, true>(p, tiles, ring, books, record, inverse);
+    multiply_ring<F, 4, true>(p, tiles, slots, sender, books, record, inverse);
   }
   // Rows in another format are few.
   for (int tile = p.own_tiles + static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id(); tile < p.all_tiles;

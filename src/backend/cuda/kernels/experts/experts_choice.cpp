@@ -78,11 +78,11 @@ int one_slots(const CardFacts& card, int wanted, uint32_t slot_bytes, size_t fix
   const size_t limit = card.shared_limit, taken = fixed + kOneStatic;
   if (taken >= limit) return 0;
   const size_t room = std::min(limit - taken, most) / (size_t{slot_bytes} * kOneWarps);
-  return std::min(std::min(wanted, kOneSlots), static_cast<int>(room));
+  return std::min(std::min(wanted, kMostRingSlots), static_cast<int>(room));
 }
 
 int few_slots(const CardFacts& card, uint32_t slot_bytes, size_t fixed, size_t most) {
-  return one_slots(card, kOneSlots, slot_bytes, fixed, std::max(most, size_t{2} * kOneWarps * slot_bytes));
+  return one_slots(card, kMostRingSlots, slot_bytes, fixed, std::max(most, size_t{2} * kOneWarps * slot_bytes));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // experts_choice.h  Which kernels the experts of a decode-class mixture take: from shapes and the card alone.
 //
 //   kernel      rows   where
-//   one_row     1      both projections through moe_one.h, which have to agree on the form of the hidden row
+//   one_row     1      moe_one_up.h and moe_one_down.h, which have to agree on the form of the hidden row
 //   few_rows    2..7   the same for each choice of each row (moe_few_up.h, moe_few_down.h)
 //   ring        any    weights through a ring of slots of each warp (moe_ring.h)
 //   any_format  any    formats without kernels of their own, odd widths, no room, exact mode (moe_any.cu)
@@ -43,7 +43,6 @@ inline constexpr int kFewOutputs = 32;  // per block, at most
 size_t few_shares_bytes(const MoePlan& plan);
 
 // One row: what a block keeps in shared memory, as offsets, and the end. Without slots when there is no room.
-inline constexpr int kOneSlots = 4;                      // of a warp, at most
 inline constexpr int kOneElements = kGroup / kOneWarps;  // up: of a warp, in a group
 inline constexpr int kOneOutputs = 2,
                      kOneOwnOutputs = 1;  // down: of a lane, at a time: of a choice, of the shared expert

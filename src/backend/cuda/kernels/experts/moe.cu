@@ -3,10 +3,10 @@
 //           down [n_experts, width, d_ff] in layouts of weights/formats.h
 // Bytes     each chosen expert once for up to 4 rows that chose it, the shared expert once for 4 rows (the L2 cache
 //           serves repetitions)
-// Launch    router: moe_router.cu. One row, where the card has bulk copies: moe_one.h; 2 to 8 rows: moe_few_up.h and
-//           moe_few_down.h, and two, where there is no room for that, one after the other: 16 of 256 experts are
-//           seldom the same (H200: 25 us instead of 32). Else weights come through rings of slots (moe_ring.h), 2
-//           blocks of 8 warps per SM; formats without kernels and exact mode: moe_any.cu.
+// Launch    router: moe_router.cu. One row, where the card has bulk copies: moe_one_up.h and moe_one_down.h; 2 to 7
+//           rows: moe_few_up.h and moe_few_down.h, and two, where there is no room for that, one after the other: 16
+//           of 256 experts are seldom the same (H200: 25 us instead of 32). Else weights come through rings of slots
+//           (moe_ring.h), 2 blocks of 8 warps per SM; formats without kernels and exact mode: moe_any.cu.
 //           For one row and for a few in slots every block chooses the experts itself; else the router does, and every
 //           block groups the rows by expert (moe_groups.h). More than 4 rows in rings: the router quantises the rows,
 //           outputs go by expert (each weight unpacked once for 4 rows); hidden rows are quantised and outputs added by

@@ -7,6 +7,7 @@
 #include "backend/cuda/simt/simt.h"
 
 #include "backend/cuda/kernels/common/dot_device.h"
+#include "backend/cuda/kernels/common/units.h"
 #include "backend/cuda/kernels/experts/moe_choice.h"
 #include "backend/cuda/kernels/experts/moe_plan.h"
 
@@ -23,29 +24,7 @@ __device__ __forceinline__ int any_lanes(const Weight& w, bool exact, int log2) 
   return w.is_float() || exact ? 32 : 1 << log2;
 }
 
-// What a warp of the up kernel works on at a time: rows f .. of one expert for up to kMoeChunk rows of activations.
-// A chunk of rows has `tiles` units, numbered consecutively; a warp takes every stride-th.
-struct ChunkUnits {
-  int chunk, tile;  // of the unit
-  int chunk_stride, tile_stride;
-  int tiles;
-
-  __device__ __forceinline__ ChunkUnits(int unit, int stride, int tiles)
-      : chunk(unit / tiles),
-        tile(unit % tiles),
-        chunk_stride(stride / tiles),
-        tile_stride(stride % tiles),
-        tiles(tiles) {}
-  __device__ __forceinline__ void advance() {
-    chunk += chunk_stride;
-    tile += tile_stride;
-    if (tile >= tiles) {
-      tile -= tiles;
-      ++chunk;
-    }
-  }
-};
-
+// What a warp of the up kernel works on at a time: rows of one expert for up to kMoeChunk rows of activations.
 struct UpChunk {
   int expert;
   int count;
@@ -106,7 +85,9 @@ __device__ __forceinline__ void any_up(const MoePlan& p, const Weight& gate, con
   const int lanes = max(lanes_gate, lanes_up);  // rows of mixed kinds are taken one at a time
   const int per_tile = lanes_gate == lanes_up ? 32 / lanes : 1;
   const uint32_t bytes = record_bytes(up.width);
-  for (ChunkUnits at(unit, stride, simt::div_up(up.rows, per_tile)); at.chunk < n; at.advance()) {
+  const Dealing dealing(simt::div_up(up.rows, per_tile), stride);
+  DealtUnits at;
+  for (at.begin(dealing, unit, n * dealing.tiles); at.left > 0; at.advance(dealing)) {
     const UpChunk u = locate(at.chunk);
     const int f = at.tile * per_tile + (per_tile == 1 ? 0 : simt::lane_id() / lanes);
     const int row = min(f, up.rows - 1);

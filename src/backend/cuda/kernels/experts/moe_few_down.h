@@ -56,7 +56,7 @@ struct FewDownUnits {
   }
 
   // One lane of the warp issues the copy of a unit's rows.
-  __device__ __forceinline__ void send(const OneSlots& slots, int slot, const Unit& unit, int expert) const {
+  __device__ __forceinline__ void send(const BulkSlots& slots, int slot, const Unit& unit, int expert) const {
     uint8_t* to = slots.slot(simt::warp_id(), slot);
     uint64_t* counter = slots.counter(simt::warp_id(), slot);
     const int row = outputs.first + unit.first, left = outputs.size() - unit.first;
@@ -98,13 +98,13 @@ __device__ __forceinline__ void multiply_few_down(const MoePlan& p, const FewDow
 
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW few_down_kernel(const __grid_constant__ FewDownPlan few) {
-  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the records'
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kMostRingSlots + 1);  // the last one is the records'
   SIMT_SHARED(Choice, choices, kFewDecodeRows);
   const MoePlan& p = few.plan;
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
-  const OneSlots slots{smem + few.room.slots, arrived, few.room.slot_bytes, few.room.n_slots};
-  uint64_t* of_records = arrived + kOneWarps * kOneSlots;
+  const BulkSlots slots{smem + few.room.slots, arrived, few.room.slot_bytes, few.room.n_slots};
+  uint64_t* of_records = arrived + kOneWarps * kMostRingSlots;
   const BlockUnits outputs(few.outputs, static_cast<int>(blockIdx.x));
   const FewDownUnits units(p, outputs);
   const int warp = simt::warp_id(), tid = simt::thread_id(), n = outputs.size();
@@ -142,7 +142,7 @@ __global__ void CHIMERE_ONE_ROW few_down_kernel(const __grid_constant__ FewDownP
   simt::bulk_wait(of_records);
 
   auto* shares = reinterpret_cast<float*>(smem + few.room.shares);
-  OneTurn turn;
+  BulkTurn turn;
 #pragma unroll 1
   for (int at = warp; at < units.n_all; at += kOneWarps) {
     const FewDownUnits::Unit unit = units.at(at);

@@ -54,7 +54,7 @@ struct FewUpUnit {
 };
 
 // One lane issues the copies of the warp's rows of a unit and pass.
-__device__ __forceinline__ void send_few_up(const MoeArgs& a, const OneSlots& slots, int slot, const FewUpUnit& unit,
+__device__ __forceinline__ void send_few_up(const MoeArgs& a, const BulkSlots& slots, int slot, const FewUpUnit& unit,
                                             int pass, int expert) {
   const bool is_shared = unit.k == a.n_used;
   const Weight &gate = is_shared ? a.shared_gate : a.gate, &up = is_shared ? a.shared_up : a.up;
@@ -133,13 +133,13 @@ __device__ __forceinline__ void prefetch_few_down(const FewUpPlan& few, const Ch
 
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan few) {
-  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the records'
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kMostRingSlots + 1);  // the last one is the records'
   SIMT_SHARED(Choice, choices, kFewDecodeRows);
   const MoePlan& p = few.plan;
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
-  const OneSlots slots{smem + few.room.slots, arrived, few.room.slot_bytes, few.room.n_slots};
-  uint64_t* of_records = arrived + kOneWarps * kOneSlots;
+  const BulkSlots slots{smem + few.room.slots, arrived, few.room.slot_bytes, few.room.n_slots};
+  uint64_t* of_records = arrived + kOneWarps * kMostRingSlots;
   const int warp = simt::warp_id(), lane = simt::lane_id(), block = static_cast<int>(blockIdx.x);
   // A step is a unit and a pass.
   const int log2 = a.gate ? 1 : 0, rounds = few.rounds.each + (block < few.rounds.extra ? 1 : 0);
@@ -180,7 +180,7 @@ __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan 
   simt::bulk_wait(of_records);
 
   auto* values = reinterpret_cast<float*>(smem + few.room.values);  // [round][gate, up][element of the group]
-  OneTurn turn;
+  BulkTurn turn;
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     const FewUpUnit unit = unit_of(step >> log2);

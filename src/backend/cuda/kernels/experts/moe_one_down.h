@@ -3,7 +3,6 @@
 
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/experts/moe_one.h"
 #include "backend/cuda/kernels/experts/moe_ring_down.h"
 
 namespace chimere::cuda {
@@ -32,13 +31,13 @@ struct OneDownPlan {
 
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownPlan one) {
-  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the record's
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kMostRingSlots + 1);  // the last one is the record's
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
-  const OneSlots slots{smem + one.slots, arrived, one.slot_bytes, one.n_slots};
-  uint64_t* of_record = arrived + kOneWarps * kOneSlots;
+  const BulkSlots slots{smem + one.slots, arrived, one.slot_bytes, one.n_slots};
+  uint64_t* of_record = arrived + kOneWarps * kMostRingSlots;
   const BlockUnits outputs(one.outputs, static_cast<int>(blockIdx.x));
   const int n_used = a.n_used, warp = simt::warp_id(), per_unit = OneDownPlan::unit_rows(kOneOutputs, p.log2_hidden);
   const int per_shared = OneDownPlan::unit_rows(kOneOwnOutputs, p.log2_shared),
@@ -108,7 +107,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
   const uint8_t* record = smem + one.record;
   const uint32_t all = row_groups(p.hidden_width), G = row_groups(a.down.width);
   auto* shares = reinterpret_cast<float*>(smem + one.shares);  // [output][choice, shared]
-  OneTurn turn;
+  BulkTurn turn;
   for (int unit = warp; unit < n_units; unit += kOneWarps) {
     const int k = choice_of(unit), first = output_of(unit, k), last = outputs.size() - first - 1;
     const int log2 = k == n_used ? p.log2_shared : p.log2_hidden;

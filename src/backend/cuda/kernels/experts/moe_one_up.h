@@ -1,9 +1,15 @@
 // moe_one_up.h  The experts' up-projection for one row: quantised hidden elements.
+//
+// The kernels for one row have one block per SM (staged.h). Each warp has slots in shared memory that bulk copies fill
+// (ring.h). The router leaves the row quantised, and keys by which one warp finds the experts (moe_choice.h). In the
+// up-projection every warp issues the copies of its own rows once it knows its expert; the down-projection chooses
+// before its input is there, and one warp issues all copies. The up-projection leaves the hidden elements quantised: a
+// block computes whole groups of 32 of them, so that the down-projection has nothing to do but products.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
 
-#include "backend/cuda/kernels/experts/moe_one.h"
+#include "backend/cuda/kernels/experts/moe_ring.h"
 
 namespace chimere::cuda {
 
@@ -73,14 +79,14 @@ __device__ __forceinline__ void one_up_products(const MoePlan& p, SharedRow slot
 
 template <class F, class S>
 __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan one) {
-  SIMT_SHARED(uint64_t, arrived, kOneWarps * kOneSlots + 1);  // the last one is the record's
+  SIMT_SHARED(uint64_t, arrived, kOneWarps * kMostRingSlots + 1);  // the last one is the record's
   SIMT_SHARED(uint64_t, chosen, kBlockUsed);
   SIMT_SHARED(Choice, choice, 1);
   const MoePlan& p = one.plan;
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
-  const OneSlots slots{smem + one.slots, arrived, one.slot_bytes, one.n_slots};
-  uint64_t* of_record = arrived + kOneWarps * kOneSlots;
+  const BulkSlots slots{smem + one.slots, arrived, one.slot_bytes, one.n_slots};
+  uint64_t* of_record = arrived + kOneWarps * kMostRingSlots;
   const int warp = simt::warp_id(), block = static_cast<int>(blockIdx.x);
   const int rounds = one.rounds.each + (block < one.rounds.extra ? 1 : 0), ahead = min(rounds, one.n_slots);
   const int shared_groups = one.own_groups;
@@ -143,7 +149,7 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
   simt::bulk_wait(of_record);
 
   auto* values = reinterpret_cast<float*>(smem + one.values);  // [round][gate, up][element of the group]
-  OneTurn turn;
+  BulkTurn turn;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
     const SharedRow slot = turn.take(slots);

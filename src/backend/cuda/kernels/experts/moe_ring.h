@@ -20,43 +20,17 @@ namespace chimere::cuda {
 
 // Blocks per SM, at most; the registers of the one-row kernel leave room for a block of the next kernel.
 inline constexpr int kRingBlocks = 2;
-using MoeUnits = WarpUnits<kDotWarps>;
 
 template <class S>
 inline constexpr bool kHasFormat = !std::is_same_v<S, NoFormat>;
 
-// How far apart the units of a warp are when n_blocks share the work. A unit is a tile of a chunk.
-struct Dealing {
-  int tiles = 1;                      // of a chunk
-  int chunk_step = 0, tile_step = 0;  // of a warp, from one unit to the next
-
-  Dealing() = default;
-  Dealing(int tiles, int n_blocks)
-      : tiles(tiles), chunk_step(n_blocks * kDotWarps / tiles), tile_step(n_blocks * kDotWarps % tiles) {}
-};
-
-// The units of a warp.
-struct DealtUnits {
-  int left = 0, chunk = 0, tile = 0;
-
-  // The first units of the n go to block `from`.
-  __device__ __forceinline__ void begin(const Dealing& dealing, int n, int from) {
-    const int n_blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x) - from;
-    const int first = (block < 0 ? block + n_blocks : block) * kDotWarps + simt::warp_id();
-    left = simt::div_up(max(0, n - first), n_blocks * kDotWarps);
-    chunk = first / dealing.tiles;
-    tile = first - chunk * dealing.tiles;
-  }
-  __device__ __forceinline__ void advance(const Dealing& dealing) {
-    --left;
-    chunk += dealing.chunk_step;
-    tile += dealing.tile_step;
-    if (tile >= dealing.tiles) {
-      tile -= dealing.tiles;
-      ++chunk;
-    }
-  }
-};
+// The units of all chunks among all warps of n_blocks.
+inline Dealing deal_to_blocks(int tiles, int n_blocks) { return {tiles, n_blocks * kDotWarps}; }
+// The first unit of this warp when the first ones go to block `from`.
+__device__ __forceinline__ int first_dealt(int from) {
+  const int block = static_cast<int>(blockIdx.x) - from;
+  return (block < 0 ? block + static_cast<int>(gridDim.x) : block) * kDotWarps + simt::warp_id();
+}
 
 // The block that has the first units behind the n of the shared expert.
 __device__ __forceinline__ int block_behind(int n) { return simt::div_up(n, kDotWarps) % static_cast<int>(gridDim.x); }

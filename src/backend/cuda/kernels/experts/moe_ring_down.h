@@ -119,37 +119,38 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
   const DownOutputs outputs(plan.outputs, static_cast<int>(blockIdx.x));
   const int n_used = a.n_used, n_rows = a.n_rows;
   const bool rings_shared = kHasFormat<S> && a.shared_down;
-  const int tiles = outputs.tiles(p.log2_hidden), shared_tiles = outputs.tiles(p.log2_shared);
+  const Dealing dealing(outputs.tiles(p.log2_hidden), kDotWarps);
+  const Dealing shared_dealing(outputs.tiles(p.log2_shared), kDotWarps);
 
-  MoeUnits fetched_shared, fetched, at_shared, at;
+  DealtUnits fetched_shared, fetched, at_shared, at;
   int ahead = 0;
   if (rings_shared) {
-    fetched_shared.begin(0, n_rows * shared_tiles, shared_tiles);
+    fetched_shared.begin(shared_dealing, simt::warp_id(), n_rows * shared_dealing.tiles);
     at_shared = fetched_shared;
     for (; ahead < ring.n_slots && fetched_shared.left > 0; ++ahead) {
       outputs.send(ring, a.shared_down, 0, p.log2_shared, fetched_shared.tile);
       ring.close();
-      fetched_shared.advance(shared_tiles);
+      fetched_shared.advance(shared_dealing);
     }
   }
   const CodeBooks books = open_books<F>(a.down.grids, smem);
   if (!kHasFormat<S>) prefetch(a.shared_down);
   // The router's logits are complete: the up-projection waits for the router before it allows this kernel to start.
   if (p.choice_by_block) choose_by_block(p, choice[0]);
-  fetched.begin(0, n_rows * n_used * tiles, tiles);
+  fetched.begin(dealing, simt::warp_id(), n_rows * n_used * dealing.tiles);
   at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {
       const int expert = p.choice_by_block ? choice[0].id[fetched.chunk] : ids[fetched.chunk];
       outputs.send(ring, a.down, expert, p.log2_hidden, fetched.tile);
-      fetched.advance(tiles);
+      fetched.advance(dealing);
     }
     ring.close();
   };
   const auto send_next = [&] {
     if (!rings_shared || fetched_shared.left <= 0) return send_routed();
     outputs.send(ring, a.shared_down, 0, p.log2_shared, fetched_shared.tile);
-    fetched_shared.advance(shared_tiles);
+    fetched_shared.advance(shared_dealing);
     ring.close();
   };
   if (p.choice_by_block) {
@@ -177,7 +178,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
 
   const DownShares shares{p, outputs, n_rows, n_used, reinterpret_cast<float*>(smem + plan.shares)};
   if constexpr (kHasFormat<S>) {
-    for (; at_shared.left > 0; at_shared.advance(shared_tiles)) {
+    for (; at_shared.left > 0; at_shared.advance(shared_dealing)) {
       float acc[kDownRows] = {};
       const int last = outputs.last(p.log2_shared, at_shared.tile);
       multiply_down<SharedFormat>(ring.take(), a.shared_down.row_bytes, row_groups(a.shared_down.width), p.log2_shared,
@@ -189,7 +190,7 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks + 1)
     }
   }
   const uint32_t G = row_groups(a.down.width);
-  for (; at.left > 0; at.advance(tiles)) {
+  for (; at.left > 0; at.advance(dealing)) {
     const int t = n_rows == 1 ? 0 : at.chunk / n_used, k = at.chunk - t * n_used;
     float acc[kDownRows] = {};
     const int last = outputs.last(p.log2_hidden, at.tile);
@@ -231,8 +232,8 @@ Status launch_ring_down(const Stream& stream, const MoePlan& p) {
   plan.groups = GroupRoom(a);
   const RingRoom grouped(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes, plan.slot_bytes, kDotWarps);
   const int blocks = grouped.blocks * a.n_sms;
-  plan.dealing = Dealing(simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden), blocks);
-  plan.shared_dealing = Dealing(simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared), blocks);
+  plan.dealing = deal_to_blocks(simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden), blocks);
+  plan.shared_dealing = deal_to_blocks(simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared), blocks);
   plan.n_slots = grouped.slots;
   plan.rings = book_bytes<F>();
   plan.grouped = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;

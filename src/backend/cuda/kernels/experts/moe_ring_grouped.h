@@ -100,8 +100,8 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   const Dealing &dealing = plan.dealing, &shared_dealing = plan.shared_dealing;
   const int shared_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * shared_dealing.tiles : 0;
   DealtUnits fetched_shared, fetched;
-  fetched_shared.begin(shared_dealing, shared_units, 0);
-  fetched.begin(dealing, n_chunks * dealing.tiles, block_behind(shared_units));
+  fetched_shared.begin(shared_dealing, first_dealt(0), shared_units);
+  fetched.begin(dealing, first_dealt(block_behind(shared_units)), n_chunks * dealing.tiles);
   DealtUnits at_shared = fetched_shared, at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {

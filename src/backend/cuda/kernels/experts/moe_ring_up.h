@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
   const int shared_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * shared_dealing.tiles : 0;
   DealtUnits fetched_shared, fetched;
   int ahead = 0;
-  fetched_shared.begin(shared_dealing, shared_units, 0);
+  fetched_shared.begin(shared_dealing, first_dealt(0), shared_units);
   DealtUnits at_shared = fetched_shared;
   for (; ahead < ring.n_slots && fetched_shared.left > 0; ++ahead) {
     shared_expert.send(ring, 0, fetched_shared.tile);
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
     if (kT > 1) return groups.expert(chunk);
     return p.choice_by_block ? choice[0].id[chunk] : p.scratch.ids[chunk];
   };
-  fetched.begin(dealing, n_chunks * dealing.tiles, block_behind(shared_units));
+  fetched.begin(dealing, first_dealt(block_behind(shared_units)), n_chunks * dealing.tiles);
   DealtUnits at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {
@@ -232,8 +232,8 @@ Status launch_ring_up(const Stream& stream, const MoePlan& p) {
   const size_t records = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
   const RingRoom room(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes + records, plan.slot_bytes, kDotWarps);
   const int blocks = room.blocks * a.n_sms;
-  plan.dealing = Dealing(RingUp<F, kT, kE, false>::tiles(p), blocks);
-  if (kHasFormat<S> && a.shared_up) plan.shared_dealing = Dealing(RingUp<F, kT, 1, true>::tiles(p), blocks);
+  plan.dealing = deal_to_blocks(RingUp<F, kT, kE, false>::tiles(p), blocks);
+  if (kHasFormat<S> && a.shared_up) plan.shared_dealing = deal_to_blocks(RingUp<F, kT, 1, true>::tiles(p), blocks);
   plan.n_slots = room.slots;
   plan.rings = book_bytes<F>();
   plan.grouped = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
