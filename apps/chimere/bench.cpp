@@ -34,7 +34,7 @@ Result<std::unique_ptr<models::Model>> load(BenchOptions o) {
   }
   if (o.synthetic.empty()) return load_model(o.model);
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o.model));
-  TRY_ASSIGN(LoadOptions options, load_options(o.model, backend));
+  TRY_ASSIGN(LoadOptions options, load_options(o.model));
   TRY_ASSIGN(auto source, models::synthetic_source(o.synthetic));
   TRY_ASSIGN(auto model, models::Model::load(std::move(source), backend, std::move(options)));
   TRY(check_drafts(o.model, *model));

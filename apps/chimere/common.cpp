@@ -89,7 +89,7 @@ Result<ExpertRange> expert_range(const ModelOptions& o) {
 
 }  // namespace
 
-Result<LoadOptions> load_options(const ModelOptions& o, models::BackendKind backend) {
+Result<LoadOptions> load_options(const ModelOptions& o) {
   LoadOptions options;
   auto type = [](const char* flag, const std::string& text) -> Result<DType> {
     if (auto t = dtype_from_name(text)) return *t;
@@ -104,9 +104,9 @@ Result<LoadOptions> load_options(const ModelOptions& o, models::BackendKind back
   options.device_bytes = o.vram_bytes;
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(o.cpu_moe));
   options.decode_rows = o.decode_rows;
-  // On a card `auto` tries nothing yet, and what would only be held takes memory from contexts.
-  const bool is_idle = o.speculate == speculative::Mode::automatic && backend == models::BackendKind::cuda;
-  options.drafts = speculative::uses_draft_pass(o.speculate) && !is_idle;
+  // A model that does not fit on the card as it is has no place for what may turn out to be of no use.
+  const bool is_tight = o.speculate == speculative::Mode::automatic && options.cpu_moe != 0;
+  options.drafts = speculative::uses_draft_pass(o.speculate) && !is_tight;
   if (isatty(STDERR_FILENO)) {
     const auto start = std::chrono::steady_clock::now();
     auto shown = std::make_shared<int>(-1);
@@ -169,7 +169,7 @@ Result<models::BackendKind> backend_of(const ModelOptions& o) {
 
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadProgress progress) {
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o));
-  TRY_ASSIGN(LoadOptions options, load_options(o, backend));
+  TRY_ASSIGN(LoadOptions options, load_options(o));
   if (progress) options.progress = std::move(progress);
   TRY_ASSIGN(const std::string path, model_path(o.path));
   TRY_ASSIGN(auto model, models::Model::load(path, backend, std::move(options)));

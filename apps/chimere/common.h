@@ -46,7 +46,7 @@ std::string shipped_tables();
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
 // Somebody else may follow it instead.
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options, LoadProgress progress = {});
-Result<LoadOptions> load_options(const ModelOptions& options, models::BackendKind backend);
+Result<LoadOptions> load_options(const ModelOptions& options);
 // The backend the options name, if it can do what they ask for.
 Result<models::BackendKind> backend_of(const ModelOptions& options);
 // Refuses guesses of a draft block that was not loaded.

@@ -52,6 +52,11 @@ struct Batch {
   // A slice of it may begin at any position whose predecessors the pass has seen, also beyond the trunk's. It writes
   // nothing but its own KV layer. REQUIRES otherwise than null: Program::has_drafts(), and no adapters.
   const float* draft_hidden = nullptr;
+  // [slices], descending, or empty. With draft_hidden: a chain of so many guesses behind each slice. Each is the best
+  // token of its row; with that row's hidden state it is the input of the next. logit_rows are the last rows of the
+  // slices, and Outputs::guesses is all that comes back.
+  // REQUIRES otherwise than empty: Executable::chains_drafts(), decode-class slices with pages for the chain.
+  std::vector<int32_t> draft_depths = {};
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
 };
@@ -62,6 +67,7 @@ struct Draw {
   const SamplerState* state = nullptr;
   RowInputs inputs;
   uint64_t position = 0;
+  std::span<const int32_t> ahead = {};  // tokens behind those of the state that count as accepted: guesses
 };
 
 // Where the results for the batch's logit rows go, in host memory. A null pointer: not computed.
@@ -74,6 +80,7 @@ struct Outputs {
   // REQUIRES: Executable::prepare_draws() returned true.
   std::span<const Draw> draws = {};
   std::span<Result<Sampled>> drawn = {};  // one for each draw
+  std::span<int32_t> guesses = {};        // of Batch::draft_depths, one slice's after the other's
 };
 
 // Allocates and copies sequence state in a backend's memory.
@@ -166,6 +173,9 @@ class Executable {
     static_cast<void>(suppressed);
     return false;
   }
+
+  // Whether it takes Batch::draft_depths, once prepare_draws() has returned true.
+  virtual bool chains_drafts() const { return false; }
 
   // Whether slices may have adapters.
   virtual bool has_adapters() const { return false; }

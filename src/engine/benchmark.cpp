@@ -134,15 +134,9 @@ class Bench {
       const auto n_behind = static_cast<int>(rows.size() / d);
       std::vector<int32_t> tokens, guesses;
       for (int i = 0; i < n_behind; ++i) tokens.push_back(static_cast<int32_t>(random_() % model_.n_vocab()));
-      DraftPass::Part part{&sequence, sequence.length() + 1 - n_behind, tokens, rows, 1};
-      std::vector<float> state;
-      for (int i = 0; i < depth; ++i) {
-        TRY(pass_.run({&part, 1}));
-        guesses.push_back(pass_.guess(0, 0));
-        const std::span<const float> hidden = pass_.hidden(0, 0);
-        state.assign(hidden.begin(), hidden.end());
-        part = {&sequence, sequence.length() + 1 + i, std::span(&guesses.back(), 1), state, 1};
-      }
+      const DraftPass::Part part{&sequence, sequence.length() + 1 - n_behind, tokens, rows, depth};
+      if (depth > 0) TRY(pass_.run_chains({&part, 1}));
+      for (int i = 0; i < depth; ++i) guesses.push_back(pass_.guess(0, i));
       int n_right = 0;
       while (n_right < depth && chance(random_) < acceptance) ++n_right;
       row_hidden_.resize(static_cast<size_t>(1 + depth) * d);

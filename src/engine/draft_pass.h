@@ -18,25 +18,33 @@ class DraftPass {
     int32_t pos;
     std::span<const int32_t> tokens;
     std::span<const float> hidden;  // [tokens, d_model]
-    int n_guesses = 0;              // of the last so many tokens: what follows each
+    int n_guesses = 0;
   };
 
   explicit DraftPass(models::Model& model) : model_(model) {}
 
+  // One pass. Guesses are of what follows each of the last n_guesses tokens of a part.
   // REQUIRES: the model has a draft pass, and its batches hold all rows; each sequence once.
   Status run(std::span<const Part> parts);
+  // Guesses are a chain of n_guesses, at least one: what follows the last token, then what follows that guess.
+  // As many passes as the longest chain, or one batch where the backend chains them itself.
+  // REQUIRES also: at most kDecodeTokens tokens in a part.
+  Status run_chains(std::span<const Part> parts);
 
-  // Of the last run: guess i of a part, and the hidden state that it came from, which goes with it into the next.
+  // Of the last run: guess i of a part.
   int32_t guess(size_t part, int i) const { return guesses_[first_guess_[part] + static_cast<size_t>(i)]; }
-  std::span<const float> hidden(size_t part, int i) const {
-    const auto d = static_cast<size_t>(model_.d_model());
-    return std::span(hidden_).subspan((first_guess_[part] + static_cast<size_t>(i)) * d, d);
-  }
 
  private:
+  void number_guesses(std::span<const Part> parts);
+  // Runs one pass: the best token and, if asked for, the hidden state of every row that is guessed from.
+  Status run_once(std::span<const Part> parts, bool wants_hidden);
+  Status chain_on_device(std::span<const Part> parts);
+  Status add(Batch& batch, const Part& part, int n_behind);
+
   models::Model& model_;
   std::vector<size_t> first_guess_;  // [parts]
-  std::vector<int32_t> guesses_;     // the best token of each row that is asked for
+  std::vector<int32_t> guesses_;
+  std::vector<int32_t> best_;  // of the rows of a pass
   std::vector<float> in_, hidden_, logits_;
 };
 

@@ -60,7 +60,7 @@ void hold_to_form(std::vector<Guess>& guesses, const TokenConstraint& form, int 
 void Loop::time_steps_once() {
   if (timed_steps_) return;
   timed_steps_ = true;
-  auto costs = time_steps(model_);
+  auto costs = time_steps(model_, draws_on_device_);
   if (!costs) return;  // without them nothing is planned
   step_costs_.emplace(std::move(*costs));
   if (model_.has_drafts()) {
@@ -75,8 +75,8 @@ void Loop::time_steps_once() {
 int Loop::draft_room(const Active& a) const {
   const Mode mode = a.draft.mode;
   if (mode == Mode::off || a.answer.n_tokens() == 0) return 0;
-  // Where the backend draws, rows of drafts are drawn from here: more bytes come back than drafts could save.
-  if (draws_on_device_ && mode != Mode::always && mode != Mode::mtp) return 0;
+  // Rows that the device cannot draw from are drawn from here: more bytes come back than drafts could save.
+  if (draws_on_device_ && !draws_ahead(a) && mode != Mode::always && mode != Mode::mtp) return 0;
   // A step ends where state is kept without drafts, so that the same positions are kept.
   const int32_t to_kept = a.kept_at + kAnswerSnapshotTokens - a.sequence->length();
   return std::min({config_.draft_max, kDecodeTokens - 1, a.answer.tokens_left() - 1, to_kept - 1});
@@ -228,7 +228,8 @@ void Loop::draw_draft(Active& a) {
   while (true) {
     // Only the last position can be one that is kept: draft_room() saw to it.
     if (d.n_ahead == 0) keep_state(a);
-    Result<Sampled> sampled = draw(a);
+    const bool is_drawn = draws_[static_cast<size_t>(a.logit_index)].params != nullptr;
+    Result<Sampled> sampled = take_drawn(a);
     if (!sampled) return fail(a, sampled.error());
     accept(a, std::move(*sampled));
     if (!a.events) return;  // it ended here, and went back for what is kept of it
@@ -237,6 +238,8 @@ void Loop::draw_draft(Active& a) {
     if (a.sampler.tokens().back() != guessed.id) break;
     // A mask that takes long is made elsewhere, as without drafts.
     if (a.constraint && a.answer.draws_answer() && !a.constraint->prepare(kMaskSteps)) break;
+    // What was drawn ahead knew of nothing but the guesses. Of a row that is given more, the next step draws.
+    if (is_drawn && !next_row_is_plain(a)) break;
     --d.n_ahead;
     ++a.logit_index;
     set_inputs(a);

@@ -55,7 +55,6 @@ void Loop::begin_following(Active& a) {
   f = {};
   if (!model_.has_drafts() || !speculative::uses_draft_pass(a.draft.mode)) return;
   if (a.draft.mode == Mode::automatic) {
-    if (draws_on_device_) return;  // nothing is drafted there
     time_steps_once();
     if (!passes_pay_for(a)) return;
   }
@@ -82,18 +81,21 @@ void Loop::follow_back(Active& a, int n_tokens) {
   f.hidden.resize(f.hidden.size() - static_cast<size_t>(n_tokens) * static_cast<size_t>(model_.d_model()));
 }
 
-Status Loop::run_pass(std::span<const DraftPass::Part> parts) {
-  int rows = 0, guesses = 0;
+Status Loop::run_chains(std::span<const DraftPass::Part> parts) {
+  const auto n = static_cast<int>(parts.size());
+  int rows = 0, guesses = 0, deepest = 0;
   for (const DraftPass::Part& part : parts) {
     rows += static_cast<int>(part.tokens.size());
     guesses += part.n_guesses;
+    deepest = std::max(deepest, part.n_guesses);
   }
-  ++counts_.draft_passes;
-  counts_.draft_pass_rows += static_cast<uint64_t>(rows);
+  counts_.draft_passes += static_cast<uint64_t>(deepest);
+  counts_.draft_pass_rows += static_cast<uint64_t>(rows + guesses - n);
   const auto begun = std::chrono::steady_clock::now();
-  TRY(draft_pass_.run(parts));
-  if (pass_costs_ && rows == guesses) {
-    pass_costs_->observe(rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+  TRY(draft_pass_.run_chains(parts));
+  // Passes of as many rows as there are chains.
+  if (pass_costs_ && rows == n && guesses == n * deepest) {
+    pass_costs_->observe(n, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() / deepest);
   }
   return Ok{};
 }
@@ -107,7 +109,9 @@ void Loop::catch_up(const std::vector<Active*>& behind) {
   int n_rows = 0;
   const auto run = [&] {
     if (parts.empty()) return;
-    const Status ran = run_pass(parts);
+    ++counts_.draft_passes;
+    counts_.draft_pass_rows += static_cast<uint64_t>(n_rows);
+    const Status ran = draft_pass_.run(parts);
     for (size_t i = 0; i < parts.size(); ++i) {
       Following& f = passing[i]->draft.following;
       if (!ran) {
@@ -174,6 +178,7 @@ void Loop::catch_up_where_far() {
 void Loop::guess_with_passes(const std::vector<Active*>& decoders) {
   std::vector<Active*> chains;
   int n_rows = 0;
+  bool is_far = false;
   for (Active* a : decoders) {
     Draft& d = a->draft;
     if (!d.from_pass || d.depth == 0) continue;
@@ -187,53 +192,43 @@ void Loop::guess_with_passes(const std::vector<Active*>& decoders) {
     }
     chains.push_back(a);
     n_rows += n_behind + 1;
+    is_far |= n_behind + 1 > kDecodeTokens;
   }
-  if (n_rows > model_.executable().max_rows()) catch_up(chains);
-  // Of each chain, what goes into the next pass.
-  std::vector<std::vector<float>> states(chains.size());
-  std::vector<int32_t> last(chains.size());
-  for (int depth = 0; !chains.empty(); ++depth) {
-    std::vector<DraftPass::Part> parts;
-    std::vector<size_t> at;  // [part]: into chains
-    for (size_t i = 0; i < chains.size(); ++i) {
-      Draft& d = chains[i]->draft;
-      if (!d.following.is_on || depth >= d.depth) continue;
-      const int32_t length = chains[i]->sequence->length();
-      DraftPass::Part part{&*chains[i]->sequence, length + depth, {&last[i], 1}, states[i], 1};
-      if (depth == 0) {
-        part.pos = d.following.n_seen;
-        part.tokens = chains[i]->sampler.tokens().subspan(static_cast<size_t>(part.pos));
-        part.hidden = d.following.hidden;
-      }
-      parts.push_back(part);
-      at.push_back(i);
+  if (is_far || n_rows > model_.executable().max_rows()) catch_up(chains);
+  std::vector<DraftPass::Part> parts;
+  for (Active* a : chains) {
+    Following& f = a->draft.following;
+    if (!f.is_on) {  // it could not catch up
+      a->draft.depth = 0;
+      continue;
     }
-    if (parts.empty()) break;
-    const Status ran = run_pass(parts);
-    for (size_t p = 0; p < parts.size(); ++p) {
-      Active& a = *chains[at[p]];
-      Draft& d = a.draft;
-      if (!ran) {
-        d.following = {};
-        d.depth = depth;
-        continue;
-      }
-      if (depth == 0) {
-        d.following.n_seen = a.sequence->length() + 1;
-        d.following.hidden.erase(d.following.hidden.begin(), d.following.hidden.end() - model_.d_model());
-      }
-      last[at[p]] = draft_pass_.guess(p, 0);
-      const std::span<const float> state = draft_pass_.hidden(p, 0);
-      states[at[p]].assign(state.begin(), state.end());
-      const std::vector<int32_t>& stops = a.request->stop_ids;
-      if (std::find(stops.begin(), stops.end(), last[at[p]]) != stops.end()) {
-        d.depth = depth;  // the answer would end with it
-      } else {
-        d.guesses.push_back({last[at[p]], speculative::pass_kind(depth)});
-      }
-    }
+    parts.push_back({.sequence = &*a->sequence,
+                     .pos = f.n_seen,
+                     .tokens = a->sampler.tokens().subspan(static_cast<size_t>(f.n_seen)),
+                     .hidden = f.hidden,
+                     .n_guesses = a->draft.depth});
   }
-  for (Active* a : chains) a->draft.depth = std::min(a->draft.depth, static_cast<int>(a->draft.guesses.size()));
+  std::erase_if(chains, [](const Active* a) { return a->draft.depth == 0; });
+  if (parts.empty()) return;
+  const Status ran = run_chains(parts);
+  for (size_t i = 0; i < chains.size(); ++i) {
+    Active& a = *chains[i];
+    Draft& d = a.draft;
+    if (!ran) {
+      d.following = {};  // if it is the device that failed, the next step says so
+      d.depth = 0;
+      continue;
+    }
+    d.following.n_seen = a.sequence->length() + 1;
+    d.following.hidden.erase(d.following.hidden.begin(), d.following.hidden.end() - model_.d_model());
+    const std::vector<int32_t>& stops = a.request->stop_ids;
+    for (int depth = 0; depth < d.depth; ++depth) {
+      const int32_t id = draft_pass_.guess(i, depth);
+      if (std::find(stops.begin(), stops.end(), id) != stops.end()) break;  // the answer would end with it
+      d.guesses.push_back({id, speculative::pass_kind(depth)});
+    }
+    d.depth = static_cast<int>(d.guesses.size());
+  }
 }
 
 }  // namespace chimere::engine

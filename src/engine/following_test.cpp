@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "engine/draft_pass.h"
+#include "engine/drawing_device_for_test.h"
 #include "engine/engine.h"
 #include "engine/engine_for_test.h"
 #include "engine/speculation_for_test.h"
@@ -36,10 +37,16 @@ class Fresh : public TokenConstraint {
   std::vector<uint64_t> bits_;
 };
 
-// With the model's own draft pass as the source, of a block with random weights and of a trained one.
-class DraftPassSpeculation : public testing::TestWithParam<bool>, protected SpeculationRuns {
+// With the model's own draft pass as the source, of a block with random weights and of a trained one; where the host
+// draws, and where the device does and chains drafts itself.
+struct Block {
+  const char* name;
+  bool is_trained, draws;
+};
+
+class DraftPassSpeculation : public testing::TestWithParam<Block>, protected SpeculationRuns {
  protected:
-  static bool is_trained() { return GetParam(); }
+  static bool is_trained() { return GetParam().is_trained; }
   void SetUp() override {
     scratch_ = fixture::scratch_folder();
     std::string path = CHIMERE_TESTS_DIR "/../assets/chimere-nano.gguf";
@@ -55,7 +62,8 @@ class DraftPassSpeculation : public testing::TestWithParam<bool>, protected Spec
     options.max_rows = 160;
     for (const bool drafts : {false, true}) {
       options.drafts = drafts;
-      auto model = models::Model::load(path, models::BackendKind::cpu, options);
+      const models::Compile compile = drafts && GetParam().draws ? DrawingDevice::compile : cpu::compile;
+      auto model = models::Model::load(path, models::BackendKind::cpu, options, compile);
       ASSERT_TRUE(model) << model.error().message;
       ASSERT_EQ((*model)->has_drafts(), drafts) << (*model)->draft_problem();
       (drafts ? drafting_ : plain_) = std::move(*model);
@@ -273,8 +281,11 @@ TEST_P(DraftPassSpeculation, GivesWayToMemory) {
   EXPECT_TRUE(same_outcome(ask(engine, r), expected));
 }
 
-INSTANTIATE_TEST_SUITE_P(Blocks, DraftPassSpeculation, testing::Bool(),
-                         [](const auto& info) { return info.param ? "trained" : "random"; });
+INSTANTIATE_TEST_SUITE_P(Blocks, DraftPassSpeculation,
+                         testing::Values(Block{"random", false, false}, Block{"trained", true, false},
+                                         Block{"random_on_a_device", false, true},
+                                         Block{"trained_on_a_device", true, true}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace chimere::engine

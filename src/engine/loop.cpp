@@ -95,7 +95,7 @@ void Loop::thread_main() {
   if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
   using speculative::Mode;
   const bool plans = config_.speculate == Mode::automatic || config_.speculate == Mode::ngram;
-  if ((plans && !draws_on_device_) || (config_.speculate == Mode::mtp && model_.has_drafts())) time_steps_once();
+  if (plans || (config_.speculate == Mode::mtp && model_.has_drafts())) time_steps_once();
   while (take_messages()) {
     try {
       if (cache_.poll()) may_write_ = true;
@@ -345,8 +345,10 @@ int Loop::step() {
     is_decode &= a->rows_in_batch == 0 || a->rows_in_batch == a->draft.depth + 1;
     if (!a->events || a->logit_index < 0) continue;
     set_inputs(*a);
-    draws_[a->logit_index] = device_draw(*a);
-    wants_logits |= !draws_[a->logit_index].params;
+    for (int i = 0; i <= a->draft.depth; ++i) {
+      draws_[a->logit_index + i] = device_draw(*a, std::span(batch.tokens).subspan(a->first_row + 1, i));
+      wants_logits |= !draws_[a->logit_index + i].params;
+    }
   }
   Outputs outputs;
   if (wants_logits) {
@@ -388,7 +390,7 @@ int Loop::step() {
     }
     keep_state(*a);
     if (a->logit_index < 0) continue;
-    Result<Sampled> sampled = draws_[a->logit_index].params ? std::move(drawn_[a->logit_index]) : draw(*a);
+    Result<Sampled> sampled = take_drawn(*a);
     if (sampled) {
       accept(*a, std::move(*sampled));
     } else {
@@ -417,13 +419,42 @@ void Loop::set_inputs(Active& a) {
   a.needs_stats = row.needs_stats || !a.inputs.memory.empty();
 }
 
-// Empty where logits are wanted here: a stop inside a thought or a form becomes another token, whose stats then have to
-// be found in the same row.
-Draw Loop::device_draw(const Active& a) const {
+namespace {
+
+bool is_plain(const RowInputs& inputs) {
+  return inputs.mask.empty() && inputs.bias.empty() && inputs.memory.empty() && !inputs.forced;
+}
+
+// A stop inside a thought or a form becomes another token, whose stats then have to be found in the same row.
+bool needs_row_again(const Active& a) {
   const SamplingParams& params = a.request->sampling;
-  const bool asks_for_stats = params.stats || params.top_logprobs > 0;
-  if (!draws_on_device_ || a.draft.depth > 0 || ((a.answer.is_thinking() || a.constraint) && asks_for_stats)) return {};
-  return {&a.params(), &a.sampler, a.inputs, a.sampler.tokens().size()};
+  return (a.answer.is_thinking() || a.constraint) && (params.stats || params.top_logprobs > 0);
+}
+
+}  // namespace
+
+// Masks and what memory expects follow from the tokens before: of rows behind the first they are not known yet.
+bool Loop::draws_ahead(const Active& a) const {
+  return draws_on_device_ && !needs_row_again(a) && !a.memory && (!a.constraint || a.answer.is_thinking());
+}
+
+bool Loop::next_row_is_plain(const Active& a) const {
+  AnswerState answer = a.answer;  // to ask it changes it
+  const AnswerState::Row row = answer.before(a.sampler.tokens());
+  const bool has_mask = a.constraint && !row.in_thought;
+  return !row.forced && row.bias.empty() && !has_mask && !a.memory && row.needs_stats == a.needs_stats;
+}
+
+// Of the row behind `ahead` tokens of a draft. Empty where logits are wanted here.
+Draw Loop::device_draw(const Active& a, std::span<const int32_t> ahead) const {
+  const bool is_draft = a.draft.depth > 0;
+  if (!draws_on_device_ || needs_row_again(a) || (is_draft && !(draws_ahead(a) && is_plain(a.inputs)))) return {};
+  return {&a.params(), &a.sampler, a.inputs, a.sampler.tokens().size() + ahead.size(), ahead};
+}
+
+Result<Sampled> Loop::take_drawn(const Active& a) {
+  const auto i = static_cast<size_t>(a.logit_index);
+  return draws_[i].params ? std::move(drawn_[i]) : draw(a);
 }
 
 Result<Sampled> Loop::draw(const Active& a) {

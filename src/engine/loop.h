@@ -167,15 +167,21 @@ class Loop {
   void catch_up(const std::vector<Active*>& behind);
   void catch_up_where_far();
   void learn_from_pass(Active& a, size_t part, int n_guesses);
-  Status run_pass(std::span<const DraftPass::Part> parts);
+  Status run_chains(std::span<const DraftPass::Part> parts);
   void guess_with_passes(const std::vector<Active*>& decoders);
 
   int step();  // gives the rows that were run
   void embed_step(int rows_before);
   // What the token to be drawn depends on beside its logits.
   void set_inputs(Active& a);
-  Draw device_draw(const Active& a) const;
+  // Whether the device can draw from the rows of its drafts, too.
+  bool draws_ahead(const Active& a) const;
+  // Whether the next row is given nothing but logits, as device_draw() takes it for granted of rows behind the first.
+  bool next_row_is_plain(const Active& a) const;
+  Draw device_draw(const Active& a, std::span<const int32_t> ahead) const;
   Result<Sampled> draw(const Active& a);
+  // What the device drew from the row, or else what is drawn from it here.
+  Result<Sampled> take_drawn(const Active& a);
   // The forced token of a.inputs in place of one that was drawn from the same row.
   Result<Sampled> replaced(const Active& a, const Sampled& drawn);
   void accept(Active& a, Sampled sampled);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "engine/drawing_device_for_test.h"
 #include "engine/engine.h"
 #include "engine/engine_for_test.h"
 #include "engine/speculation_for_test.h"
@@ -251,6 +252,64 @@ TEST_P(Speculation, GivesWayToMemory) {
     EXPECT_EQ(found.end.usage.draft_tokens, 0);
   }
 }
+
+// Where the device draws, the rows of drafts are drawn there, too, as long as nothing but the guesses decides what a row
+// is given; else their logits come back. Both give the answers of the host without drafts.
+class DeviceSpeculation : public Speculation {
+ protected:
+  void SetUp() override {
+    Speculation::SetUp();
+    LoadOptions options;
+    options.kv = {DType::F16, DType::F16, false};
+    options.n_threads = 1;
+    options.max_rows = 160;
+    const std::string path = (fixture::kept(GetParam()) / "model.gguf").string();
+    auto device = models::Model::load(path, models::BackendKind::cpu, options, DrawingDevice::compile);
+    ASSERT_TRUE(device) << device.error().message;
+    device_ = std::move(*device);
+  }
+
+  std::unique_ptr<models::Model> device_;
+};
+
+TEST_P(DeviceSpeculation, AloneItGivesTheSameAnswers) {
+  for (const auto& [c, outcome] : expected()) {
+    SCOPED_TRACE(c.name);
+    for (const int draft_max : {15, 3, 1}) {
+      const int64_t n_given = DrawingDevice::n_rows_given;
+      Engine engine(*device_, config(Mode::always, draft_max));
+      const Outcome found = ask(engine, hinted(c.request, outcome, 5));
+      EXPECT_TRUE(same_outcome(found, outcome)) << draft_max;
+      EXPECT_GT(found.end.usage.draft_tokens_accepted, 0);
+      const bool follows_from_tokens = c.request.constraint || c.request.memory;
+      if (!follows_from_tokens && !c.request.thought.open) {
+        EXPECT_EQ(DrawingDevice::n_rows_given, n_given);
+      }
+    }
+  }
+}
+
+TEST_P(DeviceSpeculation, TogetherTheyGiveTheSameAnswers) {
+  const auto all = expected();
+  for (const Mode mode : {Mode::always, Mode::automatic, Mode::ngram}) {
+    SCOPED_TRACE(speculative::name(mode));
+    EngineConfig c = config(mode);
+    c.max_running = 4;
+    Engine engine(*device_, c);
+    std::vector<Submitted> submitted;
+    for (size_t i = 0; i < all.size(); ++i) {
+      auto s = engine.submit(hinted(all[i].first.request, all[i].second, i));
+      ASSERT_TRUE(s) << s.error().message;
+      submitted.push_back(*s);
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_TRUE(same_outcome(outcome_of(*submitted[i].events), all[i].second)) << all[i].first.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, DeviceSpeculation, testing::Values("qwen3_5_moe-B-untied", "nemotron_h-moe-L"),
+                         [](const auto& info) { return "m" + std::to_string(info.index); });
 
 INSTANTIATE_TEST_SUITE_P(Models, Speculation,
                          testing::Values("bamba-A", "gpt_oss-A", "llama-spm", "mamba-A", "nemotron_h-moe-L", "qwen2-A",

@@ -45,7 +45,8 @@ Result<std::vector<StepCosts::Point>> time_points(models::Model& model, Run&& ru
 
 class StepTimer {
  public:
-  StepTimer(models::Model& model, Sequence sequence) : model_(model), sequence_(std::move(sequence)) {}
+  StepTimer(models::Model& model, Sequence sequence, bool draws)
+      : model_(model), sequence_(std::move(sequence)), draws_(draws) {}
 
   Result<StepCosts> run() {
     TRY_ASSIGN(auto points, time_points(model_, [this](int rows) { return step(rows); }));
@@ -61,13 +62,17 @@ class StepTimer {
       batch.tokens.push_back(static_cast<int32_t>((next_ = next_ * 48271 % 2147483647) % v));
       batch.logit_rows.push_back(i);
     }
-    logits_.resize(v * static_cast<size_t>(rows));
+    logits_.resize(draws_ ? 0 : v * static_cast<size_t>(rows));
+    const std::vector<Draw> draws(draws_ ? static_cast<size_t>(rows) : 0, {&usual_, &nothing_said_, {}, 0});
+    std::vector<Result<Sampled>> drawn(draws.size(), Sampled{});
     const auto begin = TimingClock::now();
     TRY_ASSIGN(Slice slice, rows > 1 ? sequence_.begin_draft(rows) : sequence_.begin(rows));
     const auto begun = TimingClock::now();
     batch.slices.push_back(slice);
     Outputs outputs;
-    outputs.logits = logits_.data();
+    if (!draws_) outputs.logits = logits_.data();
+    outputs.draws = draws;
+    outputs.drawn = drawn;
     TRY(model_.executable().run(batch, outputs));
     TRY(sequence_.commit(rows));
     const double seconds = std::max(elapsed_since(begun), 1e-9);
@@ -81,6 +86,9 @@ class StepTimer {
 
   models::Model& model_;
   Sequence sequence_;
+  const bool draws_;
+  const SamplingParams usual_;
+  const SamplerState nothing_said_;
   std::vector<float> logits_;
   uint64_t next_ = 20;
   // None costs as much as this.
@@ -89,10 +97,10 @@ class StepTimer {
 
 }  // namespace
 
-Result<StepCosts> time_steps(models::Model& model) {
+Result<StepCosts> time_steps(models::Model& model, bool draws) {
   TRY(model.require_logits());
   TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
-  return StepTimer(model, std::move(sequence)).run();
+  return StepTimer(model, std::move(sequence), draws).run();
 }
 
 Result<StepCosts> time_draft_passes(models::Model& model) {

@@ -6,8 +6,9 @@
 
 namespace chimere::engine {
 
-// Some milliseconds with a small model, below two seconds with a large one. Nothing is kept of what is run.
-Result<speculative::StepCosts> time_steps(models::Model& model);
+// Some milliseconds with a small model, below two seconds with a large one. Nothing is kept of what is run. draws: on the
+// device, for which the executable is prepared; else a step ends with logits here.
+Result<speculative::StepCosts> time_steps(models::Model& model, bool draws);
 // The same of the draft pass, with a guess from each row. REQUIRES: the model has one.
 Result<speculative::StepCosts> time_draft_passes(models::Model& model);
 

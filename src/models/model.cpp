@@ -30,6 +30,15 @@ Result<std::unique_ptr<Executable>> compile_for_card(Program, const LoadOptions&
 }
 #endif
 
+Compile compile_for(BackendKind backend) {
+  switch (backend) {
+    case BackendKind::reference: return reference::compile;
+    case BackendKind::cpu: return cpu::compile;
+    case BackendKind::cuda: return compile_for_card;
+  }
+  return cpu::compile;
+}
+
 }  // namespace
 
 Result<BackendKind> backend_from_name(std::string_view name) {
@@ -89,13 +98,18 @@ uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& 
 }
 
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, BackendKind backend, LoadOptions options) {
+  return load(path, backend, std::move(options), compile_for(backend));
+}
+
+Result<std::unique_ptr<Model>> Model::load(const std::string& path, BackendKind backend, LoadOptions options,
+                                           Compile compile) {
   std::unique_ptr<Model> model(new Model());
   TRY_ASSIGN(gguf::File file, gguf::File::open(path));
   model->file_.emplace(std::move(file));
   model->file_bytes_ = model->file_->size_bytes();
   model->fingerprint_ = models::fingerprint(*model->file_);
   model->source_ = std::make_unique<FileSource>(*model->file_);
-  if (Status s = model->start(backend, std::move(options)); !s) {
+  if (Status s = model->start(backend, std::move(options), compile); !s) {
     s.error().message = path + ": " + s.error().message;
     return std::move(s.error());
   }
@@ -106,7 +120,7 @@ Result<std::unique_ptr<Model>> Model::load(std::unique_ptr<WeightSource> source,
                                            LoadOptions options) {
   std::unique_ptr<Model> model(new Model());
   model->source_ = std::move(source);
-  TRY(model->start(backend, std::move(options)));
+  TRY(model->start(backend, std::move(options), compile_for(backend)));
   return Result<std::unique_ptr<Model>>{std::move(model)};
 }
 
@@ -116,7 +130,7 @@ Status Model::require_logits() const {
                "'" + name_ + "' (" + architecture_ + ") is an encoder: it has embeddings and no logits"};
 }
 
-Status Model::start(BackendKind backend, LoadOptions options) {
+Status Model::start(BackendKind backend, LoadOptions options, Compile compile) {
   backend_ = backend;
   auto built = build_program(*source_, options.drafts);
   if (!built && options.drafts) {
@@ -136,20 +150,7 @@ Status Model::start(BackendKind backend, LoadOptions options) {
   if (!options.matrix_taken) {
     options.matrix_taken = [this](const TensorView& t) { source_->taken(t); };
   }
-  switch (backend) {
-    case BackendKind::reference: {
-      TRY_ASSIGN(executable_, reference::compile(std::move(program), options));
-      break;
-    }
-    case BackendKind::cpu: {
-      TRY_ASSIGN(executable_, cpu::compile(std::move(program), options));
-      break;
-    }
-    case BackendKind::cuda: {
-      TRY_ASSIGN(executable_, compile_for_card(std::move(program), options));
-      break;
-    }
-  }
+  TRY_ASSIGN(executable_, compile(std::move(program), options));
   return Ok{};
 }
 

@@ -29,9 +29,14 @@ uint64_t fingerprint(const gguf::File& file);
 // have a draft pass's layer too.
 uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts = {}, bool drafts = false);
 
+using Compile = Result<std::unique_ptr<Executable>> (*)(Program, const LoadOptions&);
+
 class Model {
  public:
   static Result<std::unique_ptr<Model>> load(const std::string& path, BackendKind backend, LoadOptions options);
+  // Bound by `compile`, whatever the backend is called: for tests of what stands above a backend.
+  static Result<std::unique_ptr<Model>> load(const std::string& path, BackendKind backend, LoadOptions options,
+                                             Compile compile);
   // From any source of weights, e.g. shapes alone. The source must outlive the model.
   static Result<std::unique_ptr<Model>> load(std::unique_ptr<WeightSource> source, BackendKind backend,
                                              LoadOptions options);
@@ -60,7 +65,7 @@ class Model {
 
  private:
   Model() = default;
-  Status start(BackendKind backend, LoadOptions options);
+  Status start(BackendKind backend, LoadOptions options, Compile compile);
 
   std::optional<gguf::File> file_;
   std::unique_ptr<WeightSource> source_;

@@ -55,7 +55,7 @@ Result<Drawing> Drawing::create(Ledger& ledger, const Stream& stream, int n_voca
   return Result<Drawing>{std::move(d)};
 }
 
-Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws) {
+Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws, std::span<int32_t* const> accept_into) {
   CHECK(draws.size() <= kMaxRows);
   const auto n = static_cast<int>(draws.size());
   packed_.resize(draws.size());
@@ -72,14 +72,14 @@ Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws) {
       packed.row.forced = 0;
       continue;
     }
-    const std::span<const int32_t> history = draw.state->tokens();
-    packed = pack_sample_row(*draw.params, draw.inputs, n_vocab_, static_cast<int32_t>(history.size()),
+    const size_t n_history = draw.state->tokens().size() + draw.ahead.size();
+    packed = pack_sample_row(*draw.params, draw.inputs, n_vocab_, static_cast<int32_t>(n_history),
                              static_cast<int32_t>(draw.state->n_prompt()), draw.position);
     needs.add(packed.needs);
     bytes += padded(packed.bias.size() * sizeof(TokenBias)) + padded(packed.memory.size() * sizeof(MemoryEntry)) +
              padded(packed.dry_penalties.size() * sizeof(float)) +
              padded(packed.dry_breakers.size() * sizeof(int32_t)) + padded(draw.inputs.mask.size_bytes()) +
-             padded(sizeof(int32_t) * (history.size() - history_start(packed.row)));
+             padded(sizeof(int32_t) * (n_history - static_cast<size_t>(history_start(packed.row))));
   }
   TRY(parcel_.resize(bytes));
 
@@ -93,11 +93,24 @@ Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws) {
     used += padded(list.size() * sizeof(T));
     return at;
   };
+  // The tokens of both, one after the other, but for the first `skipped`.
+  const auto place_both = [&](std::span<const int32_t> said, std::span<const int32_t> ahead, size_t skipped) {
+    const auto* at = reinterpret_cast<const int32_t*>(device + used);
+    const size_t of_said = std::min(skipped, said.size());
+    said = said.subspan(of_said);
+    ahead = ahead.subspan(skipped - of_said);
+    if (said.empty() && ahead.empty()) return static_cast<const int32_t*>(nullptr);
+    auto* to = reinterpret_cast<int32_t*>(host + used);
+    std::copy(ahead.begin(), ahead.end(), std::copy(said.begin(), said.end(), to));
+    used += padded((said.size() + ahead.size()) * sizeof(int32_t));
+    return at;
+  };
   tag_ = std::max(tag_ + 1, 1u);  // none is 0
   auto* rows = reinterpret_cast<SampleRow*>(host);
   for (int i = 0; i < n; ++i) {
     SampleRow row = packed_[i].row;
     row.tag = tag_;
+    if (!accept_into.empty()) row.accept_into = accept_into[static_cast<size_t>(i)];
     if (draws[i]->params != nullptr) {
       row.bias = place(packed_[i].bias);
       row.memory = place(packed_[i].memory);
@@ -105,7 +118,7 @@ Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws) {
       row.dry_breakers = place(packed_[i].dry_breakers);
       row.mask = place(draws[i]->inputs.mask);
       const int32_t start = history_start(row);
-      row.history = place(draws[i]->state->tokens().subspan(static_cast<size_t>(start)));
+      row.history = place_both(draws[i]->state->tokens(), draws[i]->ahead, static_cast<size_t>(start));
       row.n_history -= start;
       row.n_prompt = std::max(0, row.n_prompt - start);
       row.counts_start -= start;
@@ -117,18 +130,18 @@ Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws) {
   return DrawShape{n, needs.rounded()};
 }
 
-Status Drawing::launch(const Stream& stream, const float* logits, const DrawShape& shape) const {
+Status Drawing::launch(const Stream& stream, const float* logits, const DrawShape& shape, int first, int n) const {
   return sample_rows(stream, {logits,
-                              reinterpret_cast<const SampleRow*>(parcel_.device()),
-                              shape.n_rows,
+                              reinterpret_cast<const SampleRow*>(parcel_.device()) + first,
+                              n,
                               n_vocab_,
                               n_suppressed_ > 0 ? suppressed_.data() : nullptr,
                               suppressed_bits_.data(),
                               n_suppressed_,
                               shape.needs,
                               {scratch_.data(), scratch_rows_},
-                              sampled_.data(),
-                              top_.data(),
+                              sampled_.data() + first,
+                              top_.data() + static_cast<size_t>(first) * kMaxTopLogprobs,
                               kMaxTopLogprobs});
 }
 

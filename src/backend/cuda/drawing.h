@@ -27,17 +27,21 @@ struct DrawShape {
 
 class Drawing {
  public:
-  static constexpr int kMaxRows = 64;  // per launch()
+  static constexpr int kMaxRows = 1024;  // of a parcel: a pass of 64 rows, or the chains of its drafts
 
   static Result<Drawing> create(Ledger& ledger, const Stream& stream, int n_vocab, std::span<const int32_t> suppressed);
 
-  // Writes the parameters of the draws into the parcel, which the caller sends.
+  // Writes the parameters of the draws into the parcel, which the caller sends. accept_into: for each draw a place on
+  // the device where its token is written as well, or null; empty: for none.
   // REQUIRES: the device is done with the previous launch.
-  Result<DrawShape> stage(std::span<const Draw* const> draws);
+  Result<DrawShape> stage(std::span<const Draw* const> draws, std::span<int32_t* const> accept_into = {});
   const Parcel& parcel() const { return parcel_; }
-  // Draws from each row of `logits` [shape.n_rows, n_vocab], as the parcel on the device says. May be captured: it
-  // depends on the shape alone, as long as the parcel does not move.
-  Status launch(const Stream& stream, const float* logits, const DrawShape& shape) const;
+  // Draws from each row of `logits` [n, n_vocab], as draws [first, first + n) of the parcel on the device say. May be
+  // captured: it depends on the shape alone, as long as the parcel does not move.
+  Status launch(const Stream& stream, const float* logits, const DrawShape& shape, int first, int n) const;
+  Status launch(const Stream& stream, const float* logits, const DrawShape& shape) const {
+    return launch(stream, logits, shape, 0, shape.n_rows);
+  }
   // Polls so many times whether all tokens of the last launch are there, which is some microseconds before the stream
   // has finished it. Statistics may come later.
   bool looked_for(int n_looks) const;

@@ -47,6 +47,7 @@ class CudaExecutable final : public Executable {
   Status run(const Batch& batch, const Outputs& outputs) override;
   Status replay(float* recurrent, const float* recorded, int n_tokens) override;
   Result<bool> prepare_draws(std::span<const int32_t> suppressed) override;
+  bool chains_drafts() const override { return drawing_.has_value(); }
   bool has_adapters() const override { return true; }
   Result<std::shared_ptr<const void>> hold_adapter(const Adapter& adapter) override { return adapters_->hold(adapter); }
   Result<std::optional<DeviceReport>> report() override;
@@ -77,11 +78,16 @@ class CudaExecutable final : public Executable {
   // The same for what is drawn from logit rows [first, first + n) of the pass.
   Result<DrawShape> stage_draws(const Pass& pass, int first, int n, const Outputs& outputs);
   Status run_prompts(const Pass& pass, const PassShape& shape, const Outputs& outputs);
-  Status run_step(const Pass& pass, const PassShape& shape, const Outputs& outputs);
+  Status run_step(const Batch& batch, const Pass& pass, const PassShape& shape, const Outputs& outputs);
+  Status run_chain(const Batch& batch, const Pass& pass, const PassShape& shape, const Outputs& outputs);
+  // The step as one graph, once its shape has come back.
+  Status launch_step(const StepShape& step);
   Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs,
                  bool tokens_alone = false);
-  Status bring_draft_hidden(const Batch& batch, const Pass& pass);
+  void gather_draft_hidden(const Batch& batch, const Pass& pass);
+  Status bring_draft_hidden(const PassShape& shape);
   Status deliver_row_hidden(const Batch& batch, const Pass& pass, const PassShape& shape, float* to);
+  void scatter_row_hidden(const Batch& batch, const Pass& pass, int first, int n, float* to) const;
   Status wait();
   Status wait_for_tokens();
   Status fail(Error error);
@@ -103,6 +109,7 @@ class CudaExecutable final : public Executable {
   std::optional<AdapterMemory> adapters_;
   std::optional<Drawing> drawing_;
   PinnedBuffer<float> host_logits_, host_hidden_;
+  PinnedBuffer<float> host_row_hidden_;    // [head_rows, d_model]; kernels write to it
   PinnedBuffer<float> host_draft_hidden_;  // [max_rows, d_model]; none without a draft pass
   std::vector<const Draw*> draws_;         // of the rows that are drawn from now
   uint64_t n_moves_ = 0;                   // of parcels, when graphs_ was cleared last
@@ -229,6 +236,7 @@ Status CudaExecutable::load(const LoadOptions& options) {
   const auto head_rows = static_cast<size_t>(lowering_->head_rows());
   TRY_ASSIGN(host_logits_, PinnedBuffer<float>::create(head_rows * program_.n_vocab));
   TRY_ASSIGN(host_hidden_, PinnedBuffer<float>::create(head_rows * program_.d_model));
+  TRY_ASSIGN(host_row_hidden_, PinnedBuffer<float>::create(head_rows * program_.d_model));
   if (program_.has_drafts()) {
     const auto floats = static_cast<size_t>(max_rows_) * static_cast<size_t>(program_.d_model);
     TRY_ASSIGN(host_draft_hidden_, PinnedBuffer<float>::create(floats));
@@ -310,13 +318,16 @@ Result<DrawShape> CudaExecutable::stage_draws(const Pass& pass, int first, int n
 
 Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
-  if (shape.drafts) TRY(bring_draft_hidden(batch, pass));
-  TRY(pass.is_decode ? run_step(pass, shape, outputs) : run_prompts(pass, shape, outputs));
+  if (shape.drafts) gather_draft_hidden(batch, pass);
+  if (!batch.draft_depths.empty()) return run_chain(batch, pass, shape, outputs);
+  if (pass.is_decode) return run_step(batch, pass, shape, outputs);
+  TRY(run_prompts(pass, shape, outputs));
   return outputs.row_hidden ? deliver_row_hidden(batch, pass, shape, outputs.row_hidden) : Ok{};
 }
 
 Status CudaExecutable::run_prompts(const Pass& pass, const PassShape& shape, const Outputs& outputs) {
   TRY(staging_->parcel().send(stream_));
+  if (shape.drafts) TRY(bring_draft_hidden(shape));
   TRY(lowering_->body(stream_, shape));
   if (!shape.logits && !shape.hidden) return wait();
   for (int first = 0; first < shape.batch.n_logit_rows; first += lowering_->head_rows()) {
@@ -333,31 +344,91 @@ Status CudaExecutable::run_prompts(const Pass& pass, const PassShape& shape, con
 }
 
 // A decode pass is one graph from what the host wrote to the tokens that it reads.
-Status CudaExecutable::run_step(const Pass& pass, const PassShape& shape, const Outputs& outputs) {
+Status CudaExecutable::run_step(const Batch& batch, const Pass& pass, const PassShape& shape, const Outputs& outputs) {
   const int n_outputs = shape.batch.n_logit_rows;
   StepShape step{shape, {}};
-  TRY(staging_->parcel().offer(stream_));
+  step.row_hidden = outputs.row_hidden != nullptr;
   if (shape.logits && !outputs.draws.empty()) {
     TRY_ASSIGN(step.draws, stage_draws(pass, 0, n_outputs, outputs));
-    TRY(drawing_->parcel().offer(stream_));
   }
+  TRY(launch_step(step));
+  const bool tokens_alone = step.draws && !step.draws.needs.figures() && !step.row_hidden && !host_;
+  TRY(deliver(pass, shape, 0, n_outputs, outputs, tokens_alone));
+  if (step.row_hidden) scatter_row_hidden(batch, pass, 0, pass.n_rows, outputs.row_hidden);
+  return Ok{};
+}
+
+// The passes of a chain follow one another on the device: a token is drawn into the next pass's, and hidden vectors stay
+// where the head left them.
+Status CudaExecutable::run_chain(const Batch& batch, const Pass& pass, const PassShape& shape, const Outputs& outputs) {
+  CHECK(pass.is_decode && shape.drafts && outputs.guesses.data());
+  SamplingParams greedy;
+  greedy.temperature = 0;
+  const SamplerState nothing_said;
+  const Draw best{&greedy, &nothing_said, {}, 0};
+  StepShape step{shape, {}};
+  step.pass.logits = step.pass.hidden = true;
+  std::vector<int32_t*> accept_into(pass.slices.size(), nullptr);
+  for (size_t k = 0, begin = 0; k < staging_->chain().size(); ++k) {
+    const BatchView& next = staging_->chain()[k];
+    PassShape& chained = step.chain.emplace_back(step.pass);
+    chained.chained = true;
+    chained.batch = next;
+    chained.max_tokens = 1;
+    chained.pinned_tokens = nullptr;
+    for (int i = 0; i < next.n_rows; ++i) accept_into[begin + i] = const_cast<int32_t*>(next.tokens) + i;
+    begin = accept_into.size();
+    accept_into.resize(begin + static_cast<size_t>(next.n_rows), nullptr);
+  }
+  draws_.assign(accept_into.size(), &best);
+  TRY_ASSIGN(step.draws, drawing_->stage(draws_, accept_into));
+  TRY(launch_step(step));
+  TRY(host_ ? wait() : wait_for_tokens());
+  // Drawn one pass after the other; wanted one slice after the other.
+  std::vector<size_t> to(batch.slices.size(), 0);
+  for (size_t s = 1; s < to.size(); ++s) to[s] = to[s - 1] + static_cast<size_t>(batch.draft_depths[s - 1]);
+  int i = 0;
+  for (size_t k = 0; k <= step.chain.size(); ++k) {
+    const size_t n = k == 0 ? pass.slices.size() : static_cast<size_t>(step.chain[k - 1].batch.n_rows);
+    for (size_t s = 0; s < n; ++s, ++i) {
+      TRY_ASSIGN(const Sampled guess, drawing_->drawn(i));
+      outputs.guesses[to[static_cast<size_t>(pass.slices[s])] + k] = guess.id;
+    }
+  }
+  return Ok{};
+}
+
+Status CudaExecutable::launch_step(const StepShape& step) {
+  const PassShape& shape = step.pass;
+  TRY(staging_->parcel().offer(stream_));
+  if (step.draws) TRY(drawing_->parcel().offer(stream_));
   const uint64_t n_moves = staging_->parcel().n_moves() + (drawing_ ? drawing_->parcel().n_moves() : 0);
   if (n_moves != n_moves_) {
     TRY(stream_.synchronize());
     graphs_.clear();
   }
   n_moves_ = n_moves;
-  TRY(graphs_.launch(stream_, step, [&]() -> Status {
+  return graphs_.launch(stream_, step, [&]() -> Status {
+    if (shape.drafts) TRY(bring_draft_hidden(shape));
     Fetch fetches[kMaxFetches] = {staging_->parcel().fetch()};
     if (step.draws) fetches[1] = drawing_->parcel().fetch();
     TRY(fetch(stream_, std::span(fetches).first(step.draws ? 2 : 1)));
-    TRY(lowering_->body(stream_, shape));
-    if (shape.logits || shape.hidden) TRY(lowering_->head(stream_, shape, 0, n_outputs));
-    if (step.draws) TRY(drawing_->launch(stream_, lowering_->logits(), step.draws));
+    int n_drawn = 0;
+    const auto run_one = [&](const PassShape& one) -> Status {
+      const int n = one.batch.n_logit_rows;
+      TRY(lowering_->body(stream_, one));
+      if (step.row_hidden) {
+        TRY(lowering_->row_hidden(stream_, one, 0, one.batch.n_rows, host_row_hidden_.data()));
+      }
+      if (one.logits || one.hidden) TRY(lowering_->head(stream_, one, 0, n));
+      if (step.draws) TRY(drawing_->launch(stream_, lowering_->logits(), step.draws, n_drawn, n));
+      n_drawn += n;
+      return Ok{};
+    };
+    TRY(run_one(shape));
+    for (const PassShape& chained : step.chain) TRY(run_one(chained));
     return Ok{};
-  }));
-  const bool tokens_alone = step.draws && !step.draws.needs.figures() && !host_;
-  return deliver(pass, shape, 0, n_outputs, outputs, tokens_alone);
+  });
 }
 
 // Takes results [first, first + n) of the pass, which are on the device, to where the batch wants them. tokens_alone:
@@ -386,37 +457,45 @@ Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int fir
   return Ok{};
 }
 
-// The rows of a pass lie in the order of its slices.
-Status CudaExecutable::bring_draft_hidden(const Batch& batch, const Pass& pass) {
+// The rows of a pass lie in the order of its slices. Nobody reads what was brought last: a pass is waited for.
+void CudaExecutable::gather_draft_hidden(const Batch& batch, const Pass& pass) {
   const auto d = static_cast<size_t>(program_.d_model);
-  TRY(wait());  // for whoever still reads what was brought last
   float* to = host_draft_hidden_.data();
   for (const int32_t i : pass.slices) {
     const Slice& slice = batch.slices[i];
     const size_t n = static_cast<size_t>(slice.n_tokens) * d;
     to = std::copy_n(batch.draft_hidden + static_cast<size_t>(slice.first_row) * d, n, to);
   }
-  const auto bytes = static_cast<size_t>(to - host_draft_hidden_.data()) * sizeof(float);
-  return stream_.copy(lowering_->draft_hidden(), host_draft_hidden_.data(), bytes);
+}
+
+Status CudaExecutable::bring_draft_hidden(const PassShape& shape) {
+  const size_t floats = static_cast<size_t>(shape.batch.n_rows) * static_cast<size_t>(program_.d_model);
+  return stream_.copy(lowering_->draft_hidden(), host_draft_hidden_.data(), floats * sizeof(float));
 }
 
 // The residual stream is as the pass left it: the final norm of every row, and where the batch has that row.
 Status CudaExecutable::deliver_row_hidden(const Batch& batch, const Pass& pass, const PassShape& shape, float* to) {
-  const auto d = static_cast<size_t>(program_.d_model);
-  std::vector<int32_t> rows;
-  for (const int32_t i : pass.slices) {
-    for (int t = 0; t < batch.slices[i].n_tokens; ++t) rows.push_back(batch.slices[i].first_row + t);
-  }
   for (int first = 0; first < pass.n_rows; first += lowering_->head_rows()) {
     const int n = std::min(lowering_->head_rows(), pass.n_rows - first);
-    TRY(lowering_->row_hidden(stream_, shape, first, n));
-    TRY(stream_.copy(host_hidden_.data(), lowering_->hidden(), static_cast<size_t>(n) * d * sizeof(float)));
+    TRY(lowering_->row_hidden(stream_, shape, first, n, host_row_hidden_.data()));
     TRY(wait());
-    for (int i = 0; i < n; ++i) {
-      std::copy_n(host_hidden_.data() + static_cast<size_t>(i) * d, d, to + static_cast<size_t>(rows[first + i]) * d);
-    }
+    scatter_row_hidden(batch, pass, first, n, to);
   }
   return Ok{};
+}
+
+// Rows [first, first + n) of the pass, from pinned memory to where the batch has them.
+void CudaExecutable::scatter_row_hidden(const Batch& batch, const Pass& pass, int first, int n, float* to) const {
+  const auto d = static_cast<size_t>(program_.d_model);
+  int row = 0;
+  for (const int32_t s : pass.slices) {
+    const Slice& slice = batch.slices[s];
+    for (int t = 0; t < slice.n_tokens; ++t, ++row) {
+      if (row < first || row >= first + n) continue;
+      std::copy_n(host_row_hidden_.data() + static_cast<size_t>(row - first) * d, d,
+                  to + static_cast<size_t>(slice.first_row + t) * d);
+    }
+  }
 }
 
 Status CudaExecutable::replay(float* recurrent, const float* recorded, int n_tokens) {

@@ -98,8 +98,8 @@ Status Lowering::head(const Stream& stream, const PassShape& pass, int first, in
   return Ok{};
 }
 
-Status Lowering::row_hidden(const Stream& stream, const PassShape& pass, int first, int n) const {
-  for (const BoundOpPtr& op : ops_of(pass)) TRY(op->run_row_hidden(stream, first, n));
+Status Lowering::row_hidden(const Stream& stream, const PassShape& pass, int first, int n, float* out) const {
+  for (const BoundOpPtr& op : ops_of(pass)) TRY(op->run_row_hidden(stream, first, n, out));
   return Ok{};
 }
 

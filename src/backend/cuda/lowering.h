@@ -40,8 +40,8 @@ class Lowering {
   Status family(const Stream& stream, const PassShape& pass, Family family) const;
   // Logits and hidden vectors of logit rows [first, first + n), n <= head_rows().
   Status head(const Stream& stream, const PassShape& pass, int first, int n) const;
-  // Hidden vectors of rows [first, first + n) of the pass, n <= head_rows(), whatever its logit rows are.
-  Status row_hidden(const Stream& stream, const PassShape& pass, int first, int n) const;
+  // Hidden vectors of rows [first, first + n) of the pass, whatever its logit rows are, to `out` [n, d_model].
+  Status row_hidden(const Stream& stream, const PassShape& pass, int first, int n, float* out) const;
   const float* logits() const { return context_.memory.logits; }        // [head_rows(), n_vocab]
   const float* hidden() const { return context_.memory.hidden; }        // [head_rows(), d_model]
   float* draft_hidden() const { return context_.memory.draft_hidden; }  // [max_rows, d_model], what a draft pass reads

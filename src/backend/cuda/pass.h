@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Pass {
   std::vector<int32_t> outputs;  // into Batch::logit_rows
   int n_rows = 0;
   int max_tokens = 0;  // of a slice
-  int max_kv = 0;      // positions that a row sees
+  int max_kv = 0;      // positions that a row sees, one of a chain of drafts included
 };
 
 struct PassLimits {
@@ -37,8 +38,8 @@ struct PassLimits {
 
 std::vector<Pass> split_batch(const Batch& batch, const PassLimits& limits);
 
-// A pass's arrays in pinned memory and on the device. Where they lie is a function of the numbers of rows, slices and
-// logit rows alone, as long as the parcel does not move.
+// A pass's arrays in pinned memory and on the device, and those of the passes that a chain of drafts adds to it. Where
+// they lie is a function of the numbers of rows, slices and logit rows alone, as long as the parcel does not move.
 class BatchStaging {
  public:
   // kv_pages: whether the model has pages at all.
@@ -47,6 +48,9 @@ class BatchStaging {
   // Writes the arrays into the parcel, which is the caller's to send. REQUIRES: the device is done with the pass
   // before.
   Result<BatchView> stage(const Batch& batch, const Pass& pass);
+  // Of what was staged last, the passes behind the first one, if drafts are chained: one row for each slice whose chain
+  // is as long. Their tokens are what was drawn in the pass before, and are written on the device.
+  std::span<const BatchView> chain() const { return chain_; }
   const Parcel& parcel() const { return parcel_; }
 
  private:
@@ -54,6 +58,7 @@ class BatchStaging {
 
   Parcel parcel_;
   bool kv_pages_;
+  std::vector<BatchView> chain_;
 };
 
 }  // namespace chimere::cuda

@@ -15,6 +15,7 @@ struct PassShape {
   bool logits = false;     // what is wanted of the logit rows
   bool hidden = false;
   bool drafts = false;   // the ops of the draft pass, not of the trunk
+  bool chained = false;  // of a chain of drafts, behind its first: over the hidden vectors of the pass before
   int max_tokens = 0;    // of a slice
   int kv_bound = 0;      // of the positions that a row sees
   BatchView batch = {};  // its pointers and numbers

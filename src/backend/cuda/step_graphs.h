@@ -8,6 +8,7 @@
 #include <functional>
 #include <list>
 #include <optional>
+#include <vector>
 
 #include "backend/cuda/drawing.h"
 #include "backend/cuda/pass_shape.h"
@@ -16,17 +17,21 @@
 
 namespace chimere::cuda {
 
-// A pass, and what is drawn from its logits in the same graph.
+// A pass, and what is drawn from its logits in the same graph; then the passes of a chain of drafts, each over what was
+// drawn in the one before.
 struct StepShape {
   PassShape pass;
   DrawShape draws;
+  std::vector<PassShape> chain = {};
+  bool row_hidden = false;  // hidden vectors of all rows go to the host
 
   bool operator==(const StepShape&) const = default;
 };
 
 class StepGraphs {
  public:
-  static constexpr size_t kMost = 32;
+  // Drafts come in up to 16 numbers of rows, their passes in as many and in several depths.
+  static constexpr size_t kMost = 96;
 
   explicit StepGraphs(Ledger& ledger) : ledger_(ledger) {}
   ~StepGraphs() { clear(); }

@@ -81,8 +81,8 @@ class BoundOp {
   }
   // Its part in the results of logit rows [first, first + n).
   virtual Status run_head(const Stream&, const PassShape&, int /*first*/, int /*n*/) const { return Ok{}; }
-  // Hidden vectors of rows [first, first + n) of the pass, whether logits of them are wanted or not.
-  virtual Status run_row_hidden(const Stream&, int /*first*/, int /*n*/) const { return Ok{}; }
+  // Hidden vectors of rows [first, first + n) of the pass to `out`, whether logits of them are wanted or not.
+  virtual Status run_row_hidden(const Stream&, int /*first*/, int /*n*/, float* /*out*/) const { return Ok{}; }
   // Advances its part of a recurrent state over recorded inputs, as decode passes did.
   virtual Status replay(const Stream&, float* /*recurrent*/, const float* /*recorded*/, int /*n_tokens*/) const {
     return Ok{};

@@ -10,10 +10,11 @@ class BoundDraftInput final : public BoundOp {
   BoundDraftInput(const BindContext& c, const op::DraftInput& o)
       : BoundOp(Family::embed),
         x_(half(c, c.buffer(o.x), o, o.x_norm, 0)),
-        hidden_(half(c, c.memory.draft_hidden, o, o.hidden_norm, c.width(o.x))) {}
+        hidden_(half(c, c.memory.draft_hidden, o, o.hidden_norm, c.width(o.x))),
+        chained_(half(c, c.memory.hidden, o, o.hidden_norm, c.width(o.x))) {}
 
   Status run(const Stream& stream, const PassShape& pass) const override {
-    for (NormArgs args : {x_, hidden_}) {
+    for (NormArgs args : {x_, pass.chained ? chained_ : hidden_}) {
       args.n_rows = pass.batch.n_rows;
       TRY(norm_rows(stream, args));
     }
@@ -28,7 +29,7 @@ class BoundDraftInput final : public BoundOp {
     return args;
   }
 
-  const NormArgs x_, hidden_;
+  const NormArgs x_, hidden_, chained_;
 };
 
 }  // namespace

@@ -35,8 +35,9 @@ class BoundHead final : public BoundOp {
     return matvec(stream, logits);
   }
 
-  Status run_row_hidden(const Stream& stream, int first, int n) const override {
+  Status run_row_hidden(const Stream& stream, int first, int n, float* out) const override {
     NormArgs hidden = hidden_;
+    hidden.out = out;
     hidden.x += int64_t{first} * hidden.width;
     hidden.n_rows = n;
     return norm_rows(stream, hidden);

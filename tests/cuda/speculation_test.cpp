@@ -1,0 +1,110 @@
+// speculation_test.cpp  Drafts on a card, in the emulator: their rows are drawn from on the device, guesses of the draft
+// pass are chained there, in graphs, and nothing of an answer changes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/draft_pass.h"
+#include "engine/engine.h"
+#include "engine/speculation_for_test.h"
+#include "models/adapter_for_test.h"
+#include "models/draft_block_for_test.h"
+#include "models/fixture_for_test.h"
+#include "models/runs_for_test.h"
+
+namespace chimere::engine {
+namespace {
+
+using speculative::Mode;
+
+class CudaSpeculation : public testing::Test, protected SpeculationRuns {
+ protected:
+  void SetUp() override {
+    scratch_ = fixture::scratch_folder();
+    const auto bytes = fixture::with_draft_block(fixture::kept("qwen3_5_moe-B-untied"));
+    ASSERT_TRUE(bytes) << bytes.error().message;
+    const std::string path = (scratch_ / "model.gguf").string();
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
+    LoadOptions options;
+    options.max_rows = 96;
+    options.drafts = true;
+    auto model = models::Model::load(path, models::BackendKind::cuda, options, cuda::compile);
+    ASSERT_TRUE(model) << model.error().message;
+    ASSERT_TRUE((*model)->has_drafts()) << (*model)->draft_problem();
+    model_ = std::move(*model);
+  }
+  void TearDown() override { std::filesystem::remove_all(scratch_); }
+
+  std::filesystem::path scratch_;
+  std::unique_ptr<models::Model> model_;
+};
+
+// Three chains of several lengths, behind one token and behind several: what comes of them on the device is what comes
+// of one pass after another with the host between them. Several times, so that graphs run them, and across pages.
+TEST_F(CudaSpeculation, ChainsAreThoseOfSinglePasses) {
+  const auto d = static_cast<size_t>(model_->d_model());
+  std::vector<float> hidden(4 * d);
+  for (size_t i = 0; i < hidden.size(); ++i)
+    hidden[i] = static_cast<float>(static_cast<int>(i * 7919 % 211) - 100) / 50;
+  const std::vector<int32_t> tokens = {11, 47, 5, 101};
+  std::vector<std::vector<int32_t>> guesses;
+  for (const bool on_device : {false, true}) {
+    if (on_device) {
+      const auto draws = model_->executable().prepare_draws({});
+      ASSERT_TRUE(draws && *draws);
+      ASSERT_TRUE(model_->executable().chains_drafts());
+    }
+    std::vector<Sequence> sequences;
+    for (int i = 0; i < 3; ++i) sequences.push_back(new_sequence(model_->executable()));
+    DraftPass pass(*model_);
+    std::vector<int32_t>& found = guesses.emplace_back();
+    for (int32_t pos = 60; pos < 64; ++pos) {
+      const auto part = [&](int s, size_t n, int n_guesses) {
+        return DraftPass::Part{&sequences[s], pos, std::span(tokens).first(n), std::span(hidden).first(n * d),
+                               n_guesses};
+      };
+      const DraftPass::Part parts[] = {part(0, 1, 2), part(1, 3, 4), part(2, 2, 1)};
+      const Status ran = pass.run_chains(parts);
+      ASSERT_TRUE(ran) << ran.error().message;
+      for (size_t p = 0; p < std::size(parts); ++p) {
+        for (int i = 0; i < parts[p].n_guesses; ++i) found.push_back(pass.guess(p, i));
+      }
+    }
+  }
+  ASSERT_EQ(guesses[0].size(), 28u);
+  EXPECT_EQ(guesses[1], guesses[0]);
+}
+
+TEST_F(CudaSpeculation, AnswersAreThoseWithoutDrafts) {
+  std::vector<Named> all = cases(model_->n_vocab());
+  std::erase_if(all, [](const Named& c) {
+    return c.name != "greedy" && c.name != "penalties" && c.name != "figures" && c.name != "thought";
+  });
+  std::vector<Outcome> expected;
+  for (const Mode mode : {Mode::off, Mode::always}) {
+    Engine engine(*model_, config(mode, 3));
+    std::vector<Submitted> submitted;
+    for (Named& c : all) {
+      c.request.prompt.resize(6);
+      c.request.max_tokens = 14;
+      auto s = engine.submit(c.request);
+      ASSERT_TRUE(s) << s.error().message;
+      submitted.push_back(*s);
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      Outcome found = outcome_of(*submitted[i].events);
+      EXPECT_EQ(found.end.kind, Event::Kind::finished);
+      if (mode == Mode::off) {
+        expected.push_back(std::move(found));
+      } else {
+        EXPECT_TRUE(same_outcome(found, expected[i])) << all[i].name;
+        EXPECT_GT(found.end.usage.draft_tokens, 0) << all[i].name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chimere::engine
