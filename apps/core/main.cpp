@@ -10,7 +10,7 @@
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
 //                        [--backend B] [--vram BYTES] [--cpu-moe N|all] [--profile]
-//                        [--speculate auto|mtp|always --acceptance P --draft-max N]
+//                        [--speculate auto|mtp|always --acceptance P,.. --draft-max N --draft-depths N,..]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -165,6 +165,18 @@ Status compare(const Options& o) {
   return Ok{};
 }
 
+// Of a list with commas.
+std::vector<double> numbers(const std::string& text) {
+  std::vector<double> all;
+  const char* at = text.c_str();
+  while (*at != '\0') {
+    char* end = nullptr;
+    all.push_back(std::strtod(at, &end));
+    at = *end == ',' ? end + 1 : "";
+  }
+  return all;
+}
+
 Status bench(const Options& o) {
   TRY_ASSIGN(auto model, load(o));
   engine::BenchmarkPlan plan;
@@ -175,7 +187,8 @@ Status bench(const Options& o) {
   plan.streams = {get_int(o, "--streams", 1)};
   plan.profile = o.count("--profile") > 0;
   TRY_ASSIGN(plan.speculate, speculative::mode_from_text(get(o, "--speculate", "off")));
-  if (o.count("--acceptance")) plan.acceptance = {std::strtod(o.at("--acceptance").c_str(), nullptr)};
+  if (o.count("--acceptance")) plan.acceptance = numbers(o.at("--acceptance"));
+  for (const double depth : numbers(get(o, "--draft-depths", ""))) plan.draft_depths.push_back(static_cast<int>(depth));
   plan.draft_max = std::clamp(get_int(o, "--draft-max", plan.draft_max), 1, kDecodeTokens - 1);
   TRY_ASSIGN(const engine::BenchmarkReport report, engine::run_benchmark(*model, plan));
   const double decode = report.decode.front().tok_s.median;
@@ -187,6 +200,9 @@ Status bench(const Options& o) {
   for (const engine::DraftTiming& d : report.drafts) {
     std::printf("drafts   %.2f right, %d guesses a step, %.2f tokens a step: %.2f tok/s\n", d.acceptance, d.depth,
                 d.tokens_per_step, d.tok_s.median);
+  }
+  for (const auto& [rows, seconds] : report.draft_step_s) {
+    std::printf("draft of %2d rows, all but one taken back %.1f us\n", rows, 1e6 * seconds);
   }
   if (report.draft_pass_s > 0) std::printf("a guess of the MTP block %.1f us\n", 1e6 * report.draft_pass_s);
   if (report.device) std::fprintf(stderr, "%s: %s\n", report.device->name.c_str(), report.device->memory.c_str());

@@ -322,13 +322,9 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
       pass_costs.emplace(std::move(timed));
       report.draft_pass_s = pass_costs->step(1);
     }
-    for (const double acceptance : plan.acceptance) {
-      DraftTiming timing{.acceptance = acceptance, .depth = most, .tokens_per_step = 1, .tok_s = {}};
-      if (plan.speculate != speculative::Mode::always) {
-        const speculative::Chances chances(static_cast<size_t>(most), static_cast<float>(acceptance));
-        const speculative::DraftPasses passes{pass_costs ? *pass_costs : costs, {makes_them}};
-        timing.depth = speculative::plan_depths(costs, 1, 1 + most, std::span(&chances, 1), &passes)[0];
-      }
+    for (int rows = 1; rows <= 1 + most; rows *= 2) report.draft_step_s.emplace_back(rows, costs.step(rows));
+    const auto measure = [&](double acceptance, int depth) -> Status {
+      DraftTiming timing{.acceptance = acceptance, .depth = depth, .tokens_per_step = 1, .tok_s = {}};
       samples.clear();
       uint64_t n_steps = 0, n_tokens = 0;
       for (int r = -1; r < plan.repeats; ++r) {
@@ -339,6 +335,18 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
       timing.tokens_per_step = static_cast<double>(n_tokens) / static_cast<double>(n_steps);
       timing.tok_s = summarize(samples);
       report.drafts.push_back(timing);
+      return Ok{};
+    };
+    for (const double acceptance : plan.acceptance) {
+      for (const int depth : plan.draft_depths) TRY(measure(acceptance, std::clamp(depth, 0, most)));
+      if (!plan.draft_depths.empty()) continue;
+      int depth = most;
+      if (plan.speculate != speculative::Mode::always) {
+        const speculative::Chances chances(static_cast<size_t>(most), static_cast<float>(acceptance));
+        const speculative::DraftPasses passes{pass_costs ? *pass_costs : costs, {makes_them}};
+        depth = speculative::plan_depths(costs, 1, 1 + most, std::span(&chances, 1), &passes)[0];
+      }
+      TRY(measure(acceptance, depth));
     }
   }
   TRY_ASSIGN(report.device, model.executable().report());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -24,6 +25,7 @@ struct BenchmarkPlan {
   speculative::Mode speculate = speculative::Mode::off;
   std::vector<double> acceptance = {0.6, 0.75, 0.9};
   int draft_max = kDecodeTokens - 1;
+  std::vector<int> draft_depths = {};  // guesses in a step, one measurement each; empty: as many as speculate says
 };
 
 struct Timing {
@@ -47,8 +49,9 @@ struct BenchmarkReport {
   Timing prefill_tok_s;
   std::vector<StreamTiming> decode;
   std::vector<DraftTiming> drafts;
-  double draft_pass_s = 0;     // a guess of the model's draft pass; 0: not measured
-  double bytes_per_token = 0;  // that one decoded token moves
+  double draft_pass_s = 0;                           // a guess of the model's draft pass; 0: not measured
+  std::vector<std::pair<int, double>> draft_step_s;  // rows of a draft, of which one stays, and what it takes
+  double bytes_per_token = 0;                        // that one decoded token moves
   std::optional<DeviceReport> device;
   // Of a decode step of the first number of streams, and of a prompt: empty without a card.
   std::vector<FamilyTime> decode_profile, prefill_profile;

@@ -416,10 +416,14 @@ Status CudaExecutable::launch_step(const StepShape& step) {
     int n_drawn = 0;
     const auto run_one = [&](const PassShape& one) -> Status {
       const int n = one.batch.n_logit_rows;
+      const bool wants_all_shared = one.batch.n_rows <= kFewDecodeRows;
+      stream_.want_all_shared(wants_all_shared);
       TRY(lowering_->body(stream_, one));
       if (step.row_hidden) {
         TRY(lowering_->row_hidden(stream_, one, 0, one.batch.n_rows, host_row_hidden_.data()));
       }
+      // Of several rows, the head's weights go through the L1 cache to registers (matvec_device.h).
+      stream_.want_all_shared(wants_all_shared && n == 1);
       if (one.logits || one.hidden) TRY(lowering_->head(stream_, one, 0, n));
       if (step.draws) TRY(drawing_->launch(stream_, lowering_->logits(), step.draws, n_drawn, n));
       n_drawn += n;

@@ -11,7 +11,9 @@ constexpr size_t kOfTheSystem = 1024;        // shared memory that every block g
 // tensor_rows from so many rows on: below, weights in registers are faster (head of Qwen3.5, H200: 131 us for 2 rows and
 // 154 for 4, where this takes 300).
 constexpr int kTensorRows = 8;
-// staged_rows: elements of the rows that every block quantises for itself, at most. An SM takes half a microsecond to
+// staged_few up to so many rows: from five on the tensor cores have fewer instructions.
+constexpr int kStagedFewRows = 4;
+// staged_few and staged_rows: elements of the rows that every block quantises for itself, at most. An SM takes half a microsecond to
 // read so many from the L2 cache; a launch of its own takes more than two.
 constexpr int kMadeElements = 4 * 4096;
 
@@ -178,8 +180,6 @@ bool staged_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choic
   c.pass_rows = kColumnTile;
   c.blocks = std::min(tiles.own, card.n_sms);
   const int most = div_up(tiles.own, c.blocks);
-  // Two rows of larger matrices: fragments are three quarters empty, and weights in registers are faster.
-  if (a.n_rows == 2 && most > 2) return false;
   const size_t bytes = static_cast<size_t>(most) * kTileRows * padded_row(a.outs[0].weight.row_bytes);
   const size_t limit = card.shared_limit - kOfTheSystem;
   c.staged_bytes = static_cast<uint32_t>(bytes);
@@ -193,23 +193,28 @@ bool staged_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choic
   return true;
 }
 
-// False where a block's weights do not fit.
-bool staged(const MatvecPlan& p, const CardFacts& card, MatvecChoice& c) {
+// Of one row or a few. False where a block's weights do not fit.
+bool staged(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choice) {
   const MatvecArgs& a = p.args;
-  if (a.n_rows != 1 || p.lanes_log2 == 0 || !card.has_bulk_copy) return false;
+  if (a.n_rows > kStagedFewRows || (a.n_rows > 1 && !a.records)) return false;
+  if (p.lanes_log2 == 0 || !card.has_bulk_copy) return false;
   const int per_unit = 32 >> p.lanes_log2;
   const TileCount tiles = count_tiles(p, per_unit);
   const int blocks = std::min(tiles.own, card.n_sms);
   const size_t bytes = static_cast<size_t>(div_up(tiles.own, blocks)) * per_unit * a.outs[0].weight.row_bytes;
-  const size_t shared = book_bytes(c.format) + record_bytes(a.in.width) + bytes,
-               limit = card.shared_limit - kOfTheSystem;
+  const size_t records = static_cast<size_t>(a.n_rows) * record_bytes(a.in.width);
+  const size_t shared = book_bytes(choice.format) + records + bytes, limit = card.shared_limit - kOfTheSystem;
   if (bytes > kStagedBytes || shared > limit) return false;
-  c.kernel = MatvecKernel::staged;
+  MatvecChoice c = choice;
+  c.kernel = a.n_rows == 1 ? MatvecKernel::staged : MatvecKernel::staged_few;
+  c.makes_records = a.n_rows > 1 && !a.in.activates() && a.n_rows * a.in.width <= kMadeElements;
   c.tile_rows = per_unit;
   c.blocks = blocks;
   c.staged_bytes = static_cast<uint32_t>(bytes);
   c.shared_bytes = shared;
-  add_side_slots(p, tiles, limit, c);
+  // Several rows have no other way for rows of other formats.
+  if (!add_side_slots(p, tiles, limit, c) && a.n_rows > 1) return false;
+  choice = c;
   return true;
 }
 
@@ -258,7 +263,7 @@ MatvecChoice choose_matvec(const MatvecArgs& args, const CardFacts& card) {
   if (!args.exact && row_groups(args.in.width) % 2 == 0) c.format = main_format(args);
   const MatvecPlan plan = in_order(args, c.format);
   if (plan.n_own > 0 &&
-      (staged_rows(plan, card, c) || tensor_rows(plan, card, c) || staged(plan, card, c) || ring(plan, card, c))) {
+      (staged(plan, card, c) || staged_rows(plan, card, c) || tensor_rows(plan, card, c) || ring(plan, card, c))) {
     return c;
   }
   registers(plan, card, c);

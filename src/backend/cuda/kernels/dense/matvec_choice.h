@@ -2,7 +2,8 @@
 //
 //   kernel       rows   where
 //   float_rows   any    all matrices are of one float type
-//   staged_rows  2..8   tensor cores; a block's share of the weights fits into its shared memory (matvec_staged_rows.h)
+//   staged_few   2..4   a block's share of the weights fits into its shared memory (matvec_staged_few.h)
+//   staged_rows  2..8   the same on tensor cores, from 5 rows on (matvec_staged_rows.h)
 //   tensor_rows  >= 8   tensor cores; more rows, and larger matrices (matvec_rows.h)
 //   staged       1      a block's share of the weights fits into its shared memory (matvec_staged.h)
 //   ring         1      larger matrices: every warp has work enough to cycle through slots (matvec_ring.h)
@@ -11,7 +12,7 @@
 //
 // Kernels other than the first multiply the matrices of one format, that of most bytes; the rows of others, usually
 // few, are multiplied beside them. A row's bits do not depend on the number of rows: float_rows and any_format have
-// another order of additions than the other five, and the number does not decide between the two groups.
+// another order of additions than the other six, and the number does not decide between the two groups.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@
 
 namespace chimere::cuda {
 
-enum class MatvecKernel { float_rows, staged_rows, tensor_rows, staged, ring, registers, any_format };
+enum class MatvecKernel { float_rows, staged_few, staged_rows, tensor_rows, staged, ring, registers, any_format };
 
 // Of the kernels on tensor cores.
 inline constexpr int kTeams = 2, kTeamWarps = 8, kTeamThreads = 32 * kTeamWarps;
@@ -81,13 +82,13 @@ struct MatvecChoice {
   int n_slots = 0;
   uint32_t slots_at = 0, sums_at = 0;  // tensor_rows: in shared memory, behind the activations
   bool together = false;               // tensor_rows: both teams work on the same tile
-  // staged and staged_rows:
+  // staged, staged_few and staged_rows:
   uint32_t staged_bytes = 0;  // of a block's weights
   int side_slots = 0;         // side tiles of a block that are copied, where they are of Q8_0
   uint32_t side_slot_bytes = 0;
-  // staged_rows:
-  int parts = 0;               // of a tile, that warps take
+  // staged_few and staged_rows:
   bool makes_records = false;  // every block, for itself
+  int parts = 0;               // staged_rows: of a tile, that warps take
 };
 
 MatvecChoice choose_matvec(const MatvecArgs& args, const CardFacts& card);
