@@ -35,7 +35,8 @@ class CudaExecutable final : public Executable {
         stream_(std::move(stream)),
         binding_(program_, n_hosted),
         memory_(ledger_, stream_, layout_.page_bytes()),
-        graphs_(ledger_) {}
+        graphs_(ledger_),
+        replays_(ledger_) {}
   // The card may still be at work on what we own.
   ~CudaExecutable() override {
     const HostLane::Attention attention(host_ ? host_->lane() : nullptr);
@@ -103,6 +104,7 @@ class CudaExecutable final : public Executable {
   std::optional<Event> finished_;  // with experts on the host alone
   DeviceStateMemory memory_;
   StepGraphs graphs_;
+  ShapeGraphs<ReplayShape> replays_;
   int max_rows_ = 0, prefill_rows_ = 0;
   std::optional<Lowering> lowering_;
   std::optional<BatchStaging> staging_;
@@ -416,14 +418,10 @@ Status CudaExecutable::launch_step(const StepShape& step) {
     int n_drawn = 0;
     const auto run_one = [&](const PassShape& one) -> Status {
       const int n = one.batch.n_logit_rows;
-      const bool wants_all_shared = one.batch.n_rows <= kFewDecodeRows;
-      stream_.want_all_shared(wants_all_shared);
       TRY(lowering_->body(stream_, one));
       if (step.row_hidden) {
         TRY(lowering_->row_hidden(stream_, one, 0, one.batch.n_rows, host_row_hidden_.data()));
       }
-      // Of several rows, the head's weights go through the L1 cache to registers (matvec_device.h).
-      stream_.want_all_shared(wants_all_shared && n == 1);
       if (one.logits || one.hidden) TRY(lowering_->head(stream_, one, 0, n));
       if (step.draws) TRY(drawing_->launch(stream_, lowering_->logits(), step.draws, n_drawn, n));
       n_drawn += n;
@@ -504,10 +502,9 @@ void CudaExecutable::scatter_row_hidden(const Batch& batch, const Pass& pass, in
 
 Status CudaExecutable::replay(float* recurrent, const float* recorded, int n_tokens) {
   if (failure_) return *failure_;
-  if (Status done = lowering_->replay(stream_, recurrent, recorded, n_tokens); !done) {
-    return fail(std::move(done.error()));
-  }
-  return Ok{};
+  const auto record = [&] { return lowering_->replay(stream_, recurrent, recorded, n_tokens); };
+  Status done = replays_.launch(stream_, {recurrent, recorded, n_tokens}, record);
+  return done ? Status(Ok{}) : fail(std::move(done.error()));
 }
 
 Result<std::optional<DeviceReport>> CudaExecutable::report() {

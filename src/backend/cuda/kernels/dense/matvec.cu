@@ -5,9 +5,8 @@
 // Launch    as choose_matvec() says (matvec_choice.h). One row whose share of the weights fits a block's shared memory:
 //           matvec_staged.h, a block of 16 warps an SM. One row and larger matrices, where there are bulk copies:
 //           matvec_ring.h, 2 blocks an SM whose warps have slots for a few rows in shared memory.
-//           2 to 8 rows the same way: up to 4 by matvec_staged_few.h, the others on the tensor cores by
-//           matvec_staged_rows.h; for larger matrices and more rows matvec_rows.cu, where bulk copies and the width
-//           allow it.
+//           Two rows the same way: matvec_staged_two.h; 3 to 8 on the tensor cores: matvec_staged_rows.h; for larger
+//           matrices and more rows matvec_rows.cu, where bulk copies and the width allow it.
 //           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows, a lane
 //           over pairs of groups; shared memory: 1.26 bytes per element of a pass's rows, 32 KiB more for the IQ3_S
 //           codebook. The first weights are loaded before the wait for the previous kernel; up to 4 rows are quantised
@@ -60,7 +59,7 @@ Status matvec(const Stream& stream, const MatvecArgs& args) {
   MatvecPlan plan = plan_matvec(args, choice);
   if (choice.kernel == MatvecKernel::tensor_rows) return matvec_rows(stream, plan, choice);
   const bool is_staged = choice.kernel == MatvecKernel::staged_rows;
-  if (is_staged || choice.kernel == MatvecKernel::staged_few ? choice.makes_records : args.n_rows <= kFusedRows) {
+  if (is_staged || choice.kernel == MatvecKernel::staged_two ? choice.makes_records : args.n_rows <= kFusedRows) {
     plan.args.records = nullptr;
   } else if (args.records) {
     TRY(quantise_rows(stream, args.in, args.n_rows, plan.quantise, args.records, args.dependent));

@@ -11,9 +11,7 @@ constexpr size_t kOfTheSystem = 1024;        // shared memory that every block g
 // tensor_rows from so many rows on: below, weights in registers are faster (head of Qwen3.5, H200: 131 us for 2 rows and
 // 154 for 4, where this takes 300).
 constexpr int kTensorRows = 8;
-// staged_few up to so many rows: from five on the tensor cores have fewer instructions.
-constexpr int kStagedFewRows = 4;
-// staged_few and staged_rows: elements of the rows that every block quantises for itself, at most. An SM takes half a microsecond to
+// staged_two and staged_rows: elements of the rows that every block quantises for itself, at most. An SM takes half a microsecond to
 // read so many from the L2 cache; a launch of its own takes more than two.
 constexpr int kMadeElements = 4 * 4096;
 
@@ -180,6 +178,8 @@ bool staged_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choic
   c.pass_rows = kColumnTile;
   c.blocks = std::min(tiles.own, card.n_sms);
   const int most = div_up(tiles.own, c.blocks);
+  // Two rows of larger matrices: fragments are three quarters empty, and weights in registers are faster.
+  if (a.n_rows == 2 && most > 2) return false;
   const size_t bytes = static_cast<size_t>(most) * kTileRows * padded_row(a.outs[0].weight.row_bytes);
   const size_t limit = card.shared_limit - kOfTheSystem;
   c.staged_bytes = static_cast<uint32_t>(bytes);
@@ -193,10 +193,10 @@ bool staged_rows(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choic
   return true;
 }
 
-// Of one row or a few. False where a block's weights do not fit.
+// Of one row or two. False where a block's weights do not fit.
 bool staged(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choice) {
   const MatvecArgs& a = p.args;
-  if (a.n_rows > kStagedFewRows || (a.n_rows > 1 && !a.records)) return false;
+  if (a.n_rows > 2 || (a.n_rows == 2 && !a.records)) return false;
   if (p.lanes_log2 == 0 || !card.has_bulk_copy) return false;
   const int per_unit = 32 >> p.lanes_log2;
   const TileCount tiles = count_tiles(p, per_unit);
@@ -206,14 +206,14 @@ bool staged(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choice) {
   const size_t shared = book_bytes(choice.format) + records + bytes, limit = card.shared_limit - kOfTheSystem;
   if (bytes > kStagedBytes || shared > limit) return false;
   MatvecChoice c = choice;
-  c.kernel = a.n_rows == 1 ? MatvecKernel::staged : MatvecKernel::staged_few;
-  c.makes_records = a.n_rows > 1 && !a.in.activates() && a.n_rows * a.in.width <= kMadeElements;
+  c.kernel = a.n_rows == 1 ? MatvecKernel::staged : MatvecKernel::staged_two;
+  c.makes_records = a.n_rows == 2 && !a.in.activates() && a.n_rows * a.in.width <= kMadeElements;
   c.tile_rows = per_unit;
   c.blocks = blocks;
   c.staged_bytes = static_cast<uint32_t>(bytes);
   c.shared_bytes = shared;
-  // Several rows have no other way for rows of other formats.
-  if (!add_side_slots(p, tiles, limit, c) && a.n_rows > 1) return false;
+  // Two rows have no other way for rows of other formats.
+  if (!add_side_slots(p, tiles, limit, c) && a.n_rows == 2) return false;
   choice = c;
   return true;
 }

@@ -2,8 +2,8 @@
 //
 //   kernel       rows   where
 //   float_rows   any    all matrices are of one float type
-//   staged_few   2..4   a block's share of the weights fits into its shared memory (matvec_staged_few.h)
-//   staged_rows  2..8   the same on tensor cores, from 5 rows on (matvec_staged_rows.h)
+//   staged_two   2      a block's share of the weights fits into its shared memory (matvec_staged_two.h)
+//   staged_rows  2..8   the same on tensor cores; 2 where the other does not fit (matvec_staged_rows.h)
 //   tensor_rows  >= 8   tensor cores; more rows, and larger matrices (matvec_rows.h)
 //   staged       1      a block's share of the weights fits into its shared memory (matvec_staged.h)
 //   ring         1      larger matrices: every warp has work enough to cycle through slots (matvec_ring.h)
@@ -23,7 +23,7 @@
 
 namespace chimere::cuda {
 
-enum class MatvecKernel { float_rows, staged_few, staged_rows, tensor_rows, staged, ring, registers, any_format };
+enum class MatvecKernel { float_rows, staged_two, staged_rows, tensor_rows, staged, ring, registers, any_format };
 
 // Of the kernels on tensor cores.
 inline constexpr int kTeams = 2, kTeamWarps = 8, kTeamThreads = 32 * kTeamWarps;
@@ -82,11 +82,11 @@ struct MatvecChoice {
   int n_slots = 0;
   uint32_t slots_at = 0, sums_at = 0;  // tensor_rows: in shared memory, behind the activations
   bool together = false;               // tensor_rows: both teams work on the same tile
-  // staged, staged_few and staged_rows:
+  // staged, staged_two and staged_rows:
   uint32_t staged_bytes = 0;  // of a block's weights
   int side_slots = 0;         // side tiles of a block that are copied, where they are of Q8_0
   uint32_t side_slot_bytes = 0;
-  // staged_few and staged_rows:
+  // staged_two and staged_rows:
   bool makes_records = false;  // every block, for itself
   int parts = 0;               // staged_rows: of a tile, that warps take
 };

@@ -51,17 +51,16 @@ const Outs kHead = {{DType::Q6_K, 248320}};
 const Case kCases[] = {
     // Qwen3.5-35B-A3B: projections of a delta rule, of attention, output projection, head.
     {"delta rule", 1, 2048, kGated, kHopper, MatvecKernel::staged, DType::Q5_K, 1, 132},
-    {"delta rule, 2 rows", 2, 2048, kGated, kHopper, MatvecKernel::staged_few, DType::Q5_K, 1, 132},
-    {"delta rule, 4 rows", 4, 2048, kGated, kHopper, MatvecKernel::staged_few, DType::Q5_K, 1, 132},
-    {"delta rule, 5 rows", 5, 2048, kGated, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 132},
+    {"delta rule, 2 rows", 2, 2048, kGated, kHopper, MatvecKernel::staged_two, DType::Q5_K, 1, 132},
+    {"delta rule, 3 rows", 3, 2048, kGated, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 132},
     {"delta rule, 8 rows", 8, 2048, kGated, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 132},
     {"delta rule, 9 rows", 9, 2048, kGated, kHopper, MatvecKernel::tensor_rows, DType::Q5_K, 16, 132},
     {"delta rule, 32 streams", 32, 2048, kGated, kHopper, MatvecKernel::tensor_rows, DType::Q5_K, 32, 132},
     {"delta rule, 64 streams", 64, 2048, kGated, kHopper, MatvecKernel::tensor_rows, DType::Q5_K, 32, 132},
     {"attention", 1, 2048, kAttention, kHopper, MatvecKernel::staged, DType::Q5_K, 1, 132},
-    {"attention, 4 rows", 4, 2048, kAttention, kHopper, MatvecKernel::staged_few, DType::Q5_K, 1, 132},
+    {"attention, 4 rows", 4, 2048, kAttention, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 132},
     {"output projection", 1, 4096, kOutput, kHopper, MatvecKernel::staged, DType::Q5_K, 1, 132},
-    {"output projection, 2 rows", 2, 4096, kOutput, kHopper, MatvecKernel::staged_few, DType::Q5_K, 1, 132},
+    {"output projection, 2 rows", 2, 4096, kOutput, kHopper, MatvecKernel::staged_two, DType::Q5_K, 1, 132},
     {"output projection, 8 rows", 8, 4096, kOutput, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 128},
     {"head", 1, 2048, kHead, kHopper, MatvecKernel::ring, DType::Q6_K, 1, 264},
     {"head, 2 rows", 2, 2048, kHead, kHopper, MatvecKernel::registers, DType::Q6_K, 4, 264},
@@ -77,8 +76,9 @@ const Case kCases[] = {
     {"head", 1, 2048, kHead, kGaming, MatvecKernel::ring, DType::Q6_K, 1, 170},
     // Nemotron 3 Nano: width 2688.
     {"Mamba-2", 1, 2688, {{DType::Q4_0, 10304}}, kHopper, MatvecKernel::staged, DType::Q4_0, 1, 132},
-    {"Mamba-2, 4 rows", 4, 2688, {{DType::Q4_0, 10304}}, kHopper, MatvecKernel::staged_few, DType::Q4_0, 1, 132},
-    {"Mamba-2, out, 8 rows", 8, 4096, {{DType::Q4_0, 2688}}, kHopper, MatvecKernel::staged_rows, DType::Q4_0, 8, 132},
+    {"Mamba-2, 2 rows", 2, 2688, {{DType::Q4_0, 10304}}, kHopper, MatvecKernel::staged_two, DType::Q4_0, 1, 132},
+    {"Mamba-2, 4 rows", 4, 2688, {{DType::Q4_0, 10304}}, kHopper, MatvecKernel::staged_rows, DType::Q4_0, 8, 132},
+    {"Mamba-2, out, 4 rows", 4, 4096, {{DType::Q4_0, 2688}}, kHopper, MatvecKernel::staged_rows, DType::Q4_0, 8, 132},
     {"Mamba-2, 32 streams", 32, 2688, {{DType::Q4_0, 10304}}, kHopper, MatvecKernel::tensor_rows, DType::Q4_0, 32, 132},
     {"head of halves", 1, 2688, {{DType::F16, 131072}}, kHopper, MatvecKernel::float_rows, DType::F16, 1, 396},
     {"head of halves, 3 rows", 3, 2688, {{DType::F16, 131072}}, kHopper, MatvecKernel::float_rows, DType::F16, 4, 264},
@@ -137,7 +137,8 @@ const Case kCases[] = {
      DType::IQ3_S,
      16,
      132},
-    {"codes and few rows", 4, 2048, {{DType::IQ3_S, 4096}}, kHopper, MatvecKernel::staged_few, DType::IQ3_S, 1, 132},
+    {"codes and two rows", 2, 2048, {{DType::IQ3_S, 4096}}, kHopper, MatvecKernel::staged_two, DType::IQ3_S, 1, 132},
+    {"codes and few rows", 4, 2048, {{DType::IQ3_S, 4096}}, kHopper, MatvecKernel::registers, DType::IQ3_S, 4, 256},
     {"beside another format",
      4,
      2048,
@@ -204,17 +205,17 @@ TEST(MatvecChoice, PartsAndRecordsOfAFewRows) {
   const auto choose = [](int n_rows, int width, const Outs& outs) {
     return choose_matvec(product(n_rows, width, outs), kHopper);
   };
-  EXPECT_EQ(choose(5, 2048, kGated).parts, 8);               // six tiles
-  EXPECT_EQ(choose(5, 2048, kAttention).parts, 16);          // five
-  EXPECT_EQ(choose(5, 4096, kOutput).parts, 16);             // one
-  EXPECT_EQ(choose(5, 512, {{DType::Q8_0, 256}}).parts, 8);  // one, of eight lanes a row
+  EXPECT_EQ(choose(4, 2048, kGated).parts, 8);               // six tiles
+  EXPECT_EQ(choose(4, 2048, kAttention).parts, 16);          // five
+  EXPECT_EQ(choose(4, 4096, kOutput).parts, 16);             // one
+  EXPECT_EQ(choose(4, 512, {{DType::Q8_0, 256}}).parts, 8);  // one, of eight lanes a row
   EXPECT_EQ(choose(4, 2048, kGated).side_slots, 1);
   EXPECT_TRUE(choose(4, 4096, kOutput).makes_records);
   EXPECT_FALSE(choose(8, 4096, kOutput).makes_records);
   MatvecArgs gated = product(2, 2048, {{DType::Q4_K, 1024}});
   static float gate;
   gated.in.gate = &gate;
-  EXPECT_EQ(choose_matvec(gated, kHopper).kernel, MatvecKernel::staged_few);
+  EXPECT_EQ(choose_matvec(gated, kHopper).kernel, MatvecKernel::staged_two);
   EXPECT_FALSE(choose_matvec(gated, kHopper).makes_records);
 }
 

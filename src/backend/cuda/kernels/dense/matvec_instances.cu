@@ -5,7 +5,7 @@
 #include "backend/cuda/kernels/dense/matvec_instances.h"
 #include "backend/cuda/kernels/dense/matvec_ring.h"
 #include "backend/cuda/kernels/dense/matvec_staged.h"
-#include "backend/cuda/kernels/dense/matvec_staged_few.h"
+#include "backend/cuda/kernels/dense/matvec_staged_two.h"
 
 namespace chimere::cuda {
 namespace {
@@ -14,7 +14,7 @@ template <class F>
 Status launch_chosen(const Stream& stream, const MatvecPlan& plan, const MatvecChoice& choice) {
   switch (choice.kernel) {
     case MatvecKernel::staged: return launch_staged<F>(stream, plan, choice);
-    case MatvecKernel::staged_few: return launch_staged_few<F>(stream, plan, choice);
+    case MatvecKernel::staged_two: return launch_staged_two<F>(stream, plan, choice);
     case MatvecKernel::ring: return launch_ring<F>(stream, plan, choice);
     default: return launch_registers<F>(stream, plan, choice);
   }

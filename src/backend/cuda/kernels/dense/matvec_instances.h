@@ -6,7 +6,7 @@
 
 namespace chimere::cuda {
 
-// Launches what was chosen for the format: staged, staged_few, ring or registers.
+// Launches what was chosen for the format: staged, staged_two, ring or registers.
 using MatvecLaunch = Status (*)(const Stream&, const MatvecPlan&, const MatvecChoice&);
 // Of the formats of one part of matvec_instances.cu; null for all others.
 template <int kPart>

@@ -166,7 +166,7 @@ Status gdn_replay(const Stream& stream, const GdnArgs& args, float* recurrent, c
   GdnArgs one = args;
   one.batch = {};
   one.out = nullptr;
-  one.dependent = false;
+  one.dependent = true;  // what a layer reads before it waits, no other layer writes
   one.qkv_stride = one.alpha_stride = one.beta_stride = args.replay_stride;
   for (int first = 0; first < n_tokens; first += gdn::kMaxDecodeTokens) {
     const float* record = recorded + first * args.replay_stride + args.replay_offset;
