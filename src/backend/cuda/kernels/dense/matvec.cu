@@ -5,7 +5,7 @@
 // Launch    as choose_matvec() says (matvec_choice.h). One row whose share of the weights fits a block's shared memory:
 //           matvec_staged.h, a block of 16 warps an SM. One row and larger matrices, where there are bulk copies:
 //           matvec_ring.h, 2 blocks an SM whose warps have slots for a few rows in shared memory.
-//           Two rows the same way: matvec_staged_two.h; 3 to 8 on the tensor cores: matvec_staged_rows.h; for larger
+//           Two rows the same ways: matvec_staged_two.h, matvec_ring_two.h; 3 to 8 on the tensor cores: matvec_staged_rows.h; for larger
 //           matrices and more rows matvec_rows.cu, where bulk copies and the width allow it.
 //           Else 3 blocks of 8 warps (2 from 2 rows on, 1 from 9), each warp over tiles of 2 or 4 weight rows, a lane
 //           over pairs of groups; shared memory: 1.26 bytes per element of a pass's rows, 32 KiB more for the IQ3_S

@@ -221,13 +221,14 @@ bool staged(const MatvecPlan& p, const CardFacts& card, MatvecChoice& choice) {
 // False where there is too little work for every warp to cycle through its slots, or the slots do not fit.
 bool ring(const MatvecPlan& p, const CardFacts& card, MatvecChoice& c) {
   const MatvecArgs& a = p.args;
-  if (a.n_rows != 1 || !card.has_bulk_copy) return false;
-  const size_t fixed = book_bytes(c.format) + record_bytes(a.in.width);
+  const bool two = a.n_rows == 2 && p.lanes_log2 == 5;
+  if ((a.n_rows != 1 && !two) || !card.has_bulk_copy) return false;
+  const size_t fixed = book_bytes(c.format) + static_cast<size_t>(a.n_rows) * record_bytes(a.in.width);
   const auto slot_bytes = [&](int rows) { return static_cast<uint32_t>(rows) * a.outs[0].weight.row_bytes; };
   const auto room_for = [&](int rows) { return RingRoom(card.shared_limit, fixed, slot_bytes(rows), kDotWarps); };
   // Where a warp works on one row at a time, a slot has several: four where it holds the activations, if two blocks
   // then still fit.
-  const bool side_by_side = p.lanes_log2 < 5, four = holds_pair(a.in.width);
+  const bool side_by_side = p.lanes_log2 < 5, four = holds_pair(a.in.width) && !two;
   int rows = side_by_side ? 32 >> p.lanes_log2 : four ? 4 : 2;
   RingRoom room = room_for(rows);
   if (four && room.blocks < 2) room = room_for(rows = 2);

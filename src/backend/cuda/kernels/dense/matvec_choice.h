@@ -6,7 +6,8 @@
 //   staged_rows  2..8   the same on tensor cores; 2 where the other does not fit (matvec_staged_rows.h)
 //   tensor_rows  >= 8   tensor cores; more rows, and larger matrices (matvec_rows.h)
 //   staged       1      a block's share of the weights fits into its shared memory (matvec_staged.h)
-//   ring         1      larger matrices: every warp has work enough to cycle through slots (matvec_ring.h)
+//   ring         1..2   larger matrices: every warp has work enough to cycle through slots (matvec_ring.h); two rows
+//                       only of 32 lanes (matvec_ring_two.h)
 //   registers    any    the rest: weights go straight into registers (matvec_device.h)
 //   any_format   any    no format with kernels of its own, an odd number of groups, or exact: matvec_device.h too
 //

@@ -63,7 +63,7 @@ const Case kCases[] = {
     {"output projection, 2 rows", 2, 4096, kOutput, kHopper, MatvecKernel::staged_two, DType::Q5_K, 1, 132},
     {"output projection, 8 rows", 8, 4096, kOutput, kHopper, MatvecKernel::staged_rows, DType::Q5_K, 8, 128},
     {"head", 1, 2048, kHead, kHopper, MatvecKernel::ring, DType::Q6_K, 1, 264},
-    {"head, 2 rows", 2, 2048, kHead, kHopper, MatvecKernel::registers, DType::Q6_K, 4, 264},
+    {"head, 2 rows", 2, 2048, kHead, kHopper, MatvecKernel::ring, DType::Q6_K, 1, 264},
     {"head, 8 rows", 8, 2048, kHead, kHopper, MatvecKernel::tensor_rows, DType::Q6_K, 8, 132},
     {"head, 32 streams", 32, 2048, kHead, kHopper, MatvecKernel::tensor_rows, DType::Q6_K, 32, 132},
     // The same on cards without bulk copies, and with less shared memory.

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/kernels/dense/matvec_instances.h"
 #include "backend/cuda/kernels/dense/matvec_ring.h"
+#include "backend/cuda/kernels/dense/matvec_ring_two.h"
 #include "backend/cuda/kernels/dense/matvec_staged.h"
 #include "backend/cuda/kernels/dense/matvec_staged_two.h"
 
@@ -15,7 +16,8 @@ Status launch_chosen(const Stream& stream, const MatvecPlan& plan, const MatvecC
   switch (choice.kernel) {
     case MatvecKernel::staged: return launch_staged<F>(stream, plan, choice);
     case MatvecKernel::staged_two: return launch_staged_two<F>(stream, plan, choice);
-    case MatvecKernel::ring: return launch_ring<F>(stream, plan, choice);
+    case MatvecKernel::ring:
+      return plan.args.n_rows == 2 ? launch_ring_two<F>(stream, plan, choice) : launch_ring<F>(stream, plan, choice);
     default: return launch_registers<F>(stream, plan, choice);
   }
 }
