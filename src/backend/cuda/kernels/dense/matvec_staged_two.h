@@ -9,7 +9,7 @@
 // Measured  H200, in a step: Q5_K [12352, 2048] 9.7 us, [2048, 4096] 5.7 (through registers and on the tensor cores 13.2
 //           and 7.0)
 // Rejected  the same for four rows: 15.3 and 10.3 us, where the tensor cores take 14.8 and 9.8 (matvec_staged_rows.h):
-//           64 registers do not hold it
+//           64 registers do not hold it. To load what is added to, and 1 / rms, before the products: 10.1 and 6.0 us
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -28,10 +28,10 @@ struct TwoRecords {
   __device__ __forceinline__ const uint8_t* at(int t) const { return records + static_cast<uint32_t>(t) * bytes; }
 };
 
-// acc[weight row][row of activations] + the lane's share of the products of a pair of groups.
+// acc[2 r + t] + the lane's share of the product of weight row r with row t of the activations, of a pair of groups.
 template <class F>
 __device__ __forceinline__ void add_two_pairs(const SharedRow (&rows)[2], uint32_t G, uint32_t pair,
-                                              const CodeBooks& books, const TwoRecords& two, float (&acc)[2][2]) {
+                                              const CodeBooks& books, const TwoRecords& two, float (&acc)[4]) {
   const Pair<F> raw[2] = {F::load_pair(rows[0], G, pair), F::load_pair(rows[1], G, pair)};
   const auto add_half = [&](auto half) {
     Group w[2];
@@ -40,8 +40,8 @@ __device__ __forceinline__ void add_two_pairs(const SharedRow (&rows)[2], uint32
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
       const ActGroup x = load_act_half<half>(two.at(t), G, pair);
-      acc[0][t] = add_group<F::kScales, F::kMins>(w[0], x, acc[0][t]);
-      acc[1][t] = add_group<F::kScales, F::kMins>(w[1], x, acc[1][t]);
+      acc[t] = add_group<F::kScales, F::kMins>(w[0], x, acc[t]);
+      acc[2 + t] = add_group<F::kScales, F::kMins>(w[1], x, acc[2 + t]);
     }
   };
   add_half(std::integral_constant<int, 0>{});
@@ -49,47 +49,43 @@ __device__ __forceinline__ void add_two_pairs(const SharedRow (&rows)[2], uint32
 }
 
 // The units of a warp, two at a time; where there is but one left it is multiplied twice and stored once.
-template <class F>
+template <class F, class Inverse>
 __device__ __forceinline__ void multiply_units_of_two(const MatvecPlan& p, const BlockUnits& units,
                                                       const uint8_t* weights, uint64_t* arrived, const CodeBooks& books,
-                                                      const TwoRecords& two, const float (&inverse)[2]) {
+                                                      const TwoRecords& two, const Inverse& inverse) {
   const uint32_t G = row_groups(p.args.in.width), row_bytes = p.args.outs[0].weight.row_bytes;
   const int lanes = p.lanes(), sub = simt::lane_id() >> p.lanes_log2;
   const auto lane = static_cast<uint32_t>(simt::lane_id() & (lanes - 1));
-  const bool upper = lane >= static_cast<uint32_t>(lanes / 2);  // the lane ends with the second of two units
   const uint32_t step = static_cast<uint32_t>(kOneWarps << (5 - p.lanes_log2)) * row_bytes;
   const uint8_t* at = weights + static_cast<uint32_t>((simt::warp_id() << (5 - p.lanes_log2)) + sub) * row_bytes;
   StageWait wait{units, arrived};
-  ProjectionCursor of(p);
 #pragma unroll 1
   for (int unit = units.first + simt::warp_id(); unit < units.end; unit += 2 * kOneWarps, at += 2 * step) {
     const bool has_second = unit + kOneWarps < units.end;
-    const int mine = unit + (upper && has_second ? kOneWarps : 0);
-    of.seek(p, mine);
-    const MatvecOut& o = p.args.outs[of.which];
-    const int row = ((mine - of.first) << (5 - p.lanes_log2)) + sub;
-    const bool stores = lane % (lanes / 2) == 0 && row < o.weight.rows && (has_second || !upper);
-    const OutAhead first(o, row, stores), second(o, row, stores, 1);
     wait.until(has_second ? unit + kOneWarps : unit);
     const SharedRow rows[2] = {{at}, {has_second ? at + step : at}};
-    float acc[2][2] = {};
+    float acc[4] = {};
 #pragma unroll 1
     for (uint32_t pair = lane; pair < G / 2; pair += static_cast<uint32_t>(lanes)) {
       add_two_pairs<F>(rows, G, pair, books, two, acc);
     }
-    const float sums[2] = {times(two_lane_sums(acc[0][0], acc[1][0], lanes), inverse[0]),
-                           times(two_lane_sums(acc[0][1], acc[1][1], lanes), inverse[1])};
-    if (!stores) continue;
-    first.store(o, sums[0]);
-    second.store(o, sums[1]);
+    finish_sums(acc, lanes, [&](int i, float sum) {
+      const int t = i % 2, mine = unit + i / 2 * kOneWarps;
+      if (mine >= units.end) return;
+      const int which = OwnTile<F, 1>::find(p, mine);
+      const MatvecOut& o = p.args.outs[which];
+      const int row = ((mine - p.first_tile[which]) << (5 - p.lanes_log2)) + sub;
+      if (row < o.weight.rows) store_output(o, t, row, times(sum, inverse(t)));
+    });
   }
 }
 
 // Side tiles, all of which have slots.
+template <class Inverse>
 __device__ __forceinline__ void multiply_sides_of_two(const MatvecPlan& p, const SideRoom& room,
                                                       const BlockSides& sides, int n_units, const uint8_t* slots,
                                                       uint64_t* arrived, const TwoRecords& two,
-                                                      const float (&inverse)[2]) {
+                                                      const Inverse& inverse) {
   for (int i = first_side_of_warp(n_units); sides.at(i) < p.all_tiles; i += kOneWarps) {
     const int tile = sides.at(i), which = find_side(p, tile);
     const MatvecOut& o = p.args.outs[which];
@@ -97,8 +93,7 @@ __device__ __forceinline__ void multiply_sides_of_two(const MatvecPlan& p, const
 #pragma unroll 1
     for (int t = 0; t < 2; ++t) {
       near_side_tile(p, o, (tile - p.first_tile[which]) << (5 - p.side_lanes_log2),
-                     slots + static_cast<uint32_t>(i) * room.slot_bytes, two.at(t), t == 0 ? inverse[0] : inverse[1],
-                     t);
+                     slots + static_cast<uint32_t>(i) * room.slot_bytes, two.at(t), inverse(t), t);
     }
   }
 }
@@ -134,7 +129,7 @@ __global__ void CHIMERE_ONE_ROW staged_two_kernel(const __grid_constant__ Staged
   }
   __syncthreads();
   if (p.args.records) simt::bulk_wait(records_arrived);
-  const float inverse[2] = {row_inverse(p.args.in, two.at(0)), row_inverse(p.args.in, two.at(1))};
+  const auto inverse = [&](int t) { return row_inverse(p.args.in, two.at(t)); };
 
   multiply_sides_of_two(p, staged.side, sides, units.size(), side_slots, sides_arrived, two, inverse);
   multiply_units_of_two<F>(p, units, weights, arrived, books, two, inverse);
