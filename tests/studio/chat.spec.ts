@@ -52,7 +52,7 @@ test('regenerate gives another answer to the same question', async ({ studio }) 
   expect(bodies[1]!.messages).toEqual(bodies[0]!.messages)
 })
 
-test('editing a question drops what came after it', async ({ studio }) => {
+test('editing a question begins anew from it', async ({ studio }) => {
   const bodies = await answerWith(studio.page, [{ content: 'one' }, { content: 'two' }, { content: 'three' }])
   await studio.send('First question')
   await expect(studio.answers).toHaveText(/one/)

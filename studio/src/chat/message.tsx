@@ -12,10 +12,13 @@ import { HeatStrip } from './heat_strip'
 import { SpeedStrip } from './speed_strip'
 import { Thinking } from './thinking'
 import { ToolCallView } from './tool_call'
+import { VariantSwitch } from './variant_switch'
 
 interface Props {
   conversationId: string
   message: Message
+  place: number // among the variants of this message
+  count: number // of these
   live: Live | null // while it is being written
   isBusy: boolean // some answer of this conversation is being written
 }
@@ -31,7 +34,7 @@ function Files({ message }: { message: Message }) {
   )
 }
 
-function EditForm({ conversationId, message, onClose }: Omit<Props, 'live' | 'isBusy'> & { onClose: () => void }) {
+function EditForm({ conversationId, message, onClose }: Pick<Props, 'conversationId' | 'message'> & { onClose: () => void }) {
   const [text, setText] = useState(message.content)
   const area = useRef<HTMLTextAreaElement>(null)
   useGrowth(area, text)
@@ -69,7 +72,7 @@ function EditForm({ conversationId, message, onClose }: Omit<Props, 'live' | 'is
   )
 }
 
-function UserMessage({ conversationId, message, isBusy }: Props) {
+function UserMessage({ conversationId, message, place, count, isBusy }: Props) {
   const [isEditing, setIsEditing] = useState(false)
   const editButton = useRef<HTMLButtonElement>(null)
   const stopEditing = () => {
@@ -86,6 +89,7 @@ function UserMessage({ conversationId, message, isBusy }: Props) {
         <>
           {message.content && <div class="said">{message.content}</div>}
           <div class="actions">
+            <VariantSwitch {...{ conversationId, place, count, isBusy }} messageId={message.id} />
             <button type="button" class="quiet small" onClick={() => void copyText(message.content)}>
               {t('copy')}
             </button>
@@ -105,7 +109,7 @@ function UserMessage({ conversationId, message, isBusy }: Props) {
   )
 }
 
-function Ending({ conversationId, message, isBusy }: Omit<Props, 'live'>) {
+function Ending({ conversationId, message, isBusy }: Pick<Props, 'conversationId' | 'message' | 'isBusy'>) {
   if (message.outcome === 'full' || message.outcome === 'overlong') {
     return <FullContext conversationId={conversationId} message={message} isBusy={isBusy} />
   }
@@ -132,7 +136,7 @@ function Ending({ conversationId, message, isBusy }: Omit<Props, 'live'>) {
   )
 }
 
-function AssistantMessage({ conversationId, message, live, isBusy }: Props) {
+function AssistantMessage({ conversationId, message, place, count, live, isBusy }: Props) {
   const shown = live ? live.text.value : message
   const reasoning = shown.reasoning ?? ''
   const calls = shown.toolCalls ?? []
@@ -171,6 +175,7 @@ function AssistantMessage({ conversationId, message, live, isBusy }: Props) {
         {shown.speed && shown.speed.tokens > 0 && <SpeedStrip speed={shown.speed} />}
         {!live && (
           <div class="actions">
+            <VariantSwitch {...{ conversationId, place, count, isBusy }} messageId={message.id} />
             {message.content && (
               <button type="button" class="quiet small" onClick={() => void copyText(message.content)}>
                 {t('copy')}

@@ -3,6 +3,7 @@ import { Fragment } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { ArtefactPanel } from '../artefacts/panel'
 import { t } from '../i18n'
+import { variantsAt } from '../store/branches'
 import { openConversation, type Conversation } from '../store/conversations'
 import { running, send } from '../store/generation'
 import { leftOut } from '../store/window'
@@ -75,6 +76,7 @@ export function ChatScreen() {
                 <MessageView
                   conversationId={conversation!.id}
                   message={message}
+                  {...variantsAt(conversation!, at)}
                   live={live?.messageId === message.id ? live : null}
                   isBusy={live !== undefined}
                 />

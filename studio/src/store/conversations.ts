@@ -1,6 +1,7 @@
 // conversations.ts  The conversations and which one is open. Values are replaced, never changed in place.
 import { computed, signal } from '@preact/signals'
 import { newId } from '../id'
+import type { Branch } from './branches'
 import { conversationRecords as records } from './database'
 import { adoptDraft, dropAllDrafts, dropDraft, loadDrafts } from './drafts'
 
@@ -60,6 +61,7 @@ export interface Conversation {
   system: string
   messages: Message[]
   unsent?: number // so many of the first messages are not sent any more
+  branches?: Branch[] // other ways it went
 }
 
 export const conversations = signal<Conversation[]>([])

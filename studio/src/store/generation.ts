@@ -7,11 +7,12 @@ import { announce } from '../ui/announcer'
 import { newId } from '../id'
 import { t } from '../i18n'
 import { find, start, titleOf, update, updateMessage } from './conversations'
-import type { AttachedFile, Conversation, Heat, Message, Speed, ToolCall } from './conversations'
+import { partAt, showVariant } from './branches'
+import type { AttachedFile, Heat, Message, Speed, ToolCall } from './conversations'
 import { contextLength } from './model'
 import { chatBody } from './request'
 import { settings } from './settings'
-import { laterStart, leftOut } from './window'
+import { laterStart } from './window'
 
 export interface LiveText {
   content: string
@@ -248,26 +249,33 @@ export function goOn(id: string) {
 
 export const includeAll = (id: string) => update(id, () => ({ unsent: 0 }))
 
-// Without the message there and all after it. What came before one that is not sent any more was short enough.
-const cutAt = (c: Conversation, at: number) => ({
-  messages: c.messages.slice(0, at),
-  unsent: at < leftOut(c) ? 0 : leftOut(c),
-})
+// Another message in the place of this one, or none: what was there, and all after it, is a branch now.
+function replace(id: string, messageId: string, other: (old: Message) => Message | null): boolean {
+  const at = find(id)?.messages.findIndex((m) => m.id === messageId) ?? -1
+  if (at < 0 || running.value.has(id)) return false
+  update(id, (c) => {
+    const parted = partAt(c, at)
+    const message = other(c.messages[at]!)
+    return message ? { ...parted, messages: [...parted.messages, message] } : parted
+  })
+  return true
+}
 
-// The answer again, from the question on: drops the message and all that came after it.
+// The answer again, from the question on.
 export function regenerate(id: string, messageId: string) {
-  running.value.get(id)?.stop()
-  update(id, (c) => cutAt(c, c.messages.findIndex((m) => m.id === messageId)))
-  void generate(id)
+  if (replace(id, messageId, () => null)) void generate(id)
 }
 
 export function edit(id: string, messageId: string, content: string) {
-  update(id, (c) => {
-    const at = c.messages.findIndex((m) => m.id === messageId)
-    const cut = cutAt(c, at)
-    return { ...cut, messages: [...cut.messages, { ...c.messages[at]!, content }] }
-  })
-  void generate(id)
+  if (replace(id, messageId, (old) => ({ ...old, id: newId(), content }))) void generate(id)
+}
+
+export function chooseVariant(id: string, messageId: string, place: number) {
+  if (running.value.has(id)) return
+  update(id, (c) => ({
+    updated: c.updated,
+    ...showVariant(c, c.messages.findIndex((m) => m.id === messageId), place),
+  }))
 }
 
 // Adds the result of a call; when the last missing one has come, the model goes on.

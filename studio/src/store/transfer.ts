@@ -1,8 +1,10 @@
 // transfer.ts  Conversations as files: JSON, which keeps everything, and Markdown, which people can read.
 //
 // The Markdown carries each message behind a comment, <!-- chimere:user -->, so that it can be read back whatever the
-// message says. A message that has such a comment itself gets a backslash in it.
+// message says. A message that has such a comment itself gets a backslash in it. Branches come after the messages that are
+// shown, each behind the number of the message that it follows, counted as they stand in the file; -1: it is a beginning.
 import { newId } from '../id'
+import type { Branch } from './branches'
 import type { Conversation, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
 
 const FORMAT = 'chimere-conversations'
@@ -26,10 +28,20 @@ function messageMarkdown(message: Message): string {
   return parts.join('\n') + '\n'
 }
 
+function branchesMarkdown({ messages, branches = [] }: Conversation): string[] {
+  const order = [...messages, ...branches.flatMap((branch) => branch.messages)].map((message) => message.id)
+  return branches.flatMap(({ after, place, unsent, messages: inside }) => [
+    `${mark('branch', inComment({ after: order.indexOf(after ?? ''), place, unsent }))}\n# Another way it went\n`,
+    ...inside.map(messageMarkdown),
+  ])
+}
+
 export function toMarkdown(conversation: Conversation): string {
   const head = `# ${conversation.title.replace(/\n/g, ' ')}\n`
   const system = conversation.system ? `${mark('system')}\n${protect(conversation.system)}\n` : ''
-  return [head, system, ...conversation.messages.map(messageMarkdown)].filter((part) => part).join('\n')
+  return [head, system, ...conversation.messages.map(messageMarkdown), ...branchesMarkdown(conversation)]
+    .filter((part) => part)
+    .join('\n')
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
@@ -99,9 +111,34 @@ function readMessage(value: unknown): Message | null {
   }
 }
 
+// Reads messages and remembers which became which, since branches refer to them.
+function readMessages(list: unknown[], names: Map<unknown, string>): Message[] {
+  return list.flatMap((value) => {
+    const message = readMessage(value)
+    if (message && isObject(value)) names.set(value.id, message.id)
+    return message ? [message] : []
+  })
+}
+
+function readBranches(value: unknown, names: Map<unknown, string>): Branch[] {
+  if (!Array.isArray(value)) return []
+  const read = value.filter(isObject).map((branch) => ({
+    after: branch.after,
+    place: number(branch.place) ?? 0,
+    messages: readMessages(Array.isArray(branch.messages) ? branch.messages : [], names),
+    ...(number(branch.unsent) ? { unsent: number(branch.unsent)! } : {}),
+  }))
+  // Only now are all names known. A branch of nothing that is in the file has no place.
+  return read
+    .filter(({ after, messages }) => messages.length > 0 && (after === null || names.has(after)))
+    .map((branch) => ({ ...branch, after: branch.after === null ? null : names.get(branch.after)! }))
+}
+
 function readConversation(value: unknown): Conversation | null {
   if (!isObject(value) || !Array.isArray(value.messages)) return null
-  const messages = value.messages.map(readMessage).filter((m) => m !== null)
+  const names = new Map<unknown, string>()
+  const messages = readMessages(value.messages, names)
+  const branches = readBranches(value.branches, names)
   const time = (at: unknown) => (typeof at === 'number' && Number.isFinite(at) ? at : Date.now())
   return {
     id: newId(), // a copy, also of what is still here
@@ -111,6 +148,7 @@ function readConversation(value: unknown): Conversation | null {
     updated: time(value.updated),
     messages,
     ...(number(value.unsent) ? { unsent: number(value.unsent)! } : {}),
+    ...(branches.length ? { branches } : {}),
   }
 }
 
@@ -124,20 +162,26 @@ function fromMarkdown(source: string): Conversation[] {
   const title = /^# (.*)$/m.exec(source)?.[1] ?? ''
   const pieces = source.split(/^<!-- chimere:(\w+)(?: (.*))? -->$/m)
   let system = ''
-  const messages: Record<string, unknown>[] = []
+  const messages: Record<string, unknown>[] = [] // of branches too; each one's name is its number
+  const branches: Record<string, unknown>[] = []
   for (let i = 1; i + 2 < pieces.length; i += 3) {
     const [name, value, body] = [pieces[i]!, pieces[i + 1], unprotect(pieces[i + 2]!.replace(/^\n/, '').replace(/\n{1,2}$/, ''))]
     const last = messages.at(-1)
     if (name === 'system') system = body
     else if (name === 'user' || name === 'assistant' || name === 'tool') {
-      messages.push({ role: name, files: [], ...(value ? { toolCallId: JSON.parse(value) } : {}) })
+      messages.push({ id: messages.length, role: name, files: [], ...(value ? { toolCallId: JSON.parse(value) } : {}) })
+    } else if (name === 'branch') {
+      const branch = JSON.parse(value ?? '{}')
+      branches.push({ ...branch, after: branch.after < 0 ? null : branch.after, from: messages.length })
     } else if (!last) continue
     else if (name === 'file') (last.files as object[]).push({ name: JSON.parse(value ?? '""'), text: body })
     else if (name === 'thinking') last.reasoning = body
     else if (name === 'text') last.content = body
     else if (name === 'calls') last.toolCalls = JSON.parse(value ?? '[]')
   }
-  const conversation = readConversation({ title, system, messages })
+  const until = (at: number) => (branches[at]?.from as number | undefined) ?? messages.length
+  const ways = branches.map((branch, at) => ({ ...branch, messages: messages.slice(until(at), until(at + 1)) }))
+  const conversation = readConversation({ title, system, messages: messages.slice(0, until(0)), branches: ways })
   return conversation && messages.length ? [conversation] : []
 }
 
