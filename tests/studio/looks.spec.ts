@@ -33,13 +33,18 @@ for (const theme of ['light', 'dark'] as const) {
       await studio.openSettings()
       await page.getByLabel('Tools (JSON)').fill('[')
       expect(await problems(page), 'settings').toEqual([])
-      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
-
-      if (name === 'phone') await page.getByRole('button', { name: 'Conversations' }).click()
-      await page.getByRole('button', { name: /^Delete/ }).first().click()
+      await page.getByRole('button', { name: 'Delete all conversations' }).click()
       await expect(page.getByRole('dialog')).toBeVisible()
       expect(await problems(page), 'dialog').toEqual([])
       await page.keyboard.press('Escape')
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+
+      if (name === 'phone') await page.getByRole('button', { name: 'Conversations' }).click()
+      expect(await problems(page), 'conversations').toEqual([])
+      await page.getByRole('button', { name: /^Delete/ }).first().click()
+      await page.getByRole('button', { name: 'Undo' }).hover()
+      expect(await problems(page), 'notice').toEqual([])
+      await page.getByRole('button', { name: 'Undo' }).click()
       if (name === 'phone') await page.getByRole('button', { name: 'Conversations' }).click()
 
       await page.getByRole('link', { name: 'Status' }).click()

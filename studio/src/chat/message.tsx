@@ -4,7 +4,7 @@ import { t } from '../i18n'
 import { copyText } from '../markdown/code_view'
 import { Markdown } from '../markdown/markdown'
 import { find, type Message } from '../store/conversations'
-import { edit, openCalls, regenerate, type Live } from '../store/generation'
+import { canContinue, edit, generate, openCalls, regenerate, type Live } from '../store/generation'
 import { useGrowth } from '../ui/growth'
 import { memo } from '../ui/memo'
 import { FullContext } from './full_context'
@@ -124,9 +124,15 @@ function Ending({ conversationId, message, isBusy }: Pick<Props, 'conversationId
           ? t('endedLost')
           : (message.error ?? '')
   const isProblem = message.outcome === 'lost' || message.outcome === 'failed'
+  const goesOn = find(conversationId)?.messages.at(-1)?.id === message.id && canContinue(message)
   return (
     <div class={isProblem ? 'ending problem' : 'ending'}>
       <span>{text}</span>
+      {goesOn && (
+        <button type="button" class="small" disabled={isBusy} onClick={() => void generate(conversationId)}>
+          {t('continue')}
+        </button>
+      )}
       {isProblem && (
         <button type="button" class="small" disabled={isBusy} onClick={() => regenerate(conversationId, message.id)}>
           {t('tryAgain')}

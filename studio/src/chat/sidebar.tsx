@@ -4,9 +4,8 @@ import { t } from '../i18n'
 import { conversations, openId, put, remove, start, update, type Conversation } from '../store/conversations'
 import { running } from '../store/generation'
 import { readExport } from '../store/transfer'
-import { confirmThen } from '../ui/dialog'
 import { Plus, Trash } from '../ui/icons'
-import { notify } from '../ui/notice'
+import { notify, offer } from '../ui/notice'
 import { uncoverScreen } from './settings_panel'
 
 function Title({ conversation, onDone }: { conversation: Conversation; onDone: () => void }) {
@@ -29,6 +28,20 @@ function Title({ conversation, onDone }: { conversation: Conversation; onDone: (
       }}
     />
   )
+}
+
+// The button is gone then, so the entry after it, or else before it, has the focus; or the composer, where another
+// conversation is opened by it.
+function deleteConversation(id: string, title: string, button: HTMLElement) {
+  const all = [...document.querySelectorAll<HTMLElement>('.sidebar .delete')]
+  const at = all.indexOf(button)
+  const next = all[at + 1] ?? all[at - 1] ?? document.querySelector<HTMLElement>('.sidebar .new')
+  const live = running.value.get(id)
+  live?.keep()
+  live?.stop()
+  const restore = remove(id)
+  next?.focus()
+  offer(t('deleted', { title }), t('undo'), restore)
 }
 
 function Entry({ conversation, onOpen }: { conversation: Conversation; onOpen: () => void }) {
@@ -67,7 +80,7 @@ function Entry({ conversation, onOpen }: { conversation: Conversation; onOpen: (
         type="button"
         class="quiet delete"
         aria-label={t('deleteConversation', { title })}
-        onClick={() => confirmThen(t('deleteSure', { title }), t('delete'), () => remove(conversation.id))}
+        onClick={(event) => deleteConversation(conversation.id, title, event.currentTarget)}
       >
         <Trash />
       </button>

@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals'
 import { newId } from '../id'
 import type { Branch } from './branches'
 import { conversationRecords as records } from './database'
-import { adoptDraft, dropAllDrafts, dropDraft, loadDrafts } from './drafts'
+import { adoptDraft, changeDraft, draftOf, dropAllDrafts, dropDraft, loadDrafts } from './drafts'
 
 export interface ToolCall {
   id: string
@@ -123,12 +123,22 @@ export function updateMessage(id: string, messageId: string, change: Partial<Mes
   update(id, (c) => ({ messages: c.messages.map((m) => (m.id === messageId ? { ...m, ...change } : m)) }))
 }
 
-export function remove(id: string) {
+// Returns what brings it back, with its draft.
+export function remove(id: string): () => void {
+  const conversation = find(id)
+  const draft = draftOf(id)
   if (!isLoaded.value) goneEarly.ids.add(id)
   conversations.value = conversations.value.filter((c) => c.id !== id)
   if (openId.value === id) openId.value = conversations.value[0]?.id ?? null
   dropDraft(id)
   records.remove(id).catch(() => (storageFailed.value = true))
+  return () => {
+    goneEarly.ids.delete(id)
+    if (!conversation) return
+    put(closeUnfinished(conversation))
+    changeDraft(id, () => draft)
+    openId.value = id
+  }
 }
 
 export function removeAll() {

@@ -8,7 +8,7 @@ import { newId } from '../id'
 import { t } from '../i18n'
 import { find, start, titleOf, update, updateMessage } from './conversations'
 import { partAt, showVariant } from './branches'
-import type { AttachedFile, Heat, Message, Speed, ToolCall } from './conversations'
+import type { AttachedFile, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
 import { contextLength } from './model'
 import { chatBody } from './request'
 import { settings } from './settings'
@@ -27,6 +27,7 @@ export interface Live {
   messageId: string
   text: Signal<LiveText>
   stop: () => void
+  keep: () => void // writes what there is into the conversation
   stopThinking: () => void
 }
 
@@ -192,6 +193,7 @@ export async function generate(id: string) {
     messageId: message.id,
     text: collector.text,
     stop: () => abort.abort(),
+    keep: () => keep(collector.publish()),
     stopThinking: () => {
       // Refused when the thought has just ended by itself, which is what was wanted.
       if (requestId) api.stopThinking(requestId).catch(() => undefined)
@@ -234,6 +236,12 @@ export function send(id: string | null, content: string, files: AttachedFile[]) 
   void generate(conversation.id)
 }
 
+// The server goes on with text alone: a thought or a call that broke off is begun anew.
+const isText = (answer: Message) => answer.content !== '' && !answer.toolCalls?.length
+
+const BROKEN_OFF: (Outcome | undefined)[] = ['stopped', 'length', 'lost']
+export const canContinue = (answer: Message) => BROKEN_OFF.includes(answer.outcome) && isText(answer)
+
 // Past a full context: the oldest turns are not sent any more, and the last answer is given, or goes on where it broke
 // off. Where one turn alone fills the context the next question begins anew.
 export function goOn(id: string) {
@@ -242,7 +250,7 @@ export function goOn(id: string) {
   if (!conversation || !last?.size || running.value.has(id)) return
   const start = laterStart(conversation, last.size)
   if (start === null) return update(id, (c) => ({ unsent: c.messages.length }))
-  const isBegun = last.outcome === 'full' && last.content !== '' && !last.toolCalls?.length
+  const isBegun = last.outcome === 'full' && isText(last)
   update(id, (c) => ({ unsent: start, messages: isBegun ? c.messages : c.messages.slice(0, -1) }))
   void generate(id)
 }
