@@ -6,6 +6,7 @@ import { newConversation, Sidebar } from './chat/sidebar'
 import { closeArtefact, openedArtefact } from './artefacts/open'
 import { LazyGuide } from './guide/lazy'
 import { t } from './i18n'
+import { addressOf } from './store/address'
 import { openConversation, openId, storageFailed } from './store/conversations'
 import { running } from './store/generation'
 import { chatModel } from './store/model'
@@ -44,7 +45,7 @@ function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => v
       <span class="brand">Chimère</span>
       <span class="model-name">{(chatModel.value ?? modelList.value[0])?.id ?? ''}</span>
       <nav aria-label={t('page')}>
-        <a href="#/" aria-current={isHere('chat')}>
+        <a href={addressOf(openId.value)} aria-current={isHere('chat')}>
           <Bubble /> <span>{t('chat')}</span>
         </a>
         <a href="#/status" aria-current={isHere('status')}>
@@ -78,11 +79,19 @@ function onKey(event: KeyboardEvent) {
   }
 }
 
+const isSearchKey = (event: KeyboardEvent) => (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k'
+
 export function App() {
   const [isMenuShown, setIsMenuShown] = useState(false)
   useEffect(() => {
-    addEventListener('keydown', onKey)
-    return () => removeEventListener('keydown', onKey)
+    const onAnyKey = (event: KeyboardEvent) => {
+      if (!isSearchKey(event)) return onKey(event)
+      event.preventDefault()
+      setIsMenuShown(true)
+      requestAnimationFrame(() => document.querySelector<HTMLElement>('.sidebar input[type=search]')?.focus())
+    }
+    addEventListener('keydown', onAnyKey)
+    return () => removeEventListener('keydown', onAnyKey)
   }, [])
   useEffect(() => {
     const onLeave = () => {

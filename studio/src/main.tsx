@@ -1,6 +1,7 @@
 import '@preact/signals'
 import { render } from 'preact'
 import { App } from './app'
+import { startAddress } from './store/address'
 import { startConnection } from './store/connection'
 import { loadConversations } from './store/conversations'
 import './styles/base.css'
@@ -9,6 +10,7 @@ import './styles/chat.css'
 import './styles/markdown.css'
 import './styles/status.css'
 
+startAddress()
 render(<App />, document.getElementById('app')!)
 void loadConversations()
 startConnection()

@@ -81,7 +81,7 @@ function UserMessage({ conversationId, message, place, count, isBusy }: Props) {
     requestAnimationFrame(() => editButton.current?.focus())
   }
   return (
-    <article class="message user" aria-label={t('messageYours')}>
+    <article class="message user" data-message={message.id} tabIndex={-1} aria-label={t('messageYours')}>
       <Files message={message} />
       {isEditing ? (
         <EditForm conversationId={conversationId} message={message} onClose={stopEditing} />
@@ -149,7 +149,13 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
   const isEmpty = !shown.content && !reasoning && !calls.length
   const open = live ? [] : openCalls(find(conversationId)?.messages ?? [])
   return (
-    <article class="message assistant" aria-label={t('messageModel')} aria-busy={live !== null}>
+    <article
+      class="message assistant"
+      data-message={message.id}
+      tabIndex={-1}
+      aria-label={t('messageModel')}
+      aria-busy={live !== null}
+    >
       {reasoning && (
         <Thinking
           text={reasoning}
@@ -204,7 +210,7 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
 
 function ToolMessage({ message }: Props) {
   return (
-    <article class="message tool" aria-label={t('messageTool')}>
+    <article class="message tool" data-message={message.id} tabIndex={-1} aria-label={t('messageTool')}>
       <details>
         <summary>{t('messageTool')}</summary>
         <pre tabIndex={0}>{message.content}</pre>

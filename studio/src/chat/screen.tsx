@@ -11,6 +11,7 @@ import { Composer } from './composer'
 import { examples, isModelInTheBox } from './examples'
 import { WindowMark } from './full_context'
 import { MessageView } from './message'
+import { showPlace, wantedPlace } from './place'
 
 function Empty() {
   return (
@@ -55,6 +56,12 @@ function useFollow(conversation: Conversation | undefined) {
       box.removeEventListener('scroll', onScroll)
     }
   }, [conversation?.id])
+  const place = wantedPlace.value
+  useEffect(() => {
+    if (!place || !scroller.current) return
+    isAtEnd.current = false
+    showPlace(scroller.current, place)
+  }, [place, conversation?.id])
   return scroller
 }
 

@@ -62,6 +62,7 @@ export interface Conversation {
   messages: Message[]
   unsent?: number // so many of the first messages are not sent any more
   branches?: Branch[] // other ways it went
+  pinned?: boolean // stands before the others
 }
 
 export const conversations = signal<Conversation[]>([])
@@ -85,7 +86,7 @@ export async function loadConversations() {
     const others = kept.filter((s) => !begun.some((c) => c.id === s.id))
     conversations.value = newestFirst([...begun, ...others.map(closeUnfinished)])
     await loadDrafts()
-    openId.value ??= conversations.value[0]?.id ?? null
+    if (!openConversation.value) openId.value = conversations.value[0]?.id ?? null
   } catch {
     storageFailed.value = true
   }

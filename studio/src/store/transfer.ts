@@ -149,6 +149,7 @@ function readConversation(value: unknown): Conversation | null {
     messages,
     ...(number(value.unsent) ? { unsent: number(value.unsent)! } : {}),
     ...(branches.length ? { branches } : {}),
+    ...(value.pinned === true ? { pinned: true } : {}),
   }
 }
 
