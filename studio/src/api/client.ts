@@ -65,6 +65,14 @@ export const models = async () => (await json<{ data: ModelEntry[] }>('/v1/model
 export const status = () => json<Status>('/v1/status')
 export const cache = () => json<Cache>('/v1/cache')
 export const clearCache = () => json<Cleared>('/v1/cache', { method: 'DELETE' })
+export const countTokens = async (body: object) =>
+  (
+    await json<{ count: number }>('/tokenize', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  ).count
 export const requests = async () => (await json<{ data: RunningRequest[] }>('/v1/requests')).data
 
 const act = (id: string, action: string) =>

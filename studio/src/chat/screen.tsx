@@ -1,17 +1,18 @@
 // screen.tsx  The chat: messages, the composer, and the artefact beside them.
 import { Fragment } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
 import { ArtefactPanel } from '../artefacts/panel'
 import { t } from '../i18n'
 import { variantsAt } from '../store/branches'
-import { openConversation, type Conversation } from '../store/conversations'
+import { openConversation } from '../store/conversations'
 import { running, send } from '../store/generation'
 import { leftOut } from '../store/window'
+import { Down } from '../ui/icons'
 import { Composer } from './composer'
+import { ContextMeter } from './context_meter'
 import { examples, isModelInTheBox } from './examples'
+import { useFollow } from './follow'
 import { WindowMark } from './full_context'
 import { MessageView } from './message'
-import { showPlace, wantedPlace } from './place'
 
 function Empty() {
   return (
@@ -34,40 +35,9 @@ function Empty() {
   )
 }
 
-// Follows the end while the reader is at the end, and leaves alone a reader who scrolled up.
-function useFollow(conversation: Conversation | undefined) {
-  const scroller = useRef<HTMLDivElement>(null)
-  const isAtEnd = useRef(true)
-  useEffect(() => {
-    const box = scroller.current
-    if (!box) return
-    isAtEnd.current = true
-    const toEnd = () => {
-      if (isAtEnd.current) box.scrollTop = box.scrollHeight
-    }
-    const onScroll = () => (isAtEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < 60)
-    box.addEventListener('scroll', onScroll, { passive: true })
-    const observer = new ResizeObserver(toEnd)
-    observer.observe(box.firstElementChild!)
-    observer.observe(box) // which gives way to a growing composer
-    toEnd()
-    return () => {
-      observer.disconnect()
-      box.removeEventListener('scroll', onScroll)
-    }
-  }, [conversation?.id])
-  const place = wantedPlace.value
-  useEffect(() => {
-    if (!place || !scroller.current) return
-    isAtEnd.current = false
-    showPlace(scroller.current, place)
-  }, [place, conversation?.id])
-  return scroller
-}
-
 export function ChatScreen() {
   const conversation = openConversation.value
-  const scroller = useFollow(conversation)
+  const { scroller, isAway, jump } = useFollow(conversation)
   const live = conversation ? running.value.get(conversation.id) : undefined
   const messages = conversation?.messages ?? []
   const left = conversation ? leftOut(conversation) : 0
@@ -92,7 +62,22 @@ export function ChatScreen() {
             {left > 0 && left === messages.length && <WindowMark conversationId={conversation!.id} isBusy={false} />}
           </div>
         </div>
+        {isAway && messages.length > 0 && (
+          <div class="jump">
+            <button
+              type="button"
+              class={live ? 'main' : ''}
+              onClick={() => {
+                jump()
+                scroller.current?.focus({ preventScroll: true }) // the button goes away
+              }}
+            >
+              <Down /> {t(live ? 'jumpToAnswer' : 'jumpToEnd')}
+            </button>
+          </div>
+        )}
         <Composer conversation={conversation} live={live ?? null} />
+        <ContextMeter conversation={conversation} live={live ?? null} />
       </main>
       <ArtefactPanel />
     </div>

@@ -25,6 +25,7 @@ export interface Speed {
   promptTokens: number | null
   cachedTokens: number | null
   guessedTokens?: number | null // of the answer, guessed ahead and right
+  totalTokens?: number | null // of the prompt and the answer
 }
 
 // A token and how sure the model was of it, for the heat strip.

@@ -57,10 +57,10 @@ class Collector {
       promptTokens: null,
       cachedTokens: null,
       guessedTokens: null,
+      totalTokens: null,
     },
   }
   readonly text = signal<LiveText>(this.next)
-  total: number | null = null // tokens of the prompt and the answer
   finish: string | null = null
   private readonly began = performance.now()
   private firstAt = 0
@@ -115,7 +115,6 @@ class Collector {
     const speed = this.next.speed
     const tokens = usage.completion_tokens
     const thought = usage.completion_tokens_details?.reasoning_tokens
-    this.total = usage.prompt_tokens + tokens
     const measured = tokens > 1 ? ((tokens - 1) * 1000) / Math.max(1, performance.now() - this.firstAt) : null
     this.next = {
       ...this.next,
@@ -127,6 +126,7 @@ class Collector {
         promptTokens: usage.prompt_tokens,
         cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,
         guessedTokens: timings?.draft_n_accepted ?? null,
+        totalTokens: usage.prompt_tokens + tokens,
       },
     }
   }
@@ -160,8 +160,9 @@ function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
 }
 
 // An answer that ended for want of tokens did so by a limit of the settings, or because the context is full.
-function endOf({ finish, total }: Collector): Partial<Message> {
+function endOf({ finish, text }: Collector): Partial<Message> {
   const context = contextLength.value
+  const total = text.value.speed.totalTokens
   if (finish === 'length' && context && total && total >= context - 1) {
     return { outcome: 'full', size: { tokens: total, context } }
   }
@@ -206,6 +207,7 @@ export async function generate(id: string) {
     const stream = await api.streamChat(chatBody(conversation, settings.value), abort.signal)
     requestId = stream.requestId
     for await (const chunk of stream.chunks) collector.add(chunk)
+    collector.publish()
     end = endOf(collector)
   } catch (error) {
     end = failure(error)

@@ -11,10 +11,12 @@ function fenced(file: AttachedFile): string {
   return `File ${file.name}:\n${fence}\n${file.text}\n${fence}\n\n`
 }
 
+export const userText = (content: string, files: AttachedFile[] = []) => files.map(fenced).join('') + content
+
 function wireMessage(message: Message): object | null {
   switch (message.role) {
     case 'user':
-      return { role: 'user', content: (message.files ?? []).map(fenced).join('') + message.content }
+      return { role: 'user', content: userText(message.content, message.files) }
     case 'tool':
       return { role: 'tool', tool_call_id: message.toolCallId, content: message.content }
     case 'assistant': {
@@ -49,7 +51,7 @@ export function parseTools(text: string): object[] {
   })
 }
 
-export function chatBody(conversation: Conversation, settings: Settings): object {
+export function chatBody(conversation: Conversation, settings: Settings) {
   const messages = sentMessages(conversation).map(wireMessage).filter((m) => m !== null)
   if (conversation.system.trim()) messages.unshift({ role: 'system', content: conversation.system })
   const tools = parseTools(settings.tools)

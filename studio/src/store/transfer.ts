@@ -64,6 +64,7 @@ function readSpeed(value: unknown): Speed | null {
     promptTokens: number(value.promptTokens),
     cachedTokens: number(value.cachedTokens),
     guessedTokens: number(value.guessedTokens),
+    totalTokens: number(value.totalTokens),
   }
 }
 
