@@ -8,7 +8,7 @@ import { LazyGuide } from './guide/lazy'
 import { t } from './i18n'
 import { addressOf } from './store/address'
 import { openConversation, openId, storageFailed } from './store/conversations'
-import { running } from './store/generation'
+import { isBeingWritten, stop } from './store/generation'
 import { chatModel } from './store/model'
 import { isOnline, modelList } from './store/session'
 import { Announcer } from './ui/announcer'
@@ -68,8 +68,7 @@ function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => v
 // Escape closes what is open on top, then stops the answer.
 function onKey(event: KeyboardEvent) {
   if (event.key === 'Escape' && !event.defaultPrevented && !document.querySelector('dialog[open]')) {
-    const live = openId.value ? running.value.get(openId.value) : undefined
-    if (live) live.stop()
+    if (openId.value && isBeingWritten(openId.value)) stop(openId.value)
     else if (openedArtefact.value) closeArtefact()
     else isPanelOpen.value = false
   }

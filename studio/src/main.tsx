@@ -4,6 +4,7 @@ import { App } from './app'
 import { startAddress } from './store/address'
 import { startConnection } from './store/connection'
 import { loadConversations } from './store/conversations'
+import { answerOthers } from './store/generation'
 import './styles/base.css'
 import './styles/layout.css'
 import './styles/chat.css'
@@ -14,3 +15,4 @@ startAddress()
 render(<App />, document.getElementById('app')!)
 void loadConversations()
 startConnection()
+answerOthers()

@@ -174,6 +174,8 @@ export interface Reply {
   content?: string
   toolCalls?: { id: string; name: string; arguments: string }[]
   certainty?: string[] // tokens with half a certainty each
+  others?: Record<string, string[]> // what else a token might have been
+  bytes?: Record<string, number[]>
   guessed?: string[] // of these
 }
 
@@ -194,6 +196,16 @@ function deltas(reply: Reply): string {
   ].join('')
 }
 
+function logprobs({ certainty = [], others = {}, bytes = {} }: Reply): object {
+  const content = certainty.map((token) => ({
+    token,
+    logprob: Math.log(0.5),
+    bytes: bytes[token] ?? [...Buffer.from(token)],
+    top_logprobs: [token, ...(others[token] ?? [])].map((other, i) => ({ token: other, logprob: Math.log(0.5 / (i + 1)) })),
+  }))
+  return Object.keys(others).length ? { logprobs: { content } } : {}
+}
+
 export function events(reply: Reply): string {
   const usage = { prompt_tokens: 10, completion_tokens: 20, prompt_tokens_details: { cached_tokens: 4 } }
   const stats = (reply.certainty ?? []).map((token) => ({
@@ -204,7 +216,7 @@ export function events(reply: Reply): string {
   }))
   return [
     deltas(reply),
-    ...(stats.length ? [chunk({}, null, { token_stats: stats })] : []),
+    ...(stats.length ? [chunk({}, null, { token_stats: stats, ...logprobs(reply) })] : []),
     chunk({}, reply.toolCalls?.length ? 'tool_calls' : 'stop'),
     `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
     'data: [DONE]\n\n',

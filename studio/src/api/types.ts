@@ -63,11 +63,19 @@ export interface TokenStats {
   guessed?: boolean // ahead, and right
 }
 
+export interface Logprob {
+  token: string
+  logprob: number
+  bytes?: number[] | null
+  top_logprobs?: { token: string; logprob: number }[]
+}
+
 export interface ChatChunk {
   choices?: {
     delta?: { content?: string | null; reasoning_content?: string | null; tool_calls?: ToolCallDelta[] }
     finish_reason?: string | null
     token_stats?: TokenStats[]
+    logprobs?: { content?: Logprob[] | null } | null // of the same tokens, where both are asked for
   }[]
   usage?: Usage | null
   timings?: Timings | null

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { t } from '../i18n'
 import type { AttachedFile, Conversation } from '../store/conversations'
 import { changeDraft, draftOf } from '../store/drafts'
-import { openCalls, send, type Live } from '../store/generation'
+import { openCalls, send, stop, type Live } from '../store/generation'
 import { useGrowth } from '../ui/growth'
 import { Clip, Cross, Send, StopSquare } from '../ui/icons'
 import { readFiles } from './files'
@@ -11,6 +11,7 @@ import { readFiles } from './files'
 interface Props {
   conversation: Conversation | undefined
   live: Live | null
+  isElsewhere: boolean // another page of this browser writes the answer
 }
 
 function FileChips({ files, onRemove }: { files: AttachedFile[]; onRemove: (at: number) => void }) {
@@ -62,7 +63,7 @@ function useDrop(onFiles: (files: Iterable<File>) => void): boolean {
   return isOver
 }
 
-export function Composer({ conversation, live }: Props) {
+export function Composer({ conversation, live, isElsewhere }: Props) {
   const id = conversation?.id ?? null
   const { text, files } = draftOf(id)
   const area = useRef<HTMLTextAreaElement>(null)
@@ -76,7 +77,7 @@ export function Composer({ conversation, live }: Props) {
   useEffect(() => area.current?.focus({ preventScroll: true }), [id])
 
   const isWaitingForResult = openCalls(conversation?.messages ?? []).length > 0
-  const canSend = !live && !isWaitingForResult && (text.trim() !== '' || files.length > 0)
+  const canSend = !live && !isElsewhere && !isWaitingForResult && (text.trim() !== '' || files.length > 0)
   const submit = () => {
     if (!canSend) return
     changeDraft(id, () => ({ text: '', files: [] }))
@@ -96,6 +97,7 @@ export function Composer({ conversation, live }: Props) {
         submit()
       }}
     >
+      {isElsewhere && <p class="hint">{t('writtenElsewhere')}</p>}
       {isOver && <div class="drop-hint">{t('dropHere')}</div>}
       <FileChips files={files} onRemove={(at) => changeDraft(id, () => ({ files: files.filter((_, i) => i !== at) }))} />
       <div class="line">
@@ -121,8 +123,8 @@ export function Composer({ conversation, live }: Props) {
           onInput={(event) => changeDraft(id, () => ({ text: event.currentTarget.value }))}
           onKeyDown={onKey}
         />
-        {live ? (
-          <button type="button" class="main round" aria-label={t('stop')} title={t('stop')} onClick={live.stop}>
+        {live || isElsewhere ? (
+          <button type="button" class="main round" aria-label={t('stop')} title={t('stop')} onClick={() => stop(id!)}>
             <StopSquare />
           </button>
         ) : (

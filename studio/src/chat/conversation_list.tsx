@@ -4,7 +4,7 @@ import { t } from '../i18n'
 import { openInChat } from '../store/address'
 import { conversations, openId, remove, update, type Conversation } from '../store/conversations'
 import { groupsOf } from '../store/dates'
-import { running } from '../store/generation'
+import { isBeingWritten, running } from '../store/generation'
 import { Pin, Trash } from '../ui/icons'
 import { offer } from '../ui/notice'
 import { wantedPlace } from './place'
@@ -75,26 +75,28 @@ function Entry({ conversation, onOpen }: { conversation: Conversation; onOpen: (
           if (event.key === 'F2') setIsRenaming(true)
         }}
       >
-        {running.value.has(conversation.id) && <span class="busy" aria-label={t('running')} role="img" />}
+        {isBeingWritten(conversation.id) && <span class="busy" aria-label={t('running')} role="img" />}
         {title}
       </button>
-      <button
-        type="button"
-        class="quiet pin"
-        aria-label={t('pin', { title })}
-        aria-pressed={!!conversation.pinned}
-        onClick={() => update(conversation.id, (c) => ({ updated: c.updated, pinned: !c.pinned }))}
-      >
-        <Pin />
-      </button>
-      <button
-        type="button"
-        class="quiet delete"
-        aria-label={t('deleteConversation', { title })}
-        onClick={(event) => deleteConversation(conversation.id, title, event.currentTarget)}
-      >
-        <Trash />
-      </button>
+      <span class="tools">
+        <button
+          type="button"
+          class="quiet pin"
+          aria-label={t('pin', { title })}
+          aria-pressed={!!conversation.pinned}
+          onClick={() => update(conversation.id, (c) => ({ updated: c.updated, pinned: !c.pinned }))}
+        >
+          <Pin />
+        </button>
+        <button
+          type="button"
+          class="quiet delete"
+          aria-label={t('deleteConversation', { title })}
+          onClick={(event) => deleteConversation(conversation.id, title, event.currentTarget)}
+        >
+          <Trash />
+        </button>
+      </span>
     </li>
   )
 }

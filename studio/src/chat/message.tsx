@@ -146,15 +146,16 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
   const shown = live ? live.text.value : message
   const reasoning = shown.reasoning ?? ''
   const calls = shown.toolCalls ?? []
+  const isGrowing = live !== null || (isBusy && !message.outcome) // here, or in another page
   const isEmpty = !shown.content && !reasoning && !calls.length
-  const open = live ? [] : openCalls(find(conversationId)?.messages ?? [])
+  const open = isGrowing ? [] : openCalls(find(conversationId)?.messages ?? [])
   return (
     <article
       class="message assistant"
       data-message={message.id}
       tabIndex={-1}
       aria-label={t('messageModel')}
-      aria-busy={live !== null}
+      aria-busy={isGrowing}
     >
       {reasoning && (
         <Thinking
@@ -164,14 +165,16 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
           onStop={live?.stopThinking ?? null}
         />
       )}
-      {live && isEmpty && (
+      {isGrowing && isEmpty && (
         <p class="waiting">
           <span class="dots" aria-hidden="true" />
           <span class="hidden-text">{t('waiting')}</span>
         </p>
       )}
-      {shown.content && <Markdown text={shown.content} isGrowing={live !== null} />}
-      {shown.heat && shown.heat.length > 0 && <HeatStrip heat={shown.heat} />}
+      {shown.content && <Markdown text={shown.content} isGrowing={isGrowing} />}
+      {shown.heat && shown.heat.length > 0 && (
+        <HeatStrip {...{ conversationId, message, isBusy }} heat={shown.heat} />
+      )}
       {calls.map((call, i) => (
         <ToolCallView
           key={call.id || i}
@@ -185,7 +188,7 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
       )}
       <footer>
         {shown.speed && shown.speed.tokens > 0 && <SpeedStrip speed={shown.speed} />}
-        {!live && (
+        {!isGrowing && (
           <div class="actions">
             <VariantSwitch {...{ conversationId, place, count, isBusy }} messageId={message.id} />
             {message.content && (

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { openInChat } from '../store/address'
 import { showMessage } from '../store/branches'
 import { find, update } from '../store/conversations'
-import { running } from '../store/generation'
+import { isBeingWritten } from '../store/generation'
 import { placesOf } from '../store/search'
 
 export interface Place {
@@ -17,7 +17,7 @@ export function openAt(conversationId: string, messageId: string | null, words: 
   const conversation = find(conversationId)
   if (!conversation) return
   // What is being written stays in view.
-  if (messageId && !running.value.has(conversationId)) {
+  if (messageId && !isBeingWritten(conversationId)) {
     const shown = showMessage(conversation, messageId)
     if (shown !== conversation) update(conversationId, () => shown)
   }

@@ -5,6 +5,7 @@ import { t } from '../i18n'
 import { variantsAt } from '../store/branches'
 import { openConversation } from '../store/conversations'
 import { running, send } from '../store/generation'
+import { elsewhere } from '../store/tabs'
 import { leftOut } from '../store/window'
 import { Down } from '../ui/icons'
 import { Composer } from './composer'
@@ -39,6 +40,8 @@ export function ChatScreen() {
   const conversation = openConversation.value
   const { scroller, isAway, jump } = useFollow(conversation)
   const live = conversation ? running.value.get(conversation.id) : undefined
+  const isElsewhere = conversation !== undefined && elsewhere.value.has(conversation.id)
+  const isBusy = live !== undefined || isElsewhere
   const messages = conversation?.messages ?? []
   const left = conversation ? leftOut(conversation) : 0
   return (
@@ -49,13 +52,13 @@ export function ChatScreen() {
             {messages.length === 0 && <Empty />}
             {messages.map((message, at) => (
               <Fragment key={message.id}>
-                {at > 0 && at === left && <WindowMark conversationId={conversation!.id} isBusy={live !== undefined} />}
+                {at > 0 && at === left && <WindowMark conversationId={conversation!.id} isBusy={isBusy} />}
                 <MessageView
                   conversationId={conversation!.id}
                   message={message}
                   {...variantsAt(conversation!, at)}
                   live={live?.messageId === message.id ? live : null}
-                  isBusy={live !== undefined}
+                  isBusy={isBusy}
                 />
               </Fragment>
             ))}
@@ -76,7 +79,7 @@ export function ChatScreen() {
             </button>
           </div>
         )}
-        <Composer conversation={conversation} live={live ?? null} />
+        <Composer conversation={conversation} live={live ?? null} isElsewhere={isElsewhere} />
         <ContextMeter conversation={conversation} live={live ?? null} />
       </main>
       <ArtefactPanel />

@@ -9,7 +9,7 @@ import { parseTools } from '../store/request'
 import { clearServerCache, loadServerCache, serverCache } from '../store/server_cache'
 import { chatModels } from '../store/session'
 import { change, settings, type Sampling, type Settings } from '../store/settings'
-import { download, fileName, toJson, toMarkdown } from '../store/transfer'
+import { download, fileName, toJson, toMarkdown, toMarkdownFile } from '../store/transfer'
 import { confirmThen } from '../ui/dialog'
 import { bytes, count } from '../ui/format'
 import { Cross } from '../ui/icons'
@@ -216,6 +216,13 @@ function ExportButtons() {
         onClick={() => download('chimere-conversations.json', 'application/json', toJson(all))}
       >
         {t('exportAll')}
+      </button>
+      <button
+        type="button"
+        disabled={!all.length}
+        onClick={() => download('chimere-conversations.md', 'text/markdown', toMarkdownFile(all))}
+      >
+        {t('exportAllMarkdown')}
       </button>
       <button
         type="button"

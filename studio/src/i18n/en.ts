@@ -1,5 +1,9 @@
 // en.ts  English, and the list of what has to be said.
 export const en = {
+  alternatives: 'Other tokens at this place',
+  alternativesHint: 'Choose another, and the answer goes on from there.',
+  alternativesNotHere: 'The answer cannot go on from here.',
+  alternativeTaken: 'taken',
   answerComplete: 'The answer is complete.',
   answerEnded: 'The answer ended early.',
   artefact: 'Artefact',
@@ -63,6 +67,7 @@ export const en = {
   example2: 'Write a Python function that merges two sorted lists.',
   example3: 'Plan three days in Lisbon, as a table.',
   exportAll: 'Export all (JSON)',
+  exportAllMarkdown: 'Export all (Markdown)',
   exportJson: 'Export (JSON)',
   exportMarkdown: 'Export (Markdown)',
   fileBinary: '{name} is not a text file.',
@@ -78,6 +83,7 @@ export const en = {
   guide: 'Choosing a model',
   guideLink: 'Which models fit which memory',
   heat: 'Certainty of each token',
+  heatChosen: 'chosen by you',
   heatGuessed: 'guessed ahead',
   heatOff: 'Not shown',
   heatOn: 'As a strip below the answer',
@@ -85,6 +91,7 @@ export const en = {
   heatThoughtBegins: 'thinking',
   heatThoughtEnds: 'end of thinking',
   heatToken: 'certainty {certainty} %, entropy {entropy} nats',
+  heatTokens: 'Tokens of the answer',
   import: 'Import',
   imported: '{n} conversations imported.',
   importFailed: '{name}: {reason}',
@@ -192,6 +199,8 @@ export const en = {
   thinkingUncounted: 'Thoughts',
   throughput: 'Throughput',
   today: 'Today',
+  tokenBlank: 'space',
+  tokenLine: 'line break',
   tokens: '{n} tokens',
   tokensPerSecond: '{n} tok/s',
   tokensThinking: '{n} tokens, {thinking} of them thinking',
@@ -210,6 +219,7 @@ export const en = {
   variants: 'Versions of this message',
   version: 'version {version}',
   waiting: 'Waiting for the first token',
+  writtenElsewhere: 'The answer is being written in another tab.',
   yesterday: 'Yesterday',
 }
 

@@ -2,6 +2,10 @@
 import type { Words } from './en'
 
 export const fr: Words = {
+  alternatives: 'Autres jetons à cet endroit',
+  alternativesHint: 'Choisissez-en un autre, et la réponse continue de là.',
+  alternativesNotHere: 'La réponse ne peut pas continuer d’ici.',
+  alternativeTaken: 'pris',
   answerComplete: 'La réponse est complète.',
   answerEnded: 'La réponse s’est arrêtée avant la fin.',
   artefact: 'Artefact',
@@ -65,6 +69,7 @@ export const fr: Words = {
   example2: 'Écris une fonction Python qui fusionne deux listes triées.',
   example3: 'Prépare trois jours à Lisbonne, sous forme de tableau.',
   exportAll: 'Tout exporter (JSON)',
+  exportAllMarkdown: 'Tout exporter (Markdown)',
   exportJson: 'Exporter (JSON)',
   exportMarkdown: 'Exporter (Markdown)',
   fileBinary: '{name} n’est pas un fichier texte.',
@@ -80,6 +85,7 @@ export const fr: Words = {
   guide: 'Choisir un modèle',
   guideLink: 'Quels modèles pour quelle mémoire',
   heat: 'Certitude de chaque jeton',
+  heatChosen: 'choisi par vous',
   heatGuessed: 'deviné d’avance',
   heatOff: 'Masquée',
   heatOn: 'Sous la réponse',
@@ -87,6 +93,7 @@ export const fr: Words = {
   heatThoughtBegins: 'réflexion',
   heatThoughtEnds: 'fin de la réflexion',
   heatToken: 'certitude {certainty} %, entropie {entropy} nats',
+  heatTokens: 'Jetons de la réponse',
   import: 'Importer',
   imported: '{n} conversations importées.',
   importFailed: '{name} : {reason}',
@@ -194,6 +201,8 @@ export const fr: Words = {
   thinkingUncounted: 'Réflexion',
   throughput: 'Débit',
   today: 'Aujourd’hui',
+  tokenBlank: 'espace',
+  tokenLine: 'saut de ligne',
   tokens: '{n} jetons',
   tokensPerSecond: '{n} jetons/s',
   tokensThinking: '{n} jetons, dont {thinking} de réflexion',
@@ -212,5 +221,6 @@ export const fr: Words = {
   variants: 'Versions de ce message',
   version: 'version {version}',
   waiting: 'En attente du premier jeton',
+  writtenElsewhere: 'La réponse s’écrit dans un autre onglet.',
   yesterday: 'Hier',
 }

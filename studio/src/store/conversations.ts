@@ -3,6 +3,7 @@ import { computed, signal } from '@preact/signals'
 import { newId } from '../id'
 import type { Branch } from './branches'
 import { conversationRecords as records } from './database'
+import { markElsewhere, onNews, tell } from './tabs'
 import { adoptDraft, changeDraft, draftOf, dropAllDrafts, dropDraft, loadDrafts } from './drafts'
 
 export interface ToolCall {
@@ -34,6 +35,9 @@ export interface Heat {
   certainty: number
   entropy: number
   guessed?: boolean // ahead, and right
+  chosen?: boolean // by hand, in the place of another
+  others?: { token: string; share: number }[] // what the model might have written here, this token among them
+  bytes?: number[] // of a token that is not whole letters
 }
 
 // full: the answer filled the context. overlong: the conversation does not fit, so that there is no answer at all.
@@ -102,8 +106,13 @@ function closeUnfinished(conversation: Conversation): Conversation {
   return { ...conversation, messages }
 }
 
-export function put(conversation: Conversation) {
+function show(conversation: Conversation) {
   conversations.value = newestFirst([conversation, ...conversations.value.filter((c) => c.id !== conversation.id)])
+}
+
+export function put(conversation: Conversation) {
+  show(conversation)
+  tell({ kind: 'put', conversation })
   records.save(conversation).catch(() => (storageFailed.value = true))
 }
 
@@ -125,13 +134,18 @@ export function updateMessage(id: string, messageId: string, change: Partial<Mes
   update(id, (c) => ({ messages: c.messages.map((m) => (m.id === messageId ? { ...m, ...change } : m)) }))
 }
 
+function hide(id: string) {
+  if (!isLoaded.value) goneEarly.ids.add(id)
+  conversations.value = conversations.value.filter((c) => c.id !== id)
+  if (openId.value === id) openId.value = conversations.value[0]?.id ?? null
+}
+
 // Returns what brings it back, with its draft.
 export function remove(id: string): () => void {
   const conversation = find(id)
   const draft = draftOf(id)
-  if (!isLoaded.value) goneEarly.ids.add(id)
-  conversations.value = conversations.value.filter((c) => c.id !== id)
-  if (openId.value === id) openId.value = conversations.value[0]?.id ?? null
+  hide(id)
+  tell({ kind: 'gone', id })
   dropDraft(id)
   records.remove(id).catch(() => (storageFailed.value = true))
   return () => {
@@ -143,12 +157,43 @@ export function remove(id: string): () => void {
   }
 }
 
-export function removeAll() {
+function hideAll() {
   goneEarly.all = !isLoaded.value
   conversations.value = []
   openId.value = null
+}
+
+export function removeAll() {
+  hideAll()
+  tell({ kind: 'cleared' })
   dropAllDrafts()
   records.clear().catch(() => (storageFailed.value = true))
+}
+
+// What another page did. It has kept it already.
+export function followOthers(isWrittenHere: (id: string) => boolean) {
+  onNews((news) => {
+    if (news.kind === 'put' && !isWrittenHere(news.conversation.id)) show(news.conversation)
+    if (news.kind === 'gone') hide(news.id)
+    if (news.kind === 'cleared') hideAll()
+    if (news.kind === 'written') markElsewhere(news.id, false)
+    if (news.kind === 'writing' && !isWrittenHere(news.id)) {
+      const { id, messageId, text } = news
+      const shown = find(id)
+      const open = (m: Message) => (m.id === messageId ? { ...withoutEnd(m), ...text } : m)
+      if (shown) show({ ...shown, messages: shown.messages.map(open) })
+      markElsewhere(id, true, () => {
+        const left = find(id)
+        if (left) show(closeUnfinished(left))
+      })
+    }
+  })
+  tell({ kind: 'hello' })
+}
+
+// An answer that goes on has not ended.
+export function withoutEnd({ outcome: _, size: __, ...open }: Message): Message {
+  return open
 }
 
 export function titleOf(text: string): string {

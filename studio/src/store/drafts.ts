@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals'
 import type { AttachedFile } from './conversations'
 import { draftRecords } from './database'
+import { onNews, tell } from './tabs'
 
 export interface Draft {
   text: string
@@ -42,12 +43,23 @@ function takeWaiting(): [string, Draft][] {
 let early: Map<string, Draft> | null = new Map()
 let droppedEarly = false
 
-function put(key: string, draft: Draft) {
+function show(key: string, draft: Draft) {
   early?.set(key, draft)
   const next = new Map(drafts.value)
   if (isEmpty(draft)) next.delete(key)
   else next.set(key, draft)
   drafts.value = next
+}
+
+// What is written in another page is written here too; it has kept it already.
+onNews((news) => {
+  if (news.kind === 'draft') show(news.key, news.draft)
+  if (news.kind === 'cleared') drafts.value = new Map()
+})
+
+function put(key: string, draft: Draft) {
+  show(key, draft)
+  tell({ kind: 'draft', key, draft })
   unsaved.set(key, draft)
   const done = isEmpty(draft) ? draftRecords.remove(key) : draftRecords.save({ id: key, ...draft })
   const confirm = () => {

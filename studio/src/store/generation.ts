@@ -2,16 +2,18 @@
 // ends, so that a token costs the page one small update and not a new list of conversations.
 import { signal, type Signal } from '@preact/signals'
 import * as api from '../api/client'
-import type { ChatChunk, ToolCallDelta } from '../api/types'
+import type { ChatChunk, Logprob, TokenStats, ToolCallDelta } from '../api/types'
 import { announce } from '../ui/announcer'
 import { newId } from '../id'
 import { t } from '../i18n'
-import { find, start, titleOf, update, updateMessage } from './conversations'
+import { find, followOthers, start, titleOf, update, updateMessage, withoutEnd } from './conversations'
 import { partAt, showVariant } from './branches'
 import type { AttachedFile, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
 import { contextLength } from './model'
 import { chatBody } from './request'
 import { settings } from './settings'
+import { elsewhere, onNews, tell, thisPage } from './tabs'
+import { isWhole } from './tokens'
 import { laterStart } from './window'
 
 export interface LiveText {
@@ -29,16 +31,38 @@ export interface Live {
   stop: () => void
   keep: () => void // writes what there is into the conversation
   stopThinking: () => void
+  tell: () => void // other pages, what there is
+  giveWay: () => void // to another page that writes it
 }
 
 // By conversation.
 export const running = signal<ReadonlyMap<string, Live>>(new Map())
+
+export const isBeingWritten = (id: string) => running.value.has(id) || elsewhere.value.has(id)
+
+// Ends the answer of a conversation, whichever page writes it.
+export function stop(id: string) {
+  const live = running.value.get(id)
+  if (live) live.stop()
+  else if (elsewhere.value.has(id)) tell({ kind: 'stop', id })
+}
 
 function setRunning(id: string, live: Live | null) {
   const next = new Map(running.value)
   if (live) next.set(id, live)
   else next.delete(id)
   running.value = next
+}
+
+const NO_SPEED: Speed = {
+  firstTokenMs: null,
+  tokensPerSecond: null,
+  tokens: 0,
+  thinkingTokens: 0,
+  promptTokens: null,
+  cachedTokens: null,
+  guessedTokens: null,
+  totalTokens: null,
 }
 
 // Collects chunks as they come and publishes once a frame.
@@ -49,16 +73,7 @@ class Collector {
     toolCalls: [],
     isThinking: false,
     heat: [],
-    speed: {
-      firstTokenMs: null,
-      tokensPerSecond: null,
-      tokens: 0,
-      thinkingTokens: 0,
-      promptTokens: null,
-      cachedTokens: null,
-      guessedTokens: null,
-      totalTokens: null,
-    },
+    speed: NO_SPEED,
   }
   readonly text = signal<LiveText>(this.next)
   finish: string | null = null
@@ -83,12 +98,7 @@ class Collector {
     if (content) this.next = { ...this.next, content: this.next.content + content, isThinking: false }
     if (reasoning) this.next = { ...this.next, reasoning: this.next.reasoning + reasoning, isThinking: true }
     if (calls) this.next = { ...this.next, toolCalls: merge(this.next.toolCalls, calls), isThinking: false }
-    const heat = (choice?.token_stats ?? []).map(({ token, certainty, entropy, guessed }) => ({
-      token,
-      certainty: certainty ?? 1,
-      entropy: entropy ?? 0,
-      ...(guessed ? { guessed } : {}),
-    }))
+    const heat = (choice?.token_stats ?? []).map((stats, i) => heatOf(stats, choice?.logprobs?.content?.[i]))
     if (heat.length) this.next = { ...this.next, heat: [...this.next.heat, ...heat] }
     if (choice?.finish_reason) this.finish = choice.finish_reason
     if (chunk.usage) this.settle(chunk)
@@ -145,6 +155,21 @@ class Collector {
   }
 }
 
+const SHARE_DIGITS = 4
+
+function heatOf({ token, certainty, entropy, guessed }: TokenStats, drawn: Logprob | undefined): Heat {
+  const share = (logprob: number) => Number(Math.exp(logprob).toFixed(SHARE_DIGITS))
+  const others = drawn?.top_logprobs?.map((other) => ({ token: other.token, share: share(other.logprob) })) ?? []
+  return {
+    token,
+    certainty: certainty ?? 1,
+    entropy: entropy ?? 0,
+    ...(guessed ? { guessed } : {}),
+    ...(others.length ? { others } : {}),
+    ...(drawn?.bytes && !isWhole(token) ? { bytes: drawn.bytes } : {}),
+  }
+}
+
 function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
   const merged = [...calls]
   for (const delta of deltas) {
@@ -169,26 +194,56 @@ function endOf({ finish, text }: Collector): Partial<Message> {
   return { outcome: finish === 'length' || finish === 'loop' ? finish : 'done' }
 }
 
+const SAVING_MS = 2000
+const TELLING_MS = 500
+
+// What other pages want of the answers that are written here. Two that began the same one at the same moment agree on the
+// page with the smaller name.
+export function answerOthers() {
+  followOthers((id) => running.value.has(id))
+  onNews((news) => {
+    if (news.kind === 'hello') {
+      for (const live of running.value.values()) {
+        live.keep()
+        live.tell()
+      }
+    }
+    if (news.kind === 'stop' || news.kind === 'gone') running.value.get(news.id)?.stop()
+    if (news.kind === 'writing' && news.by < thisPage) running.value.get(news.id)?.giveWay()
+  })
+}
+
 // Writes the answer to the last message of the conversation; where that is an answer itself, goes on with it.
 export async function generate(id: string) {
   const conversation = find(id)
-  if (!conversation || running.value.has(id)) return
+  if (!conversation || isBeingWritten(id)) return
   const last = conversation.messages.at(-1)
   const begun = last?.role === 'assistant' ? last : null
   const message: Message = begun ?? { id: newId(), role: 'assistant', content: '' }
   const abort = new AbortController()
   const collector = new Collector(begun)
   let requestId: string | null = null
-  const saving = setInterval(() => keep(collector.text.value), 2000)
-  const keep = (text: LiveText, end: Partial<Message> = {}) =>
-    updateMessage(id, message.id, {
-      content: text.content,
-      ...(text.reasoning ? { reasoning: text.reasoning } : {}),
-      ...(text.toolCalls.length ? { toolCalls: text.toolCalls } : {}),
-      speed: text.speed,
-      ...(text.heat.length ? { heat: text.heat } : {}),
-      ...end,
-    })
+  let hasGivenWay = false
+  let toldAt = 0
+  const written = ({ content, reasoning, toolCalls, speed, heat }: LiveText): Partial<Message> => ({
+    content,
+    ...(reasoning ? { reasoning } : {}),
+    ...(toolCalls.length ? { toolCalls } : {}),
+    speed,
+    ...(heat.length ? { heat } : {}),
+  })
+  const keep = (text: LiveText, end: Partial<Message> = {}) => updateMessage(id, message.id, { ...written(text), ...end })
+  const tellOthers = () => {
+    toldAt = performance.now()
+    const text = written(collector.text.value)
+    tell({ kind: 'writing', id, by: thisPage, messageId: message.id, text })
+  }
+  // Timers of a hidden page hardly run; what comes from the server does.
+  const tellSometimes = () => {
+    if (performance.now() - toldAt >= TELLING_MS) tellOthers()
+  }
+  const saving = setInterval(() => keep(collector.text.value), SAVING_MS)
+  const telling = setInterval(tellSometimes, TELLING_MS)
 
   setRunning(id, {
     messageId: message.id,
@@ -199,22 +254,36 @@ export async function generate(id: string) {
       // Refused when the thought has just ended by itself, which is what was wanted.
       if (requestId) api.stopThinking(requestId).catch(() => undefined)
     },
+    tell: tellOthers,
+    giveWay: () => {
+      hasGivenWay = true
+      abort.abort()
+    },
   })
-  const { outcome: _, size: __, ...open } = message // an answer that goes on has not ended
-  update(id, (c) => ({ messages: [...c.messages.filter((m) => m !== begun), open] }))
+  update(id, (c) => ({ messages: [...c.messages.filter((m) => m !== begun), withoutEnd(message)] }))
+  tellOthers()
   let end: Partial<Message> = { outcome: 'done' }
   try {
     const stream = await api.streamChat(chatBody(conversation, settings.value), abort.signal)
     requestId = stream.requestId
-    for await (const chunk of stream.chunks) collector.add(chunk)
+    for await (const chunk of stream.chunks) {
+      collector.add(chunk)
+      tellSometimes()
+    }
     collector.publish()
     end = endOf(collector)
   } catch (error) {
     end = failure(error)
   }
   clearInterval(saving)
+  clearInterval(telling)
+  if (hasGivenWay) {
+    setRunning(id, null)
+    return tell({ kind: 'hello' })
+  }
   keep(collector.publish(), end)
   setRunning(id, null)
+  tell({ kind: 'written', id })
   announce(t(end.outcome === 'done' ? 'answerComplete' : 'answerEnded'))
 }
 
@@ -249,7 +318,7 @@ export const canContinue = (answer: Message) => BROKEN_OFF.includes(answer.outco
 export function goOn(id: string) {
   const conversation = find(id)
   const last = conversation?.messages.at(-1)
-  if (!conversation || !last?.size || running.value.has(id)) return
+  if (!conversation || !last?.size || isBeingWritten(id)) return
   const start = laterStart(conversation, last.size)
   if (start === null) return update(id, (c) => ({ unsent: c.messages.length }))
   const isBegun = last.outcome === 'full' && isText(last)
@@ -262,7 +331,7 @@ export const includeAll = (id: string) => update(id, () => ({ unsent: 0 }))
 // Another message in the place of this one, or none: what was there, and all after it, is a branch now.
 function replace(id: string, messageId: string, other: (old: Message) => Message | null): boolean {
   const at = find(id)?.messages.findIndex((m) => m.id === messageId) ?? -1
-  if (at < 0 || running.value.has(id)) return false
+  if (at < 0 || isBeingWritten(id)) return false
   update(id, (c) => {
     const parted = partAt(c, at)
     const message = other(c.messages[at]!)
@@ -280,8 +349,23 @@ export function edit(id: string, messageId: string, content: string) {
   if (replace(id, messageId, (old) => ({ ...old, id: newId(), content }))) void generate(id)
 }
 
+// Another token in the place of one: a variant that has the text `before` it, the token, and goes on from there.
+export function chooseToken(id: string, messageId: string, at: number, before: string, token: string) {
+  const isReplaced = replace(id, messageId, ({ reasoning, heat = [], speed }) => {
+    return {
+      id: newId(),
+      role: 'assistant',
+      content: before + token,
+      ...(reasoning ? { reasoning } : {}),
+      heat: [...heat.slice(0, at), { ...heat[at]!, token, chosen: true, guessed: false }],
+      speed: { ...NO_SPEED, tokens: at + 1, thinkingTokens: speed?.thinkingTokens ?? 0 },
+    }
+  })
+  if (isReplaced) void generate(id)
+}
+
 export function chooseVariant(id: string, messageId: string, place: number) {
-  if (running.value.has(id)) return
+  if (isBeingWritten(id)) return
   update(id, (c) => ({
     updated: c.updated,
     ...showVariant(c, c.messages.findIndex((m) => m.id === messageId), place),

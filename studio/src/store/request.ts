@@ -51,6 +51,9 @@ export function parseTools(text: string): object[] {
   })
 }
 
+// What else a token might have been, for whoever asks.
+const TOP_TOKENS = 8
+
 export function chatBody(conversation: Conversation, settings: Settings) {
   const messages = sentMessages(conversation).map(wireMessage).filter((m) => m !== null)
   if (conversation.system.trim()) messages.unshift({ role: 'system', content: conversation.system })
@@ -60,7 +63,7 @@ export function chatBody(conversation: Conversation, settings: Settings) {
     ...(requestedModel.value ? { model: requestedModel.value } : {}),
     ...(tools.length ? { tools } : {}),
     ...(settings.thinking === 'auto' ? {} : { enable_thinking: settings.thinking === 'on' }),
-    ...(settings.heat === 'on' ? { token_stats: true } : {}),
+    ...(settings.heat === 'on' ? { token_stats: true, logprobs: true, top_logprobs: TOP_TOKENS } : {}),
     ...settings.sampling,
   }
 }

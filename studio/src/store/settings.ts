@@ -50,6 +50,11 @@ export function change(part: Partial<Settings>) {
   settings.value = { ...settings.value, ...part }
 }
 
+// Another page of this browser changed them.
+addEventListener('storage', (event) => {
+  if (event.key === KEY) settings.value = load()
+})
+
 effect(() => {
   try {
     localStorage.setItem(KEY, JSON.stringify(settings.value))

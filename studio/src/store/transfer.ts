@@ -44,6 +44,15 @@ export function toMarkdown(conversation: Conversation): string {
     .join('\n')
 }
 
+// Several in one file, each behind a comment with what people need not read.
+export const toMarkdownFile = (list: Conversation[]) =>
+  list
+    .map((c) => {
+      const { created, updated, pinned } = c
+      return `${mark('conversation', inComment({ created, updated, pinned }))}\n${toMarkdown(c)}`
+    })
+    .join('\n')
+
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 const text = (value: unknown) => (typeof value === 'string' ? value : '')
 
@@ -68,6 +77,9 @@ function readSpeed(value: unknown): Speed | null {
   }
 }
 
+const readOthers = (list: unknown[]) =>
+  list.filter(isObject).map((other) => ({ token: text(other.token), share: number(other.share) ?? 0 }))
+
 function readHeat(value: unknown): Heat[] {
   if (!Array.isArray(value)) return []
   return value.filter(isObject).map((h) => ({
@@ -75,6 +87,9 @@ function readHeat(value: unknown): Heat[] {
     certainty: number(h.certainty) ?? 1,
     entropy: number(h.entropy) ?? 0,
     ...(h.guessed === true ? { guessed: true } : {}),
+    ...(h.chosen === true ? { chosen: true } : {}),
+    ...(Array.isArray(h.others) ? { others: readOthers(h.others) } : {}),
+    ...(Array.isArray(h.bytes) ? { bytes: h.bytes.map((byte) => number(byte) ?? 0) } : {}),
   }))
 }
 
@@ -160,7 +175,13 @@ function fromJson(source: string): Conversation[] {
   return value.conversations.map(readConversation).filter((c) => c !== null)
 }
 
-function fromMarkdown(source: string): Conversation[] {
+function fromMarkdownFile(source: string): Conversation[] {
+  const [alone, ...pieces] = source.split(/^<!-- chimere:conversation(?: (.*))? -->$/m)
+  if (!pieces.length) return fromMarkdown(alone!, {})
+  return pieces.flatMap((head, i) => (i % 2 ? [] : fromMarkdown(pieces[i + 1]!, JSON.parse(head ?? '{}'))))
+}
+
+function fromMarkdown(source: string, head: object): Conversation[] {
   const title = /^# (.*)$/m.exec(source)?.[1] ?? ''
   const pieces = source.split(/^<!-- chimere:(\w+)(?: (.*))? -->$/m)
   let system = ''
@@ -183,14 +204,20 @@ function fromMarkdown(source: string): Conversation[] {
   }
   const until = (at: number) => (branches[at]?.from as number | undefined) ?? messages.length
   const ways = branches.map((branch, at) => ({ ...branch, messages: messages.slice(until(at), until(at + 1)) }))
-  const conversation = readConversation({ title, system, messages: messages.slice(0, until(0)), branches: ways })
+  const conversation = readConversation({
+    ...head,
+    title,
+    system,
+    messages: messages.slice(0, until(0)),
+    branches: ways,
+  })
   return conversation && messages.length ? [conversation] : []
 }
 
 // What is in the file; empty when it is none of ours.
 export function readExport(source: string): Conversation[] {
   try {
-    return source.trimStart().startsWith('{') ? fromJson(source) : fromMarkdown(source)
+    return source.trimStart().startsWith('{') ? fromJson(source) : fromMarkdownFile(source)
   } catch {
     return []
   }
