@@ -5,15 +5,17 @@ import { isPanelOpen, SettingsPanel, uncoverScreen } from './chat/settings_panel
 import { newConversation, Sidebar } from './chat/sidebar'
 import { closeArtefact, openedArtefact } from './artefacts/open'
 import { LazyGuide } from './guide/lazy'
+import { LazyMemory } from './memory/lazy'
 import { t } from './i18n'
 import { addressOf } from './store/address'
 import { openConversation, openId, storageFailed } from './store/conversations'
 import { isBeingWritten, stop } from './store/generation'
+import { canLearn } from './store/memory'
 import { chatModel } from './store/model'
 import { isOnline, modelList } from './store/session'
 import { Announcer } from './ui/announcer'
 import { ConfirmDialog, KeyDialog } from './ui/dialog'
-import { Bubble, Gear, Menu, Pulse } from './ui/icons'
+import { Book, Bubble, Gear, Menu, Pulse } from './ui/icons'
 import { NoticeBar } from './ui/notice'
 import { screen, type Screen } from './ui/route'
 import { LazyStatus } from './status/lazy'
@@ -48,6 +50,11 @@ function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => v
         <a href={addressOf(openId.value)} aria-current={isHere('chat')}>
           <Bubble /> <span>{t('chat')}</span>
         </a>
+        {canLearn.value && (
+          <a href="#/memory" aria-current={isHere('memory')}>
+            <Book /> <span>{t('memoryScreen')}</span>
+          </a>
+        )}
         <a href="#/status" aria-current={isHere('status')}>
           <Pulse /> <span>{t('status')}</span>
         </a>
@@ -118,6 +125,7 @@ export function App() {
         <Sidebar isShown={isMenuShown} onClose={() => setIsMenuShown(false)} />
         {isMenuShown && <div class="shade" onClick={() => setIsMenuShown(false)} />}
         {screen.value === 'chat' && <ChatScreen />}
+        {screen.value === 'memory' && <LazyMemory />}
         {screen.value === 'status' && <LazyStatus />}
         {screen.value === 'guide' && <LazyGuide />}
         <SettingsPanel />

@@ -9,6 +9,7 @@ import './styles/base.css'
 import './styles/layout.css'
 import './styles/chat.css'
 import './styles/markdown.css'
+import './styles/memory.css'
 import './styles/status.css'
 
 startAddress()

@@ -86,6 +86,7 @@ test('works with the keyboard, and can be read in both themes', async ({ studio,
   await page.keyboard.press('Escape')
 
   await token(page, 6).click()
+  await expect(others(page).getByRole('button').nth(1)).toBeFocused()
   await page.keyboard.press('ArrowDown')
   await expect(others(page).getByRole('button').nth(2)).toBeFocused()
   await page.keyboard.press('Enter')

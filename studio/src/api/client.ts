@@ -1,7 +1,19 @@
 // client.ts  The only place that talks to the server: keys, errors, and whether it answers at all.
 import { askForKey, apiKey, forgetKey, markOffline, markOnline } from '../store/session'
 import { events } from './sse'
-import type { Cache, ChatChunk, Cleared, ErrorBody, Health, ModelEntry, RunningRequest, Status } from './types'
+import type {
+  Adapter,
+  Cache,
+  ChatChunk,
+  Cleared,
+  ErrorBody,
+  Health,
+  Memory,
+  ModelEntry,
+  Note,
+  RunningRequest,
+  Status,
+} from './types'
 
 // The server answered, with an error. `message` is the server's own.
 export class ApiError extends Error {
@@ -60,19 +72,21 @@ async function request(path: string, init: RequestInit = {}): Promise<Response> 
 
 const json = async <T>(path: string, init?: RequestInit): Promise<T> => (await request(path, init)).json() as Promise<T>
 
+const post = <T>(path: string, body: object) =>
+  json<T>(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
+
 export const health = () => json<Health>('/health')
 export const models = async () => (await json<{ data: ModelEntry[] }>('/v1/models')).data
 export const status = () => json<Status>('/v1/status')
 export const cache = () => json<Cache>('/v1/cache')
 export const clearCache = () => json<Cleared>('/v1/cache', { method: 'DELETE' })
-export const countTokens = async (body: object) =>
-  (
-    await json<{ count: number }>('/tokenize', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-  ).count
+export const countTokens = async (body: object) => (await post<{ count: number }>('/tokenize', body)).count
+export const adapters = async () => (await json<{ data: Adapter[] }>('/v1/lora')).data
+const ofUser = (user: string) => `?user=${encodeURIComponent(user)}`
+export const memory = (user: string) => json<Memory>(`/v1/engram${ofUser(user)}`)
+export const notes = async (user: string) => (await json<{ data: Note[] }>(`/v1/engram/notes${ofUser(user)}`)).data
+export const learn = (body: object) => post<{ learned: boolean; note?: number }>('/v1/engram/accept', body)
+export const forget = (body: object) => post<unknown>('/v1/engram/forget', body)
 export const requests = async () => (await json<{ data: RunningRequest[] }>('/v1/requests')).data
 
 const act = (id: string, action: string) =>

@@ -79,7 +79,34 @@ export interface ChatChunk {
   }[]
   usage?: Usage | null
   timings?: Timings | null
+  engram?: EngramUse
   error?: ErrorBody
+}
+
+// What an answer was given to read.
+export interface EngramUse {
+  passages?: { source: string; score: number; text: string }[]
+  notes?: { source: string; score: number; text: string; id?: number }[]
+}
+
+export interface Adapter {
+  name: string
+  scale: number
+}
+
+export interface Memory {
+  tables: { name: string }[]
+  passages: string[]
+  own: { notes: number; bytes: number } | null
+  limits?: { own: { bytes: number; notes: number } } // missing where nothing can be taught
+}
+
+export interface Note {
+  id: number
+  source: string
+  created: number // seconds
+  score: number
+  text: string
 }
 
 export interface Layer {

@@ -1,5 +1,5 @@
 // alternatives.tsx  What else the model might have written at one place, and the way to go on from there.
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { t } from '../i18n'
 import type { Heat, Message } from '../store/conversations'
 import { chooseToken } from '../store/generation'
@@ -22,7 +22,7 @@ const visible = (token: string) => token.replace(/ /g, '‚ê£').replace(/\n/g, '‚Ü
 
 export function Alternatives({ conversationId, message, at, heat, isBusy, where, onClose, onLeave }: Props) {
   const box = useRef<HTMLDivElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const first = box.current?.querySelector<HTMLElement>('button:enabled') ?? box.current
     first?.focus({ preventScroll: true })
     box.current?.scrollIntoView({ block: 'nearest' })

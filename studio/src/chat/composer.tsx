@@ -7,6 +7,7 @@ import { openCalls, send, stop, type Live } from '../store/generation'
 import { useGrowth } from '../ui/growth'
 import { Clip, Cross, Send, StopSquare } from '../ui/icons'
 import { readFiles } from './files'
+import { menuAria, PromptMenu, usePromptMenu } from './prompt_menu'
 
 interface Props {
   conversation: Conversation | undefined
@@ -73,6 +74,7 @@ export function Composer({ conversation, live, isElsewhere }: Props) {
     if (read.length) changeDraft(id, (draft) => ({ files: [...draft.files, ...read] }))
   }
   const isOver = useDrop((list) => void addFiles(list))
+  const menu = usePromptMenu(area, (whole) => changeDraft(id, () => ({ text: whole })))
   useGrowth(area, text)
   useEffect(() => area.current?.focus({ preventScroll: true }), [id])
 
@@ -84,6 +86,7 @@ export function Composer({ conversation, live, isElsewhere }: Props) {
     send(id, text.trim(), files)
   }
   const onKey = (event: KeyboardEvent) => {
+    if (menu.onKey(event)) return
     // An Enter that chooses a word of an input method is not meant for us.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
     event.preventDefault()
@@ -100,6 +103,7 @@ export function Composer({ conversation, live, isElsewhere }: Props) {
       {isElsewhere && <p class="hint">{t('writtenElsewhere')}</p>}
       {isOver && <div class="drop-hint">{t('dropHere')}</div>}
       <FileChips files={files} onRemove={(at) => changeDraft(id, () => ({ files: files.filter((_, i) => i !== at) }))} />
+      <PromptMenu {...menu} />
       <div class="line">
         <button type="button" class="quiet round" aria-label={t('attachFiles')} onClick={() => picker.current?.click()}>
           <Clip />
@@ -120,7 +124,12 @@ export function Composer({ conversation, live, isElsewhere }: Props) {
           aria-label={t('placeholder')}
           placeholder={t('placeholder')}
           value={text}
-          onInput={(event) => changeDraft(id, () => ({ text: event.currentTarget.value }))}
+          onInput={(event) => {
+            changeDraft(id, () => ({ text: event.currentTarget.value }))
+            menu.look()
+          }}
+          onSelect={menu.look}
+          {...menuAria(menu)}
           onKeyDown={onKey}
         />
         {live || isElsewhere ? (

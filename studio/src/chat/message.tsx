@@ -5,10 +5,12 @@ import { copyText } from '../markdown/code_view'
 import { Markdown } from '../markdown/markdown'
 import { find, type Message } from '../store/conversations'
 import { canContinue, edit, generate, openCalls, regenerate, type Live } from '../store/generation'
+import { canLearn, learn } from '../store/memory'
 import { useGrowth } from '../ui/growth'
 import { memo } from '../ui/memo'
 import { FullContext } from './full_context'
 import { HeatStrip } from './heat_strip'
+import { Sources } from './sources'
 import { SpeedStrip } from './speed_strip'
 import { Thinking } from './thinking'
 import { ToolCallView } from './tool_call'
@@ -175,6 +177,7 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
       {shown.heat && shown.heat.length > 0 && (
         <HeatStrip {...{ conversationId, message, isBusy }} heat={shown.heat} />
       )}
+      {!isGrowing && message.sources && <Sources sources={message.sources} />}
       {calls.map((call, i) => (
         <ToolCallView
           key={call.id || i}
@@ -194,6 +197,16 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
             {message.content && (
               <button type="button" class="quiet small" onClick={() => void copyText(message.content)}>
                 {t('copy')}
+              </button>
+            )}
+            {message.content && canLearn.value && (
+              <button
+                type="button"
+                class="quiet small"
+                title={t('learnHint')}
+                onClick={() => void learn(message.content, find(conversationId)?.title || t('unnamed'))}
+              >
+                {t('learn')}
               </button>
             )}
             <button

@@ -2,8 +2,7 @@
 import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { languageNames, t } from '../i18n'
-import { conversations, openConversation, removeAll, update } from '../store/conversations'
-import { changeDraft, draftOf } from '../store/drafts'
+import { conversations, openConversation, openSystem, removeAll, setOpenSystem } from '../store/conversations'
 import { contextLength, requestedModel } from '../store/model'
 import { parseTools } from '../store/request'
 import { clearServerCache, loadServerCache, serverCache } from '../store/server_cache'
@@ -13,6 +12,9 @@ import { download, fileName, toJson, toMarkdown, toMarkdownFile } from '../store
 import { confirmThen } from '../ui/dialog'
 import { bytes, count } from '../ui/format'
 import { Cross } from '../ui/icons'
+import { AdapterPicker, MemoryPicker } from './memory_pickers'
+import { Presets } from './presets'
+import { Prompts } from './prompts'
 
 export const isPanelOpen = signal(false)
 
@@ -112,24 +114,13 @@ function ToolsField() {
   )
 }
 
-function SystemField() {
-  const conversation = openConversation.value
-  return (
-    <label>
-      {t('system')}
-      <span class="hint">{t('systemHint')}</span>
-      <textarea
-        rows={3}
-        value={conversation ? conversation.system : draftOf(null).system}
-        onInput={(event) => {
-          const system = event.currentTarget.value
-          if (conversation) update(conversation.id, () => ({ system }))
-          else changeDraft(null, () => ({ system }))
-        }}
-      />
-    </label>
-  )
-}
+const SystemField = () => (
+  <label>
+    {t('system')}
+    <span class="hint">{t('systemHint')}</span>
+    <textarea rows={3} value={openSystem()} onInput={(event) => setOpenSystem(event.currentTarget.value)} />
+  </label>
+)
 
 function Choice<K extends 'theme' | 'language' | 'thinking' | 'heat' | 'model'>(props: {
   name: K
@@ -192,6 +183,7 @@ function KeptWhere() {
 function ExportButtons() {
   const conversation = openConversation.value
   const all = conversations.value
+  const { presets, prompts } = settings.value
   return (
     <div class="buttons wrap">
       {conversation && (
@@ -212,8 +204,8 @@ function ExportButtons() {
       )}
       <button
         type="button"
-        disabled={!all.length}
-        onClick={() => download('chimere-conversations.json', 'application/json', toJson(all))}
+        disabled={!all.length && !presets.length && !prompts.length}
+        onClick={() => download('chimere-conversations.json', 'application/json', toJson(all, { presets, prompts }))}
       >
         {t('exportAll')}
       </button>
@@ -264,6 +256,7 @@ export function SettingsPanel() {
       <a class="hint" href="#/models">
         {t('guideLink')}
       </a>
+      <Presets />
       <SystemField />
       <Choice
         name="thinking"
@@ -283,7 +276,10 @@ export function SettingsPanel() {
         ]}
       />
       <SamplingFields />
+      <AdapterPicker />
+      <MemoryPicker />
       <ToolsField />
+      <Prompts />
       <Choice
         name="theme"
         label={t('theme')}

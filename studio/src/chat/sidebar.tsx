@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks'
 import { t } from '../i18n'
 import { openInChat } from '../store/address'
 import { conversations, openId, put, start } from '../store/conversations'
+import { addLibrary } from '../store/library'
 import { readExport } from '../store/transfer'
 import { Plus } from '../ui/icons'
 import { notify } from '../ui/notice'
@@ -12,14 +13,19 @@ import { uncoverScreen } from './settings_panel'
 
 async function importFiles(files: Iterable<File>) {
   let found = 0
+  let others = 0
   for (const file of files) {
-    const list = readExport(await file.text())
-    if (!list.length) notify(t('importFailed', { name: file.name, reason: t('importWrong') }), 'error')
+    const { conversations: list, ...library } = readExport(await file.text())
+    const made = library.presets.length + library.prompts.length
+    if (!list.length && !made) notify(t('importFailed', { name: file.name, reason: t('importWrong') }), 'error')
     list.forEach(put)
+    if (made) addLibrary(library)
     found += list.length
+    others += made
     if (list[0]) openInChat(list[0].id)
   }
   if (found) notify(t('imported', { n: found }))
+  if (others) notify(t('importedLibrary', { n: others }))
 }
 
 export function newConversation() {

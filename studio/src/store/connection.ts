@@ -3,6 +3,7 @@ import { effect } from '@preact/signals'
 import * as api from '../api/client'
 import { t } from '../i18n'
 import { notify } from '../ui/notice'
+import { loadMemory } from './memory'
 import { isOnline, modelList, reconnects } from './session'
 
 const IDLE_MS = 10_000
@@ -11,6 +12,7 @@ const WAITING_MS = 1_000
 async function loadModels() {
   try {
     modelList.value = await api.models()
+    await loadMemory()
   } catch {
     // Offline shows itself; without a key there is no list.
   }

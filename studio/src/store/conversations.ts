@@ -43,6 +43,12 @@ export interface Heat {
 // full: the answer filled the context. overlong: the conversation does not fit, so that there is no answer at all.
 export type Outcome = 'done' | 'length' | 'full' | 'overlong' | 'loop' | 'stopped' | 'lost' | 'failed'
 
+// What an answer was given to read: a note or a passage.
+export interface Source {
+  source: string
+  text: string
+}
+
 export interface Message {
   id: string
   role: 'user' | 'assistant' | 'tool'
@@ -56,6 +62,7 @@ export interface Message {
   size?: { tokens: number | null; context: number | null } // of the conversation and the context, where one is full
   speed?: Speed
   heat?: Heat[]
+  sources?: Source[]
 }
 
 export interface Conversation {
@@ -168,6 +175,15 @@ export function removeAll() {
   tell({ kind: 'cleared' })
   dropAllDrafts()
   records.clear().catch(() => (storageFailed.value = true))
+}
+
+// The system prompt of the open conversation, or of the one that is not begun yet.
+export const openSystem = () => openConversation.value?.system ?? draftOf(null).system
+
+export function setOpenSystem(system: string) {
+  const conversation = openConversation.value
+  if (conversation) update(conversation.id, () => ({ system }))
+  else changeDraft(null, () => ({ system }))
 }
 
 // What another page did. It has kept it already.

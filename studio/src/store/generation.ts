@@ -8,7 +8,7 @@ import { newId } from '../id'
 import { t } from '../i18n'
 import { find, followOthers, start, titleOf, update, updateMessage, withoutEnd } from './conversations'
 import { partAt, showVariant } from './branches'
-import type { AttachedFile, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
+import type { AttachedFile, Heat, Message, Outcome, Source, Speed, ToolCall } from './conversations'
 import { contextLength } from './model'
 import { chatBody } from './request'
 import { settings } from './settings'
@@ -22,6 +22,7 @@ export interface LiveText {
   toolCalls: ToolCall[]
   speed: Speed
   heat: Heat[]
+  sources: Source[]
   isThinking: boolean
 }
 
@@ -73,6 +74,7 @@ class Collector {
     toolCalls: [],
     isThinking: false,
     heat: [],
+    sources: [],
     speed: NO_SPEED,
   }
   readonly text = signal<LiveText>(this.next)
@@ -100,6 +102,9 @@ class Collector {
     if (calls) this.next = { ...this.next, toolCalls: merge(this.next.toolCalls, calls), isThinking: false }
     const heat = (choice?.token_stats ?? []).map((stats, i) => heatOf(stats, choice?.logprobs?.content?.[i]))
     if (heat.length) this.next = { ...this.next, heat: [...this.next.heat, ...heat] }
+    const { notes = [], passages = [] } = chunk.engram ?? {}
+    const sources = [...notes, ...passages].map(({ source, text }) => ({ source, text }))
+    if (sources.length) this.next = { ...this.next, sources }
     if (choice?.finish_reason) this.finish = choice.finish_reason
     if (chunk.usage) this.settle(chunk)
     this.publishSoon()
@@ -225,12 +230,13 @@ export async function generate(id: string) {
   let requestId: string | null = null
   let hasGivenWay = false
   let toldAt = 0
-  const written = ({ content, reasoning, toolCalls, speed, heat }: LiveText): Partial<Message> => ({
+  const written = ({ content, reasoning, toolCalls, speed, heat, sources }: LiveText): Partial<Message> => ({
     content,
     ...(reasoning ? { reasoning } : {}),
     ...(toolCalls.length ? { toolCalls } : {}),
     speed,
     ...(heat.length ? { heat } : {}),
+    ...(sources.length ? { sources } : {}),
   })
   const keep = (text: LiveText, end: Partial<Message> = {}) => updateMessage(id, message.id, { ...written(text), ...end })
   const tellOthers = () => {

@@ -1,5 +1,6 @@
 // request.ts  A conversation as the body of a chat request.
 import type { AttachedFile, Conversation, Message } from './conversations'
+import { adapters, canLearn, memory } from './memory'
 import { requestedModel } from './model'
 import type { Settings } from './settings'
 import { sentMessages } from './window'
@@ -51,6 +52,23 @@ export function parseTools(text: string): object[] {
   })
 }
 
+// Adapters and memory, as far as this server has what was chosen.
+function besideTheModel({ lora, engram, user }: Settings): object {
+  const chosen = adapters.value.flatMap(({ name }) => (name in lora ? [{ name, scale: lora[name] }] : []))
+  const tables = engram.tables.filter((name) => memory.value?.tables.some((table) => table.name === name))
+  const passages = memory.value?.passages.find((name) => name === engram.passages)
+  const used = {
+    ...(tables.length ? { tables } : {}),
+    ...(passages ? { passages } : {}),
+    ...(canLearn.value && !engram.notes ? { notes: 0 } : {}),
+  }
+  return {
+    ...(chosen.length ? { lora: chosen } : {}),
+    ...(canLearn.value ? { user } : {}),
+    ...(Object.keys(used).length ? { engram: used } : {}),
+  }
+}
+
 // What else a token might have been, for whoever asks.
 const TOP_TOKENS = 8
 
@@ -65,5 +83,6 @@ export function chatBody(conversation: Conversation, settings: Settings) {
     ...(settings.thinking === 'auto' ? {} : { enable_thinking: settings.thinking === 'on' }),
     ...(settings.heat === 'on' ? { token_stats: true, logprobs: true, top_logprobs: TOP_TOKENS } : {}),
     ...settings.sampling,
+    ...besideTheModel(settings),
   }
 }

@@ -13,6 +13,25 @@ export interface Sampling {
   seed?: number
 }
 
+export interface Preset {
+  name: string
+  system: string
+  thinking: Settings['thinking']
+  sampling: Sampling
+}
+
+export interface Prompt {
+  name: string
+  text: string
+}
+
+// What of the server's memory is used.
+export interface EngramChoice {
+  tables: string[]
+  passages: string // '' is none
+  notes: boolean
+}
+
 export interface Settings {
   theme: 'auto' | 'light' | 'dark'
   language: string // 'auto' or a code
@@ -21,6 +40,11 @@ export interface Settings {
   heat: 'off' | 'on' // ask for the certainty of every token and show it
   tools: string // JSON text of OpenAI tools
   sampling: Sampling
+  presets: Preset[]
+  prompts: Prompt[]
+  lora: Record<string, number> // scales of the adapters that are used
+  engram: EngramChoice
+  user: string // whose memory it is
 }
 
 const KEY = 'chimere.settings'
@@ -32,6 +56,11 @@ const initial: Settings = {
   heat: 'off',
   tools: '',
   sampling: {},
+  lora: {},
+  engram: { tables: [], passages: '', notes: true },
+  user: 'me',
+  presets: [],
+  prompts: [],
 }
 
 function load(): Settings {

@@ -5,12 +5,13 @@
 // shown, each behind the number of the message that it follows, counted as they stand in the file; -1: it is a beginning.
 import { newId } from '../id'
 import type { Branch } from './branches'
+import { promptName, type Library } from './library'
 import type { Conversation, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
 
 const FORMAT = 'chimere-conversations'
 
-export const toJson = (list: Conversation[]) =>
-  JSON.stringify({ format: FORMAT, version: 1, conversations: list }, null, 2)
+export const toJson = (list: Conversation[], library: Partial<Library> = {}) =>
+  JSON.stringify({ format: FORMAT, version: 1, conversations: list, ...library }, null, 2)
 
 const HEADINGS = { user: 'You', assistant: 'Model', tool: 'Tool' }
 const protect = (text: string) => text.replace(/<!-- (\\*)chimere:/g, '<!-- \\$1chimere:')
@@ -98,11 +99,14 @@ const OUTCOMES: Outcome[] = ['done', 'length', 'full', 'overlong', 'loop', 'stop
 function readAnswer(value: Record<string, unknown>): Partial<Message> {
   const speed = readSpeed(value.speed)
   const heat = readHeat(value.heat)
+  const list = Array.isArray(value.sources) ? value.sources.filter(isObject) : []
+  const sources = list.map((s) => ({ source: text(s.source), text: text(s.text) }))
   return {
     outcome: OUTCOMES.find((outcome) => outcome === value.outcome) ?? 'done',
     ...(text(value.error) ? { error: text(value.error) } : {}),
     ...(speed ? { speed } : {}),
     ...(heat.length ? { heat } : {}),
+    ...(sources.length ? { sources } : {}),
     ...(isObject(value.size) ? { size: { tokens: number(value.size.tokens), context: number(value.size.context) } } : {}),
   }
 }
@@ -169,10 +173,32 @@ function readConversation(value: unknown): Conversation | null {
   }
 }
 
-function fromJson(source: string): Conversation[] {
+export interface Export extends Library {
+  conversations: Conversation[]
+}
+
+const NOTHING: Export = { conversations: [], presets: [], prompts: [] }
+
+const named = (list: unknown) => (Array.isArray(list) ? list : []).filter(isObject).filter((one) => text(one.name))
+
+function readLibrary(value: Record<string, unknown>): Library {
+  return {
+    prompts: named(value.prompts).map((p) => ({ name: promptName(text(p.name)), text: text(p.text) })),
+    presets: named(value.presets).map((p) => ({
+      name: text(p.name),
+      system: text(p.system),
+      thinking: p.thinking === 'on' || p.thinking === 'off' ? p.thinking : 'auto',
+      sampling: isObject(p.sampling)
+        ? Object.fromEntries(Object.entries(p.sampling).filter(([, n]) => number(n) !== null))
+        : {},
+    })),
+  }
+}
+
+function fromJson(source: string): Export {
   const value: unknown = JSON.parse(source)
-  if (!isObject(value) || value.format !== FORMAT || !Array.isArray(value.conversations)) return []
-  return value.conversations.map(readConversation).filter((c) => c !== null)
+  if (!isObject(value) || value.format !== FORMAT || !Array.isArray(value.conversations)) return NOTHING
+  return { conversations: value.conversations.map(readConversation).filter((c) => c !== null), ...readLibrary(value) }
 }
 
 function fromMarkdownFile(source: string): Conversation[] {
@@ -215,11 +241,13 @@ function fromMarkdown(source: string, head: object): Conversation[] {
 }
 
 // What is in the file; empty when it is none of ours.
-export function readExport(source: string): Conversation[] {
+export function readExport(source: string): Export {
   try {
-    return source.trimStart().startsWith('{') ? fromJson(source) : fromMarkdownFile(source)
+    return source.trimStart().startsWith('{')
+      ? fromJson(source)
+      : { ...NOTHING, conversations: fromMarkdownFile(source) }
   } catch {
-    return []
+    return NOTHING
   }
 }
 

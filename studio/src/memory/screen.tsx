@@ -1,0 +1,78 @@
+// screen.tsx  What the server was taught: every note with where it came from, and the ways to add, correct and forget.
+import { useEffect, useState } from 'preact/hooks'
+import { language, t } from '../i18n'
+import { canLearn, forgetAll, learn, loadNotes, memory, notes } from '../store/memory'
+import { change, settings } from '../store/settings'
+import { confirmThen } from '../ui/dialog'
+import { bytes, count } from '../ui/format'
+import { NoteEntry } from './note'
+
+function TeachForm() {
+  const [text, setText] = useState('')
+  return (
+    <form
+      onSubmit={async (event) => {
+        event.preventDefault()
+        if (await learn(text.trim(), t('memoryByHand'))) setText('')
+      }}
+    >
+      <label>
+        {t('memoryTeach')}
+        <textarea rows={3} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
+      <button type="submit" class="main" disabled={!text.trim()}>
+        {t('learn')}
+      </button>
+    </form>
+  )
+}
+
+function Room() {
+  const own = memory.value?.own
+  const limit = memory.value?.limits?.own
+  if (!limit) return null
+  const used = { n: count(own?.notes ?? 0), size: bytes(own?.bytes ?? 0), limit: bytes(limit.bytes) }
+  return <p class="hint">{t('memoryRoom', used)}</p>
+}
+
+export function MemoryScreen() {
+  const { user } = settings.value
+  useEffect(() => void loadNotes(), [user, canLearn.value])
+  const list = notes.value
+  return (
+    <main id="content" class="memory" tabIndex={-1} aria-label={t('memoryScreen')} lang={language.value}>
+      <h1>{t('memoryScreen')}</h1>
+      {!canLearn.value ? (
+        <p>{t('memoryNone')}</p>
+      ) : (
+        <>
+          <p class="hint">{t('memoryHint')}</p>
+          <label class="owner">
+            {t('memoryOwner')}
+            <input value={user} required onChange={(event) => change({ user: event.currentTarget.value.trim() || user })} />
+          </label>
+          <TeachForm />
+          <h2>{t('memoryTaught')}</h2>
+          <Room />
+          {list.length === 0 && <p class="none">{t('memoryEmpty')}</p>}
+          <ul>
+            {list.map((note) => (
+              <NoteEntry key={note.id} note={note} />
+            ))}
+          </ul>
+          {list.length > 0 && (
+            <button
+              type="button"
+              class="danger"
+              onClick={() =>
+                confirmThen(t('memoryForgetAllSure', { n: list.length }), t('forgetAll'), () => void forgetAll())
+              }
+            >
+              {t('forgetAll')}
+            </button>
+          )}
+        </>
+      )}
+    </main>
+  )
+}
