@@ -46,7 +46,8 @@ else()
   add_custom_command(
     OUTPUT ${CHIMERE_STUDIO_SOURCE}
     COMMAND ${studio}/build.sh ${CMAKE_BINARY_DIR}/studio ${CHIMERE_STUDIO_SOURCE} ${studio_optional}
-    DEPENDS ${studio_files} ${studio}/build.sh ${studio}/embed.mjs ${studio}/index.html ${studio}/package.json
+    DEPENDS ${studio_files} ${studio}/build.sh ${studio}/embed.mjs ${studio}/offline.mjs ${studio}/worker.js
+            ${studio}/index.html ${studio}/package.json
             ${studio}/package-lock.json ${studio}/vite.config.ts ${CMAKE_SOURCE_DIR}/docs/choosing-a-model.md
     COMMENT "Building the web page"
     VERBATIM)

@@ -29,4 +29,5 @@ if ! cmp -s package-lock.json .installed; then
   cp package-lock.json .installed
 fi
 node node_modules/vite/bin/vite.js build --logLevel warn
+node "$source/offline.mjs" dist
 node "$source/embed.mjs" dist "$out"

@@ -1,6 +1,7 @@
 import '@preact/signals'
 import { render } from 'preact'
 import { App } from './app'
+import { keepForOffline } from './offline/register'
 import { startAddress } from './store/address'
 import { startConnection } from './store/connection'
 import { loadConversations } from './store/conversations'
@@ -17,3 +18,4 @@ render(<App />, document.getElementById('app')!)
 void loadConversations()
 startConnection()
 answerOthers()
+keepForOffline()

@@ -5,7 +5,8 @@ import { answerWith, expect, Studio, test } from './server'
 function listen(page: Page): string[] {
   const said: string[] = []
   page.on('console', (message) => {
-    if (['warning', 'error'].includes(message.type())) said.push(`${message.type()}: ${message.text()}`)
+    const isOurs = !message.text().includes('blocked by Playwright') // service workers are
+    if (isOurs && ['warning', 'error'].includes(message.type())) said.push(`${message.type()}: ${message.text()}`)
   })
   page.on('pageerror', (error) => said.push(`exception: ${error.message}`))
   return said

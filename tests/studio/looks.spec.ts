@@ -80,7 +80,14 @@ test('nothing is wider than a phone', async ({ studio, page }) => {
 })
 
 test('the page is at most 350 KB compressed, all of it', async ({ page, server }) => {
-  const wanted = new Set(['/', '/studio/frame.html', '/studio/icon.svg'])
+  const wanted = new Set([
+    '/',
+    '/studio/frame.html',
+    '/studio/icon.svg',
+    '/studio/icon-maskable.svg',
+    '/studio/manifest.webmanifest',
+    '/studio/sw.js',
+  ])
   const done = new Set<string>()
   let total = 0
   while (done.size < wanted.size) {

@@ -11,13 +11,14 @@ namespace {
 constexpr std::string_view kFolder = "/studio/";
 constexpr std::string_view kIndex = "index.html";
 constexpr std::string_view kFrame = "frame.html";
+constexpr std::string_view kWorker = "sw.js";  // serves the page when the server is gone, "/" included
 constexpr std::string_view kHashed = "assets/";  // names that change with the content
 
 // The page: own files and own server only, no inline script, no eval, no strings where script could hide.
 constexpr std::string_view kPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types dompurify";
+    "frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types dompurify offline";
 
 // The frame that shows what a model wrote: its script may run, but in an origin of its own, and nothing can be loaded
 // or sent. The page's frame-src keeps it from navigating elsewhere.
@@ -79,6 +80,7 @@ HttpResponse page_response(const HttpRequest& request, std::span<const PageFile>
       {"Cross-Origin-Opener-Policy", "same-origin"},
       {"Cross-Origin-Resource-Policy", "same-origin"},
   };
+  if (name == kWorker) response.add_header("Service-Worker-Allowed", "/");
   if (request.header("If-None-Match") == file->etag) {
     response.status = 304;
     return response;

@@ -13,6 +13,7 @@ constexpr PageFile kFiles[] = {
     {"index.html", "text/html; charset=utf-8", "\"1\"", "INDEX"},
     {"frame.html", "text/html; charset=utf-8", "\"2\"", "FRAME"},
     {"assets/index-abc.js", "text/javascript; charset=utf-8", "\"3\"", "SCRIPT"},
+    {"sw.js", "text/javascript; charset=utf-8", "\"4\"", "WORKER"},
 };
 
 HttpRequest get(std::string path) {
@@ -68,6 +69,7 @@ TEST(Page, PoliciesHaveOnlyDirectivesThatBrowsersKnow) {
       "frame-ancestors",
       "frame-src",
       "img-src",
+      "manifest-src",
       "media-src",
       "sandbox",
       "style-src",
@@ -93,6 +95,14 @@ TEST(Page, HashedNamesAreKeptAndTheRestIsAskedAgain) {
   EXPECT_TRUE(unchanged.body.empty());
   again.headers.back().second = "\"0\"";
   EXPECT_EQ(page_response(again, kFiles).status, 200);
+}
+
+// A worker of a folder may serve that folder alone, unless the server says otherwise; an old one must not be kept.
+TEST(Page, TheWorkerMayServeTheIndexAndIsAskedAgain) {
+  const HttpResponse worker = page_response(get("/studio/sw.js"), kFiles);
+  EXPECT_EQ(header(worker, "Service-Worker-Allowed"), "/");
+  EXPECT_EQ(header(worker, "Cache-Control"), "no-cache");
+  EXPECT_EQ(header(page_response(get("/"), kFiles), "Service-Worker-Allowed"), "");
 }
 
 TEST(Page, UnknownFilesAre404) {
