@@ -143,7 +143,7 @@ test('a conversation that an older page kept opens unchanged, and can branch', a
     )
   await kept(old)
   await page.reload()
-  expect(await said(page)).toEqual(old.messages.map((m) => m.content))
+  await expect.poll(() => said(page)).toEqual(old.messages.map((m) => m.content))
   await expect(page.getByRole('note')).toBeVisible() // where what is sent begins
   expect(await kept(null)).toEqual(old)
 

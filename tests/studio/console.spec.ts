@@ -2,11 +2,13 @@
 import type { Page } from '@playwright/test'
 import { answerWith, expect, Studio, test } from './server'
 
+// Playwright says something of its own where it blocks them.
+test.use({ serviceWorkers: 'allow' })
+
 function listen(page: Page): string[] {
   const said: string[] = []
   page.on('console', (message) => {
-    const isOurs = !message.text().includes('blocked by Playwright') // service workers are
-    if (isOurs && ['warning', 'error'].includes(message.type())) said.push(`${message.type()}: ${message.text()}`)
+    if (['warning', 'error'].includes(message.type())) said.push(`${message.type()}: ${message.text()}`)
   })
   page.on('pageerror', (error) => said.push(`exception: ${error.message}`))
   return said

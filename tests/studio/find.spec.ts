@@ -97,7 +97,7 @@ test('search finds titles and texts, marks the words, and Enter opens at the pla
   await page.keyboard.type('creme')
   const hits = page.locator('.hit')
   await expect(hits).toHaveCount(3)
-  await expect(list(page).getByRole('status')).toHaveText('3 places found')
+  await expect(list(page).getByRole('status')).toHaveText('Places found: 3')
   await expect(hits.nth(0)).toContainText('Long talk')
   await expect(hits.nth(0).locator('mark')).toHaveText(['Crème'])
   await expect(hits.nth(1).locator('.title mark')).toHaveText('créme')

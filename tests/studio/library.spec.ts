@@ -128,7 +128,7 @@ test('presets and prompts are exported with all conversations, and come back', a
   const other = await fresh.newPage()
   await other.goto(server.url)
   await other.locator('input[data-purpose=import]').setInputFiles([{ name: 'all.json', mimeType: 'application/json', buffer }])
-  await expect(other.getByText('2 presets and prompts imported.')).toBeVisible()
+  await expect(other.getByText('Presets and prompts imported: 2')).toBeVisible()
   await other.getByRole('textbox', { name: 'Write a message' }).fill('/greet')
   await other.keyboard.press('Tab')
   await expect(other.getByRole('textbox', { name: 'Write a message' })).toHaveValue('Say hello.')

@@ -31,9 +31,9 @@ alone('what is taught by hand is read when it is asked about, corrected and forg
     await page.getByLabel('Teach something').fill(FACT)
     await page.getByRole('main').getByRole('button', { name: 'Learn' }).click()
     await expect(notes(page)).toHaveText(new RegExp(FACT))
-    await expect(notes(page)).toContainText('from written by hand')
+    await expect(notes(page)).toContainText('written by hand · ')
     await expect(page.getByLabel('Teach something')).toHaveValue('')
-    await expect(page.getByText(/^1 notes, .* of /)).toBeVisible()
+    await expect(page.getByText(/^Notes: 1; .* of /)).toBeVisible()
 
     await page.getByRole('link', { name: 'Chat' }).click()
     await studio.openSettings()
@@ -46,7 +46,7 @@ alone('what is taught by hand is read when it is asked about, corrected and forg
     await sources.locator('summary').click()
     await expect(sources).toContainText(FACT)
     await page.reload()
-    await expect(sources).toContainText('1 notes and passages were read')
+    await expect(sources).toContainText('Read beside the question: 1')
 
     await openMemory(page)
     await notes(page).getByRole('button', { name: 'Correct' }).press('Enter')
@@ -108,7 +108,7 @@ alone('an answer is learned where it stands, and can be taken back at once', asy
 
 test('a server that cannot be taught offers no memory screen, and one without adapters none', async ({ studio, page }) => {
   await studio.openSettings()
-  await expect(page.getByLabel('Words of medical')).toBeVisible() // tables that come with the program
+  await expect(page.getByLabel('Wording: medical')).toBeVisible() // tables that come with the program
   await expect(page.getByRole('link', { name: 'Memory', exact: true })).toHaveCount(0)
   await expect(page.getByRole('group', { name: 'LoRA adapters' })).toHaveCount(0)
   await expect(page.getByLabel('Read my notes')).toHaveCount(0)
@@ -133,7 +133,7 @@ test('adapters, tables and passages are chosen in the settings and reach the ser
   await page.getByLabel('poem', { exact: true }).check()
   await page.getByLabel('Scale of poem').fill('0.5')
   await page.getByLabel('law', { exact: true }).check()
-  await page.getByLabel('Words of garden').check()
+  await page.getByLabel('Wording: garden').check()
   await page.getByLabel('Passages to read').selectOption('atlas')
   expect(await problems(page)).toEqual([])
   await studio.send('With all of it')

@@ -1,10 +1,13 @@
 // screens.ts  Pictures of every screen on a page that is ten minutes old, run by hand: STUDIO_RUN=screens tests/studio/run
 // They land in studio-tests/screens of the build tree. Those in docs/ are the model's own words, as they came, at
 // temperature 0: studio-chat.png is chat-light-desktop, studio-phone.png tool-light-phone, studio-status.png
-// status-dark-desktop. What the model in the box cannot write is an example, on a page that names no model:
+// status-dark-desktop, studio-tokens.png tokens-light-desktop, studio-memory.png memory-dark-desktop. What the model in the box cannot write is an example, on a page that names no model:
 // studio-artefact.png is example-chart-light-desktop.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Page } from '@playwright/test'
-import { age, answerWith, expect, SlowChat, Studio, test } from './server'
+import { age, answerWith, expect, Server, SlowChat, Studio, test } from './server'
 import { sampleAnswer } from './sample'
 
 const SIZES = [
@@ -97,6 +100,49 @@ for (const theme of ['light', 'dark'] as const) {
       await shoot(page, 'status')
       await page.locator('.status').evaluate((box) => (box.scrollTop = box.scrollHeight))
       await shoot(page, 'status-end')
+    })
+
+    test(`tokens, versions and search, ${theme}, ${name}`, async ({ page, server }) => {
+      const studio = await prepare(page, server.url)
+      await studio.openSettings()
+      await page.getByLabel('Temperature').fill('0')
+      await page.getByLabel('Certainty of each token').selectOption('on')
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+      await studio.send('What is the capital of Japan?')
+      await studio.settled()
+      await studio.send('Write a short story about a robot.')
+      await studio.settled()
+      await studio.answers.last().locator('.heat summary').click()
+      await page.locator(':is([data-heat="2"], [data-heat="3"], [data-heat="4"])[role=button]').nth(8).click()
+      await shoot(page, 'tokens')
+      await page.locator('.alternatives button:enabled').first().click()
+      await studio.settled()
+      await scrollTo(page, 'bottom')
+      await shoot(page, 'version')
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type('robot')
+      await expect(page.locator('.hit').first()).toBeVisible()
+      await shoot(page, 'search')
+      await page.keyboard.press('Enter')
+      await expect(page.locator('.message:focus')).toBeVisible()
+      await shoot(page, 'found')
+    })
+
+    test(`memory, ${theme}, ${name}`, async ({ page }) => {
+      const folder = mkdtempSync(join(tmpdir(), 'chimere-engram-'))
+      const server = new Server(['--engram', folder])
+      await server.start()
+      await prepare(page, server.url)
+      await page.getByRole('link', { name: 'Memory', exact: true }).click()
+      for (const text of ['The capital of Zubrovia is Lutzhaven.', 'Our office closes at five, and on Fridays at three.']) {
+        await page.getByLabel('Teach something').fill(text)
+        await page.getByRole('main').getByRole('button', { name: 'Learn' }).click()
+        await expect(page.locator('.note').filter({ hasText: text })).toBeVisible()
+      }
+      await page.locator('.notice').getByRole('button', { name: 'Close' }).click()
+      await shoot(page, 'memory')
+      await server.stop()
+      rmSync(folder, { recursive: true, force: true })
     })
 
     test(`examples, ${theme}, ${name}`, async ({ page, server }) => {

@@ -61,15 +61,17 @@ export function MemoryScreen() {
             ))}
           </ul>
           {list.length > 0 && (
-            <button
-              type="button"
-              class="danger"
-              onClick={() =>
-                confirmThen(t('memoryForgetAllSure', { n: list.length }), t('forgetAll'), () => void forgetAll())
-              }
-            >
-              {t('forgetAll')}
-            </button>
+            <div class="buttons">
+              <button
+                type="button"
+                class="danger"
+                onClick={() =>
+                  confirmThen(t('memoryForgetAllSure', { n: list.length }), t('forgetAll'), () => void forgetAll())
+                }
+              >
+                {t('forgetAll')}
+              </button>
+            </div>
           )}
         </>
       )}

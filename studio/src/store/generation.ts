@@ -2,29 +2,18 @@
 // ends, so that a token costs the page one small update and not a new list of conversations.
 import { signal, type Signal } from '@preact/signals'
 import * as api from '../api/client'
-import type { ChatChunk, Logprob, TokenStats, ToolCallDelta } from '../api/types'
 import { announce } from '../ui/announcer'
 import { newId } from '../id'
 import { t } from '../i18n'
-import { find, followOthers, start, titleOf, update, updateMessage, withoutEnd } from './conversations'
 import { partAt, showVariant } from './branches'
-import type { AttachedFile, Heat, Message, Outcome, Source, Speed, ToolCall } from './conversations'
+import { Collector, NO_SPEED, type LiveText } from './collector'
+import { find, followOthers, start, titleOf, update, updateMessage, withoutEnd } from './conversations'
+import type { AttachedFile, Message, Outcome, ToolCall } from './conversations'
 import { contextLength } from './model'
 import { chatBody } from './request'
 import { settings } from './settings'
 import { elsewhere, onNews, tell, thisPage } from './tabs'
-import { isWhole } from './tokens'
 import { laterStart } from './window'
-
-export interface LiveText {
-  content: string
-  reasoning: string
-  toolCalls: ToolCall[]
-  speed: Speed
-  heat: Heat[]
-  sources: Source[]
-  isThinking: boolean
-}
 
 export interface Live {
   messageId: string
@@ -53,140 +42,6 @@ function setRunning(id: string, live: Live | null) {
   if (live) next.set(id, live)
   else next.delete(id)
   running.value = next
-}
-
-const NO_SPEED: Speed = {
-  firstTokenMs: null,
-  tokensPerSecond: null,
-  tokens: 0,
-  thinkingTokens: 0,
-  promptTokens: null,
-  cachedTokens: null,
-  guessedTokens: null,
-  totalTokens: null,
-}
-
-// Collects chunks as they come and publishes once a frame.
-class Collector {
-  private next: LiveText = {
-    content: '',
-    reasoning: '',
-    toolCalls: [],
-    isThinking: false,
-    heat: [],
-    sources: [],
-    speed: NO_SPEED,
-  }
-  readonly text = signal<LiveText>(this.next)
-  finish: string | null = null
-  private readonly began = performance.now()
-  private firstAt = 0
-  private before = { tokens: 0, thinkingTokens: 0 }
-  private frame = 0
-
-  // `begun`: an answer that goes on keeps what it has.
-  constructor(begun: Message | null) {
-    if (!begun) return
-    const { content, reasoning = '', heat = [], speed } = begun
-    this.before = { tokens: speed?.tokens ?? 0, thinkingTokens: speed?.thinkingTokens ?? 0 }
-    this.next = { ...this.next, content, reasoning, heat, speed: { ...this.next.speed, ...this.before } }
-    this.text.value = this.next
-  }
-
-  add(chunk: ChatChunk) {
-    const choice = chunk.choices?.[0]
-    const { content, reasoning_content: reasoning, tool_calls: calls } = choice?.delta ?? {}
-    if (content || reasoning || calls) this.count(!!reasoning)
-    if (content) this.next = { ...this.next, content: this.next.content + content, isThinking: false }
-    if (reasoning) this.next = { ...this.next, reasoning: this.next.reasoning + reasoning, isThinking: true }
-    if (calls) this.next = { ...this.next, toolCalls: merge(this.next.toolCalls, calls), isThinking: false }
-    const heat = (choice?.token_stats ?? []).map((stats, i) => heatOf(stats, choice?.logprobs?.content?.[i]))
-    if (heat.length) this.next = { ...this.next, heat: [...this.next.heat, ...heat] }
-    const { notes = [], passages = [] } = chunk.engram ?? {}
-    const sources = [...notes, ...passages].map(({ source, text }) => ({ source, text }))
-    if (sources.length) this.next = { ...this.next, sources }
-    if (choice?.finish_reason) this.finish = choice.finish_reason
-    if (chunk.usage) this.settle(chunk)
-    this.publishSoon()
-  }
-
-  // One delta is one token nearly always; the usage at the end has the true count.
-  private count(isThought: boolean) {
-    const now = performance.now()
-    const speed = { ...this.next.speed }
-    if (speed.firstTokenMs === null) {
-      this.firstAt = now
-      speed.firstTokenMs = now - this.began
-    }
-    speed.tokens++
-    if (isThought) speed.thinkingTokens++
-    const written = speed.tokens - this.before.tokens
-    if (written > 1) speed.tokensPerSecond = ((written - 1) * 1000) / Math.max(1, now - this.firstAt)
-    this.next = { ...this.next, speed }
-  }
-
-  private settle({ usage, timings }: ChatChunk) {
-    if (!usage) return
-    const speed = this.next.speed
-    const tokens = usage.completion_tokens
-    const thought = usage.completion_tokens_details?.reasoning_tokens
-    const measured = tokens > 1 ? ((tokens - 1) * 1000) / Math.max(1, performance.now() - this.firstAt) : null
-    this.next = {
-      ...this.next,
-      speed: {
-        ...speed,
-        tokens: this.before.tokens + tokens,
-        tokensPerSecond: timings?.generated_per_second ?? measured,
-        thinkingTokens: thought === undefined ? speed.thinkingTokens : this.before.thinkingTokens + thought,
-        promptTokens: usage.prompt_tokens,
-        cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,
-        guessedTokens: timings?.draft_n_accepted ?? null,
-        totalTokens: usage.prompt_tokens + tokens,
-      },
-    }
-  }
-
-  // A hidden page gets no frames, and none are needed there.
-  private publishSoon() {
-    if (!this.frame && !document.hidden) this.frame = requestAnimationFrame(() => this.publish())
-  }
-
-  publish(): LiveText {
-    cancelAnimationFrame(this.frame)
-    this.frame = 0
-    this.next = { ...this.next }
-    this.text.value = this.next
-    return this.next
-  }
-}
-
-const SHARE_DIGITS = 4
-
-function heatOf({ token, certainty, entropy, guessed }: TokenStats, drawn: Logprob | undefined): Heat {
-  const share = (logprob: number) => Number(Math.exp(logprob).toFixed(SHARE_DIGITS))
-  const others = drawn?.top_logprobs?.map((other) => ({ token: other.token, share: share(other.logprob) })) ?? []
-  return {
-    token,
-    certainty: certainty ?? 1,
-    entropy: entropy ?? 0,
-    ...(guessed ? { guessed } : {}),
-    ...(others.length ? { others } : {}),
-    ...(drawn?.bytes && !isWhole(token) ? { bytes: drawn.bytes } : {}),
-  }
-}
-
-function merge(calls: ToolCall[], deltas: ToolCallDelta[]): ToolCall[] {
-  const merged = [...calls]
-  for (const delta of deltas) {
-    const old = merged[delta.index] ?? { id: '', name: '', arguments: '' }
-    merged[delta.index] = {
-      id: delta.id ?? old.id,
-      name: old.name + (delta.function?.name ?? ''),
-      arguments: old.arguments + (delta.function?.arguments ?? ''),
-    }
-  }
-  // Where numbers were left out there is nothing to show.
-  return merged.filter((call) => call !== undefined)
 }
 
 // An answer that ended for want of tokens did so by a limit of the settings, or because the context is full.
@@ -218,6 +73,14 @@ export function answerOthers() {
   })
 }
 
+// What can be read of it: this much is told to other pages again and again.
+const written = ({ content, reasoning, toolCalls, speed }: LiveText): Partial<Message> => ({
+  content,
+  ...(reasoning ? { reasoning } : {}),
+  ...(toolCalls.length ? { toolCalls } : {}),
+  speed,
+})
+
 // Writes the answer to the last message of the conversation; where that is an answer itself, goes on with it.
 export async function generate(id: string) {
   const conversation = find(id)
@@ -230,32 +93,32 @@ export async function generate(id: string) {
   let requestId: string | null = null
   let hasGivenWay = false
   let toldAt = 0
-  const written = ({ content, reasoning, toolCalls, speed, heat, sources }: LiveText): Partial<Message> => ({
-    content,
-    ...(reasoning ? { reasoning } : {}),
-    ...(toolCalls.length ? { toolCalls } : {}),
-    speed,
-    ...(heat.length ? { heat } : {}),
-    ...(sources.length ? { sources } : {}),
-  })
-  const keep = (text: LiveText, end: Partial<Message> = {}) => updateMessage(id, message.id, { ...written(text), ...end })
+  const keep = (end: Partial<Message> = {}) => {
+    const text = collector.publish()
+    const { heat, sources } = text
+    updateMessage(id, message.id, {
+      ...written(text),
+      ...(heat.length ? { heat } : {}),
+      ...(sources.length ? { sources } : {}),
+      ...end,
+    })
+  }
   const tellOthers = () => {
     toldAt = performance.now()
-    const text = written(collector.text.value)
-    tell({ kind: 'writing', id, by: thisPage, messageId: message.id, text })
+    tell({ kind: 'writing', id, by: thisPage, messageId: message.id, text: written(collector.publish()) })
   }
   // Timers of a hidden page hardly run; what comes from the server does.
   const tellSometimes = () => {
     if (performance.now() - toldAt >= TELLING_MS) tellOthers()
   }
-  const saving = setInterval(() => keep(collector.text.value), SAVING_MS)
+  const saving = setInterval(() => keep(), SAVING_MS)
   const telling = setInterval(tellSometimes, TELLING_MS)
 
   setRunning(id, {
     messageId: message.id,
     text: collector.text,
     stop: () => abort.abort(),
-    keep: () => keep(collector.publish()),
+    keep: () => keep(),
     stopThinking: () => {
       // Refused when the thought has just ended by itself, which is what was wanted.
       if (requestId) api.stopThinking(requestId).catch(() => undefined)
@@ -287,7 +150,7 @@ export async function generate(id: string) {
     setRunning(id, null)
     return tell({ kind: 'hello' })
   }
-  keep(collector.publish(), end)
+  keep(end)
   setRunning(id, null)
   tell({ kind: 'written', id })
   announce(t(end.outcome === 'done' ? 'answerComplete' : 'answerEnded'))

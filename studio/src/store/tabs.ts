@@ -20,14 +20,7 @@ export type News =
 
 const channel = new BroadcastChannel('chimere')
 
-// What cannot be told is not worth losing an answer for.
-export function tell(news: News) {
-  try {
-    channel.postMessage(news)
-  } catch (error) {
-    console.warn(error)
-  }
-}
+export const tell = (news: News) => channel.postMessage(news)
 
 export const onNews = (hear: (news: News) => void) =>
   channel.addEventListener('message', (event) => hear(event.data as News))
