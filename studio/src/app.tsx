@@ -1,5 +1,5 @@
 // app.tsx  The frame of the page: navigation, banners, dialogs, and the screen in the middle.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { ChatScreen } from './chat/screen'
 import { isPanelOpen, SettingsPanel, uncoverScreen } from './chat/settings_panel'
 import { newConversation, Sidebar } from './chat/sidebar'
@@ -89,12 +89,17 @@ const isSearchKey = (event: KeyboardEvent) => (event.ctrlKey || event.metaKey) &
 
 export function App() {
   const [isMenuShown, setIsMenuShown] = useState(false)
+  const [searches, setSearches] = useState(0) // how often the search was asked for
+  // As soon as the menu is there: the next key belongs to the search already.
+  useLayoutEffect(() => {
+    if (searches) document.querySelector<HTMLElement>('.sidebar input[type=search]')?.focus()
+  }, [searches])
   useEffect(() => {
     const onAnyKey = (event: KeyboardEvent) => {
       if (!isSearchKey(event)) return onKey(event)
       event.preventDefault()
       setIsMenuShown(true)
-      requestAnimationFrame(() => document.querySelector<HTMLElement>('.sidebar input[type=search]')?.focus())
+      setSearches((n) => n + 1)
     }
     addEventListener('keydown', onAnyKey)
     return () => removeEventListener('keydown', onAnyKey)

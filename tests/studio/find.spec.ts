@@ -136,6 +136,19 @@ test('search finds titles and texts, marks the words, and Enter opens at the pla
   await expect(list(page).getByRole('status')).toHaveText('Nothing was found.')
 })
 
+test('on a phone the search opens over the screen and closes when it has led somewhere', async ({ studio, page }) => {
+  await page.setViewportSize({ width: 390, height: 844 })
+  await answerWith(page, [{ content: 'a zebra' }])
+  await studio.send('An animal')
+  await studio.settled()
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('zebra') // at once: no letter is lost
+  await expect(box(page)).toHaveValue('zebra')
+  await page.locator('.hit').click()
+  await expect(box(page)).not.toBeVisible()
+  await expect(studio.answers).toBeFocused()
+})
+
 test('what is on another branch is found, and shown', async ({ studio, page }) => {
   await answerWith(page, [{ content: 'a zebra' }, { content: 'a lion' }])
   await studio.send('An animal')

@@ -3,20 +3,25 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Conversation } from '../store/conversations'
 import { showPlace, wantedPlace } from './place'
 
+const FAR = 200 // pixels: nearer than this the end is in sight
 const NEAR_END = 60 // pixels: whoever scrolls down to here wants to be at the end
 
 export function useFollow(conversation: Conversation | undefined) {
   const scroller = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
   const [isAway, setIsAway] = useState(false)
+  const [isFar, setIsFar] = useState(false)
 
   const setFollows = (value: boolean) => {
     follows.current = value
     setIsAway(!value)
   }
+  const leftBelow = (box: HTMLElement) => box.scrollHeight - box.scrollTop - box.clientHeight
   const toEnd = () => {
     const box = scroller.current
-    if (follows.current && box) box.scrollTop = box.scrollHeight
+    if (!box) return
+    if (follows.current) box.scrollTop = box.scrollHeight
+    setIsFar(leftBelow(box) > FAR)
   }
 
   useEffect(() => {
@@ -25,7 +30,8 @@ export function useFollow(conversation: Conversation | undefined) {
     setFollows(true)
     let top = box.scrollTop
     const onScroll = () => {
-      const left = box.scrollHeight - box.scrollTop - box.clientHeight
+      const left = leftBelow(box)
+      setIsFar(left > FAR)
       // Upwards, however little, is away from the end; a text that shrinks moves the reader up as well, but leaves
       // nothing below. Downwards never is: by the time it is told, the answer may have grown past where it led.
       if (box.scrollTop < top) setFollows(left <= 1)
@@ -63,5 +69,5 @@ export function useFollow(conversation: Conversation | undefined) {
     setFollows(true)
     toEnd()
   }
-  return { scroller, isAway, jump }
+  return { scroller, isAway, isFar, jump }
 }

@@ -38,7 +38,7 @@ function Empty() {
 
 export function ChatScreen() {
   const conversation = openConversation.value
-  const { scroller, isAway, jump } = useFollow(conversation)
+  const { scroller, isAway, isFar, jump } = useFollow(conversation)
   const live = conversation ? running.value.get(conversation.id) : undefined
   const isElsewhere = conversation !== undefined && elsewhere.value.has(conversation.id)
   const isBusy = live !== undefined || isElsewhere
@@ -65,7 +65,7 @@ export function ChatScreen() {
             {left > 0 && left === messages.length && <WindowMark conversationId={conversation!.id} isBusy={false} />}
           </div>
         </div>
-        {isAway && messages.length > 0 && (
+        {isAway && (isFar || live) && messages.length > 0 && (
           <div class="jump">
             <button
               type="button"

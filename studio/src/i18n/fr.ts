@@ -209,7 +209,7 @@ export const fr: Words = {
   samplingTopK: 'Top K',
   samplingTopP: 'Top P',
   save: 'Enregistrer et envoyer',
-  search: 'Chercher dans les conversations',
+  search: 'Rechercher',
   send: 'Envoyer',
   settings: 'Réglages',
   shortcuts: 'Touches : Entrée envoie, Maj+Entrée va à la ligne, Échap arrête la réponse, Alt+N ouvre une conversation, Ctrl+K cherche.',
