@@ -6,6 +6,7 @@ import { startAddress } from './store/address'
 import { startConnection } from './store/connection'
 import { loadConversations } from './store/conversations'
 import { answerOthers } from './store/generation'
+import { watchLoading } from './store/model_loading'
 import './styles/base.css'
 import './styles/layout.css'
 import './styles/chat.css'
@@ -18,4 +19,5 @@ render(<App />, document.getElementById('app')!)
 void loadConversations()
 startConnection()
 answerOthers()
+watchLoading()
 keepForOffline()

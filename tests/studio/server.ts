@@ -31,7 +31,7 @@ export class Server {
       child.stderr!.on('data', (bytes) => (output = (output + bytes).slice(-4000)))
       child.stdout!.on('data', (bytes) => {
         output += bytes
-        const ready = /is ready on (http:\S+)/.exec(output)
+        const ready = /(?:is|are) ready on (http:[^\s;]+)/.exec(output)
         if (ready) resolve(ready[1]!)
       })
     })

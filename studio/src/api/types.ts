@@ -9,6 +9,13 @@ export interface ModelEntry {
   id: string
   context_length?: number
   capabilities?: string[]
+  status?: ModelStatus // on a server with a folder of models
+}
+
+export interface ModelStatus {
+  value: 'unloaded' | 'loading' | 'loaded' | 'failed'
+  progress?: number // 0 to 1
+  error?: string
 }
 
 export interface ErrorBody {

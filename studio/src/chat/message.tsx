@@ -15,6 +15,7 @@ import { SpeedStrip } from './speed_strip'
 import { Thinking } from './thinking'
 import { ToolCallView } from './tool_call'
 import { VariantSwitch } from './variant_switch'
+import { Waiting } from './waiting'
 
 interface Props {
   conversationId: string
@@ -167,12 +168,7 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
           onStop={live?.stopThinking ?? null}
         />
       )}
-      {isGrowing && isEmpty && (
-        <p class="waiting">
-          <span class="dots" aria-hidden="true" />
-          <span class="hidden-text">{t('waiting')}</span>
-        </p>
-      )}
+      {isGrowing && isEmpty && <Waiting />}
       {shown.content && <Markdown text={shown.content} isGrowing={isGrowing} />}
       {shown.heat && shown.heat.length > 0 && (
         <HeatStrip {...{ conversationId, message, isBusy }} heat={shown.heat} />

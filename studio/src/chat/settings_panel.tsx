@@ -1,9 +1,11 @@
 // settings_panel.tsx  The model, how it samples and thinks, its tools; the look of the page; export.
 import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import type { ModelEntry } from '../api/types'
 import { languageNames, t } from '../i18n'
+import { loadModels } from '../store/connection'
 import { conversations, openConversation, openSystem, removeAll, setOpenSystem } from '../store/conversations'
-import { contextLength, requestedModel } from '../store/model'
+import { chatModel, contextLength, requestedModel } from '../store/model'
 import { parseTools } from '../store/request'
 import { clearServerCache, loadServerCache, serverCache } from '../store/server_cache'
 import { chatModels } from '../store/session'
@@ -228,11 +230,20 @@ function ExportButtons() {
   )
 }
 
+const STATES = { unloaded: 'modelUnloaded', loading: 'modelLoading', loaded: 'modelLoaded', failed: 'modelFailed' } as const
+
+// The first of a list without states is what the server takes by itself.
+const modelOption = ({ id, status }: ModelEntry, at: number): [string, string] =>
+  status ? [id, `${id} · ${t(STATES[status.value])}`] : [at === 0 ? '' : id, id]
+
 export function SettingsPanel() {
   const heading = useRef<HTMLHeadingElement>(null)
   const isOpen = isPanelOpen.value
   useEffect(() => {
     if (isOpen) heading.current?.focus()
+  }, [isOpen])
+  useEffect(() => {
+    if (isOpen) void loadModels()
   }, [isOpen])
   if (!isOpen) return null
   const models = chatModels.value
@@ -250,8 +261,9 @@ export function SettingsPanel() {
         name="model"
         label={t('model')}
         value={requestedModel.value}
-        options={[['', models[0]?.id ?? '…'], ...models.slice(1).map((m): [string, string] => [m.id, m.id])]}
+        options={models.length ? models.map(modelOption) : [['', '…']]}
       />
+      {chatModel.value?.status?.error && <span class="problem">{chatModel.value.status.error}</span>}
       {contextLength.value && <span class="hint">{t('contextOf', { n: count(contextLength.value) })}</span>}
       <a class="hint" href="#/models">
         {t('guideLink')}

@@ -9,7 +9,7 @@ import { isOnline, modelList, reconnects } from './session'
 const IDLE_MS = 10_000
 const WAITING_MS = 1_000
 
-async function loadModels() {
+export async function loadModels() {
   try {
     modelList.value = await api.models()
     await loadMemory()

@@ -5,7 +5,7 @@ import { countTokens } from '../api/client'
 import type { Conversation, Message } from './conversations'
 import { draftOf } from './drafts'
 import type { Live } from './generation'
-import { contextLength } from './model'
+import { contextLength, requestedModel } from './model'
 import { chatBody, userText } from './request'
 import { settings } from './settings'
 
@@ -14,7 +14,7 @@ const TYPING_MS = 400
 // Null where the server cannot say: an older one, or none.
 async function count(body: object): Promise<number | null> {
   try {
-    return await countTokens(body)
+    return await countTokens({ ...(requestedModel.value ? { model: requestedModel.value } : {}), ...body })
   } catch {
     return null
   }

@@ -8,8 +8,10 @@ export const chatModel = computed(
 )
 export const contextLength = computed(() => chatModel.value?.context_length ?? null)
 
-// What a request names: nothing leaves the choice to the server. Before its list has come the old choice may be right.
+// What a request names: nothing leaves the choice to the server, which is the first of its list, but on a server with a
+// folder of models the one that was used last. Before its list has come the old choice may be right.
 export const requestedModel = computed(() => {
   const { model } = settings.value
+  if (chatModel.value?.status) return chatModel.value.id
   return !chatModels.value.length || chatModel.value?.id === model ? model : ''
 })
