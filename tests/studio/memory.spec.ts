@@ -64,8 +64,9 @@ alone('what is taught by hand is read when it is asked about, corrected and forg
     expect(await problems(page), 'phone').toEqual([])
     expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0)
 
-    await notes(page).getByRole('button', { name: 'Forget' }).click()
+    await notes(page).getByRole('button', { name: 'Forget' }).press('Enter')
     await expect(notes(page)).toHaveCount(0)
+    await expect(page.getByRole('heading', { name: 'What was taught' })).toBeFocused()
     await page.getByRole('button', { name: 'Undo' }).click()
     await expect(notes(page)).toContainText('Grauheim')
     await page.getByRole('button', { name: 'Forget everything' }).click()

@@ -16,6 +16,7 @@ export function Prompts() {
     field.current?.focus()
   }
   const remove = (prompt: Prompt) => {
+    field.current?.focus() // the button goes away
     removePrompt(prompt.name)
     offer(t('deleted', { title: `/${prompt.name}` }), t('undo'), () => savePrompt(prompt))
   }

@@ -60,7 +60,14 @@ export function NoteEntry({ note }: { note: Note }) {
               <button type="button" class="quiet small" ref={button} onClick={() => setIsEditing(true)}>
                 {t('correct')}
               </button>
-              <button type="button" class="quiet small" onClick={() => void forget(note)}>
+              <button
+                type="button"
+                class="quiet small"
+                onClick={() => {
+                  document.getElementById('taught')?.focus() // the button goes away
+                  void forget(note)
+                }}
+              >
                 {t('forget')}
               </button>
             </span>

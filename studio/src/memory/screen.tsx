@@ -52,7 +52,9 @@ export function MemoryScreen() {
             <input value={user} required onChange={(event) => change({ user: event.currentTarget.value.trim() || user })} />
           </label>
           <TeachForm />
-          <h2>{t('memoryTaught')}</h2>
+          <h2 id="taught" tabIndex={-1}>
+            {t('memoryTaught')}
+          </h2>
           <Room />
           {list.length === 0 && <p class="none">{t('memoryEmpty')}</p>}
           <ul>
