@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kFolder = "/studio/";
 constexpr std::string_view kIndex = "index.html";
 constexpr std::string_view kFrame = "frame.html";
-constexpr std::string_view kWorker = "sw.js";  // serves the page when the server is gone, "/" included
+constexpr std::string_view kWorker = "sw.js";    // serves the page when the server is gone, "/" included
 constexpr std::string_view kHashed = "assets/";  // names that change with the content
 
 // The page: own files and own server only, no inline script, no eval, no strings where script could hide.

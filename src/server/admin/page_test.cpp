@@ -61,20 +61,13 @@ TEST(Page, PolicyOfTheFrameIsASandboxWithoutNetwork) {
 // Browsers ignore a directive they do not know and complain in the console: a promise that nobody keeps.
 TEST(Page, PoliciesHaveOnlyDirectivesThatBrowsersKnow) {
   const std::set<std::string> known = {
-      "base-uri",
-      "connect-src",
-      "default-src",
-      "font-src",
-      "form-action",
-      "frame-ancestors",
-      "frame-src",
-      "img-src",
-      "manifest-src",
-      "media-src",
-      "sandbox",
-      "style-src",
-      "script-src",
-      "require-trusted-types-for",
+      "base-uri",      "connect-src",
+      "default-src",   "font-src",
+      "form-action",   "frame-ancestors",
+      "frame-src",     "img-src",
+      "manifest-src",  "media-src",
+      "sandbox",       "style-src",
+      "script-src",    "require-trusted-types-for",
       "trusted-types",
   };
   for (const char* path : {"/", "/studio/frame.html"}) {

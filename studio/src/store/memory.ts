@@ -1,4 +1,5 @@
-// memory.ts  What the server has beside the model: adapters, tables and passages to choose from, and the notes it was taught.
+// memory.ts  What the server has beside the model: adapters, tables and passages to choose from, and the notes that it was
+// taught.
 import { computed, signal } from '@preact/signals'
 import * as api from '../api/client'
 import type { Adapter, Memory, Note } from '../api/types'

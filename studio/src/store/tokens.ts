@@ -1,5 +1,5 @@
-// tokens.ts  Where the tokens of an answer are in its text. They are bytes: a letter may be cut into two of them, the thought
-// and what steers the model are tokens too, and the server leaves out the blanks before an answer.
+// tokens.ts  Where the tokens of an answer are in its text. They are bytes: a letter may be cut into two of them, the
+// thought and what steers the model are tokens too, and the server leaves out the blanks before an answer.
 import type { Heat, Message } from './conversations'
 
 const THOUGHT = /^\s*[<[](\/?)(?:think|thinking|thought|reasoning)[>\]]\s*$/i
