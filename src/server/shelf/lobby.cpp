@@ -102,25 +102,26 @@ void Lobby::add_own_endpoints() {
   get("/api/tags", shelf_tags);
   get("/api/ps", shelf_running);
   get("/health", shelf_health, false);
-  own_.add({.method = "GET", .path = "/v1/models/{id}", .handler = [this](Call call) {
-              const auto name = resolve(call.parameter);
-              const Json list = shelf_models(shelf_);
-              for (const Json& model : list["data"]) {
-                if (name && model["id"] == *name) return answer_now(call, json_response(model));
-              }
-              return answer_now(call, error_response(unknown_model(call.parameter, names())));
-            }});
-  own_.add({.method = "POST", .path = "/models/unload", .handler = [this](Call call) {
-              const std::string name = top_level_text(call.request.body, "model").value_or("");
-              if (!shelf_.find(name)) return answer_now(call, error_response(unknown_model(name, names())));
-              return answer_now(call, json_response(Json{{"success", shelf_.unload(name)}}));
-            }});
-  own_.add({.method = "POST", .path = "/models/load", .handler = [this](Call call) {
-              const std::string name = top_level_text(call.request.body, "model").value_or("");
-              if (!shelf_.find(name)) return answer_now(call, error_response(unknown_model(name, names())));
-              shelf_.ask(name, {});
-              return answer_now(call, json_response(Json{{"success", true}}));
-            }});
+  Router& router = own_;
+  router.add({.method = "GET", .path = "/v1/models/{id}", .handler = [this](Call call) {
+                const auto name = resolve(call.parameter);
+                const Json list = shelf_models(shelf_);
+                for (const Json& model : list["data"]) {
+                  if (name && model["id"] == *name) return answer_now(call, json_response(model));
+                }
+                return answer_now(call, error_response(unknown_model(call.parameter, names())));
+              }});
+  router.add({.method = "POST", .path = "/models/unload", .handler = [this](Call call) {
+                const std::string name = top_level_text(call.request.body, "model").value_or("");
+                if (!shelf_.find(name)) return answer_now(call, error_response(unknown_model(name, names())));
+                return answer_now(call, json_response(Json{{"success", shelf_.unload(name)}}));
+              }});
+  router.add({.method = "POST", .path = "/models/load", .handler = [this](Call call) {
+                const std::string name = top_level_text(call.request.body, "model").value_or("");
+                if (!shelf_.find(name)) return answer_now(call, error_response(unknown_model(name, names())));
+                shelf_.ask(name, {});
+                return answer_now(call, json_response(Json{{"success", true}}));
+              }});
   if (config_.page) add_page_endpoints(own_);
 }
 
