@@ -193,6 +193,7 @@ Status Loop::start(Active& a, const PrefixCache::Found& found) {
   a.usage.cache_differs_at = found.differs_at;
   counts_.prompt_tokens_reused += static_cast<uint64_t>(found.length);
   cache_.use(found);
+  tell_progress(a);
   return Ok{};
 }
 

@@ -33,15 +33,16 @@ struct Usage {
 };
 
 struct Event {
-  enum class Kind { token, finished, failed };
+  enum class Kind { token, progress, finished, failed };
   Kind kind = Kind::token;
   Sampled token;                             // kind token
   bool was_guessed = false;                  // kind token: it was in a step before it was drawn (draft.h)
   FinishReason reason = FinishReason::stop;  // kind finished
-  Usage usage;                               // finished and failed
+  Usage usage;                               // finished and failed; of `progress` the tokens of the prompt
+  int32_t n_read = 0;                        // kind progress: of these, those that are read, the cached ones among them
   std::optional<Error> error;                // kind failed
 
-  bool is_terminal() const { return kind != Kind::token; }
+  bool is_terminal() const { return kind == Kind::finished || kind == Kind::failed; }
 };
 
 }  // namespace chimere::engine

@@ -383,7 +383,10 @@ int Loop::step() {
       continue;
     }
     follow(*a);
-    if (a->sequence->length() <= static_cast<int32_t>(a->sampler.n_prompt())) counts_.prompt_tokens += a->rows_in_batch;
+    if (a->sequence->length() <= static_cast<int32_t>(a->sampler.n_prompt())) {
+      counts_.prompt_tokens += a->rows_in_batch;
+      tell_progress(*a);
+    }
     if (a->draft.depth > 0) {
       draw_draft(*a);
       continue;
@@ -399,6 +402,16 @@ int Loop::step() {
   }
   catch_up_where_far();
   return batch.n_rows();
+}
+
+void Loop::tell_progress(Active& a) {
+  if (!a.request->tells_progress) return;
+  Event event;
+  event.kind = Event::Kind::progress;
+  event.usage.prompt_tokens = a.usage.prompt_tokens;
+  event.usage.cached_tokens = a.usage.cached_tokens;
+  event.n_read = a.sequence->length();
+  a.events->put(std::move(event));
 }
 
 void Loop::count_step(int rows) {

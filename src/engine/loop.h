@@ -171,6 +171,8 @@ class Loop {
   void guess_with_passes(const std::vector<Active*>& decoders);
 
   int step();  // gives the rows that were run
+  // How much of its prompt is read, to those who want to know.
+  void tell_progress(Active& a);
   void embed_step(int rows_before);
   // What the token to be drawn depends on beside its logits.
   void set_inputs(Active& a);

@@ -35,8 +35,9 @@ struct Request {
   int32_t max_tokens = -1;        // tokens to generate; -1: until the context is full
   std::vector<int32_t> stop_ids;  // drawing one of these ends the answer; it is no part of it
   Thought thought;
-  ThinkingParams thinking;   // how the thought is steered; the loop guard also watches the answer
-  bool token_stats = false;  // fill Sampled::entropy and max_prob of every token
+  ThinkingParams thinking;      // how the thought is steered; the loop guard also watches the answer
+  bool token_stats = false;     // fill Sampled::entropy and max_prob of every token
+  bool tells_progress = false;  // an event when the prompt begins to be read, and after each slice of it
   // Cloned at admission. Acts on the answer alone: not while a thought is open, nor on the tokens that close one.
   std::shared_ptr<const TokenConstraint> constraint;
   int32_t max_answer_tokens = -1;  // of a constrained answer, behind its thought; -1: any number

@@ -42,6 +42,13 @@ struct UsedPassage {
   uint64_t note = 0;  // its id; 0: a passage
 };
 
+// How much of a prompt is read.
+struct PromptProgress {
+  int32_t total = 0;
+  int32_t cached = 0;  // of these, those that were not computed again
+  int32_t read = 0;    // the cached ones among them
+};
+
 enum class Finish { stop, length, tool_calls, cancelled, loop };
 
 // A stream is `started`, any number of `delta`, then one of `finished` and `failed`; a request that can not run is
@@ -53,7 +60,8 @@ struct ChatChunk {
   std::string reasoning;  // delta
   std::string content;
   std::vector<ToolCallDelta> tool_calls;
-  std::vector<TokenInfo> tokens;  // when asked for
+  std::vector<TokenInfo> tokens;           // when asked for
+  std::optional<PromptProgress> progress;  // the latest, when asked for
 
   int32_t answer_limit = -1;          // started: tokens behind the thought, where the service set a limit
   Finish finish = Finish::stop;       // finished

@@ -128,6 +128,7 @@ engine::Request generation_request(const GenerateOptions& options, const Tokeniz
     }
   }
   request.token_stats = options.token_stats;
+  request.tells_progress = options.tells_progress;
   request.speculate = options.speculation;
   if (options.sampling.dry_multiplier > 0) {
     request.sampling.dry_sequence_breakers = breaker_ids(options.dry_sequence_breakers, tokenizer);

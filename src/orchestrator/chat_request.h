@@ -80,6 +80,7 @@ struct GenerateOptions {
   bool token_stats = false;                      // fill ChatChunk::tokens with entropy and certainty
   bool token_ids = false;                        // fill ChatChunk::tokens with their ids
   bool show_prompt = false;                      // fill ChatChunk::prompt
+  bool tells_progress = false;                   // fill ChatChunk::progress
 };
 
 struct ChatRequest : GenerateOptions {

@@ -52,7 +52,8 @@ std::optional<ChatChunk> ChatStream::poll() {
   AnswerText& text = admitted_->text;
   ChatChunk delta;
   const auto has_text = [&delta] {
-    return !delta.reasoning.empty() || !delta.content.empty() || !delta.tool_calls.empty() || !delta.tokens.empty();
+    return !delta.reasoning.empty() || !delta.content.empty() || !delta.tool_calls.empty() || !delta.tokens.empty() ||
+           delta.progress;
   };
   for (int n = 0; !terminal_ && (n < kMaxTokensAtOnce || !has_text()); ++n) {
     auto event = admitted_->submitted.events->take();
@@ -61,6 +62,8 @@ std::optional<ChatChunk> ChatStream::poll() {
       if (!first_token_time_) first_token_time_ = std::chrono::steady_clock::now();
       text.push(event->token, delta, event->was_guessed);
       if (text.is_stopped() && !cancel_sent_) cancel();
+    } else if (event->kind == engine::Event::Kind::progress) {
+      delta.progress = PromptProgress{event->usage.prompt_tokens, event->usage.cached_tokens, event->n_read};
     } else {
       text.finish(delta, event->kind != engine::Event::Kind::finished || event->reason != engine::FinishReason::stop);
       terminal_ = end(*event);

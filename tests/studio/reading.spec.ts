@@ -137,3 +137,24 @@ test('a server without a tokenizer shows what the usage says', async ({ studio, 
   await studio.settled()
   await expect(page.getByRole('meter', { name: 'Context' })).toHaveAttribute('aria-valuenow', '30')
 })
+
+test('while a long prompt is read the page says how much of it is', async ({ page, slow }) => {
+  await page.goto(slow.url)
+  const studio = new Studio(page)
+  const asked = page.waitForRequest('**/v1/chat/completions')
+  await studio.send('Hello')
+  expect((await asked).postDataJSON().return_progress).toBe(true)
+  await expect.poll(() => slow.isAsked).toBe(true)
+  const bar = studio.answers.getByRole('progressbar')
+  for (const [read, percent] of [[0, 0], [4_096, 41], [9_000, 90]] as const) {
+    slow.progress(10_000, read)
+    await expect(bar).toHaveAccessibleName(`Reading the prompt: ${percent} %`)
+    await expect(studio.answers).toContainText(`Reading the prompt: ${percent} %`)
+  }
+  slow.progress(10_000, 10_000)
+  await expect(bar).toHaveCount(0)
+  slow.write({ content: 'Here I am.' })
+  await expect(studio.answers).toContainText('Here I am.')
+  slow.end()
+  await studio.settled()
+})

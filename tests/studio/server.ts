@@ -139,6 +139,12 @@ export class SlowChat {
     this.response!.write(deltas(reply))
   }
 
+  // How much of the prompt is read.
+  progress(total: number, processed: number) {
+    const choices = [{ index: 0, delta: {}, finish_reason: null }]
+    this.response!.write(`data: ${JSON.stringify({ choices, prompt_progress: { total, cache: 0, processed } })}\n\n`)
+  }
+
   end() {
     this.response!.end(chunk({}, 'stop') + 'data: [DONE]\n\n')
   }

@@ -120,6 +120,7 @@ std::variant<LlamaCall, ApiError> parse_llama(std::string_view body, const orche
   request.logprobs = call.n_probs > 0;
   request.sampling.top_logprobs = call.n_probs;
   fields.boolean("return_tokens", call.return_tokens);
+  read_progress(fields, call.stream, request);
   request.token_ids = call.stream || call.return_tokens;
   bool ignores_end = false;
   fields.boolean("ignore_eos", ignores_end);

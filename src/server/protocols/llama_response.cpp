@@ -35,8 +35,9 @@ class LlamaWriter : public ResponseWriter {
     sum.n_tokens += static_cast<int>(chunk.tokens.size());
     sum.has_new_line |= chunk.content.find('\n') != std::string::npos;
     std::string out;
-    if (!chunk.content.empty() || !chunk.tokens.empty()) {
+    if (!chunk.content.empty() || !chunk.tokens.empty() || chunk.progress) {
       Json json = text_json(choice, chunk, true);
+      add_progress(json, chunk);
       json["stop"] = false;
       json["tokens_predicted"] = sum.n_tokens;
       out += sse(to_text(json));

@@ -119,6 +119,33 @@ TEST_F(LlamaServer, APromptThatDoesNotFitHasItsOwnTypeThere) {
   EXPECT_EQ(ask("/completion", R"({"prompt":")" + text + "\"}", 400)["error"]["type"], "exceed_context_size_error");
 }
 
+TEST_F(LlamaServer, TellsHowFarAPromptIsRead) {
+  const std::string prompt(300, 'x');
+  const auto progress = [&](const std::string& path, const std::string& body) {
+    std::vector<Json> seen;
+    const std::string text = server_.post(path, body).body;
+    for (size_t at = text.find("data: {"); at != std::string::npos; at = text.find("data: {", at + 1)) {
+      const auto json = parse_json(text.substr(at + 6, text.find('\n', at) - at - 6));
+      if (json && json->contains("prompt_progress")) seen.push_back((*json)["prompt_progress"]);
+    }
+    return seen;
+  };
+  const std::string fields = R"(,"stream":true,"return_progress":true,"max_tokens":2})";
+  const std::vector<Json> first = progress("/completion", R"({"prompt":")" + prompt + '"' + fields);
+  ASSERT_GE(first.size(), 2u);
+  for (size_t i = 1; i < first.size(); ++i) {
+    EXPECT_EQ(first[i]["total"], first[0]["total"]);
+    EXPECT_GT(first[i]["processed"], first[i - 1]["processed"]);
+  }
+  EXPECT_EQ(first.back()["processed"], first.back()["total"]);
+  const std::vector<Json> again = progress("/completion", R"({"prompt":")" + prompt + '"' + fields);
+  ASSERT_FALSE(again.empty());
+  EXPECT_GT(again[0]["cache"], 0);
+  const std::string message = R"({"messages":[{"role":"user","content":")" + prompt + R"("}])";
+  EXPECT_GE(progress("/v1/chat/completions", message + fields).size(), 2u);
+  EXPECT_TRUE(progress("/v1/chat/completions", message + R"(,"stream":true,"max_tokens":2})").empty());
+}
+
 TEST_F(LlamaServer, StreamsTheSame) {
   const std::string asked = R"({"prompt":"Hello","n_predict":6,"temperature":0,"ignore_eos":true)";
   const Json whole = ask("/completion", asked + "}");

@@ -153,6 +153,7 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const or
   }
   read_turn(fields, call.request);
   fields.boolean("verbose", call.verbose);
+  read_progress(fields, call.stream, call.request);
   fields.integer("n", call.n, 1, kMaxChoices);
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));

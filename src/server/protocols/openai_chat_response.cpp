@@ -55,7 +55,10 @@ class ChatWriter : public ResponseWriter {
       case ChatChunk::Kind::delta: {
         Json logprobs = head_.logprobs && !chunk.tokens.empty() ? tokens_json(chunk) : Json(nullptr);
         Json json = choice_chunk(choice, delta_json(chunk), std::move(logprobs), nullptr);
-        if (head_.token_stats) json["choices"][0]["token_stats"] = token_stats_json(chunk.tokens);
+        if (head_.token_stats && !chunk.tokens.empty()) {
+          json["choices"][0]["token_stats"] = token_stats_json(chunk.tokens);
+        }
+        add_progress(json, chunk);
         return sse(to_text(json));
       }
       case ChatChunk::Kind::finished: {

@@ -17,6 +17,12 @@ ApiError unknown_model(const std::string& name, const std::string& names) {
           "invalid_request_error", "model", "model_not_found"};
 }
 
+// Only Ollama's requests have one.
+std::optional<std::chrono::seconds> keep_alive(const HttpRequest& request) {
+  if (!request.path.starts_with("/api/")) return std::nullopt;
+  return keep_alive_of(top_level_value(request.body, "keep_alive"));
+}
+
 ApiError not_loaded(const Error& error) {
   if (error.code == Code::not_found) {
     return {404, without_folders(error.message), "invalid_request_error", "model", "model_not_found"};
@@ -38,7 +44,7 @@ class Lobby::WaitingAnswer : public Answer {
       : lobby_(lobby),
         request_(std::move(request)),
         wake_(wake),
-        ticket_(lobby.shelf_.ask(name, wake, keep_alive_of(top_level_value(request_.body, "keep_alive")))) {}
+        ticket_(lobby.shelf_.ask(name, wake, keep_alive(request_))) {}
   ~WaitingAnswer() override { ticket_->close(); }
 
   Piece poll() override {

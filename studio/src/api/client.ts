@@ -103,7 +103,7 @@ export async function streamChat(body: object, signal: AbortSignal): Promise<Cha
   const response = await request('/v1/chat/completions', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+    body: JSON.stringify({ ...body, stream: true, return_progress: true, stream_options: { include_usage: true } }),
     signal,
   })
   return { requestId: response.headers.get('X-Request-Id'), chunks: chunksOf(response) }

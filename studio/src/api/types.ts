@@ -87,6 +87,7 @@ export interface ChatChunk {
   usage?: Usage | null
   timings?: Timings | null
   engram?: EngramUse
+  prompt_progress?: { total: number; cache: number; processed: number }
   error?: ErrorBody
 }
 

@@ -168,7 +168,7 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
           onStop={live?.stopThinking ?? null}
         />
       )}
-      {isGrowing && isEmpty && <Waiting />}
+      {isGrowing && isEmpty && <Waiting read={live?.text.value.read ?? null} />}
       {shown.content && <Markdown text={shown.content} isGrowing={isGrowing} />}
       {shown.heat && shown.heat.length > 0 && (
         <HeatStrip {...{ conversationId, message, isBusy }} heat={shown.heat} />

@@ -188,6 +188,7 @@ export const en = {
   promptsHint: 'Texts to use again: type / and the name in a message.',
   promptText: 'Its text',
   queue: 'Requests',
+  promptIsRead: 'Reading the prompt: {n} %',
   queued: 'waiting',
   ramCache: 'cache in memory',
   regenerate: 'Regenerate',

@@ -190,6 +190,7 @@ export const fr: Words = {
   promptsHint: 'Des textes à réutiliser : tapez / et leur nom dans un message.',
   promptText: 'Son texte',
   queue: 'Requêtes',
+  promptIsRead: 'Lecture de la demande : {n} %',
   queued: 'en attente',
   ramCache: 'cache en mémoire',
   regenerate: 'Régénérer',

@@ -12,6 +12,7 @@ export interface LiveText {
   heat: Heat[]
   sources: Source[]
   isThinking: boolean
+  read: number | null // of a prompt that is being read, the part that is, 0 to 1
 }
 
 export const NO_SPEED: Speed = {
@@ -33,6 +34,7 @@ export class Collector {
     isThinking: false,
     heat: [],
     sources: [],
+    read: null,
     speed: NO_SPEED,
   }
   readonly text = signal<LiveText>(this.next)
@@ -55,6 +57,8 @@ export class Collector {
     const choice = chunk.choices?.[0]
     const { content, reasoning_content: reasoning, tool_calls: calls } = choice?.delta ?? {}
     if (content || reasoning || calls) this.count(!!reasoning)
+    const { total, processed } = chunk.prompt_progress ?? {}
+    if (total && processed !== undefined) this.next = { ...this.next, read: processed / total }
     if (content) this.next = { ...this.next, content: this.next.content + content, isThinking: false }
     if (reasoning) this.next = { ...this.next, reasoning: this.next.reasoning + reasoning, isThinking: true }
     if (calls) this.next = { ...this.next, toolCalls: merge(this.next.toolCalls, calls), isThinking: false }

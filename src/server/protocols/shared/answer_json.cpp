@@ -61,6 +61,12 @@ void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& pass
   }
 }
 
+void add_progress(Json& json, const orchestrator::ChatChunk& chunk) {
+  if (!chunk.progress) return;
+  json["prompt_progress"] =
+      Json{{"total", chunk.progress->total}, {"cache", chunk.progress->cached}, {"processed", chunk.progress->read}};
+}
+
 Json timings_json(const engine::Usage& usage) {
   Json json;
   json["queue_ms"] = usage.queue_seconds * 1000;

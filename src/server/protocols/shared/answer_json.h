@@ -33,6 +33,8 @@ Json logprobs_json(const std::vector<orchestrator::TokenInfo>& tokens);
 Json token_stats_json(const std::vector<orchestrator::TokenInfo>& tokens);
 // Adds {"engram": {"passages": [{"source", "score", "text"}], "notes": [the same and "id"]}} if some took part.
 void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages);
+// Adds {"prompt_progress": {"total", "cache", "processed"}}, as llama.cpp has it, if there is one.
+void add_progress(Json& json, const orchestrator::ChatChunk& chunk);
 // Milliseconds and tokens a second.
 Json timings_json(const engine::Usage& usage);
 // "usage" and "timings".

@@ -278,6 +278,10 @@ void read_format(JsonFields& fields, const std::string& field, const Json& forma
   read_schema(fields, name, *schema, form);
 }
 
+void read_progress(JsonFields& fields, bool is_stream, GenerateOptions& options) {
+  if (is_stream) fields.boolean("return_progress", options.tells_progress);
+}
+
 void read_call_options(JsonFields& fields, CallOptions& options) {
   fields.string("model", options.model);
   fields.string("user", options.user);

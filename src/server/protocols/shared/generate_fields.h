@@ -41,6 +41,8 @@ void read_effort(JsonFields& fields, const std::string& field, const Json& effor
 // {"type": "text" | "json_object" | "json_schema", ...}. Chat completions wrap a schema, responses do not, and
 // llama.cpp's clients put it beside json_object.
 void read_format(JsonFields& fields, const std::string& field, const Json& format, orchestrator::AnswerForm& form);
+// return_progress, of protocols that have events for it: without a stream it says nothing, and is named as unknown.
+void read_progress(JsonFields& fields, bool is_stream, orchestrator::GenerateOptions& options);
 // model, stream, user: every call has them.
 void read_call_options(JsonFields& fields, CallOptions& options);
 
