@@ -18,22 +18,35 @@ import numpy as np
 from nano import bpe, chatml, corpus, instructions
 from nano.batches import PLAIN, UNTRAINED
 from nano.held_out import eval_dialogues
-from nano.questions import QUESTIONS
-from nano.synthetic import arithmetic, code, facts, mixed, reasoning, sums, tales, talk, toolcalls
+from nano.reserved import is_reserved as is_reserved_turn
+from nano.synthetic import (
+    arithmetic, code, facts, follow_ups, forms, given_text, letters, mixed, notes, phrases, programs, reasoning, steps,
+    sums, tales, talk, tool_choice, tool_results, toolcalls, unknowns,
+)
 
 VOCABULARY = 8192
-RESERVED = frozenset(QUESTIONS)
 # Dialogues drawn for each category, before equal ones are merged.
 COUNTS = {
-    "chat": 140_000,
-    "facts_qa": 90_000,
-    "arithmetic": 200_000,
-    "reasoning": 70_000,
-    "tools": 120_000,
+    "chat": 120_000,
+    "facts_qa": 80_000,
+    "arithmetic": 160_000,
+    "reasoning": 50_000,
+    "tools": 50_000,
     "code_qa": 28_000,
     "stories_qa": 30_000,
     "instructions": None,
-    "mixed": 60_000,
+    "mixed": 50_000,
+    "choice": 70_000,
+    "results": 45_000,
+    "notes": 130_000,
+    "given_text": 90_000,
+    "forms": 80_000,
+    "follow_ups": 50_000,
+    "steps": 130_000,
+    "programs": 14_000,
+    "languages": 12_000,
+    "letters": 30_000,
+    "unknowns": 25_000,
 }
 
 
@@ -53,6 +66,17 @@ def dialogue_sources(data, split, seed):
     if split == "train":
         yield "chat", talk.dialogues(rng("chat"), data, counts["chat"])
         yield "arithmetic", arithmetic.dialogues(rng("arithmetic"), counts["arithmetic"])
+        yield "choice", tool_choice.dialogues(rng("choice"), data, counts["choice"])
+        yield "results", tool_results.dialogues(rng("results"), data, counts["results"])
+        yield "notes", notes.dialogues(rng("notes"), data, counts["notes"])
+        yield "given_text", given_text.dialogues(rng("given_text"), data, counts["given_text"])
+        yield "forms", forms.dialogues(rng("forms"), counts["forms"])
+        yield "follow_ups", follow_ups.dialogues(rng("follow_ups"), data, counts["follow_ups"])
+        yield "steps", steps.dialogues(rng("steps"), counts["steps"])
+        yield "programs", programs.dialogues(rng("programs"), counts["programs"])
+        yield "languages", phrases.dialogues(rng("languages"), counts["languages"])
+        yield "letters", letters.dialogues(rng("letters"), counts["letters"])
+        yield "unknowns", unknowns.dialogues(rng("unknowns"), counts["unknowns"])
 
 
 def mixed_source(turns, seed):
@@ -77,7 +101,8 @@ def collect(data, split, seed):
         clock, before = time.time(), len(items)
         pool = turns.setdefault(category, mixed.Turns(random.Random(f"{seed} turns {category}")))
         for dialogue in dialogues:
-            pool.offer(dialogue)
+            if category != "forms":  # JSON that nobody asked for has no place in a conversation
+                pool.offer(dialogue)
             # The banks are ASCII; the name is not.
             parts = [
                 (text.replace("Chimere", "Chimère"), trained)
@@ -94,7 +119,7 @@ def collect(data, split, seed):
 
 def is_reserved(dialogue, text):
     """Whether a dialogue shows a held-out sum or asks one of the evaluation questions."""
-    asked = any(m["role"] == "user" and m["content"].strip() in RESERVED for m in dialogue["messages"])
+    asked = any(m["role"] == "user" and is_reserved_turn(m["content"]) for m in dialogue["messages"])
     return asked or sums.mentions_held_out(text)
 
 
@@ -115,8 +140,22 @@ def encode_items(batch):
         pieces = []
         for text, trained in parts:
             ids = np.array(tokenizer.encode(text), np.uint16)
+            if isinstance(trained, tuple):
+                ids = without_spans(tokenizer, text, ids, trained)
             pieces.append(ids if trained else ids | UNTRAINED)
         out.append(np.concatenate(pieces))
+    return out
+
+
+def without_spans(tokenizer, text, ids, spans):
+    """The ids with those marked as not to be learnt that lie wholly inside one of the spans of characters."""
+    places = [(len(text[:start].encode()), len(text[:end].encode())) for start, end in spans]
+    at, out = 0, ids.copy()
+    for i, token in enumerate(ids):
+        end = at + len(tokenizer.decode_bytes([int(token)]))
+        if any(first <= at and end <= last for first, last in places):
+            out[i] |= UNTRAINED
+        at = end
     return out
 
 
@@ -174,7 +213,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path, help="folder to write tokenizer, packed tokens and held-out sets to")
     parser.add_argument("--seed", type=int, default=20261115)
     parser.add_argument(
-        "--tokenizer", type=pathlib.Path, default=None, help="use this tokenizer instead of training one"
+        "--tokenizer", type=pathlib.Path, default=None, help="use this tokenizer.json, or that of this GGUF file, instead of training one"
     )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -184,7 +223,7 @@ def main():
     ]
     path = options.out / "tokenizer.json"
     if options.tokenizer:
-        path.write_bytes(options.tokenizer.read_bytes())
+        bpe.Tokenizer.load(options.tokenizer).save(path)
     else:
         clock, counter = time.time(), Counter()
         bpe.count_words((text for _, parts, _ in items for text, _ in parts), counter)

@@ -64,7 +64,7 @@ def arguments():
     parser.add_argument("--save-every", type=float, default=3, help="minutes between checkpoints (default %(default)s)")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in OUT")
     parser.add_argument(
-        "--start-from", default=None, help="weights of an earlier run to start from, with a fresh schedule"
+        "--start-from", default=None, help="weights of an earlier run, or a GGUF file, to start from with a fresh schedule"
     )
     parser.add_argument(
         "--shares", default=None, help="JSON file {broad: {...}, final: {...}} instead of the built-in shares"
