@@ -20,7 +20,7 @@ from nano.batches import PLAIN, UNTRAINED
 from nano.held_out import eval_dialogues
 from nano.reserved import is_reserved as is_reserved_turn
 from nano.synthetic import (
-    arithmetic, code, facts, follow_ups, forms, given_text, letters, mixed, notes, phrases, programs, reasoning, steps,
+    arithmetic, code, facts, follow_ups, forms, given_text, letters, messages, mixed, notes, phrases, programs, reasoning, steps,
     sums, tales, talk, tool_choice, tool_results, toolcalls, unknowns,
 )
 
@@ -50,13 +50,21 @@ COUNTS = {
 }
 
 
-def dialogue_sources(data, split, seed):
+# What the fourth run added; prepare.py --part packs these and the others apart, since together they take a while.
+ADDED = ("choice", "results", "notes", "given_text", "forms", "follow_ups", "steps", "programs", "languages", "letters", "unknowns")
+
+
+def wanted(category, part):
+    return part == "all" or (category in ADDED) == (part == "added") or category == "mixed"
+
+
+def dialogue_sources(data, split, seed, scale=1.0):
     """(category, iterator of dialogues) of every generator; the held-out ones where a generator has any."""
 
     def rng(name):
         return random.Random(f"{seed} {name} {split}")
 
-    counts = COUNTS if split == "train" else {name: 600 for name in COUNTS}
+    counts = {name: 600 if split != "train" else int((count or 0) * scale) for name, count in COUNTS.items()}
     yield "facts_qa", facts.dialogues(rng("facts"), data, split, counts["facts_qa"])
     yield "reasoning", reasoning.dialogues(rng("reasoning"), data, split, counts["reasoning"])
     yield "tools", toolcalls.dialogues(rng("tools"), data, split, counts["tools"])
@@ -70,6 +78,7 @@ def dialogue_sources(data, split, seed):
         yield "results", tool_results.dialogues(rng("results"), data, counts["results"])
         yield "notes", notes.dialogues(rng("notes"), data, counts["notes"])
         yield "given_text", given_text.dialogues(rng("given_text"), data, counts["given_text"])
+        yield "given_text", messages.dialogues(rng("messages"), counts["given_text"] // 2)
         yield "forms", forms.dialogues(rng("forms"), counts["forms"])
         yield "follow_ups", follow_ups.dialogues(rng("follow_ups"), data, counts["follow_ups"])
         yield "steps", steps.dialogues(rng("steps"), counts["steps"])
@@ -79,25 +88,27 @@ def dialogue_sources(data, split, seed):
         yield "unknowns", unknowns.dialogues(rng("unknowns"), counts["unknowns"])
 
 
-def mixed_source(turns, seed):
+def mixed_source(turns, seed, scale=1.0):
     """Conversations over what all other generators have said; asked for last, when the turns are there."""
-    yield "mixed", mixed.dialogues(random.Random(f"{seed} mixed"), turns, COUNTS["mixed"])
+    yield "mixed", mixed.dialogues(random.Random(f"{seed} mixed"), turns, int(COUNTS["mixed"] * scale))
 
 
-def collect(data, split, seed):
+def collect(data, split, seed, part="all", scale=1.0):
     """Items as (category, [(text, trained)], repeats).
 
     A dialogue drawn more than once is kept once; one that holds an evaluation case is not kept at all.
     """
     items, seen, clock = [], set(), time.time()
-    for document in corpus.documents(data, split):
+    for document in corpus.documents(data, split) if part != "added" else ():
         items.append((document.domain, [(document.text, True)], document.weight))
     report(f"documents ({split})", items, clock)
     turns = {}
-    sources = dialogue_sources(data, split, seed)
+    sources = dialogue_sources(data, split, seed, scale)
     if split == "train":
-        sources = itertools.chain(sources, mixed_source(turns, seed))
+        sources = itertools.chain(sources, mixed_source(turns, seed, scale))
     for category, dialogues in sources:
+        if not wanted(category, part):
+            continue
         clock, before = time.time(), len(items)
         pool = turns.setdefault(category, mixed.Turns(random.Random(f"{seed} turns {category}")))
         for dialogue in dialogues:
@@ -159,13 +170,16 @@ def without_spans(tokenizer, text, ids, spans):
     return out
 
 
-def encode_all(items, tokenizer_path):
+def encode_all(items, tokenizer_path, processes=None):
     batches = [items[i : i + 500] for i in range(0, len(items), 500)]
-    with multiprocessing.Pool(None, bpe.start_worker, (tokenizer_path,)) as pool:
+    if processes == 1:
+        bpe.start_worker(tokenizer_path)
+        return [array for batch in batches for array in encode_items(batch)]
+    with multiprocessing.Pool(processes, bpe.start_worker, (tokenizer_path,)) as pool:
         return [array for batch in pool.imap(encode_items, batches) for array in batch]
 
 
-def write_train(out, items, arrays):
+def write_train(out, items, arrays, compress=True):
     names = sorted({category for category, _, _ in items})
     numbers = {name: i for i, name in enumerate(names)}
     starts = np.cumsum([0] + [len(a) for a in arrays[:-1]])
@@ -178,8 +192,9 @@ def write_train(out, items, arrays):
     )
     (out / "categories.json").write_text(json.dumps(names))
     tokens.tofile(out / "train.tokens")
-    with lzma.open(out / "train.tokens.xz", "wb", preset=3) as stream:
-        stream.write(tokens.tobytes())
+    if compress:
+        with lzma.open(out / "train.tokens.xz", "wb", preset=3) as stream:
+            stream.write(tokens.tobytes())
     table = {}
     for name in names:
         mine = [(a, r) for a, (c, _, r) in zip(arrays, items) if c == name]
@@ -191,7 +206,8 @@ def write_train(out, items, arrays):
         }
         print(f"{name:14} {json.dumps(table[name])}")
     (out / "contents.json").write_text(json.dumps(table, indent=1))
-    print(f"{len(tokens):,} tokens, {(out / 'train.tokens.xz').stat().st_size / 1e6:.1f} MB compressed")
+    size = (out / "train.tokens.xz").stat().st_size if compress else 0
+    print(f"{len(tokens):,} tokens, {size / 1e6:.1f} MB compressed")
 
 
 def write_held_out(out, items, arrays, most=160_000):
@@ -215,12 +231,21 @@ def main():
     parser.add_argument(
         "--tokenizer", type=pathlib.Path, default=None, help="use this tokenizer.json, or that of this GGUF file, instead of training one"
     )
+    parser.add_argument(
+        "--part", choices=("all", "first", "added"), default="all",
+        help="all, or what the first three runs read, or what the fourth added (train.py reads several folders)",
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="draw this many times as many generated dialogues")
+    parser.add_argument("--processes", type=int, default=None, help="processes that encode (default: one a core)")
+    parser.add_argument("--no-compress", action="store_true", help="leave out train.tokens.xz")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    items = collect(options.data, "train", options.seed)
-    held_out = collect(options.data, "held_out", options.seed) + [
-        (d["domain"], chatml.segments(chatml.check(d)), 1) for d in eval_dialogues(options.data)
-    ]
+    items = collect(options.data, "train", options.seed, options.part, options.scale)
+    held_out = []
+    if options.part != "added":
+        held_out = collect(options.data, "held_out", options.seed) + [
+            (d["domain"], chatml.segments(chatml.check(d)), 1) for d in eval_dialogues(options.data)
+        ]
     path = options.out / "tokenizer.json"
     if options.tokenizer:
         bpe.Tokenizer.load(options.tokenizer).save(path)
@@ -230,8 +255,9 @@ def main():
         bpe.train(counter, VOCABULARY, bpe.SPECIALS, min_count=3).save(path)
         print(f"tokenizer: {len(counter):,} different words, {time.time() - clock:.0f} s", flush=True)
     clock = time.time()
-    write_train(options.out, items, encode_all(items, path))
-    write_held_out(options.out, held_out, encode_all(held_out, path))
+    write_train(options.out, items, encode_all(items, path, options.processes), not options.no_compress)
+    if held_out:
+        write_held_out(options.out, held_out, encode_all(held_out, path))
     print(f"encoding and packing: {time.time() - clock:.0f} s")
 
 

@@ -75,6 +75,49 @@ RUN = {"Python": "Save it as hello.py and run python3 hello.py.", "C": "Save it 
        "PHP": "Save it as hello.php and run php hello.php."}
 
 
+PATTERNS = {  # what -> Python, JavaScript, C condition of a loop to n
+    "all even numbers": ("range(2, {n1}, 2)", "let i = 2; i <= {n}; i += 2", "int i = 2; i <= {n}; i += 2"), "all odd numbers": ("range(1, {n1}, 2)", "let i = 1; i <= {n}; i += 2", "int i = 1; i <= {n}; i += 2"),
+    "every third number": ("range(3, {n1}, 3)", "let i = 3; i <= {n}; i += 3", "int i = 3; i <= {n}; i += 3"), "the numbers": ("range(1, {n1})", "let i = 1; i <= {n}; i++", "int i = 1; i <= {n}; i++"),
+    "the multiples of 5": ("range(5, {n1}, 5)", "let i = 5; i <= {n}; i += 5", "int i = 5; i <= {n}; i += 5"),
+}
+PATTERN_ASKED = ["{l} code to print {w} up to {n}", "Print {w} up to {n} in {l}.", "Write a {l} program that prints {w} up to {n}.", "How do I print {w} up to {n} with {l}?", "Show {w} from 1 to {n} in {l}, please."]
+COMMAND_ASKED = ["What is the command to {w}?", "Which command do I use to {w} on Linux?", "How do I {w} in the terminal?", "linux command to {w}", "How can I {w} on the command line?", "What do I type to {w} in a shell?", "Command to {w} on linux?", "Tell me the command to {w}."]
+COMMANDS = [tuple(part.strip() for part in line.split(";")) for line in """list the files in a folder;ls
+see which files are in a folder;ls
+list all files in a directory;ls -a
+see hidden files;ls -a
+show the current folder;pwd
+see where I am;pwd
+change to another folder;cd folder
+go up one folder;cd ..
+make a new folder;mkdir new_folder
+create a directory;mkdir new_folder
+copy a file;cp old.txt new.txt
+move a file;mv old.txt folder/
+rename a file;mv old.txt new.txt
+delete a file;rm file.txt
+remove a folder;rm -r folder
+show the content of a file;cat file.txt
+read a text file;cat file.txt
+see the first lines of a file;head file.txt
+see the last lines of a file;tail file.txt
+count the lines of a file;wc -l file.txt
+search for a word in a file;grep "word" file.txt
+find a file by its name;find . -name "file.txt"
+see the free disk space;df -h
+see the running programs;ps aux
+stop a program;kill PID
+show the date;date
+make a script executable;chmod +x script.sh
+create an empty file;touch file.txt
+see who I am;whoami
+clear the screen;clear
+download a file;curl -O URL
+see the size of a folder;du -sh folder
+edit a text file;nano file.txt
+install a package on Debian;sudo apt install package""".splitlines()]
+
+
 def block(rng, language, code):
     mark = MARK.get(language, language.lower())
     return rng.choice(LEADS).format(l=language) + f"```{mark}\n{code}\n```"
@@ -100,11 +143,21 @@ def exchange(rng):
     if roll < 0.45:
         text = rng.choice(TEXTS)
         return [(rng.choice(SAY_ASKED).format(l=said, t=text), block(rng, language, HELLO[language].format(t=text)))], f"A {language} program that prints {text}."
-    if roll < 0.6:
+    if roll < 0.54:
         language = rng.choice(sorted(LOOPS))
         n = rng.randint(3, 20)
         return [(rng.choice(LOOP_ASKED).format(l=language, n=n), block(rng, language, LOOPS[language].format(n=n, n1=n + 1)))], f"A loop from 1 to {n} in {language}."
+    if roll < 0.63:
+        what, n = rng.choice(sorted(PATTERNS)), rng.randint(10, 60)
+        language = rng.choice(["Python", "Python", "JavaScript", "C"])
+        python, script, c = (text.format(n=n, n1=n + 1) for text in PATTERNS[what])
+        code = {"Python": f"for i in {python}:\n    print(i)", "JavaScript": f"for ({script}) {{\n  console.log(i);\n}}",
+                "C": f'#include <stdio.h>\n\nint main(void) {{\n    for ({c}) {{\n        printf("%d\\n", i);\n    }}\n    return 0;\n}}'}[language]
+        return [(common.typed(rng, rng.choice(PATTERN_ASKED).format(l=language, w=what, n=n)), block(rng, language, code))], f"A loop in {language} over {what} up to {n}."
     if roll < 0.7:
+        what, command = rng.choice(COMMANDS)
+        return [(common.typed(rng, rng.choice(COMMAND_ASKED).format(w=what)), rng.choice([f"Use `{command}`.", f"The command is `{command}`.", f"```sh\n{command}\n```"]))], f"The command for this is {command}."
+    if roll < 0.75:
         language = rng.choice(sorted(ADD))
         return [(rng.choice(ADD_ASKED).format(l=language), block(rng, language, ADD[language]))], f"A function in {language} that adds a and b."
     language, what, code = rng.choice(SMALL)

@@ -171,7 +171,36 @@ def everyday(rng, is_held_out):
     return f"{text}. {question}" if rng.random() < 0.8 else f"{text}, {question[0].lower() + question[1:]}", steps, answer
 
 
-KINDS = [(20, everyday), (45, chain), (14, shopping), (11, packs), (8, ages), (12, recipe_of_numbers)]
+def tickets(rng, is_held_out):
+    """A price, a number and what comes back, in the words of somebody in a shop."""
+    thing = rng.choice("ticket|coffee|loaf|book|notebook|cup|ball|flower|ice cream|pen|postcard|sandwich".split("|"))
+    many = {"loaf": "loaves", "sandwich": "sandwiches"}.get(thing, thing + "s")
+    price, count = rng.randint(2, 12), rng.randint(2, 9)
+    total = price * count
+    paid = rng.choice([x for x in (20, 50, 60, 80, 100, 150) if x > total] or [200])
+    steps = [(count, "x", price, total), (paid, "-", total, paid - total)]
+    text = rng.choice([f"One {thing} costs {price} euros. I buy {count} {many} and pay with {paid} euros.", f"I want {count} {many} at {price} euros each and have {paid} euros.",
+                       f"A {thing} is {price} dollars. I take {count} and give the man {paid} dollars."])
+    if rng.random() < 0.35:
+        question = rng.choice([f"How much do {count} {many} cost, and what do I get back?", f"What do they cost together, and how much is left?"])
+        return f"{text} {question}", steps, f"They cost {total} together, and you get back {paid - total}."
+    return text + " " + rng.choice(["How much do I get back?", "How much change do I get?", "How much is left?"]), steps, f"You get back {paid - total}."
+
+
+def comparison(rng, is_held_out):
+    """Is a sum more or less than a number: one step and a look. Counted as two."""
+    a, b, op = rng.randint(20, 99), rng.randint(5, 60), rng.choice("+-")
+    if op == "-" and b >= a:
+        a, b = b + 20, a
+    r = apply(a, op, b)
+    c = max(1, r + rng.choice([-9, -4, -2, -1, 1, 2, 3, 8]))
+    word = rng.choice(["more", "less", "greater", "smaller"])
+    true = r > c if word in ("more", "greater") else r < c
+    sign = ">" if r > c else "<"
+    return f"Is {a} {op} {b} {word} than {c}?", [(a, op, b, r)], f"{'Yes' if true else 'No'}, {a} {op} {b} = {r}, which is {'more' if r > c else 'less'} than {c}."
+
+
+KINDS = [(20, everyday), (8, tickets), (45, chain), (14, shopping), (11, packs), (8, ages), (12, recipe_of_numbers)]
 
 
 def problem(rng, is_held_out=False):
@@ -203,10 +232,16 @@ def thought(rng, steps):
 
 
 def dialogue(rng):
+    if rng.random() < 0.04:
+        question, steps, answer = comparison(rng, False)
+        while sums.held_out_pair(*steps[0][:3]):
+            question, steps, answer = comparison(rng, False)
+        why = f"{step_text(steps)} {answer.split('which is ')[-1].capitalize()}"
+        return common.turns_to_dialogue(rng, [(question, answer)], "steps", why)
     question, steps, answer = problem(rng)
     value = str(steps[-1][3])
     thinking = rng.random() < 0.62
-    if rng.random() < 0.25:
+    if rng.random() < 0.25 and "together" not in answer:
         answer = rng.choice([f"The answer is {value}.", f"It is {value}.", f"{value}."])
     return common.turns_to_dialogue(rng, [(question, answer)], "steps", thought(rng, steps), thinking=thinking)
 

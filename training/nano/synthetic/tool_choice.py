@@ -289,6 +289,13 @@ def thought(rng, tool, arguments):
     return text + (f" With {listed}." if arguments and len(listed) < 50 and rng.random() < 0.3 else "")
 
 
+def general_question(rng):
+    """A question of common knowledge."""
+    from . import talk
+    asked, answers = rng.choice(talk.bank()["explain"])
+    return rng.choice(asked), rng.choice(answers), ""
+
+
 def dialogue(rng, data, held_out=False):
     thinking = rng.random() < 0.5
     count = rng.choices([1, 2, 3, 4, 5, 6], [4, 14, 20, 34, 16, 12])[0]
@@ -296,6 +303,16 @@ def dialogue(rng, data, held_out=False):
     user = said(rng, user)
     messages = [{"role": "user", "content": user}]
     if rng.random() < 0.1:
+        # A plain question needs no tool, whatever is on offer.
+        from . import unknowns
+        if rng.random() < 0.5:
+            question, reply = rng.choice(toolcalls.PLAIN)
+            question = toolcalls.said(rng, question)
+        else:
+            question, reply, _ = unknowns.exchange(rng) if rng.random() < 0.3 else general_question(rng)
+        tools = others
+        messages = [{"role": "user", "content": question}, toolcalls.answer(thinking, reply, rng.choice(["This needs no tool.", "No tool is needed here. I answer directly."]))]
+    elif rng.random() < 0.1:
         tools = others
         why = rng.choice(["None of the tools does that.", "I look at the tools: none of them fits.", "No tool fits this."])
         messages.append(toolcalls.answer(thinking, rng.choice(NO_TOOL), why))
