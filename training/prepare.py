@@ -55,7 +55,10 @@ ADDED = ("choice", "results", "notes", "given_text", "forms", "follow_ups", "ste
 
 
 def wanted(category, part):
-    return part == "all" or (category in ADDED) == (part == "added") or category == "mixed"
+    """Whether a part has a category: "all", "first" (all but ADDED), or a list of categories in which "added" stands for ADDED."""
+    if part in ("all", "first") or category == "mixed":
+        return part != "first" or category not in ADDED
+    return category in part.split(",") or (category in ADDED and "added" in part.split(","))
 
 
 def dialogue_sources(data, split, seed, scale=1.0):
@@ -99,7 +102,7 @@ def collect(data, split, seed, part="all", scale=1.0):
     A dialogue drawn more than once is kept once; one that holds an evaluation case is not kept at all.
     """
     items, seen, clock = [], set(), time.time()
-    for document in corpus.documents(data, split) if part != "added" else ():
+    for document in corpus.documents(data, split) if part in ("all", "first") else ():
         items.append((document.domain, [(document.text, True)], document.weight))
     report(f"documents ({split})", items, clock)
     turns = {}
@@ -232,8 +235,8 @@ def main():
         "--tokenizer", type=pathlib.Path, default=None, help="use this tokenizer.json, or that of this GGUF file, instead of training one"
     )
     parser.add_argument(
-        "--part", choices=("all", "first", "added"), default="all",
-        help="all, or what the first three runs read, or what the fourth added (train.py reads several folders)",
+        "--part", default="all",
+        help="all, first (what the first three runs read), or categories with commas between them, added for those of the fourth run",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="draw this many times as many generated dialogues")
     parser.add_argument("--processes", type=int, default=None, help="processes that encode (default: one a core)")
@@ -242,7 +245,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     items = collect(options.data, "train", options.seed, options.part, options.scale)
     held_out = []
-    if options.part != "added":
+    if options.part in ("all", "first"):
         held_out = collect(options.data, "held_out", options.seed) + [
             (d["domain"], chatml.segments(chatml.check(d)), 1) for d in eval_dialogues(options.data)
         ]
