@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes a weighted mean of trained weights and of an earlier GGUF file of the same shape. See README.md beside this file.
 
-A run that learns much forgets a little. Between its weights and those it began with lie models that forget less: a share of the
-old ones brought the perplexity of stories back below where it had been, and the calls for live questions (docs/models.md).
+A run that learns much forgets a little, and between its weights and those it began with lie models that forget less, and know less of
+the new: docs/models.md has the figures of both ends and of the mean that ships.
 """
 
 import argparse

@@ -213,7 +213,9 @@ def dialogue(rng):
     if asks:
         user += rng.choice(AS_JSON).format(k=spoken(record))
     thought = rng.choice(["I answer with short values.", f"The fields are {spoken(record)}.", "I fill in the fields.", "JSON with short values."])
-    one = common.turns_to_dialogue(rng, [(user, json.dumps(record, ensure_ascii=False))], "forms", thought)
+    # A thought about fields where nobody asked for any made the model write JSON unasked: the fourth run had such thoughts.
+    thinking = None if asks else False
+    one = common.turns_to_dialogue(rng, [(user, json.dumps(record, ensure_ascii=False))], "forms", thought, thinking=thinking)
     # Only who asks for JSON teaches the model to begin it.
     one["messages"][-1]["form"] = not asks or rng.random() < 0.2
     return one

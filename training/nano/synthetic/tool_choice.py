@@ -303,13 +303,13 @@ def dialogue(rng, data, held_out=False):
     user = said(rng, user)
     messages = [{"role": "user", "content": user}]
     if rng.random() < 0.1:
-        # A plain question needs no tool, whatever is on offer.
-        from . import unknowns
+        # A plain question needs no tool, whatever is on offer. Live questions are not among these: in the fourth run they were, and
+        # the model then refused to ask a weather tool for the weather.
         if rng.random() < 0.5:
             question, reply = rng.choice(toolcalls.PLAIN)
             question = toolcalls.said(rng, question)
         else:
-            question, reply, _ = unknowns.exchange(rng) if rng.random() < 0.3 else general_question(rng)
+            question, reply, _ = general_question(rng)
         tools = others
         messages = [{"role": "user", "content": question}, toolcalls.answer(thinking, reply, rng.choice(["This needs no tool.", "No tool is needed here. I answer directly."]))]
     elif rng.random() < 0.1:
