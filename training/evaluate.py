@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures a chimere-nano GGUF file: what it writes (through the server) and how well it predicts (in PyTorch).
 
-    evaluate.py behaviour FILE --chimere PROGRAM --data FOLDER    arithmetic, tool calls, thinking, ten exchanges
+    evaluate.py behaviour FILE --chimere PROGRAM --data FOLDER    arithmetic, tool calls, thinking, ten exchanges, and
+                                                                  the skills of nano/evaluate_skills.py
     evaluate.py prediction FILE --prepared FOLDER [--baseline]    perplexity by domain, MTP agreement, 5-gram model
 """
 
@@ -34,8 +35,12 @@ class Served:
                 time.sleep(0.1)
         raise SystemExit("the server did not come up")
 
-    def ask(self, messages, thinking, tools=None, temperature=0.0, max_tokens=600, seed=1):
-        body = {"messages": messages, "enable_thinking": thinking, "temperature": temperature, "seed": seed}
+    def ask(self, messages, thinking, tools=None, temperature=0.0, max_tokens=600, seed=1, schema=None):
+        body = {"messages": messages, "enable_thinking": thinking, "seed": seed}
+        if temperature is not None:
+            body["temperature"] = temperature
+        if schema:
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
         if max_tokens:
             body["max_tokens"] = max_tokens
         if tools:
@@ -151,6 +156,8 @@ def exchanges(served):
 
 
 def behaviour(options):
+    from nano import evaluate_skills as skills
+
     served = Served(options.chimere, options.file)
     try:
         parts = {
@@ -158,8 +165,14 @@ def behaviour(options):
             "tools": lambda: tool_calls(served, options.data),
             "thinking": lambda: thinking(served, options.data),
             "exchanges": lambda: exchanges(served),
+            "choice": lambda: skills.choice(served, parsed_calls),
+            "results": lambda: skills.results(served),
+            "forms": lambda: skills.forms(served),
+            "notes": lambda: skills.notes(served),
+            "steps": lambda: skills.steps(served),
+            "chats": lambda: skills.chats(served, parsed_calls),
         }
-        for part in [options.only] if options.only else parts:
+        for part in options.only or parts:
             parts[part]()
     finally:
         served.close()
@@ -188,7 +201,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("behaviour", "prediction"))
     parser.add_argument(
-        "--only", choices=("arithmetic", "tools", "thinking", "exchanges"), help="one part of behaviour"
+        "--only", action="append", help="one part of behaviour, may be repeated: arithmetic, tools, thinking, exchanges, choice, results, forms, notes, steps, chats"
     )
     parser.add_argument("file")
     parser.add_argument("--chimere", default="build/release/chimere", help="the program to serve with")

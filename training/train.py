@@ -52,7 +52,7 @@ FINAL = {
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", help="folder made by prepare.py")
+    parser.add_argument("data", help="folder made by prepare.py; several with : between them")
     parser.add_argument("out", help="folder for checkpoint, weights and log")
     parser.add_argument("--steps", type=int, default=6000, help="length of the whole schedule (default %(default)s)")
     parser.add_argument(
@@ -64,7 +64,7 @@ def arguments():
     parser.add_argument("--save-every", type=float, default=3, help="minutes between checkpoints (default %(default)s)")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in OUT")
     parser.add_argument(
-        "--start-from", default=None, help="weights of an earlier run to start from, with a fresh schedule"
+        "--start-from", default=None, help="weights of an earlier run, or a GGUF file, to start from with a fresh schedule"
     )
     parser.add_argument(
         "--shares", default=None, help="JSON file {broad: {...}, final: {...}} instead of the built-in shares"
@@ -192,7 +192,7 @@ class Trainer:
             load_weights(self.model, pathlib.Path(options.start_from))
         # A resumed run must not read the same rows again: the step is part of the seed.
         source = batches.Batches(options.data, self.broad, options.length, options.rows, options.seed + self.step)
-        held_out = load_held_out(pathlib.Path(options.data), options.length)
+        held_out = load_held_out(pathlib.Path(options.data.split(":")[0]), options.length)
         first = self.step
         feed = batches.Feed(source, options.long, options.long_every, self.step)
         falling = False

@@ -53,21 +53,33 @@ class Pool:
             self.order, self.next = self.rng.permutation(len(self.order)), 0
 
 
+def read_folders(folders):
+    """Tokens, and start, end, category and repeats of each item, of one folder or of several with ":" between them."""
+    parts, at = [], 0
+    for folder in map(pathlib.Path, str(folders).split(":")):
+        if (folder / "train.tokens.xz").exists():
+            with lzma.open(folder / "train.tokens.xz") as stream:
+                tokens = np.frombuffer(stream.read(), np.uint16)
+        else:
+            tokens = np.fromfile(folder / "train.tokens", np.uint16)
+        items = np.load(folder / "train.items.npz")
+        names = np.array(json.loads((folder / "categories.json").read_text()))
+        starts = items["starts"].astype(np.int64)
+        ends = np.append(starts[1:], len(tokens))
+        parts.append((tokens, starts + at, ends + at, names[items["categories"]], items["repeats"]))
+        at += len(tokens)
+    return tuple(np.concatenate(column) for column in zip(*parts))
+
+
 class Batches:
     def __init__(self, folder, shares, length, rows, seed):
-        folder = pathlib.Path(folder)
-        with lzma.open(folder / "train.tokens.xz") as stream:
-            self.tokens = np.frombuffer(stream.read(), np.uint16)
-        items = np.load(folder / "train.items.npz")
-        names = json.loads((folder / "categories.json").read_text())
-        starts = items["starts"].astype(np.int64)
-        ends = np.append(starts[1:], len(self.tokens))
+        self.tokens, starts, ends, categories, repeats = read_folders(folder)
         rng = np.random.default_rng(seed)
         self.pools = []
-        for number, name in enumerate(names):
+        for name in sorted(set(categories)):
             # An item longer than a row could never be served whole.
-            mine = (items["categories"] == number) & ((ends - starts <= length) | (name in PLAIN))
-            self.pools.append(Pool(name, starts[mine], ends[mine], items["repeats"][mine], rng))
+            mine = (categories == name) & ((ends - starts <= length) | (name in PLAIN))
+            self.pools.append(Pool(name, starts[mine], ends[mine], repeats[mine], rng))
         self.length, self.rows = length, rows
         self.set_shares(shares)
 

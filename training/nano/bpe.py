@@ -315,7 +315,20 @@ class Tokenizer:
 
     @staticmethod
     def load(path):
-        content = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        """The tokenizer of a tokenizer.json, or the one inside a GGUF file that export.py wrote."""
+        if str(path).endswith(".gguf"):
+            from . import gguf
+
+            meta, _ = gguf.read(path)
+            tokens, kinds = meta["tokenizer.ggml.tokens"], meta["tokenizer.ggml.token_type"]
+            names = {number: kind for kind, number in GGUF_TYPES.items()}
+            content = {
+                "tokens": [token for token, kind in zip(tokens, kinds) if kind == NORMAL_TYPE],
+                "merges": meta["tokenizer.ggml.merges"],
+                "specials": [(token, names[kind]) for token, kind in zip(tokens, kinds) if kind != NORMAL_TYPE],
+            }
+        else:
+            content = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         tokens = [from_alphabet(token) for token in content["tokens"]]
         ids = {token: i for i, token in enumerate(tokens)}
         merges = []

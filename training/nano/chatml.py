@@ -9,7 +9,10 @@ A dialogue is a dict:
 """
 
 import json
+import re
 
+# `{"key": ` and the opening of a list or object before a value. The comma is the model's: it ends a number.
+FORCED = re.compile(r'[{\[]*"[A-Za-z_ ]+": [\[{]*|^[{\[]+')
 TOOL_PREAMBLE = "# Tools\n\nYou can call these functions:\n\n<tools>"
 TOOL_RULES = (
     "\n</tools>\n\nTo call a function, reply in this format:\n\n"
@@ -42,8 +45,16 @@ def assistant_text(message, after_last_query):
     return text + "<|im_end|>"
 
 
+def forced_spans(text, start):
+    """Places in a JSON answer that the grammar of a form decides: keys and what stands between values, from `start` on."""
+    return tuple(match.span() for match in FORCED.finditer(text, start))
+
+
 def segments(dialogue):
     """The rendered dialogue as (text, trained) pairs: the model learns to write the trained ones.
+
+    An assistant message with "form" was written under a schema: there `trained` is a tuple of the (start, end) places in
+    the text that the grammar writes, not the model.
 
     The first assistant turn after the last user message keeps its thoughts, earlier ones have dropped them, exactly
     as the template shows a conversation to the model later.
@@ -78,7 +89,8 @@ def segments(dialogue):
                 prompt = "<think>\n" if dialogue.get("thinking") else "<think>\n\n</think>\n\n"
                 head, text = head + prompt, text[len(prompt) :]
             out.append((head, False))
-            out.append((text, True))
+            start = text.find("</think>\n\n") + 10 if "</think>\n\n" in text else 0
+            out.append((text, forced_spans(text, start) if message.get("form") else True))
             out.append(("\n", False))
     return out
 

@@ -42,7 +42,13 @@ def read_weights(folder):
 
 
 def load_weights(model, folder):
+    """Weights of a folder of save_weights, or those of a GGUF file as far as its formats kept them."""
     import torch
 
+    if folder.suffix == ".gguf":
+        from .export import read_model
+
+        model.load_state_dict(read_model(folder).state_dict())
+        return
     _, tensors = read_weights(folder)
     model.load_state_dict({name: torch.from_numpy(values) for name, values in tensors.items()})

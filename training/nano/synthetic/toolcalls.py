@@ -595,10 +595,11 @@ def no_fit(rng, thinking, held_out):
                                                      "This needs no tool.",
                                                      "I can answer this in plain words."])
     else:
-        while True:
+        request = authored(rng, source, held_out)
+        while not request:
+            # A tool with few fixed utterances may have none on this side.
+            source = rng.choice(tools())
             request = authored(rng, source, held_out)
-            if request:
-                break
         user, reply = request["user"], rng.choice(NO_TOOL)
         others = [tool for tool in tools() if apart(tool, source) and primary(tool) not in SEEKERS]
         why = rng.choice([f"The user wants {request['want']}. None of the tools can do that.",

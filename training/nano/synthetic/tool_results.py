@@ -1,0 +1,122 @@
+"""What a tool has answered, told in a sentence: JSON and plain text, small and large, with the value that was asked for among others."""
+
+import json
+
+from nano import chatml
+from . import common, frames, tool_choice, toolcalls
+
+LOOKUPS = ["get_{k}", "lookup_{k}", "{k}_info", "find_{k}", "query_{k}", "{k}_details", "fetch_{k}_data", "search_{k}", "read_{k}", "{k}_record"]
+OTHER_KEYS = [("id", lambda r: toolcalls.draw(r, "code8")), ("status", lambda r: r.choice(["ok", "active", "done"])), ("updated", lambda r: f"20{r.randint(20, 26)}-0{r.randint(1, 9)}-1{r.randint(0, 9)}"),
+              ("source", lambda r: r.choice(["cache", "live", "db1"])), ("version", lambda r: r.randint(1, 9)), ("ok", lambda r: True), ("count", lambda r: r.randint(1, 9)), ("page", lambda r: 1)]
+FAILED = [('{"error": "not found"}', "Sorry, I could not find that."), ('{"error": "timeout"}', "Sorry, the service did not answer in time."), ('{"error": "access denied"}', "Sorry, I do not have access to that."),
+          ("Error: service not available", "Sorry, the service is not available right now."), ("[]", "Nothing was found."), ('{"results": []}', "There are no results."), ('{"status": "failed"}', "Sorry, that did not work."),
+          ("null", "There is no result."), ('{"error": "invalid key"}', "Sorry, the tool reports an invalid key.")]
+DONE = [('{"status": "ok"}', "Done."), ('{"success": true}', "It is done."), ("OK", "That is done."), ('{"result": "success"}', "That worked."), ('{"ok": true, "id": "{c}"}', "Done. The id is {c}."),
+        ('{"status": "created", "id": "{c}"}', "It was created with the id {c}."), ('{"status": "deleted"}', "It was deleted."), ('{"confirmation": "{c}"}', "Done. Your confirmation code is {c}.")]
+PASS_ON = ["The result is there. I tell the user.", "I have the result.", "The tool has answered.", "Now I can answer."]
+
+
+def as_result(rng, facts, asked):
+    """The facts as a tool gives them back, in one of several shapes."""
+    record = {}
+    for f in facts:
+        key = rng.choice(f.frame.keys)
+        record.setdefault(key if rng.random() < 0.85 else "".join(w.capitalize() if i else w for i, w in enumerate(key.split("_"))),
+                          int(f.value) if f.value.lstrip("-").isdigit() and rng.random() < 0.9 else f.value)
+    items = list(record.items())
+    if rng.random() < 0.5:
+        items += [(key, make(rng)) for key, make in rng.sample(OTHER_KEYS, rng.randint(1, 2)) if key not in record]
+    if rng.random() < 0.4:
+        items.append((rng.choice(["name", "title"]), asked.entity))
+    rng.shuffle(items)
+    shape = rng.random()
+    if shape < 0.6:
+        return json.dumps(dict(items), ensure_ascii=False)
+    if shape < 0.7:
+        return json.dumps({rng.choice(["result", "data", "response"]): dict(items)}, ensure_ascii=False)
+    if shape < 0.78:
+        return json.dumps([dict(items)], ensure_ascii=False)
+    if shape < 0.88:
+        return "\n".join(f"{key}: {value}" for key, value in items)
+    return " ".join(f.statement for f in facts)
+
+
+def lookup_tool(rng, kind):
+    key = rng.choice(["name", "id", "query", "key", "item", kind])
+    words = rng.choice(LOOKUPS).format(k=kind).split("_")
+    description = rng.choice([f"Looks up {common.an(kind)}.", f"Returns what is known about {common.an(kind)}.", f"Gets the data of {common.an(kind)}.", f"Information on {common.an(kind)}."])
+    return toolcalls.schema(tool_choice.styled(rng, words), description, {key: {"type": "string", "description": rng.choice(["Name", "What to look for", f"Which {kind}"])}}, [key]), key
+
+
+def case(rng, held_out=False):
+    """(tools, call, question, result, answer, value): a question whose answer stands in the result."""
+    facts = frames.facts_of(rng, rng.choice([1, 2, 3, 4]), held_out, True)
+    asked = facts[0]
+    tool, key = lookup_tool(rng, asked.frame.kind)
+    others = [tool_choice.unrelated(rng, held_out) for _ in range(rng.choice([0, 0, 1, 2, 3]))]
+    tools = [tool] + [t for t in others if tool_choice.plain(t) != tool_choice.plain(tool)]
+    names = set()
+    tools = [t for t in tools if not (t["function"]["name"].lower() in names or names.add(t["function"]["name"].lower()))]
+    rng.shuffle(tools)
+    call = {"name": tool["function"]["name"], "arguments": {key: asked.entity.strip('"')}}
+    return tools, call, asked.question, as_result(rng, facts, asked), asked.answer, asked.value, asked
+
+
+def many_rows(rng):
+    """A list of rows, of which one is asked for."""
+    kind = rng.choice(["price", "stock", "age", "score", "distance"])
+    names = rng.sample(common.FIRST if kind in ("age", "score") else frames.THINGS if kind in ("price", "stock") else [common.place(rng) for _ in range(6)], rng.randint(2, 5))
+    rows = [{"name": name, kind: rng.randint(3, 99)} for name in names]
+    row = rng.choice(rows)
+    the = "the " if kind in ("price", "stock") else ""
+    question = {"price": f"What does the {row['name']} cost?", "stock": f"How many of the {row['name']} do we have?", "age": f"How old is {row['name']}?", "score": f"What is the score of {row['name']}?",
+                "distance": f"How far is {row['name']}?"}[kind]
+    answer = {"price": f"The {row['name']} costs {row[kind]}.", "stock": f"There are {row[kind]} of the {row['name']}.", "age": f"{row['name']} is {row[kind]} years old.",
+              "score": f"{row['name']} has a score of {row[kind]}.", "distance": f"{row['name']} is {row[kind]} away."}[kind]
+    if rng.random() < 0.25:
+        high = max(rows, key=lambda r: r[kind])
+        if sum(r[kind] == high[kind] for r in rows) == 1:
+            question, answer = f"Which has the highest {kind}?", f"{common.cap(the)}{high['name']} has the highest {kind}: {high[kind]}."
+    elif rng.random() < 0.15:
+        question, answer = "Which names are in the list?", "The names are " + common.listed(names) + "."
+    tool = toolcalls.schema(tool_choice.styled(rng, ["list", kind + "s"]), f"Lists every {kind}.", {"limit": {"type": "integer", "description": "Most rows"}}, [])
+    return [tool], {"name": tool["function"]["name"], "arguments": {}}, question, json.dumps(rows if rng.random() < 0.5 else {"rows": rows}), answer
+
+
+def dialogue(rng, data):
+    thinking = rng.random() < 0.5
+    roll = rng.random()
+    if roll < 0.62:
+        tools, call, question, result, answer, value, asked = case(rng)
+        why = rng.choice(PASS_ON + [f"The result says {value}.", f"It is {value}.", f"The value is {value}."])
+        if rng.random() < 0.2:
+            answer = rng.choice([f"It is {value}.", f"The answer is {value}.", f"{common.cap(asked.frame.keys[0].replace('_', ' '))}: {value}."])
+    elif roll < 0.77:
+        tools, call, question, result, answer = many_rows(rng)
+        why = rng.choice(PASS_ON)
+    else:
+        (tool, user, arguments), others = tool_choice.case(rng, data, False, rng.choice([2, 3, 4]))
+        tools, question = [tool] + others, tool_choice.said(rng, user)
+        rng.shuffle(tools)
+        call = {"name": tool["function"]["name"], "arguments": arguments}
+        asks = toolcalls.ASKING.match(question) or question.endswith("?")
+        number = rng.randint(2, 90)
+        told = [(f'{{"result": {number}}}', f"The result is {number}."), (f'{{"value": "{number}"}}', f"The answer is {number}.")]
+        result, answer = rng.choice(told + FAILED if asks else DONE + FAILED)
+        code = toolcalls.draw(rng, "code8")
+        result, answer = result.replace("{c}", code), answer.replace("{c}", code)
+        why = rng.choice(PASS_ON)
+    if rng.random() < 0.06 and roll < 0.62:
+        result, answer = rng.choice(FAILED)
+        why = "The tool reports an error."
+    first = next(t for t in tools if t["function"]["name"] == call["name"])
+    messages = [{"role": "user", "content": common.typed(rng, question)}, toolcalls.answer(thinking, "", tool_choice.thought(rng, first, call["arguments"]), [call]),
+                {"role": "tool", "content": result}, toolcalls.answer(thinking, answer, why)]
+    if rng.random() < 0.1:
+        messages.insert(0, {"role": "system", "content": rng.choice(toolcalls.SYSTEMS)})
+    return chatml.check({"messages": messages, "tools": tools, "thinking": thinking, "domain": "tools"})
+
+
+def dialogues(rng, data, count):
+    for _ in range(count):
+        yield dialogue(rng, data)
