@@ -201,6 +201,7 @@ test('settings reach the server, and those not set are left out', async ({ studi
     max_tokens: 50,
     enable_thinking: false,
     stream: true,
+    return_progress: true,
     stream_options: { include_usage: true },
   })
 })

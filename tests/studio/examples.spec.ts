@@ -14,6 +14,7 @@ const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8]
 
 test('every example that is offered is answered rightly, whatever the seed', async ({ studio, page, server }) => {
   test.setTimeout(600_000)
+  await expect(page.locator('.examples button').first()).toBeVisible()
   const offered = await page.locator('.examples button').allInnerTexts()
   expect(offered.length).toBeGreaterThanOrEqual(3)
   expect(Object.keys(RULES).sort()).toEqual([...offered].sort())

@@ -14,5 +14,8 @@ const IN_THE_BOX = [
 
 export const isModelInTheBox = () => chatModel.value?.id === BOX
 
-export const examples = (): string[] =>
-  isModelInTheBox() ? IN_THE_BOX : [t('example1'), t('example2'), t('example3')]
+// None before it is known who would answer.
+export const examples = (): string[] => {
+  if (!chatModel.value) return []
+  return isModelInTheBox() ? IN_THE_BOX : [t('example1'), t('example2'), t('example3')]
+}
