@@ -18,6 +18,7 @@
 #include "server/http/request_head.h"
 #include "server/http/request_id.h"
 #include "server/routes.h"
+#include "server/shelf/body_field.h"
 
 namespace {
 
@@ -58,7 +59,7 @@ struct World {
     config.prefill_tokens = 32;
     service = std::make_unique<orchestrator::ChatService>(std::move(*chat_model), config);
     routes = std::make_unique<Routes>(Services{*service, service->embedder(), monitor, "0", {}},
-                                      chimere::server::Access(ApiKeys(), 0), WatchConfig{});
+                                      std::make_shared<chimere::server::Access>(ApiKeys(), 0), WatchConfig{});
   }
 
   Monitor monitor;
@@ -115,6 +116,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     request.path = kPaths[data[0] % std::size(kPaths)];
     request.body = std::string(rest);
   }
+  // What a server of several models looks for before anything else reads the body.
+  if (const auto model = top_level_text(request.body, "model"); model && model->size() > request.body.size())
+    std::abort();
+  (void)keep_alive_of(top_level_value(request.body, "keep_alive"));
   request.id = request_id_or_new(request.header("X-Request-Id"));
   if (const auto refused = world.routes->refuse(request)) {
     check(*refused);
