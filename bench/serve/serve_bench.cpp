@@ -166,7 +166,7 @@ Rate http_rate(int port, int streams, int n_tokens) {
 
 Rate engine_rate(engine::Engine& engine, const orchestrator::ChatModel& model, int streams, int n_tokens) {
   orchestrator::GenerateOptions options;
-  options.sampling = model.default_sampling;
+  options.sampling = model.defaults.sampling;
   options.sampling.temperature = 0;
   options.max_tokens = n_tokens;
   std::vector<engine::Submitted> running;
