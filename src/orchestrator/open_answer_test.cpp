@@ -78,7 +78,8 @@ TEST(OpenAnswer, ArgumentsStreamAndStayWhenTheyAreCutOff) {
     EXPECT_EQ(heard.content, "");
     const std::string opening = chat_template.empty() ? R"({"content": ")" : R"({"content":")";
     EXPECT_EQ(heard.arguments.rfind(opening, 0), 0u) << heard.arguments;
-    EXPECT_GT(heard.arguments.size(), 150u) << heard.arguments;
+    // A token is a byte at least, and the call's frame takes fewer than 40 of the 150.
+    EXPECT_GT(heard.arguments.size(), 110u) << heard.arguments;
     EXPECT_GT(heard.n_argument_deltas, 5) << heard.arguments;
   }
 }

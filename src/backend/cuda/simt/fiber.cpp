@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 #ifdef CHIMERE_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef CHIMERE_TSAN
@@ -86,6 +87,10 @@ Fiber::Fiber(void (*body)()) : body_(body) {
 Fiber::~Fiber() {
 #ifdef CHIMERE_TSAN
   __tsan_destroy_fiber(tsan_fiber_);
+#endif
+#ifdef CHIMERE_ASAN
+  // Its body never returned, so its frames are still marked, and the next stack may be given the same addresses.
+  __asan_unpoison_memory_region(stack_, kStackBytes);
 #endif
   munmap(stack_ - kGuardBytes, kGuardBytes + kStackBytes);
 }
