@@ -10,7 +10,7 @@ import pathlib
 
 import numpy as np
 
-import export as formats
+from export import DESCRIPTION
 from nano import bpe, export, gguf, quants
 from nano.checkpoint import read_weights
 
@@ -29,8 +29,7 @@ def main():
         old = export.from_file(name, quants.decode(kind, raw, tuple(reversed(dims)))).reshape(values.shape)
         tensors[name] = ((1 - options.share) * values + options.share * old).astype(np.float32)
     tokenizer = bpe.Tokenizer.load(options.earlier)
-    choose = formats.chooser(formats.RECIPE)
-    export.write_file(options.out, config, tensors, tokenizer, choose, "chimere-nano", formats.DESCRIPTION)
+    export.write_file(options.out, config, tensors, tokenizer, "F16", "chimere-nano", DESCRIPTION)
     print(f"{options.out}: {options.out.stat().st_size / 2**20:.2f} MiB")
 
 

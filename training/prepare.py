@@ -20,8 +20,8 @@ from nano.batches import PLAIN, UNTRAINED
 from nano.held_out import eval_dialogues
 from nano.reserved import is_reserved as is_reserved_turn
 from nano.synthetic import (
-    arithmetic, code, facts, follow_ups, forms, given_text, letters, messages, mixed, notes, phrases, programs, reasoning, steps,
-    sums, tales, talk, tool_choice, tool_results, toolcalls, unknowns,
+    arithmetic, code, everyday, facts, follow_ups, forms, given_text, letters, lookup, messages, mixed, notes, phrases, programs,
+    reasoning, steps, sums, tales, talk, tool_choice, tool_results, toolcalls, unknowns,
 )
 
 VOCABULARY = 8192
@@ -47,11 +47,14 @@ COUNTS = {
     "languages": 12_000,
     "letters": 30_000,
     "unknowns": 25_000,
+    "lookup": 60_000,
+    "everyday": 30_000,
 }
 
 
-# What the fourth run added; prepare.py --part packs these and the others apart, since together they take a while.
-ADDED = ("choice", "results", "notes", "given_text", "forms", "follow_ups", "steps", "programs", "languages", "letters", "unknowns")
+# What the fourth and fifth runs added; prepare.py --part packs these and the others apart, since together they take a while.
+ADDED = ("choice", "results", "notes", "given_text", "forms", "follow_ups", "steps", "programs", "languages", "letters", "unknowns",
+         "lookup", "everyday")
 
 
 def wanted(category, part):
@@ -89,6 +92,8 @@ def dialogue_sources(data, split, seed, scale=1.0):
         yield "languages", phrases.dialogues(rng("languages"), counts["languages"])
         yield "letters", letters.dialogues(rng("letters"), counts["letters"])
         yield "unknowns", unknowns.dialogues(rng("unknowns"), counts["unknowns"])
+        yield "lookup", lookup.dialogues(rng("lookup"), data, counts["lookup"])
+        yield "everyday", everyday.dialogues(rng("everyday"), data, counts["everyday"])
 
 
 def mixed_source(turns, seed, scale=1.0):

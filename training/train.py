@@ -69,6 +69,7 @@ def arguments():
     parser.add_argument(
         "--shares", default=None, help="JSON file {broad: {...}, final: {...}} instead of the built-in shares"
     )
+    parser.add_argument("--draft-weight", type=float, default=0.3, help="weight of the MTP block's loss (default %(default)s)")
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--length", type=int, default=2048)
     parser.add_argument("--long", type=int, default=16384, help="row length of the occasional long batch, 0 for none")
@@ -211,11 +212,11 @@ class Trainer:
                 self.save(time.time() - start)
                 saved = time.time()
             if progress >= options.decay_from and not falling:
-                falling = feed.long_rows = True
-                feed.shares = self.final
+                falling = True
+                feed.change(self.final, True)
             ids, labels, documents = feed.next()
             data, draft, agree, balance = self.forward(ids, labels, documents)
-            (data + 0.3 * draft + 0.01 * balance).backward()
+            (data + options.draft_weight * draft + 0.01 * balance).backward()
             norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
             self.optimiser.step(rate_factor(progress, options.decay_from))
             self.optimiser.zero_grad()
@@ -241,7 +242,7 @@ class Trainer:
                 since, marked = self.read, now
                 if self.step % 400 == 0:
                     line["held_out"] = self.evaluate(held_out)
-                    line["epochs"] = {p.name: round(p.epochs, 2) for p in source.pools}
+                    line["epochs"] = feed.epochs
                     marked = time.time()
                 print(json.dumps(line), flush=True)
                 log.write(json.dumps(line) + "\n")

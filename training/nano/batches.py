@@ -7,9 +7,8 @@ documents are cut where a row ends and go on in a later one.
 
 import json
 import lzma
+import multiprocessing
 import pathlib
-import queue
-import threading
 
 import numpy as np
 
@@ -128,32 +127,40 @@ class Batches:
 
 
 class Feed:
-    """Batches made in a thread, a few ahead of the consumer. `shares` set here rule from the next batch made on."""
+    """Batches made in a process of their own, a few ahead of the consumer: in a thread they would take turns with the training loop.
 
-    def __init__(self, source, long_length, long_every, first, depth=4):
+    `change` sets shares and long rows from some batch on (those that are ready come first).
+    """
+
+    def __init__(self, source, long_length, long_every, first, depth=6):
         self.source, self.long_length, self.long_every = source, long_length, long_every
-        self.turn, self.shares, self.long_rows = first, None, False
-        self.ready = queue.Queue(depth)
-        threading.Thread(target=self.work, daemon=True).start()
+        self.turn, self.long_rows, self.epochs = first, False, {}
+        context = multiprocessing.get_context("fork")  # the child has the tokens without copying them
+        self.ready, self.changes = context.Queue(depth), context.SimpleQueue()
+        self.child = context.Process(target=self.work, daemon=True)
+        self.child.start()
+
+    def change(self, shares, long_rows):
+        self.changes.put((shares, long_rows))
 
     def make(self):
-        if self.shares is not None:
-            self.source.set_shares(self.shares)
-            self.shares = None
+        while not self.changes.empty():
+            shares, self.long_rows = self.changes.get()
+            self.source.set_shares(shares)
         self.turn += 1
         is_long = self.long_rows and self.long_length and self.turn % self.long_every == 0
         tokens, documents = self.source.long_batch(self.long_length) if is_long else self.source.batch()
-        return (*split_flags(tokens, documents), documents)
+        return (*split_flags(tokens, documents), documents), {p.name: round(p.epochs, 2) for p in self.source.pools}
 
     def work(self):
         try:
             while True:
                 self.ready.put(self.make())
         except Exception as problem:  # handed to the consumer, which would otherwise wait for ever
-            self.ready.put(problem)
+            self.ready.put((problem, {}))
 
     def next(self):
-        batch = self.ready.get()
+        batch, self.epochs = self.ready.get()
         if isinstance(batch, Exception):
             raise batch
         return batch

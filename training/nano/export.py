@@ -1,4 +1,4 @@
-"""Between the PyTorch model and a GGUF file, in both directions, and the choice of formats."""
+"""Between the PyTorch model and a GGUF file, in both directions."""
 
 import pathlib
 
@@ -10,6 +10,9 @@ TEMPLATE = pathlib.Path(__file__).with_name("chat_template.jinja")
 
 # Its thoughts are trained to stay under some 100 tokens: a longer one has lost its way.
 THINKING_BUDGET = 192
+
+# What general.file_type says of a file of mostly this type.
+FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32}
 
 # State-dict names inside a block -> tensor names of the file. `ssm_a` is stored as -exp(log_a).
 ATTENTION = {
@@ -87,7 +90,6 @@ def metadata(config, tokenizer, name, description):
         "general.description": description,
         "general.license": "apache-2.0",
         "general.languages": ["en"],
-        "general.file_type": gguf.U32(17),
         "general.sampling.temp": gguf.F32(0.6),
         "general.sampling.top_k": gguf.I32(20),
         "general.sampling.top_p": gguf.F32(0.9),
@@ -127,15 +129,16 @@ def metadata(config, tokenizer, name, description):
     }
 
 
-def write_file(path, config, tensors, tokenizer, choose, name, description):
-    """Writes the model with `choose(tensor_name) -> format`; small tensors stay in float32 whatever it says."""
+def write_file(path, config, tensors, tokenizer, kind, name, description):
+    """Writes the model with its matrices in the float type `kind`; small tensors are float32 whatever it is."""
     entries = []
     for parameter, values in tensors.items():
         tensor = file_name(parameter, config["layers"])
         values = to_file(parameter, values.astype(np.float32))
-        kind = "F32" if must_be_f32(tensor) or values.ndim < 2 else choose(tensor)
-        entries.append((tensor, tuple(reversed(values.shape)), kind, quants.encode(kind, values)))
-    gguf.write(path, metadata(config, tokenizer, name, description), entries)
+        chosen = "F32" if must_be_f32(tensor) or values.ndim < 2 else kind
+        entries.append((tensor, tuple(reversed(values.shape)), chosen, quants.encode(chosen, values)))
+    meta = metadata(config, tokenizer, name, description) | {"general.file_type": gguf.U32(FILE_TYPES[kind])}
+    gguf.write(path, meta, entries)
     return {tensor: kind for tensor, _, kind, _ in entries}
 
 

@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
 from nano import cases_skills, chatml
 from nano.reserved import is_reserved
-from nano.synthetic import forms, frames, notes, steps, tool_choice, tool_results, toolcalls, toolcalls_bank
+from nano.synthetic import forms, frames, lookup, notes, relations, steps, tool_choice, tool_intents, tool_results, toolcalls, toolcalls_bank
 from nano.synthetic.tool_words import TEST_FIELDS, TEST_VERBS, TRAIN_FIELDS, ACTION
 
 
@@ -44,8 +44,31 @@ class Reserved(unittest.TestCase):
         train = {steps.problem(random.Random(i))[0] for i in range(500)}
         self.assertFalse(train & {case["messages"][0]["content"] for case in cases_skills.step_cases()})
 
+    def test_open_relations_are_none_of_the_tests(self):
+        rng = random.Random(11)
+        asked = {case["messages"][0]["content"] for case in cases_skills.note_cases() + cases_skills.result_cases()}
+        for _ in range(2000):
+            fact = relations.fact(rng)
+            self.assertIsNone(relations.kept_for_tests().fullmatch(fact.question.lower()))
+            self.assertNotIn(fact.question, asked)
+
+    def test_intents_have_no_name_of_the_tests(self):
+        names = {case["name"].lower() for case in cases_skills.tool_cases()}
+        self.assertFalse(names & {name.lower() for _, mine, _ in tool_intents.intents().values() for name in mine})
+
+    def test_a_weighed_thought_ends_at_the_tool_that_is_called(self):
+        rng = random.Random(13)
+        for _ in range(300):
+            dialogue = tool_choice.dialogue(rng, None)
+            last = dialogue["messages"][-1]
+            if dialogue["thinking"] and last.get("tool_calls"):
+                line = last["reasoning_content"].splitlines()[-1]
+                self.assertTrue(line.startswith(last["tool_calls"][0]["name"] + ": ") and line.endswith(" Yes."), line)
+
     def test_dialogues_are_well_formed(self):
         rng = random.Random(7)
+        for dialogue in lookup.dialogues(rng, None, 300):
+            chatml.segments(dialogue)
         for dialogue in [*forms.dialogues(rng, 300), *steps.dialogues(rng, 300)]:
             chatml.segments(chatml.check(dialogue))
         for _ in range(300):

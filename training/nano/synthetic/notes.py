@@ -184,9 +184,9 @@ def dialogue(rng, data):
         return several_questions(rng)
     if roll < 0.2:
         return told_first(rng)
-    if roll < 0.34:
+    if roll < 0.37:
         user, answer, thought, _ = not_there(rng)
-    elif roll < 0.52:
+    elif roll < 0.5:
         user, answer, thought, _ = dictionary(rng, data)
     else:
         user, answer, thought, _ = made_up(rng)

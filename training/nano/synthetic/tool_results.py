@@ -41,6 +41,50 @@ def as_result(rng, facts, asked):
     return " ".join(f.statement for f in facts)
 
 
+def nested_result(rng, facts, asked):
+    """The same deeper down: objects in objects, other rows beside the one that is asked for, and fields nobody asked for."""
+    def record(of):
+        fields = {rng.choice(f.frame.keys): value_of(rng, f) for f in of}
+        fields |= {key: make(rng) for key, make in rng.sample(OTHER_KEYS, rng.randint(0, 3)) if key not in fields}
+        return shuffled(rng, fields)
+    mine = record(facts)
+    label = rng.choice(["name", "title", "id", "key", "of"])
+    roll = rng.random()
+    if roll < 0.35:
+        outer = {label: asked.entity, rng.choice(["details", "info", "data", "values", "attributes"]): mine}
+        if rng.random() < 0.5:
+            outer[rng.choice(["meta", "request", "source"])] = dict((key, make(rng)) for key, make in rng.sample(OTHER_KEYS, 2))
+        return json.dumps(shuffled(rng, outer), ensure_ascii=False)
+    if roll < 0.75:
+        rows = [{label: asked.entity, **mine}]
+        for _ in range(rng.randint(1, 3)):
+            rows.append({label: frames.draw_entity(rng, asked.frame.kind), **{key: another(rng, value) for key, value in mine.items()}})
+        rng.shuffle(rows)
+        return json.dumps(rows if rng.random() < 0.4 else {rng.choice(["results", "items", "rows", "data"]): rows, "count": len(rows)}, ensure_ascii=False)
+    if roll < 0.9:
+        return json.dumps({rng.choice(["response", "result", "output"]): {rng.choice(["status", "code"]): rng.choice(["ok", 200]), rng.choice(["body", "content", "data"]): {label: asked.entity, **mine}}}, ensure_ascii=False)
+    return f"Results for {asked.entity}:\n" + "\n".join(f"- {key.replace('_', ' ')}: {value}" for key, value in mine.items())
+
+
+def value_of(rng, fact):
+    return int(fact.value) if fact.value.lstrip("-").isdigit() and rng.random() < 0.9 else fact.value
+
+
+def shuffled(rng, fields):
+    items = list(fields.items())
+    rng.shuffle(items)
+    return dict(items)
+
+
+def another(rng, value):
+    """A value of the same sort."""
+    if isinstance(value, bool):
+        return rng.random() < 0.5
+    if isinstance(value, int):
+        return rng.randint(1, max(9, 2 * abs(value)))
+    return frames.draw_value(rng, rng.choice(["name", "place", "item", "color", "invented", "code", "food", "weekday"]))
+
+
 def lookup_tool(rng, kind):
     key = rng.choice(["name", "id", "query", "key", "item", kind])
     words = rng.choice(LOOKUPS).format(k=kind).split("_")
@@ -59,7 +103,8 @@ def case(rng, held_out=False):
     tools = [t for t in tools if not (t["function"]["name"].lower() in names or names.add(t["function"]["name"].lower()))]
     rng.shuffle(tools)
     call = {"name": tool["function"]["name"], "arguments": {key: asked.entity.strip('"')}}
-    return tools, call, asked.question, as_result(rng, facts, asked), asked.answer, asked.value, asked
+    result = as_result(rng, facts, asked) if held_out or rng.random() < 0.55 else nested_result(rng, facts, asked)
+    return tools, call, asked.question, result, asked.answer, asked.value, asked
 
 
 def many_rows(rng):
@@ -83,12 +128,46 @@ def many_rows(rng):
     return [tool], {"name": tool["function"]["name"], "arguments": {}}, question, json.dumps(rows if rng.random() < 0.5 else {"rows": rows}), answer
 
 
+def table(rng):
+    """Rows with several fields, a cell of which is asked for; (tools, call, question, result, answer, then further questions)."""
+    first = rng.choice([("name", lambda: rng.choice(common.FIRST)), ("city", lambda: common.place(rng)), ("item", lambda: rng.choice(frames.THINGS)), ("id", lambda: toolcalls.draw(rng, "code8"))])
+    fields = rng.sample(["price", "age", "room", "color", "owner", "stock", "phone", "day", "time", "size", "team", "status", "score", "country", "weight", "floor"], rng.randint(2, 4))
+    makers = {"price": "money", "room": "room", "color": "color", "owner": "name", "phone": "phone", "day": "weekday", "time": "time", "team": "color", "status": "mood", "country": "country"}
+    names = list({first[1]() for _ in range(rng.randint(2, 5))})
+    rows = [{first[0]: name, **{field: frames.draw_value(rng, makers[field]) if field in makers else rng.randint(2, 99) for field in fields}} for name in names]
+    cells = [(row, field) for row in rows for field in fields]
+    asked = rng.sample(cells, min(len(cells), rng.choice([1, 1, 2, 3])))
+    turns = [(rng.choice(["What is the {f} of {n}?", "Which {f} does {n} have?", "{n}: what is the {f}?", "Tell me the {f} of {n}.", "I need the {f} of {n}."]).format(f=field, n=row[first[0]]),
+              rng.choice(["The {f} of {n} is {v}.", "{n} has the {f} {v}."]).format(f=field, n=row[first[0]], v=row[field])) for row, field in asked]
+    tool = toolcalls.schema(tool_choice.styled(rng, [rng.choice(["list", "get", "read", "fetch"]), rng.choice(["table", "rows", "records", first[0] + "s"])]), "Reads all rows.", {}, [])
+    result = json.dumps(rows if rng.random() < 0.6 else {"rows": rows}, ensure_ascii=False) if rng.random() < 0.75 else \
+        " | ".join(rows[0]) + "\n" + "\n".join(" | ".join(str(value) for value in row.values()) for row in rows)
+    return [tool], {"name": tool["function"]["name"], "arguments": {}}, result, turns
+
+
+def several_cells(rng):
+    """A table that is read once and asked about again and again."""
+    tools, call, result, turns = table(rng)
+    thinking = rng.random() < 0.4
+    messages = [{"role": "user", "content": turns[0][0]}]
+    if len(turns) == 1:
+        messages += [toolcalls.answer(thinking, "", toolcalls.weighed(tools, call["name"]), [call]), {"role": "tool", "content": result}, toolcalls.answer(thinking, turns[0][1], rng.choice(PASS_ON))]
+    else:
+        messages += [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "content": result}, {"role": "assistant", "content": turns[0][1]}]
+        for question, answer in turns[1:-1]:
+            messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        messages += [{"role": "user", "content": turns[-1][0]}, toolcalls.answer(thinking, turns[-1][1], "The result is already there.")]
+    return chatml.check({"messages": messages, "tools": tools, "thinking": thinking, "domain": "tools"})
+
+
 def dialogue(rng, data):
+    if rng.random() < 0.15:
+        return several_cells(rng)
     thinking = rng.random() < 0.5
     roll = rng.random()
     if roll < 0.62:
         tools, call, question, result, answer, value, asked = case(rng)
-        why = rng.choice(PASS_ON + [f"The result says {value}.", f"It is {value}.", f"The value is {value}."])
+        why = rng.choice([f"The result says {value}.", f"It is {value}.", f"The value is {value}."])
         if rng.random() < 0.2:
             answer = rng.choice([f"It is {value}.", f"The answer is {value}.", f"{common.cap(asked.frame.keys[0].replace('_', ' '))}: {value}."])
     elif roll < 0.77:
@@ -109,8 +188,7 @@ def dialogue(rng, data):
     if rng.random() < 0.06 and roll < 0.62:
         result, answer = rng.choice(FAILED)
         why = "The tool reports an error."
-    first = next(t for t in tools if t["function"]["name"] == call["name"])
-    messages = [{"role": "user", "content": common.typed(rng, question)}, toolcalls.answer(thinking, "", tool_choice.thought(rng, first, call["arguments"]), [call]),
+    messages = [{"role": "user", "content": common.typed(rng, question)}, toolcalls.answer(thinking, "", toolcalls.weighed(tools, call["name"]), [call]),
                 {"role": "tool", "content": result}, toolcalls.answer(thinking, answer, why)]
     if rng.random() < 0.1:
         messages.insert(0, {"role": "system", "content": rng.choice(toolcalls.SYSTEMS)})

@@ -540,19 +540,19 @@ def request_of(rng, data, held_out, with_data=True):
             return request
 
 
-def thought(rng, request):
-    """Which tool and why. Values are named when there are few: a long list in the thought goes round in circles."""
-    name, arguments = request["call"]["name"], request["call"]["arguments"]
-    listed = ", ".join(f"{key} {value}" for key, value in arguments.items())
-    brief = 0 < len(arguments) <= 2 and len(listed) <= 60
-    if request.get("intent"):
-        short = [f"I call {name}.", f"The tool {name} fits.", f"This is a request for {name}."]
-        return rng.choice(short + ([f"I call {name} with {listed}."] if brief else []))
-    want = request["want"]
-    short = [f"The user wants {want}. I call {name}.", f"The user wants {want}. The tool is {name}.",
-             f"{name} does this.", f"The user wants {want}, so I use {name}."]
-    return rng.choice(short + ([f"The user wants {want}. I call {name} with {listed}.",
-                                f"I need {name} for this, with {listed}."] if brief else []))
+def weighed(tools, name, want=""):
+    """The tools one by one, up to the one that fits: a model of this size cannot compare them all at once.
+
+    Each line has the name before what the tool does, as the offer has it, so that both are copied in their order; the name of the
+    call is then the one that was written last.
+    """
+    lines = [want] if want else []
+    for function in (tool["function"] for tool in tools):
+        does = " ".join(function["description"].split(". ")[0].rstrip(".").split()[:14]) + "."
+        lines.append(f"{function['name']}: {does} {'Yes' if function['name'] == name else 'No'}.")
+        if function["name"] == name:
+            return "\n".join(lines)
+    return "\n".join(lines + ["None fits."])
 
 
 def answer(thinking, content, reasoning, calls=None):
@@ -602,16 +602,14 @@ def no_fit(rng, thinking, held_out):
             request = authored(rng, source, held_out)
         user, reply = request["user"], rng.choice(NO_TOOL)
         others = [tool for tool in tools() if apart(tool, source) and primary(tool) not in SEEKERS]
-        why = rng.choice([f"The user wants {request['want']}. None of the tools can do that.",
-                          f"No tool fits: the user wants {request['want']}.",
-                          "I look at the tools. None of them fits."])
+        why = None
     listed, names = [], set()
     for _ in range(rng.randint(1, 4)):
         made = instance(rng, rng.choice(others))[0] if rng.random() < 0.65 else novel_distractor(rng)
         if made["function"]["name"].lower() not in names:
             names.add(made["function"]["name"].lower())
             listed.append(made)
-    return listed, [{"role": "user", "content": user}, answer(thinking, reply, why)]
+    return listed, [{"role": "user", "content": user}, answer(thinking, reply, why or weighed(listed, None))]
 
 
 def missing(rng, data, thinking):
@@ -626,9 +624,9 @@ def missing(rng, data, thinking):
         texts, question = source["missing"]
         text = rng.choice(texts.split("|"))
     name = request["call"]["name"]
-    why = rng.choice([f"{name} fits, but a value is missing. I ask for it.",
-                      f"The tool {name} needs one more value. I ask."])
-    return offered(rng, data, request), [{"role": "user", "content": said(rng, text)}, answer(thinking, question, why)]
+    listed = offered(rng, data, request)
+    why = weighed(listed, name) + " But a value is missing. I ask for it."
+    return listed, [{"role": "user", "content": said(rng, text)}, answer(thinking, question, why)]
 
 
 def wish(rng, held_out):
@@ -660,8 +658,8 @@ def dialogue(rng, data, held_out):
         while kind == "result" and not (request.get("done") or request["source"]["result"]):
             request = request_of(rng, data, held_out, False)
         listed = offered(rng, data, request)
-        messages = [{"role": "user", "content": request["user"]}, answer(thinking, "", thought(rng, request),
-                                                                         [request["call"]])]
+        messages = [{"role": "user", "content": request["user"]},
+                    answer(thinking, "", weighed(listed, request["call"]["name"]), [request["call"]])]
         if kind == "result":
             result, final = with_result(rng, request)
             why = rng.choice(["The tool has answered. I tell the user.", "I have the result and pass it on.",
