@@ -71,7 +71,8 @@ if(CHIMERE_TESTS)
   # The emulator comes first: models/ may bring the backend for cards, which has the same names.
   add_executable(cuda_models_test ${CMAKE_SOURCE_DIR}/tests/cuda/adapter_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/host_experts_test.cpp
-    ${CMAKE_SOURCE_DIR}/tests/cuda/recurrence_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/speculation_test.cpp
+    ${CMAKE_SOURCE_DIR}/tests/cuda/recurrence_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/sleep_test.cpp
+    ${CMAKE_SOURCE_DIR}/tests/cuda/speculation_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/weight_form_test.cpp)
   target_link_libraries(cuda_models_test PRIVATE chimere_backend_cuda_emulator chimere_engine chimere_models
                                                  chimere_cache GTest::gtest_main)

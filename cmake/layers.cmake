@@ -37,7 +37,8 @@ function(chimere_layer name)
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/ops/*.cpp ${folder}/isa/*.cpp ${folder}/platform/*.cpp
        ${folder}/dialects/*.cpp ${folder}/http/*.cpp ${folder}/protocols/*.cpp ${folder}/protocols/shared/*.cpp
-       ${folder}/admin/*.cpp ${folder}/shelf/*.cpp)
+       ${folder}/admin/*.cpp ${folder}/batch/*.cpp ${folder}/shelf/*.cpp ${folder}/odo/*.cpp
+       ${folder}/routing/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -120,7 +121,7 @@ chimere_layer(cache FUZZED DEPS backend gguf tensor base)
 chimere_layer(models ARITHMETIC DEPS cache backend/cuda backend/cpu backend/reference backend gguf tensor base)
 include(cmake/parity.cmake)
 chimere_layer(engram FUZZED DEPS sampling base)
-chimere_layer(speculative DEPS base)
+chimere_layer(speculative DEPS engram base)
 chimere_layer(engine DEPS speculative sampling models cache backend base)
 
 file(GLOB core_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/core/*.cpp)
@@ -139,8 +140,18 @@ endif()
 
 find_package(nlohmann_json REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CURL 7.88 REQUIRED)
+find_package(LibXml2 REQUIRED)
+find_library(IDN2_LIBRARY idn2 REQUIRED)
 
-chimere_layer(text FUZZED DEPS base LIBS nlohmann_json::nlohmann_json TEST_LIBS ${UTF8PROC_LIBRARY})
+chimere_layer(text FUZZED DEPS base LIBS nlohmann_json::nlohmann_json yaml-cpp TEST_LIBS ${UTF8PROC_LIBRARY})
+chimere_layer(web FUZZED DEPS text base LIBS CURL::libcurl LibXml2::LibXml2 ${IDN2_LIBRARY}
+                  nlohmann_json::nlohmann_json TEST_LIBS OpenSSL::SSL OpenSSL::Crypto)
+add_executable(web_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/web/web_bench.cpp)
+target_link_libraries(web_bench PRIVATE chimere_web)
+chimere_layer(tools FUZZED DEPS web text base LIBS nlohmann_json::nlohmann_json)
+chimere_layer(documents FUZZED DEPS web text base)
 chimere_layer(tokenizer FUZZED COMPUTES DEPS gguf text base LIBS ${UTF8PROC_LIBRARY} TEST_LIBS nlohmann_json::nlohmann_json)
 chimere_layer(jinja FUZZED COMPUTES DEPS text base LIBS ${UTF8PROC_LIBRARY})
 chimere_layer(grammar FUZZED COMPUTES DEPS tokenizer sampling text base)
@@ -149,6 +160,9 @@ add_executable(grammar_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/grammar/
 target_link_libraries(grammar_bench PRIVATE chimere_grammar)
 
 chimere_layer(convert FUZZED DEPS models tokenizer gguf tensor text base)
+chimere_layer(quantizer FUZZED COMPUTES ARITHMETIC DEPS engine models grammar tokenizer gguf tensor text base)
+add_executable(encode_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/quantize/encode_bench.cpp)
+target_link_libraries(encode_bench PRIVATE chimere_quantizer chimere_gguf)
 
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
@@ -156,27 +170,35 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 
-chimere_layer(retrieval FUZZED DEPS engram tokenizer text base LIBS ${UTF8PROC_LIBRARY})
+find_package(SQLite3 REQUIRED)
+chimere_layer(retrieval FUZZED DEPS documents engram tokenizer text base LIBS ${UTF8PROC_LIBRARY} SQLite::SQLite3)
 add_executable(passages_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/passages_bench.cpp)
 target_link_libraries(passages_bench PRIVATE chimere_retrieval)
 add_executable(notes_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/notes_bench.cpp)
 target_link_libraries(notes_bench PRIVATE chimere_retrieval)
 
+add_executable(search_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/search_bench.cpp)
+target_link_libraries(search_bench PRIVATE chimere_retrieval)
+
 chimere_layer(orchestrator DEPS grammar chat retrieval engram tokenizer engine text base)
+add_executable(quality_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/quality_bench.cpp)
+target_link_libraries(quality_bench PRIVATE chimere_orchestrator)
+chimere_layer(odo FUZZED DEPS orchestrator tools retrieval web grammar chat tokenizer engine text base)
 include(cmake/studio.cmake)
-chimere_layer(server FUZZED DEPS orchestrator text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL
+chimere_layer(server FUZZED DEPS odo orchestrator text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)
 target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 
 # What the program does at a terminal, as a library of its own, so that it can be tested.
 find_library(EDIT_LIBRARY edit REQUIRED)
+find_library(QRENCODE_LIBRARY qrencode REQUIRED)
 file(GLOB terminal_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/terminal/*.cpp)
 set(terminal_tests ${terminal_sources})
 list(FILTER terminal_sources EXCLUDE REGEX "_test\\.cpp$")
 list(FILTER terminal_tests INCLUDE REGEX "_test\\.cpp$")
 add_library(chimere_terminal STATIC ${terminal_sources})
 target_include_directories(chimere_terminal PUBLIC ${CMAKE_SOURCE_DIR}/apps/chimere)
-target_link_libraries(chimere_terminal PUBLIC chimere_tokenizer chimere_base ${EDIT_LIBRARY} nlohmann_json::nlohmann_json)
+target_link_libraries(chimere_terminal PUBLIC chimere_tokenizer chimere_base ${EDIT_LIBRARY} ${QRENCODE_LIBRARY} ${YAML_CPP_LIBRARIES} nlohmann_json::nlohmann_json)
 if(CHIMERE_TESTS)
   add_executable(terminal_test ${terminal_tests})
   target_link_libraries(terminal_test PRIVATE chimere_terminal GTest::gtest_main)
@@ -186,7 +208,8 @@ endif()
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(chimere PRIVATE chimere_server chimere_orchestrator chimere_retrieval chimere_engine chimere_convert chimere_chat
+target_link_libraries(chimere PRIVATE chimere_server chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
+                                      chimere_chat
                                       chimere_terminal chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
 
 # Built on demand: ninja -C build/release serve_bench
@@ -194,6 +217,9 @@ add_executable(serve_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/serve/serv
 target_link_libraries(serve_bench PRIVATE chimere_orchestrator chimere_engine)
 
 if(CHIMERE_TESTS)
+  # Lists and calls the tools of a server: what tests/api runs against the reference servers.
+  add_executable(mcp_probe ${CMAKE_SOURCE_DIR}/tests/mcp/mcp_probe.cpp)
+  target_link_libraries(mcp_probe PRIVATE chimere_tools)
   add_test(NAME commands COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/commands.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   # Of the program itself, so only where it is built: the sanitized runs build `checks` alone.
   set_tests_properties(commands PROPERTIES LABELS "program" TIMEOUT 300)

@@ -15,6 +15,9 @@ import sys
 ORDER = [
     "base",
     "text",
+    "web",
+    "tools",
+    "documents",
     "tensor",
     "gguf",
     "sampling",
@@ -35,6 +38,7 @@ ORDER = [
     "store",
     "retrieval",
     "orchestrator",
+    "odo",
     "server/http",
     "server",
     "quantizer",

@@ -7,7 +7,11 @@ it: above 1 it was faster. The table has the median of the ratios of each set of
 statistics), and what was guessed and accepted.
 
 usage: compare_speculation.py --chimere BIN [--mode auto] [--pairs 20] [--tokens 160] [--streams 1] [--threads 2]
-                              [--cpu-time] MODEL.gguf
+                              [--cpu-time] [--draft-model FILE] [--engram-text FILE | --tables NAMES] MODEL.gguf
+
+--engram-text makes an Engram table of a text, --tables names those that the server has: requests use them in both
+modes, so that answers are the same; with --mode engram they also guess. Behind the table stands how many guesses of
+each source were right, at each place of a draft.
 
 --cpu-time compares what the server's threads ran, of the whole request, instead of the time that went by: on a machine
 that others use too this says more. Give it one thread (--threads 1): threads that wait for each other run, too.
@@ -72,13 +76,23 @@ SETS = {
 
 
 class Server:
-    def __init__(self, program, model, streams, threads):
+    def __init__(self, program, model, streams, threads, draft_model=None, engram_text=None, drafter=None):
         self.home = tempfile.TemporaryDirectory()
         environment = {k: v for k, v in os.environ.items() if k != "CHIMERE_API_KEY"}
         environment["CHIMERE_HOME"] = self.home.name
         command = [program, "serve", model, "--port", "0", "--no-disk-cache", "--parallel", str(max(8, streams))]
         if threads:
             command += ["--threads", str(threads)]
+        if draft_model:
+            command += ["--draft-model", draft_model]
+        if drafter:
+            command += ["--drafter", drafter]
+        if engram_text:
+            tables = os.path.join(self.home.name, "tables")
+            os.mkdir(tables)
+            subprocess.run([program, "engram", "build", os.path.join(tables, "measured.engram"), "--model", model,
+                            "--text", engram_text], check=True, stdout=subprocess.DEVNULL)
+            command += ["--engram", tables]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                         env=environment)
         for line in self.process.stdout:
@@ -145,6 +159,8 @@ def compare(server, name, bodies, args):
         for number, body in enumerate(bodies):
             body = dict(body, max_tokens=args.tokens, enable_thinking=False, seed=1000 * number + 50 * max(pair, 0),
                         temperature=0 if pair % 2 else 0.7)
+            if args.tables:
+                body["engram"] = {"tables": args.tables}
             order = [args.mode, "off"] if (pair + number) % 2 else ["off", args.mode]
             done = {mode: timed(server, body, mode, args.streams, args.cpu_time) for mode in order}
             if pair < 0:
@@ -163,25 +179,52 @@ def compare(server, name, bodies, args):
     return same
 
 
+def print_sources(sources):
+    """What each source guessed since the start, and the share that was right by place."""
+    if not sources:
+        return
+    places = max(len(source["by_position"]) for source in sources)
+    print("\n| source | guessed | accepted |" + "".join(f" {place + 1} |" for place in range(places)))
+    print("|---|---|---|" + "---|" * places)
+    for source in sources:
+        cells = [f"{100 * place['accepted_tokens'] / place['draft_tokens']:.0f} %" if place["draft_tokens"] else ""
+                 for place in source["by_position"]]
+        cells += [""] * (places - len(cells))
+        print(f"| {source['source']} | {source['draft_tokens']} | {source['accepted_tokens']} | "
+              + " | ".join(cells) + " |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--chimere", metavar="BIN", required=True)
-    parser.add_argument("--mode", default="auto", choices=["auto", "ngram", "mtp", "always"])
+    parser.add_argument("--mode", default="auto", choices=["auto", "ngram", "engram", "mtp", "draft", "dflash", "always"])
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=160)
     parser.add_argument("--streams", type=int, default=1, help="answers at a time")
     parser.add_argument("--threads", type=int, help="of the server; as many as it takes by itself when absent")
     parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--draft-model", metavar="FILE")
+    parser.add_argument("--drafter", metavar="FILE", help="of DFlash")
+    memory = parser.add_mutually_exclusive_group()
+    memory.add_argument("--engram-text", metavar="FILE", help="a text that becomes a table of all requests")
+    memory.add_argument("--tables", type=lambda names: names.split(","), help="tables of all requests, e.g. code,general")
     parser.add_argument("model", metavar="MODEL.gguf")
     args = parser.parse_args()
     if args.pairs < 6 or args.tokens < 1 or args.streams < 1:
         parser.error("expected at least 6 pairs, 1 token and 1 stream")
-    server = Server(args.chimere, args.model, args.streams, args.threads)
+    if args.engram_text:
+        args.tables = ["measured"]
+    server = Server(args.chimere, args.model, args.streams, args.threads, args.draft_model, args.engram_text,
+                    args.drafter)
     try:
         print(f"| prompts | pairs | off / {args.mode} | 95 % | tokens | guessed | accepted |\n|---|---|---|---|---|---|---|")
         same = [compare(server, name, bodies, args) for name, bodies in SETS.items()]
-        steps = server.status()["speculation"]["step_ms"]
-        print("\nTimed at load, a step of", ", ".join(f"{s['rows']} rows: {s['ms']:.2f} ms" for s in steps))
+        speculation = server.status()["speculation"]
+        print_sources(speculation["sources"])
+        print("\nTimed at load, a step of", ", ".join(f"{s['rows']} rows: {s['ms']:.2f} ms"
+                                                      for s in speculation["step_ms"]))
+        if "draft_model" in speculation:
+            print(f"a guess of the draft model: {speculation['draft_model']['guess_ms']:.2f} ms")
     finally:
         server.stop()
     return 0 if all(same) else 1

@@ -16,6 +16,7 @@ namespace {
 struct BenchOptions {
   ModelOptions model;
   std::string synthetic;
+  std::string draft_model;
   engine::BenchmarkPlan plan;
   bool json = false;
 };
@@ -28,7 +29,8 @@ uint64_t peak_rss_bytes() {
 
 Result<std::unique_ptr<models::Model>> load(BenchOptions o) {
   // Other modes play drafts that cost nothing to make.
-  if (o.plan.speculate == speculative::Mode::mtp) o.model.speculate = o.plan.speculate;
+  using speculative::Mode;
+  if (o.plan.speculate == Mode::mtp || o.plan.speculate == Mode::dflash) o.model.speculate = o.plan.speculate;
   if (!o.model.path.empty() && !o.synthetic.empty()) {
     return Error{Code::invalid_argument, "expected either --model or --synthetic, found both"};
   }
@@ -62,6 +64,7 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
     drafts.push_back({{"acceptance", d.acceptance},
                       {"depth", d.depth},
                       {"tokens_per_step", d.tokens_per_step},
+                      {"accepted_by_position", d.accepted},
                       {"decode_tok_s", d.tok_s.median},
                       {"decode_spread", d.tok_s.spread}});
   }
@@ -100,6 +103,12 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   profile("prefill_profile", report.prefill_profile);
   if (report.draft_pass_s > 0) result["draft_pass_s"] = report.draft_pass_s;
   if (report.between_steps_s) result["between_steps_s"] = *report.between_steps_s;
+  if (report.sleep) {
+    result["sleep"] = {{"bytes", report.sleep->bytes},
+                       {"sleep_s", report.sleep->sleep_s},
+                       {"wake_s", report.sleep->wake_s},
+                       {"first_step_s", report.sleep->first_step_s}};
+  }
   std::printf("%s\n", result.dump().c_str());
 }
 
@@ -110,6 +119,13 @@ void print_profile(const char* what, const std::vector<FamilyTime>& families) {
     std::printf("    %-22s %4d launches %9.1f us  %7.2f us each\n", f.name.c_str(), f.n_launches, 1e6 * f.seconds,
                 1e6 * f.seconds / f.n_launches);
   }
+}
+
+// Of the guesses at each place of a draft, those that were taken.
+std::string taken_text(const std::vector<double>& accepted) {
+  std::string text;
+  for (const double share : accepted) text += " " + std::to_string(static_cast<int>(100 * share + 0.5));
+  return text.empty() ? "" : "; taken by position, in %:" + text;
 }
 
 void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkReport& report) {
@@ -124,16 +140,27 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
     std::printf("  decode  %5d x %-3d%9.1f tok/s  +/- %.1f %%\n", o.plan.n_decode, streams, t.median, 100 * t.spread);
   }
   for (const engine::DraftTiming& d : report.drafts) {
-    std::printf("  drafts  %3.0f %% right %9.1f tok/s  +/- %.1f %%  (%d guesses a step, %.2f tokens)\n",
-                100 * d.acceptance, d.tok_s.median, 100 * d.tok_s.spread, d.depth, d.tokens_per_step);
+    std::printf("  drafts  %3.0f %% right %9.1f tok/s  +/- %.1f %%  (%d guesses a step, %.2f tokens%s)\n",
+                100 * d.acceptance, d.tok_s.median, 100 * d.tok_s.spread, d.depth, d.tokens_per_step,
+                taken_text(d.accepted).c_str());
   }
-  if (report.draft_pass_s > 0) std::printf("  a guess of the MTP block %.3f ms\n", 1e3 * report.draft_pass_s);
+  if (report.draft_pass_s > 0) {
+    const char* made = o.plan.speculate == speculative::Mode::draft    ? "guess of the draft model"
+                       : o.plan.speculate == speculative::Mode::dflash ? "block of the drafter"
+                                                                       : "guess of the MTP block";
+    std::printf("  a %s %.3f ms\n", made, 1e3 * report.draft_pass_s);
+  }
   if (f.decode_bytes_s > 0) {
     const double share = f.decode_bytes_s / f.memory_bytes_s;
     std::printf("  %.1f MB a token: %.2f GB/s, %.0f %% of the %.1f GB/s this %s%s\n", report.bytes_per_token / 1e6,
                 f.decode_bytes_s / 1e9, 100 * share, f.memory_bytes_s / 1e9,
                 report.device ? "card copies" : "machine reads",
                 share > 1 ? " (part of the model stays in the cache)" : "");
+  }
+  if (report.sleep) {
+    std::printf("  sleep   %.2f GB of the card given away in %.2f s, taken again in %.2f s, first step %.3f s\n",
+                static_cast<double>(report.sleep->bytes) / 1e9, report.sleep->sleep_s, report.sleep->wake_s,
+                report.sleep->first_step_s);
   }
   if (report.device) std::printf("  %s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
   if (o.plan.profile && !report.device) std::printf("  no profile: only a card has launches to be timed\n");
@@ -143,8 +170,10 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   std::printf("  peak memory %.1f MB\n", static_cast<double>(f.peak_rss_bytes) / 1e6);
 }
 
-Status run(const BenchOptions& o) {
+Status run(BenchOptions o) {
+  TRY_ASSIGN(auto draft_model, load_draft_model(o.draft_model, o.model));
   TRY_ASSIGN(auto model, load(o));
+  o.plan.draft_model = draft_model.get();
   TRY_ASSIGN(const engine::BenchmarkReport report, engine::run_benchmark(*model, o.plan));
   Facts f{.name = model->name().empty() ? o.model.path : model->name(),
           .architecture = model->architecture(),
@@ -155,6 +184,7 @@ Status run(const BenchOptions& o) {
           .decode_bytes_s = 0};
   // The bandwidth test takes the memory the model gave back, so that measuring does not raise what is measured.
   model.reset();
+  draft_model.reset();
   f.memory_bytes_s =
       report.device ? report.device->copy_bytes_s : engine::measure_bandwidth(o.model.threads, f.weight_bytes);
   const bool has_single = !report.decode.empty() && report.decode.front().streams == 1;
@@ -179,15 +209,18 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   command->add_option("--depth", plan.depth, "tokens already in the context")->capture_default_str();
   command->add_option("--streams", plan.streams, "sequences that decode together, e.g. 1,4,8")->delimiter(',');
   command->add_flag("--profile", plan.profile, "on a card: time by family of kernels");
+  command->add_flag("--sleep", plan.sleep, "on a card: time how long it takes to give its memory away and to wake up");
   command
       ->add_option_function<std::string>(
           "--speculate",
           [options](const std::string& name) { options->plan.speculate = *speculative::mode_from_text(name); },
-          "also decode with drafts of imposed acceptance: auto, as many guesses as pay; mtp, the same with what it "
-          "costs "
-          "the MTP block to make them; always, --draft-max; off")
-      ->check(CLI::IsMember({"auto", "off", "mtp", "always"}))
+          "also decode with drafts of imposed acceptance: auto, as many guesses as pay; mtp, draft and dflash, the "
+          "same with what it costs the MTP block, the draft model or the drafter to make them; always, --draft-max; "
+          "off")
+      ->check(CLI::IsMember({"auto", "off", "mtp", "draft", "dflash", "always"}))
       ->default_str("off");
+  add_drafter_option(*command, options->model);
+  add_draft_model_option(*command, options->draft_model);
   command->add_option("--acceptance", plan.acceptance, "chances that a guess is right, e.g. 0.6,0.75")
       ->delimiter(',')
       ->check(CLI::Range(0.0, 1.0))

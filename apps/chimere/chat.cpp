@@ -141,6 +141,7 @@ void add_chat(CLI::App& app, Outcome& outcome) {
   add_sampling_options(*command, *o);
   add_thinking_options(*command, o->thinking);
   add_speculate_options(*command, o->speculate);
+  add_drafter_option(*command, o->model);
   command->footer(
       "In a terminal it is a conversation: /help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.\n"
       "With -p or a pipe it is one question, and only the answer goes to standard output:\n\n"

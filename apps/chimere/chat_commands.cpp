@@ -7,7 +7,7 @@
 #include <sstream>
 #include <thread>
 
-#include "terminal/nearest_word.h"
+#include "text/nearest_word.h"
 
 namespace chimere::apps {
 namespace {

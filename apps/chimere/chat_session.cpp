@@ -58,6 +58,7 @@ Status ChatSession::open() {
   TRY_ASSIGN(const std::string chat_template, read_chat_template(options_.chat_template_file));
   ModelOptions model_options = options_.model;
   model_options.speculate = options_.speculate.mode;
+  TRY_ASSIGN(auto draft_model, load_draft_model(options_.speculate.draft_model, model_options));
   TRY_ASSIGN(auto model, load_model(model_options));
   if (!model->draft_problem().empty()) screen_.warn("the MTP block is not used: " + model->draft_problem());
   if (const std::string warning = context_warning(*model, options_.context); !warning.empty()) screen_.warn(warning);
@@ -69,6 +70,7 @@ Status ChatSession::open() {
         "and answers no messages (`chimere serve` does so at /v1/completions); give a template with "
         "--chat-template FILE, or look for an instruct or chat version of the model"};
   }
+  TRY(add_draft_model(chat_model, std::move(draft_model)));
   chat_model.thinking = options_.thinking;
   chat_model.open_memories(options_.engram, shipped_tables());
   for (const std::string& warning : chat_model.warnings) screen_.note(warning);

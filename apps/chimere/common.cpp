@@ -107,6 +107,7 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   // A model that does not fit on the card as it is has no place for what may turn out to be of no use.
   const bool is_tight = o.speculate == speculative::Mode::automatic && options.cpu_moe != 0;
   options.drafts = speculative::uses_draft_pass(o.speculate) && !is_tight;
+  options.drafter = o.drafter;
   if (isatty(STDERR_FILENO)) {
     const auto start = std::chrono::steady_clock::now();
     auto shown = std::make_shared<int>(-1);
@@ -154,6 +155,7 @@ Result<std::string> model_path(const std::string& given) {
 }
 
 std::string shipped_tables() { return beside_program("engram").string(); }
+std::string shipped_routes() { return beside_program("routes").string(); }
 
 Result<models::BackendKind> backend_of(const ModelOptions& o) {
   TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.backend));
@@ -178,6 +180,12 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadPro
 }
 
 Status check_drafts(const ModelOptions& o, const models::Model& model) {
+  if (o.speculate == speculative::Mode::mtp && !o.drafter.empty()) {
+    return Error{Code::invalid_argument, "--speculate mtp: expected no --drafter beside it, which takes its place"};
+  }
+  if (o.speculate == speculative::Mode::dflash && o.drafter.empty()) {
+    return Error{Code::invalid_argument, "--speculate dflash needs --drafter FILE"};
+  }
   if (o.speculate != speculative::Mode::mtp || model.has_drafts()) return Ok{};
   const std::string& why = model.draft_problem();
   return Error{Code::invalid_argument,

@@ -27,6 +27,7 @@ struct ModelOptions {
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
   // What guesses will be tried: with some, the file's draft block is loaded, too.
   speculative::Mode speculate = speculative::Mode::off;
+  std::string drafter;  // a DFlash drafter's file; empty: none
 };
 
 // For CLI::Option::check. CLI11's own checks of this kind tell the largest number of the type, in 300 digits.
@@ -42,6 +43,8 @@ Result<std::string> model_path(const std::string& given);
 
 // Folder of the tables that come with the program, beside the model in the box; empty when there is none.
 std::string shipped_tables();
+// The folder of routes that comes with the program; empty when it is not there.
+std::string shipped_routes();
 
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
 // Somebody else may follow it instead.
@@ -49,7 +52,7 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options, L
 Result<LoadOptions> load_options(const ModelOptions& options);
 // The backend the options name, if it can do what they ask for.
 Result<models::BackendKind> backend_of(const ModelOptions& options);
-// Refuses guesses of a draft block that was not loaded.
+// Refuses guesses of a source that is not there.
 Status check_drafts(const ModelOptions& options, const models::Model& model);
 
 // The text of a `--chat-template`: a file, a name of named_templates.h, or Jinja itself; empty when none was given.

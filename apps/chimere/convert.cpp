@@ -1,7 +1,4 @@
 // convert.cpp  chimere convert: a Hugging Face checkpoint to a GGUF file.
-#include <unistd.h>
-
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -10,6 +7,7 @@
 #include "common.h"
 #include "convert/convert.h"
 #include "convert/families.h"
+#include "progress_bar.h"
 
 namespace chimere::apps {
 namespace {
@@ -18,27 +16,6 @@ struct Options {
   convert::ConvertOptions convert;
   std::string type = "bf16";
   bool force = false;
-};
-
-// A bar on a terminal, redrawn at most ten times a second; nothing elsewhere.
-class ProgressBar {
- public:
-  bool operator()(uint64_t done, uint64_t total) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!shown_ || (now - last_ < std::chrono::milliseconds(100) && done != total)) return true;
-    last_ = now;
-    constexpr int kWidth = 40;
-    const double part = static_cast<double>(done) / static_cast<double>(total);
-    const int full = static_cast<int>(part * kWidth);
-    std::fprintf(stderr, "\r[%.*s%*s] %5.1f %%  %.2f of %.2f GB", full, "########################################",
-                 kWidth - full, "", 100 * part, static_cast<double>(done) / 1e9, static_cast<double>(total) / 1e9);
-    if (done == total) std::fprintf(stderr, "\n");
-    return true;
-  }
-
- private:
-  bool shown_ = ::isatty(STDERR_FILENO) != 0;
-  std::chrono::steady_clock::time_point last_{};
 };
 
 // "model.visual.": what the names have in common, and how many there are.

@@ -19,9 +19,19 @@ std::string data_folder() {
   return "";
 }
 
+std::string key_usage_file() {
+  const std::string data = data_folder();
+  return data.empty() ? "" : data + "/key-usage";
+}
+
 std::string default_cache_folder() {
   const std::string data = data_folder();
   return data.empty() ? "" : data + "/prefix-cache";
+}
+
+std::string default_collections_file() {
+  const std::string data = data_folder();
+  return data.empty() ? "" : data + "/collections.db";
 }
 
 }  // namespace chimere::apps

@@ -8,7 +8,13 @@ namespace chimere::apps {
 // $CHIMERE_HOME, else the user's XDG data folder; empty when the environment names no place.
 std::string data_folder();
 
+// Of the tokens that keys have used; empty when there is no data folder.
+std::string key_usage_file();
+
 // Of the prefix cache, where none is named; empty when there is no data folder.
 std::string default_cache_folder();
+
+// Of the collections of documents; empty when there is no data folder.
+std::string default_collections_file();
 
 }  // namespace chimere::apps

@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "common.h"
-#include "orchestrator/embedder.h"
+#include "orchestrator/collection_models.h"
 #include "retrieval/passage_index.h"
 #include "retrieval/shared_ngrams.h"
 
@@ -42,15 +42,7 @@ Result<EmbeddingModelPtr> open_model(const PassageOptions& o) {
 }
 
 Result<engine::Vectors> embed(orchestrator::Embedder& embedder, std::span<const std::string> texts) {
-  orchestrator::EmbedCall call;
-  for (const std::string& text : texts) {
-    std::vector<int32_t> ids = embedder.tokenizer().encode(text, EncodeMode::plain, true);
-    // The meaning of a passage is told by its beginning where all of it does not fit.
-    if (ids.size() > static_cast<size_t>(embedder.context_length())) ids.resize(embedder.context_length());
-    call.inputs.push_back({text, std::move(ids)});
-  }
-  TRY_ASSIGN(orchestrator::Embedded done, embedder.embed_now(std::move(call)));
-  return Result<engine::Vectors>{std::move(done.vectors)};
+  return orchestrator::text_embedder(embedder).embed(texts, retrieval::TextEmbedder::Deadline::max());
 }
 
 Status add_passages(const PassageOptions& o) {

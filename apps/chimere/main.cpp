@@ -31,8 +31,11 @@ int main(int argc, char** argv) {
   chimere::apps::Outcome outcome;
   chimere::apps::add_serve(app, outcome);
   chimere::apps::add_chat(app, outcome);
+  chimere::apps::add_index(app, outcome);
   chimere::apps::add_inspect(app, outcome);
   chimere::apps::add_convert(app, outcome);
+  chimere::apps::add_quantize(app, outcome);
+  chimere::apps::add_imatrix(app, outcome);
   chimere::apps::add_keys(app, outcome);
   chimere::apps::add_cache(app, outcome);
   chimere::apps::add_bench(app, outcome);
@@ -41,6 +44,7 @@ int main(int argc, char** argv) {
   chimere::apps::add_logits(app, outcome);
   chimere::apps::add_perplexity(app, outcome);
   chimere::apps::add_engram(app, outcome);
+  chimere::apps::add_eval(app, outcome);
   chimere::apps::spell_out(argc, argv);
   std::vector<std::string> words(argv, argv + argc);
   if (int code = chimere::apps::translate_serve(words); code != 0) return code;

@@ -6,16 +6,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <thread>
 
+#include "base/platform/private_file.h"
 #include "base/platform/process.h"
 #include "cache/cache_folder.h"
 #include "commands.h"
 #include "common.h"
 #include "data_folder.h"
+#include "lan.h"
+#include "model_config.h"
+#include "odo_options.h"
 #include "open_browser.h"
 #include "orchestrator/chat_service.h"
+#include "retrieval/collections.h"
 #include "sampling_options.h"
 #include "server/http/log.h"
 #include "server/server.h"
@@ -44,14 +50,27 @@ struct ServeOptions {
   std::optional<double> cache_disk_gb;
   bool no_disk_cache = false;
   bool open = false;
+  LanOptions lan;
+  bool no_conversations = false;
+  bool no_batches = false;
+  OdoOptions odo;
+  std::string conversations_folder;
+  int conversations_mb = 128;
   std::string engram;
   retrieval::NoteLimits note_limits;
   std::string embedding_model;
+  std::string rerank_model;
+  bool no_collections = false;
+  std::string collections_file;
   std::vector<std::string> adapters;
   std::vector<std::string> model_folders;
   double models_gb = 0;
+  uint64_t ram_bytes = 0;      // of all models that are loaded; 0: any
+  bool says_state_gb = false;  // --state-gb was given
   int models_max = 0;
   double idle_unload = 0;  // minutes
+  double idle_sleep = 0;   // minutes
+  std::string model_config;
   SamplingOptions sampling;
   std::optional<bool> reasoning;  // what the template does by itself when absent
   orchestrator::ThinkingOptions thinking;
@@ -79,20 +98,63 @@ void print_ready(const server::Server& server, const orchestrator::ChatService& 
               service.model_info().name.c_str(), server.url().c_str(), service.context_length(), o.parallel);
   // A model without a template continues text and answers no messages.
   const bool chats = service.model_info().chat;
-  if (chats) std::printf("Open %s in a browser, or ask from another terminal:\n", server.url().c_str());
+  // With --lan the address that lets a browser in follows.
+  if (chats && !o.server.pairing)
+    std::printf("Open %s in a browser, or ask from another terminal:\n", server.url().c_str());
   std::printf("curl -N %s/v1/%s -H 'Content-Type: application/json'%s -d '{%s,\"stream\":true}'\n\n",
               server.url().c_str(), chats ? "chat/completions" : "completions",
-              o.server.keys.empty() ? "" : " -H \"Authorization: Bearer $CHIMERE_API_KEY\"",
+              o.server.keys.empty() && !o.server.pairing ? "" : " -H \"Authorization: Bearer $CHIMERE_API_KEY\"",
               chats ? "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
                     : "\"prompt\":\"Once upon a time\",\"max_tokens\":64");
   std::fflush(stdout);
 }
 
+// Those who are asked in by the program itself: the browsers of the network, and that of this desktop.
+void invite(const server::Server& server, const ServeOptions& o) {
+  server::Pairing* pairing = o.server.pairing.get();
+  if (pairing) show_invitation(*pairing, server);
+  if (!o.open || open_browser(page_address(pairing, server))) return;
+  spdlog::warn("xdg-open was not found: open {} yourself", server.url());
+}
+
 Status collect_keys(ServeOptions& o) {
   for (size_t i = 0; i < o.api_keys.size(); ++i) {
-    TRY(o.server.keys.add("key-" + std::to_string(i + 1), o.api_keys[i]));
+    TRY(o.server.keys.add("key-" + std::to_string(i + 1), o.api_keys[i], true));
   }
   if (!o.api_keys_file.empty()) TRY(o.server.keys.add_file(o.api_keys_file));
+  if (!data_folder().empty()) {
+    TRY(make_private_folders(data_folder()));
+    o.server.key_usage = std::make_shared<server::KeyUsage>(key_usage_file());
+  }
+  return Ok{};
+}
+
+Status open_conversations(ServeOptions& o) {
+  if (o.no_conversations) return Ok{};
+  std::string folder = o.conversations_folder;
+  if (folder.empty() && !data_folder().empty()) folder = data_folder() + "/conversations";
+  if (folder.empty()) return Ok{};
+  server::ConversationLimits limits;
+  limits.owner_bytes = static_cast<uint64_t>(o.conversations_mb) << 20;
+  limits.all_bytes = std::max(limits.all_bytes, limits.owner_bytes);
+  TRY_ASSIGN(o.server.conversations, server::ConversationStore::open(folder, limits));
+  return Ok{};
+}
+
+Status open_batches(ServeOptions& o) {
+  if (o.no_batches || data_folder().empty()) return Ok{};
+  const std::string folder = data_folder() + "/batches";
+  TRY_ASSIGN(o.server.batches, server::BatchStore::open(folder));
+  if (!o.server.batches) spdlog::warn("{} belongs to another server: this one takes no batches", folder);
+  return Ok{};
+}
+
+Status open_collections(ServeOptions& o) {
+  if (o.no_collections) return Ok{};
+  const std::string file = o.collections_file.empty() ? default_collections_file() : o.collections_file;
+  if (file.empty()) return Ok{};
+  if (o.collections_file.empty()) TRY(make_private_folders(data_folder()));
+  TRY_ASSIGN(o.server.collections, retrieval::Collections::open(file));
   return Ok{};
 }
 
@@ -122,15 +184,17 @@ void allow_connections(server::HttpConfig& http) {
 }
 
 // Of --vram: two models on one card share it, and the one for embeddings is the small one.
-uint64_t embedding_vram(const ServeOptions& o) { return o.embedding_model.empty() ? 0 : o.model.vram_bytes / 8; }
+uint64_t companion_vram(const ServeOptions& o, const std::string& file) {
+  return file.empty() ? 0 : o.model.vram_bytes / 8;
+}
 
 // Null when no file was named. Its threads are its own and sleep while nobody asks.
-Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_embedding_model(const ServeOptions& o) {
-  if (o.embedding_model.empty()) return std::unique_ptr<orchestrator::EmbeddingModel>();
+Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_companion(const ServeOptions& o, const std::string& file) {
+  if (file.empty()) return std::unique_ptr<orchestrator::EmbeddingModel>();
   ModelOptions options = o.model;
-  options.path = o.embedding_model;
+  options.path = file;
   options.cpu_moe = "0";  // was said of the other model
-  options.vram_bytes = embedding_vram(o);
+  options.vram_bytes = companion_vram(o, file);
   TRY_ASSIGN(auto model, load_model(options));
   engine::EngineConfig config;
   config.max_queued = o.queue;
@@ -160,14 +224,17 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
   o.speculate.apply_to(config);
   config.max_queued = o.queue;
   config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
+  config.idle_sleep = std::chrono::seconds(static_cast<int64_t>(o.idle_sleep * 60));
   ModelOptions model_options = options;
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
   model_options.speculate = o.speculate.mode;
+  TRY_ASSIGN(auto draft_model, load_draft_model(o.speculate.draft_model, model_options));
   TRY_ASSIGN(auto model, load_model(model_options, progress));
   if (!model->draft_problem().empty()) spdlog::warn("the MTP block is not used: {}", model->draft_problem());
   config.cache = cache_config(o, model->file_bytes());
   if (const std::string warning = context_warning(*model, o.context); !warning.empty()) spdlog::warn("{}", warning);
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
+  TRY(add_draft_model(chat_model, std::move(draft_model)));
   chat_model.thinking = o.thinking;
   TRY(set_defaults(o, chat_model.defaults));
   chat_model.open_memories(o.engram, shipped_tables(), o.note_limits);
@@ -192,23 +259,119 @@ std::vector<server::ModelFile> served_files(const ServeOptions& o) {
   return files;
 }
 
+void add_own_options(CLI::App& command, ServeOptions& o);
+
+// The options of a model that has some of its own, and the template they name.
+struct OwnOptions {
+  ServeOptions options;
+  std::string chat_template;
+};
+using OwnOptionsByName = std::map<std::string, OwnOptions>;
+
+Status add_sections(const std::string& file, const ServeOptions& o, OwnOptionsByName& own) {
+  TRY_ASSIGN(const auto sections, read_model_sections(file));
+  for (const ModelSection& section : sections) {
+    OwnOptions mine{o, {}};
+    CLI::App app;
+    app.set_help_flag();
+    add_own_options(app, mine.options);
+    const auto check = [&mine]() -> Status {
+      orchestrator::Defaults defaults;
+      TRY(set_defaults(mine.options, defaults));
+      TRY_ASSIGN(mine.chat_template, read_chat_template(mine.options.chat_template_file));
+      return Ok{};
+    };
+    TRY(check());
+    TRY(apply_section(section, file, app, check));
+    if (!own.emplace(section.name, std::move(mine)).second) {
+      return error_at(file, section.place, section.name + ": another folder's file has options of this name, too");
+    }
+  }
+  return Ok{};
+}
+
+// Before anything is served: a mistake in the file is not found when its model is asked for.
+Result<OwnOptionsByName> read_own_options(const ServeOptions& o) {
+  OwnOptionsByName own;
+  if (!o.model_config.empty()) {
+    TRY(add_sections(o.model_config, o, own));
+    return Result<OwnOptionsByName>{std::move(own)};
+  }
+  for (const std::string& folder : o.model_folders) {
+    const std::string file = server::model_folder(folder) + "/chimere.yaml";
+    std::error_code error;
+    if (std::filesystem::exists(file, error)) TRY(add_sections(file, o, own));
+  }
+  return Result<OwnOptionsByName>{std::move(own)};
+}
+
+// Files come and go, so that a name without one is no mistake; but it may be misspelt.
+void warn_of_strangers(const OwnOptionsByName& own, const ServeOptions& o) {
+  const auto files = served_files(o);
+  for (const auto& entry : own) {
+    const std::string& name = entry.first;
+    const bool is_there = std::any_of(files.begin(), files.end(), [&](const auto& file) { return file.name == name; });
+    if (!is_there) spdlog::warn("there are options for '{}', which no model is called", name);
+  }
+}
+
+// Beside the weights on a card: the CUDA context, and the batches of a model of any size.
+constexpr uint64_t kCardWorkingBytes = uint64_t{1} << 30;
+
+uint64_t state_bytes(const ServeOptions& o) { return static_cast<uint64_t>(o.state_gb * 1e9); }
+
+// Without a word about states a model fills no more than a quarter of what all have together.
+void fit_states(ServeOptions& o) {
+  for (const uint64_t budget : {o.ram_bytes, o.model.vram_bytes}) {
+    if (budget > 0 && !o.says_state_gb) o.state_gb = std::min(o.state_gb, static_cast<double>(budget) / 4e9);
+  }
+}
+
+// What a file will take. On a card it is what the engine may take there: weights in their wide form, states, batches.
+server::ModelMemory planned_memory(const ServeOptions& o, const server::ModelFile& file, bool on_card) {
+  if (!on_card) return {file.bytes + state_bytes(o), 0};
+  const uint64_t wanted = file.bytes + file.bytes / 5 + state_bytes(o) + kCardWorkingBytes;
+  return {o.model.cpu_moe == "0" ? 0 : file.bytes, std::min(wanted, o.model.vram_bytes)};
+}
+
 Status serve_folders(ServeOptions& o, const std::string& chat_template) {
-  if (!o.embedding_model.empty() || !o.adapters.empty()) {
+  const bool names_one = !o.adapters.empty() || !o.server.tags.empty() || !o.speculate.draft_model.empty();
+  if (!o.embedding_model.empty() || !o.rerank_model.empty() || !o.model.drafter.empty() || names_one) {
     return Error{Code::invalid_argument,
-                 "--models: expected neither --embedding-model nor --lora beside it: put the model for embeddings into "
-                 "the folder and ask for it by its name; adapters belong to one model"};
+                 "--models: expected no --embedding-model, --rerank-model, --lora, --tags, --draft-model or --drafter "
+                 "beside it: put the "
+                 "model for embeddings into the folder and ask for it by its name; options of one model are in "
+                 "chimere.yaml"};
   }
   for (const std::string& folder : o.model_folders) TRY(server::find_models(server::model_folder(folder)));
   server::ShelfLimits limits;
   limits.bytes = static_cast<uint64_t>(o.models_gb * 1e9);
+  limits.memory = {o.ram_bytes, o.model.vram_bytes};
   limits.count = o.models_max;
   limits.idle_unload = std::chrono::seconds(static_cast<int64_t>(o.idle_unload * 60));
-  const auto load = [&o, &chat_template](const server::ModelFile& file, const Progress& progress) {
+  fit_states(o);
+  TRY_ASSIGN(const OwnOptionsByName own, read_own_options(o));
+  warn_of_strangers(own, o);
+  TRY_ASSIGN(const models::BackendKind backend, backend_of(o.model));
+  const bool on_card = backend == models::BackendKind::cuda;
+  const auto options_of = [&](const server::ModelFile& file) -> const ServeOptions& {
+    const auto mine = own.find(file.name);
+    return mine == own.end() ? o : mine->second.options;
+  };
+  const auto load = [&](const server::ModelFile& file, const server::ModelMemory& share,
+                        const Progress& progress) -> Result<server::ModelShelf::Opened> {
     ModelOptions options = o.model;
     options.path = file.path;
-    return open_model(o, options, chat_template, progress);
+    options.vram_bytes = share.vram;
+    const auto mine = own.find(file.name);
+    TRY_ASSIGN(auto service, open_model(options_of(file), options,
+                                        mine == own.end() ? chat_template : mine->second.chat_template, progress));
+    // On a card it keeps to its share.
+    const server::ModelMemory taken = on_card ? share : server::memory_of(*service, state_bytes(options_of(file)));
+    return Result<server::ModelShelf::Opened>{{std::move(service), taken}};
   };
-  server::ModelShelf shelf([&o] { return served_files(o); }, load, limits);
+  const auto plan = [&](const server::ModelFile& file) { return planned_memory(options_of(file), file, on_card); };
+  server::ModelShelf shelf([&o] { return served_files(o); }, load, limits, plan);
   const std::string first = o.model.path.empty() ? "" : std::filesystem::path(o.model.path).stem().string();
   TRY_ASSIGN(auto server, server::Server::listen(o.server, shelf, first));
   size_t n_files = 0;
@@ -218,7 +381,7 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
       "Open %s in a browser, or list them: curl %s/v1/models\n\n",
       n_files, server->url().c_str(), server->url().c_str(), server->url().c_str());
   std::fflush(stdout);
-  if (o.open && !open_browser(server->url())) spdlog::warn("xdg-open was not found: open {} yourself", server->url());
+  invite(*server, o);
   server->run();
   spdlog::info("stopped");
   end_in_time(server->stop_began());
@@ -234,21 +397,40 @@ Status serve(ServeOptions& o) {
   o.server.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(o.request_timeout * 1000));
   o.server.keep_responses = std::chrono::minutes(o.keep_responses);
   o.server.watch.dump_on_stall = std::chrono::seconds(o.dump_on_stall);
+  TRY(open_to_lan(o.lan, o.server));
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
+  TRY(open_conversations(o));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
   if (!o.model_folders.empty()) return serve_folders(o, chat_template);
+  if (!o.model_config.empty()) {
+    return Error{Code::invalid_argument, "--model-config: expected --models beside it"};
+  }
+  if (o.ram_bytes > 0) {
+    return Error{Code::invalid_argument,
+                 "--ram: expected --models beside it: one model takes what it needs, and --state-gb is what its states "
+                 "may take"};
+  }
+  TRY(open_batches(o));
+  TRY(open_collections(o));
   ModelOptions model_options = o.model;
-  model_options.vram_bytes -= embedding_vram(o);
+  model_options.vram_bytes -= companion_vram(o, o.embedding_model) + companion_vram(o, o.rerank_model);
   TRY_ASSIGN(const auto opened, open_model(o, model_options, chat_template));
   orchestrator::ChatService& service = *opened;
-  TRY_ASSIGN(const auto embedding_model, open_embedding_model(o));
+  TRY_ASSIGN(const auto embedding_model, open_companion(o, o.embedding_model));
+  TRY_ASSIGN(const auto rerank_model, open_companion(o, o.rerank_model));
+  if (rerank_model && !rerank_model->embedder().scores_pairs()) {
+    return Error{Code::invalid_argument, "--rerank-model " + o.rerank_model + ": expected a model that scores pairs"};
+  }
+  if (rerank_model) o.server.reranker = &rerank_model->embedder();
   if (embedding_model) service.memory().passages().add_embedder(embedding_model->embedder());
+  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, service, o.server.collections.get()));
+  if (odo) o.server.odo = &odo->odo();
   TRY_ASSIGN(auto server,
              server::Server::listen(o.server, service, embedding_model ? &embedding_model->embedder() : nullptr));
   print_ready(*server, service, o);
-  if (o.open && !open_browser(server->url())) spdlog::warn("xdg-open was not found: open {} yourself", server->url());
+  invite(*server, o);
   server->run();
   spdlog::info("stopped");
   end_in_time(server->stop_began());
@@ -284,6 +466,57 @@ void add_engram_options(CLI::App& command, ServeOptions& o) {
   add("--engram-all-users", o.note_limits.all_files, "users who may teach");
 }
 
+// What may differ from model to model: on the command line for all, in a file for one.
+void add_own_options(CLI::App& command, ServeOptions& o) {
+  command.add_option("--chat-template", o.chat_template_file,
+                     "Jinja file to render conversations with, or a name (chatml, llama3, gemma, ...); the file's own "
+                     "template when absent");
+  command.add_option("--ctx", o.context, "tokens of one conversation; 0: what the model was made for")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--parallel", o.parallel, "answers at a time")->check(CLI::Range(1, 256))->capture_default_str();
+  command.add_option("--queue", o.queue, "requests that may wait")->check(CLI::Range(1, 100000))->capture_default_str();
+  command
+      .add_option("--state-gb", o.state_gb, "memory for the state of all conversations and of the prefix cache, in GB")
+      ->check(above(0))
+      ->capture_default_str();
+  command
+      .add_option("--cache-gb", o.cache_gb,
+                  "of that, what prompts with the same beginning may share, at most half; 0: nothing is shared")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command
+      .add_option("--idle-sleep", o.idle_sleep,
+                  "minutes after which a model that nobody uses gives the card to other programs and waits in RAM "
+                  "(docs/api.md, Sleep); 0: never")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--lora", o.adapters,
+                     "NAME=FILE[:SCALE], a LoRA adapter that requests may name in `lora`; may be given several times");
+  add_sampling_options(command, o.sampling);
+  command
+      .add_option_function<std::string>(
+          "--reasoning",
+          [&o](const std::string& text) {
+            o.reasoning = text == "auto" ? std::nullopt : std::optional<bool>(text == "on");
+          },
+          "on, off, auto: whether the model thinks first where a request does not say; auto: as the template likes")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->default_str("auto");
+  add_thinking_options(command, o.thinking);
+  add_speculate_options(command, o.speculate);
+}
+
+void add_conversation_options(CLI::App& command, ServeOptions& o) {
+  command.add_flag("--no-conversations", o.no_conversations,
+                   "keep no conversations for pages that ask for it; else they are kept by key");
+  command.add_option("--conversations-dir", o.conversations_folder,
+                     "where they are kept; else conversations/ in $CHIMERE_HOME or the XDG data folder");
+  command.add_option("--conversations-mb", o.conversations_mb, "of each key, in MiB")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_serve(CLI::App& app, Outcome& outcome) {
@@ -302,9 +535,19 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->check(at_least(0))
       ->capture_default_str()
       ->group(folders);
+  command
+      ->add_option("--ram", o->ram_bytes,
+                   "of this machine's memory, what the models that are loaded may take together, e.g. 16GiB: weights, "
+                   "working memory and states; with --vram it is the card's that they share; any when absent")
+      ->transform(CLI::AsSizeValue(false))
+      ->group(folders);
   command->add_option("--models-max", o->models_max, "models that are loaded at a time; 0: any number")
       ->check(at_least(0))
       ->capture_default_str()
+      ->group(folders);
+  command
+      ->add_option("--model-config", o->model_config,
+                   "YAML file with options of single models; else chimere.yaml of their folder, where there is one")
       ->group(folders);
   command
       ->add_option("--idle-unload", o->idle_unload,
@@ -312,11 +555,12 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->check(at_least(0))
       ->capture_default_str()
       ->group(folders);
-  command->add_option("--chat-template", o->chat_template_file,
-                      "Jinja file to render conversations with, or a name (chatml, llama3, gemma, ...); the file's own "
-                      "template when absent");
   command->add_option("--host", o->server.http.host, "address to listen on; beyond this machine only with a key")
       ->capture_default_str();
+  command->add_flag("--lan", o->lan.is_on,
+                    "let browsers of this network in: shows an address with a code that works once, as a QR code, too");
+  command->add_flag("--forget-browsers", o->lan.forget_browsers,
+                    "with --lan: browsers that were let in before have to be let in again");
   command->add_option("--port", o->server.http.port, "port to listen on; 0: any free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
@@ -347,8 +591,10 @@ void add_serve(CLI::App& app, Outcome& outcome) {
                    "for all that begin so")
       ->allow_extra_args(false);
   command->add_option("--tags", o->server.tags, "words about the model that /v1/models shows")->delimiter(',');
-  command->add_flag("--no-page{false}", o->server.page, "do not serve the web page");
-  command->add_flag("--no-slots{false}", o->server.slots, "do not tell in /slots what is running");
+  command->add_flag_callback(
+      "--no-page", [o] { o->server.page = false; }, "do not serve the web page");
+  command->add_flag_callback(
+      "--no-slots", [o] { o->server.slots = false; }, "do not tell in /slots what is running");
   command->add_flag("--verbose", o->server.verbose,
                     "answers of chat completions say in `__verbose` what the model was given");
   command->add_flag("--strict-model-name", o->server.strict_model_name,
@@ -373,23 +619,6 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   add_log_options(*command, *o);
-  command->add_option("--ctx", o->context, "tokens of one conversation; 0: what the model was made for")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command->add_option("--parallel", o->parallel, "answers at a time")->check(CLI::Range(1, 256))->capture_default_str();
-  command->add_option("--queue", o->queue, "requests that may wait")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command
-      ->add_option("--state-gb", o->state_gb,
-                   "memory for the state of all conversations and of the prefix cache, in GB")
-      ->check(above(0))
-      ->capture_default_str();
-  command
-      ->add_option("--cache-gb", o->cache_gb,
-                   "of that, what prompts with the same beginning may share, at most half; 0: nothing is shared")
-      ->check(at_least(0))
-      ->capture_default_str();
   command->add_option(
       "--cache-dir", o->cache_folder,
       "folder of the prefix cache, which takes a folder inside of it where it holds other things; else prefix-cache/ "
@@ -403,27 +632,24 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_flag("--no-disk-cache", o->no_disk_cache, "keep computed prompts in memory only");
   command->add_flag("--open", o->open, "show the web page in the desktop's browser once the model is ready");
   add_engram_options(*command, *o);
+  add_odo_options(*command, o->odo);
+  command->add_flag("--no-batches", o->no_batches, "take no files and no batches of requests");
+  add_conversation_options(*command, *o);
   command->add_option("--embedding-model", o->embedding_model,
                       "GGUF file of an encoder or embedding model for /v1/embeddings and /v1/rerank; else the model "
                       "itself embeds");
-  command->add_option("--lora", o->adapters,
-                      "NAME=FILE[:SCALE], a LoRA adapter that requests may name in `lora`; may be given several times");
+  command->add_option("--rerank-model", o->rerank_model,
+                      "GGUF file of a cross-encoder that reads again what a search in a collection has found");
+  command->add_flag("--no-collections", o->no_collections, "keep no collections of documents");
+  command->add_option("--collections-db", o->collections_file,
+                      "the database of collections; else collections.db in $CHIMERE_HOME or the XDG data folder");
   command->add_option("--lora-dir", o->server.lora_folder,
                       "folder of adapters (NAME.gguf) that clients may load by POST /v1/lora");
-  add_sampling_options(*command, o->sampling);
-  command
-      ->add_option_function<std::string>(
-          "--reasoning",
-          [o](const std::string& text) {
-            o->reasoning = text == "auto" ? std::nullopt : std::optional<bool>(text == "on");
-          },
-          "on, off, auto: whether the model thinks first where a request does not say; auto: as the template likes")
-      ->check(CLI::IsMember({"on", "off", "auto"}))
-      ->default_str("auto");
-  add_thinking_options(*command, o->thinking);
-  add_speculate_options(*command, o->speculate);
+  add_own_options(*command, *o);
+  add_drafter_option(*command, o->model);
   command->fallthrough();  // --config may stand behind `serve`
-  command->callback([o, &outcome] {
+  command->callback([o, command, &outcome] {
+    o->says_state_gb = command->count("--state-gb") > 0;
     if (Status s = serve(*o); !s) outcome.code = fail(s.error());
   });
 }

@@ -1,5 +1,7 @@
 #include "thinking.h"
 
+#include "common.h"
+
 namespace chimere::apps {
 
 void add_thinking_options(CLI::App& command, orchestrator::ThinkingOptions& o) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "terminal/foreign_options.h"
-#include "terminal/nearest_word.h"
 #include "terminal/word_wrap.h"
+#include "text/nearest_word.h"
 
 namespace chimere::apps {
 namespace {

@@ -9,8 +9,9 @@
 //                        [--adapter FILE[=SCALE]]
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
-//                        [--backend B] [--vram BYTES] [--cpu-moe N|all] [--profile]
-//                        [--speculate auto|mtp|always --acceptance P,.. --draft-max N --draft-depths N,..]
+//                        [--backend B] [--vram BYTES] [--cpu-moe N|all] [--profile] [--sleep]
+//                        [--speculate auto|mtp|draft|dflash|always --acceptance P,.. --draft-max N --draft-depths N,..]
+//                        [--draft-model F] [--drafter F]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -37,7 +38,7 @@ Result<Options> parse(int argc, char** argv) {
   Options options;
   for (int i = 2; i < argc; ++i) {
     const std::string flag = argv[i];
-    if (flag == "--exact" || flag == "--profile") {
+    if (flag == "--exact" || flag == "--profile" || flag == "--sleep") {
       options[flag] = "1";
     } else if (flag.rfind("-", 0) == 0 && i + 1 < argc) {
       options[flag] = argv[++i];
@@ -76,6 +77,7 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
   if (!k || !v) return Error{Code::invalid_argument, "--kv-k, --kv-v: expected f32, f16, q8_0 or q4_0"};
   options.kv = {*k, *v, false};
   options.drafts = get(o, "--speculate", "off") == "mtp";
+  options.drafter = get(o, "--drafter", "");
   if (!o.count("--synthetic")) return models::Model::load(get(o, "--model", ""), backend, std::move(options));
   TRY_ASSIGN(auto source, models::synthetic_source(get(o, "--synthetic", "")));
   return models::Model::load(std::move(source), backend, std::move(options));
@@ -177,15 +179,26 @@ std::vector<double> numbers(const std::string& text) {
   return all;
 }
 
+// Null when none was given. It is a file whatever the model is.
+Result<std::unique_ptr<models::Model>> load_draft_model(Options o) {
+  if (!o.count("--draft-model")) return std::unique_ptr<models::Model>();
+  o["--model"] = o.at("--draft-model");
+  for (const char* of_the_model : {"--synthetic", "--cpu-moe", "--speculate"}) o.erase(of_the_model);
+  return load(o);
+}
+
 Status bench(const Options& o) {
+  TRY_ASSIGN(const auto draft_model, load_draft_model(o));
   TRY_ASSIGN(auto model, load(o));
   engine::BenchmarkPlan plan;
+  plan.draft_model = draft_model.get();
   plan.n_prompt = get_int(o, "-p", plan.n_prompt);
   plan.n_decode = get_int(o, "-n", plan.n_decode);
   plan.repeats = get_int(o, "-r", plan.repeats);
   plan.depth = get_int(o, "--depth", 0);
   plan.streams = {get_int(o, "--streams", 1)};
   plan.profile = o.count("--profile") > 0;
+  plan.sleep = o.count("--sleep") > 0;
   TRY_ASSIGN(plan.speculate, speculative::mode_from_text(get(o, "--speculate", "off")));
   if (o.count("--acceptance")) plan.acceptance = numbers(o.at("--acceptance"));
   for (const double depth : numbers(get(o, "--draft-depths", ""))) plan.draft_depths.push_back(static_cast<int>(depth));
@@ -204,7 +217,16 @@ Status bench(const Options& o) {
   for (const auto& [rows, seconds] : report.draft_step_s) {
     std::printf("draft of %2d rows, all but one taken back %.1f us\n", rows, 1e6 * seconds);
   }
-  if (report.draft_pass_s > 0) std::printf("a guess of the MTP block %.1f us\n", 1e6 * report.draft_pass_s);
+  const bool in_blocks = plan.speculate == speculative::Mode::dflash;
+  const char* made = plan.draft_model ? "guess of the draft model"
+                     : in_blocks      ? "block of the drafter"
+                                      : "guess of the MTP block";
+  if (report.draft_pass_s > 0) std::printf("a %s %.1f us\n", made, 1e6 * report.draft_pass_s);
+  if (report.sleep) {
+    std::printf("sleep    %.2f GB given away in %.3f s, taken again in %.3f s, first step %.3f s\n",
+                static_cast<double>(report.sleep->bytes) / 1e9, report.sleep->sleep_s, report.sleep->wake_s,
+                report.sleep->first_step_s);
+  }
   if (report.device) std::fprintf(stderr, "%s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
   for (const auto* profile : {&report.decode_profile, &report.prefill_profile}) {
     for (const FamilyTime& f : *profile) {

@@ -52,6 +52,9 @@ struct Batch {
   // A slice of it may begin at any position whose predecessors the pass has seen, also beyond the trunk's. It writes
   // nothing but its own KV layer. REQUIRES otherwise than null: Program::has_drafts(), and no adapters.
   const float* draft_hidden = nullptr;
+  // Run the draft pass over blocks: each slice is a block, behind what the trunk has run. REQUIRES otherwise than false:
+  // Program::draft_blocks, and no adapters.
+  bool draft_blocks = false;
   // [slices], descending, or empty. With draft_hidden: a chain of so many guesses behind each slice. Each is the best
   // token of its row; with that row's hidden state it is the input of the next. logit_rows are the last rows of the
   // slices, and Outputs::guesses is all that comes back.
@@ -59,6 +62,7 @@ struct Batch {
   std::vector<int32_t> draft_depths = {};
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
+  bool is_draft_pass() const { return draft_hidden || draft_blocks; }
 };
 
 // What to draw from a logit row, as Sampler::sample takes it. Without params nothing is drawn.
@@ -99,6 +103,19 @@ using LoadProgress = std::function<void(uint64_t, uint64_t)>;
 // Called when a matrix of the file has been copied and its mapped pages may be dropped.
 using MatrixTaken = std::function<void(const TensorView&)>;
 
+// Rows that a matrix was multiplied with.
+struct MatrixInput {
+  const Program& program;
+  MatrixId matrix;
+  int expert;         // of a stack; 0 otherwise
+  const float* rows;  // the first one; `width` values each, one behind the other
+  int64_t width;
+  int64_t n_rows;
+  std::span<const int32_t> which = {};  // the rows meant, or empty: all of them
+};
+// Called for each matrix of the ops of a batch, in order, by one thread.
+using InputObserver = std::function<void(const MatrixInput&)>;
+
 // How many experts of a mixture a token uses (op::MoeFfn): `least` to `most`, by the entropy of its router.
 struct ExpertRange {
   int least = 0;  // 0: what the file says, always
@@ -120,6 +137,7 @@ struct LoadOptions {
   bool exact = false;  // activations stay float32 whatever the weights are
   int n_threads = 0;   // 0: one per core
   ExpertRange experts;
+  std::string drafter;        // a DFlash drafter's file, in place of the file's draft pass; empty: none
   bool drafts = false;        // with the file's draft pass, where it has one; without, nothing of that is held or kept
   uint64_t device_bytes = 0;  // the most of a card's memory to use; 0: all that is free
   // CUDA only: the routed experts of the first `cpu_moe` MoE layers stay in host memory and are computed there, by
@@ -127,7 +145,15 @@ struct LoadOptions {
   int cpu_moe = 0;
   LoadProgress progress;
   MatrixTaken matrix_taken;
+  InputObserver observe;  // sees what matrices are multiplied with; CPU only
 };
+
+// For backends that cannot show what their matrices are multiplied with.
+inline Status refuse_observer(const LoadOptions& options, const char* backend) {
+  if (!options.observe) return Ok{};
+  return Error{Code::unsupported, std::string("backend '") + backend +
+                                      "' does not show what its matrices are multiplied with; 'cpu' does"};
+}
 
 // The default of LoadOptions::max_rows. A batch should be large enough that the tokens of an expert share each read of
 // its weights: about 16 tokens per chosen expert, within bounds that keep activations small beside the weights and a
@@ -185,6 +211,15 @@ class Executable {
     static_cast<void>(adapter);
     return std::shared_ptr<const void>();
   }
+
+  // Gives the card's memory to other programs until wake(): weights, states and working memory go to the host's, and
+  // come back as they were. Nothing else may be called meanwhile but what releases memory. A failure changes nothing.
+  // Returns the bytes that were given away.
+  virtual Result<uint64_t> sleep() {
+    return Error{Code::unsupported, "the model lies in this machine's memory and not on a card: no card to give back"};
+  }
+  // Fails as exhausted while others hold that memory, and may be called again. Nothing happens where it is awake.
+  virtual Status wake() { return Ok{}; }
 
   // Nothing when the model runs on the CPU.
   virtual Result<std::optional<DeviceReport>> report() { return std::optional<DeviceReport>{}; }

@@ -23,7 +23,7 @@ bool Program::has_logits() const {
 int Program::whole_sequence_rows() const {
   bool is_bidirectional = false;
   int longest = 0;
-  for (const Op& op : ops) {
+  for (const Op& op : trunk()) {
     if (const auto* attention = std::get_if<op::Attention>(&op)) is_bidirectional |= attention->bidirectional;
     if (const auto* embed = std::get_if<op::Embed>(&op); embed && embed->positions != kNone) {
       longest = static_cast<int>(matrices[embed->positions].ne[1]);

@@ -152,7 +152,9 @@ struct SelectiveScan {
 // Grouped-query causal attention: optional per-head RMSNorm of q and k, RoPE, store K and V, softmax(q k scale) V,
 // optional elementwise sigmoid gate. A sink is one extra logit per head: it takes part in the softmax, without a value.
 struct Attention {
-  BufferId q;  // [T, n_heads (gated ? 2 : 1) head_dim_k]; gated rows hold [query | gate] head by head
+  // [T, n_heads (gated ? 2 : 1) head_dim_k]; gated rows hold [query | gate] head by head. kNone: keys and values are
+  // stored, for others to see, and that is all.
+  BufferId q;
   BufferId k, v;
   int n_heads, n_kv_heads, head_dim_k, head_dim_v;
   bool gated = false;                       // needs head_dim_k == head_dim_v
@@ -164,7 +166,8 @@ struct Attention {
   int window = 0;          // the query at p sees keys p - window + 1 .. p; 0: all up to p
   int kv_layer;            // into StateLayout::kv
   BufferId out;            // [T, n_heads head_dim_v]
-  // Encoders: every query sees every key, later ones too. REQUIRES: one slice per sequence, from position 0; no window.
+  // A query sees every key up to the end of its slice, later ones too: encoders, whose sequences are one slice each, and
+  // blocks of drafts. REQUIRES: a window in slices of the decode class alone.
   bool bidirectional = false;
 };
 
@@ -274,6 +277,7 @@ struct Buffer {
 // A tensor built at load, where the file orders rows differently from what the ops expect.
 struct OwnedTensor {
   std::string name;
+  std::string source;  // the tensor of the file that its rows are from
   std::vector<std::byte> data;
 };
 
@@ -291,12 +295,21 @@ struct TrunkEnd {
   size_t ops = 0, buffers = 0, matrices = 0, vectors = 0;
 };
 
+// A draft pass that guesses a whole block at once (DFlash).
+struct DraftBlocks {
+  int n_rows = 0;              // of a block: a token, and masks in place of those that follow it
+  int32_t mask_token = kNone;  // its row of the embedding
+};
+
 // A model ready to run: what to keep, what to compute, what to remember.
 //
 // Some models have a block that guesses the token after the next (MTP). It is a second list of ops, the draft pass, over
 // the same buffers and pages as the trunk, with a KV layer of its own: row t has the token of position p and the trunk's
 // hidden state of p - 1 (zeros before the first), and its logits are of p + 1. The hidden state that the pass gives for p
 // stands in for the trunk's where there is none yet.
+//
+// With `draft_blocks` the draft pass is a drafter from a file of its own (models/dflash.h). The trunk itself writes what
+// the drafter knows of the text, to KV layers that it alone reads.
 struct Program {
   int n_vocab = 0;
   int d_model = 0;
@@ -307,6 +320,9 @@ struct Program {
   std::vector<Rope> ropes;
   std::vector<Op> ops;  // of the trunk, then of the draft pass
   std::optional<TrunkEnd> trunk_end;
+  std::optional<DraftBlocks> draft_blocks;  // with trunk_end alone
+  std::vector<size_t>
+      layer_ends;  // [layers]: ops up to the end of each; empty where they are no layers of one residual
   std::vector<KvLayer> kv_layers;
   std::vector<RecurrentLayer> recurrent_layers;
   std::optional<ScoreHead> score_head;

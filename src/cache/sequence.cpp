@@ -39,6 +39,7 @@ uint64_t Sequence::record_bytes() const {
 
 Result<Slice> Sequence::begin(int n_tokens) {
   is_draft_ = false;
+  n_extended_ = 0;
   return begin_pass(length_, n_tokens);
 }
 
@@ -89,9 +90,20 @@ Result<Slice> Sequence::begin_draft(int n_tokens) {
   return slice;
 }
 
+Result<Slice> Sequence::extend_draft(int n_tokens) {
+  CHECK(n_draft_ > 0 && n_draft_ + n_tokens <= kDecodeTokens);
+  TRY_ASSIGN(Slice slice, begin(n_tokens));
+  is_draft_ = true;
+  n_extended_ = n_draft_;
+  if (is_recurrent()) {
+    slice.state.replay = draft_.records->floats() + n_draft_ * ReplayLayout(executable_->layout()).floats_per_token;
+  }
+  return slice;
+}
+
 Status Sequence::commit(int n_tokens) {
   length_ += n_tokens;
-  n_draft_ = is_draft_ ? n_tokens : 0;
+  n_draft_ = is_draft_ ? n_extended_ + n_tokens : 0;
   return Ok{};
 }
 

@@ -75,6 +75,9 @@ class Sequence {
   // The same for tokens that may be taken back once they were run. The first draft of a sequence with recurrent layers
   // allocates a second state and the records. REQUIRES: n_tokens <= kDecodeTokens.
   Result<Slice> begin_draft(int n_tokens);
+  // More tokens of the draft that was committed last, to be taken back together with it.
+  // REQUIRES: there is one, nothing was begun since, and both have at most kDecodeTokens.
+  Result<Slice> extend_draft(int n_tokens);
   // Where positions [pos, pos + n_tokens) lie for a draft pass (Batch::draft_hidden), which has a layer of its own in the
   // same pages: it may go over positions again, and beyond the length, which it does not change. Pages shared with a
   // snapshot are copied first. REQUIRES: the pass is run before anything else is begun.
@@ -119,6 +122,7 @@ class Sequence {
 
   DraftSpace draft_;       // only once there was a draft
   int n_draft_ = 0;        // tokens of the last slice, if it was a draft that was committed and not yet rolled back
+  int n_extended_ = 0;     // of the draft that what was begun last extends
   bool is_draft_ = false;  // what was begun last is one
 };
 

@@ -1,6 +1,8 @@
 #include "convert/convert.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -10,6 +12,7 @@
 #include "convert/target_stream.h"
 #include "convert/tokenizer_metadata.h"
 #include "gguf/writer.h"
+#include "models/dflash.h"
 #include "models/registry.h"
 
 namespace chimere::convert {
@@ -78,14 +81,28 @@ Status add_pooling(const std::string& folder, Recipe& recipe) {
   return Ok{};
 }
 
-Status add_metadata(const ConvertOptions& options, Recipe& recipe) {
+DType type_that_holds(const Recipe& recipe) {
+  bool f16 = false, bf16 = false, wide = false;
+  for (const Target& target : recipe.targets()) {
+    if (target.storage != Storage::matrix || target.sources.empty()) continue;
+    const StoredType stored = target.sources.front()->type;
+    f16 |= stored == StoredType::f16;
+    bf16 |= stored == StoredType::bf16;
+    wide |= stored == StoredType::f32 || stored == StoredType::f64;
+  }
+  if (wide || (f16 && bf16)) return DType::F32;  // neither half holds the other
+  return f16 ? DType::F16 : DType::BF16;
+}
+
+Status add_metadata(const ConvertOptions& options, DType type, Recipe& recipe) {
   gguf::Metadata& m = recipe.metadata();
   std::string name = options.name;
   if (name.empty()) name = fs::path(options.folder).lexically_normal().filename().string();
   if (name.empty()) name = fs::path(options.folder).lexically_normal().parent_path().filename().string();
   m.set_string("general.name", name);
-  m.set_int("general.file_type", gguf::ValueType::u32, file_type(options.type));
+  m.set_int("general.file_type", gguf::ValueType::u32, file_type(type));
   m.set_int("general.quantization_version", gguf::ValueType::u32, 2);
+  if (recipe.arch() == "dflash") return Ok{};
   uint64_t n_vocab = 0;
   for (const Target& t : recipe.targets()) {
     if (t.name == "token_embd.weight") n_vocab = t.ne[1];
@@ -104,25 +121,39 @@ Result<ConvertReport> convert(const ConvertOptions& options, const std::function
   Recipe recipe(checkpoint, config, std::string(family->architecture));
   family->fill(recipe);
   TRY(recipe.status());
-  TRY(add_metadata(options, recipe));
+  const DType wanted = options.type.value_or(type_that_holds(recipe));
+  TRY(add_metadata(options, wanted, recipe));
   TRY(recipe.status());
   for (const Target& target : recipe.targets()) TRY(check_target(target));
   gguf::Writer writer;
   writer.metadata() = recipe.metadata();
   for (const Target& target : recipe.targets()) {
-    const DType type = stored_type(target, options.type);
+    const DType type = stored_type(target, wanted);
     TRY(writer.add_tensor(target.name, type, target.ne, [&checkpoint, &target, type](const gguf::Writer::Sink& sink) {
       return stream_target(checkpoint, target, type, sink);
     }));
   }
-  PlannedFile planned(recipe, options.type);
+  PlannedFile planned(recipe, wanted);
   if (!planned.has_memory()) return Error{Code::exhausted, "no memory to check the model's tensors"};
-  TRY_ASSIGN([[maybe_unused]] const Program program, models::build_program(planned));
+  if (recipe.arch() == "dflash") {
+    TRY(models::check_drafter(planned));
+  } else {
+    TRY_ASSIGN([[maybe_unused]] const Program program, models::build_program(planned));
+  }
 
-  TRY(writer.write_file_in_runs(options.out, checkpoint.identity(), progress));
-  ConvertReport report{recipe.arch(), recipe.targets().size(), 0, recipe.notes(), recipe.unused()};
+  std::string out = options.out;
+  if (options.named_by_content) {
+    TRY_ASSIGN(const uint64_t identity, writer.identity(checkpoint.identity()));
+    char number[24];
+    std::snprintf(number, sizeof(number), "-%016" PRIx64 ".gguf", identity);
+    out += number;
+  }
   std::error_code code;
-  report.n_bytes = fs::file_size(options.out, code);
+  if (!options.named_by_content || !fs::exists(out, code)) {
+    TRY(writer.write_file_in_runs(out, checkpoint.identity(), progress));
+  }
+  ConvertReport report{out, recipe.arch(), recipe.targets().size(), 0, recipe.notes(), recipe.unused()};
+  report.n_bytes = fs::file_size(out, code);
   return Result<ConvertReport>{std::move(report)};
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,15 @@ namespace chimere::convert {
 struct ConvertOptions {
   std::string folder;
   std::string out;
-  DType type = DType::BF16;  // of matrices: F32, F16, BF16 or Q8_0
-  std::string name;          // general.name; the folder's when empty
+  // Of matrices: F32, F16, BF16 or Q8_0. Nothing: the smallest float type that holds what the checkpoint has.
+  std::optional<DType> type = DType::BF16;
+  std::string name;  // general.name; the folder's when empty
+  // The file is OUT-0123456789abcdef.gguf, its number that of all it is made of, and one that is there is taken as it is.
+  bool named_by_content = false;
 };
 
 struct ConvertReport {
+  std::string file;  // that was written, or was there
   std::string architecture;
   uint64_t n_tensors = 0;
   uint64_t n_bytes = 0;

@@ -1,5 +1,7 @@
 // Values against formulas written out here, damaged checkpoints, and runs that are stopped and continued.
 #include <cmath>
+#include <optional>
+#include <set>
 
 #include "convert/checkpoint_for_test.h"
 
@@ -35,6 +37,15 @@ std::map<std::string, Dims> llama_shapes() {
           {at + "mlp.gate_proj.weight", {kLlamaFf, kLlamaWidth}},
           {at + "mlp.up_proj.weight", {kLlamaFf, kLlamaWidth}},
           {at + "mlp.down_proj.weight", {kLlamaWidth, kLlamaFf}}};
+}
+
+std::string f16_bytes(const std::vector<float>& values) {
+  std::string out;
+  for (const float v : values) {
+    const uint16_t bits = f32_to_f16(v);
+    out.append(reinterpret_cast<const char*>(&bits), sizeof(bits));
+  }
+  return out;
 }
 
 fs::path llama_folder() {
@@ -87,6 +98,57 @@ TEST(Convert, TypesOfMatricesAndWhatStaysFloat) {
   }
   // Rows of 8 and 12 values do not fill blocks of 32.
   EXPECT_EQ(converted(folder, DType::Q8_0).find("blk.0.ffn_down.weight")->type, DType::F16);
+}
+
+TEST(Convert, WithoutATypeTheSmallestThatHoldsTheWeightsIsTaken) {
+  const auto type_of = [](const Tensors& tensors) {
+    const fs::path folder = fixture::scratch_folder("hf");
+    write_checkpoint(folder, llama_config(), tensors);
+    EXPECT_TRUE(convert({folder.string(), (folder / "out.gguf").string(), std::nullopt, ""}, keep_going));
+    const auto file = gguf::File::open((folder / "out.gguf").string());
+    EXPECT_TRUE(file) << file.error().message;
+    return file ? file->find("blk.0.attn_q.weight")->type : DType::I8;
+  };
+  Tensors tensors = made_up_tensors(llama_shapes(), true);
+  EXPECT_EQ(type_of(tensors), DType::BF16);
+  // A norm is F32 in the file, whatever it was; one wider matrix decides for all.
+  const std::string norm = "model.norm.weight", down = "model.layers.0.mlp.down_proj.weight";
+  tensors[norm] = {"F32", {kLlamaWidth}, f32_bytes(made_up(norm, kLlamaWidth))};
+  EXPECT_EQ(type_of(tensors), DType::BF16);
+  const std::vector<float> values = made_up(down, kLlamaWidth * kLlamaFf);
+  tensors[down] = {"F32", {kLlamaWidth, kLlamaFf}, f32_bytes(values)};
+  EXPECT_EQ(type_of(tensors), DType::F32);
+  tensors[down] = {"F16", {kLlamaWidth, kLlamaFf}, f16_bytes(values)};
+  EXPECT_EQ(type_of(tensors), DType::F32);  // neither half holds the other
+  for (const auto& [name, shape] : llama_shapes()) {
+    tensors[name] = {"F16", shape, f16_bytes(made_up(name, count(shape)))};
+  }
+  EXPECT_EQ(type_of(tensors), DType::F16);
+}
+
+TEST(Convert, AFileNamedByItsContentIsMadeOnce) {
+  const fs::path folder = llama_folder();
+  ConvertOptions options{folder.string(), (folder / "out").string(), DType::F32, ""};
+  options.named_by_content = true;
+  const auto first = convert(options, keep_going);
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(fs::exists(first->file)) << first->file;
+  const auto second = convert(options, [](uint64_t, uint64_t) { return false; });  // nothing left to do
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->file, first->file);
+  // Another type, tokenizer or other weights are another file.
+  options.type = DType::BF16;
+  const auto other_type = convert(options, keep_going);
+  options.type = DType::F32;
+  write_text(folder / "tokenizer_config.json", R"({"eos_token": "<|im_end|>", "chat_template": "{{ tools }}"})");
+  const auto other_template = convert(options, keep_going);
+  Tensors tensors = made_up_tensors(llama_shapes());
+  for (auto& [name, saved] : tensors) saved.bytes = f32_bytes(made_up(name + " tuned", count(saved.shape)));
+  write_shard(folder / "model.safetensors", tensors);
+  const auto other_weights = convert(options, keep_going);
+  ASSERT_TRUE(other_type && other_template && other_weights);
+  const std::set<std::string> files = {first->file, other_type->file, other_template->file, other_weights->file};
+  EXPECT_EQ(files.size(), 4u);
 }
 
 TEST(Convert, AnotherShardingGivesTheSameFile) {

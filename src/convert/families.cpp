@@ -4,6 +4,7 @@ namespace chimere::convert {
 
 void bamba_rules(Recipe&);
 void bert_rules(Recipe&);
+void dflash_rules(Recipe&);
 void falcon_h1_rules(Recipe&);
 void gpt_oss_rules(Recipe&);
 void granite_rules(Recipe&);
@@ -44,6 +45,7 @@ constexpr Family kFamilies[] = {
     {"XLMRobertaModel", "bert", bert_rules},
     {"XLMRobertaForSequenceClassification", "bert", bert_rules},
     {"SmolLM3ForCausalLM", "smollm3", smollm3_rules},
+    {"DFlashDraftModel", "dflash", dflash_rules},
 };
 // One model class, two architectures: with experts it has another name.
 constexpr Family kNemotronExperts = {"NemotronHForCausalLM", "nemotron_h_moe", nemotron_rules};

@@ -61,7 +61,7 @@ uint64_t Loop::bytes_for(int32_t n_tokens) const {
 
 // Exact: what is shared counts once.
 uint64_t Loop::held_bytes() const {
-  uint64_t bytes = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes();
+  uint64_t bytes = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + companion_bytes();
   std::unordered_set<const StateBlock*> seen;
   for (const auto& a : running_) {
     if (!a->sequence) continue;
@@ -74,7 +74,7 @@ uint64_t Loop::held_bytes() const {
 
 bool Loop::make_room(uint64_t bytes) {
   if (bytes == 0) return true;  // most tokens: their page is there
-  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + bytes;
+  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + companion_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
   if (at_most <= config_.state_bytes) return true;
   drop_drafts();
@@ -186,6 +186,7 @@ Status Loop::start(Active& a, const PrefixCache::Found& found) {
   TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
   if (found.length > 0) TRY(sequence.restore(found.snapshot));
   a.sequence.emplace(std::move(sequence));
+  begin_companion(a);
   begin_following(a);
   a.usage.cached_tokens = a.kept_at = found.length;
   // That somebody else has the same prompt is nobody's business.
@@ -229,6 +230,7 @@ void Loop::keep_last_state(Active& a) {
     cache_.keep(text, a.sequence->take(), std::min(at, a.usage.prompt_tokens), false);
   }
   keep_draft_space(a);
+  a.draft.companion = {};
   a.sequence.reset();
 }
 

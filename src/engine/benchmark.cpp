@@ -8,6 +8,8 @@
 
 #include "base/thread_pool.h"
 #include "cache/sequence.h"
+#include "engine/block_pass.h"
+#include "engine/draft_model.h"
 #include "engine/draft_pass.h"
 #include "engine/step_timing.h"
 #include "speculative/plan.h"
@@ -53,9 +55,15 @@ double bytes_per_token(Executable& executable, int depth) {
          static_cast<double>(layout.kv_bytes_per_token()) * depth;
 }
 
+// Steps with drafts, and how many guesses at each place were taken.
+struct DraftedSteps {
+  uint64_t n_steps = 0, n_tokens = 0;
+  std::vector<uint64_t> taken;
+};
+
 class Bench {
  public:
-  Bench(models::Model& model, const BenchmarkPlan& plan) : model_(model), plan_(plan), pass_(model) {
+  Bench(models::Model& model, const BenchmarkPlan& plan) : model_(model), plan_(plan), pass_(model), blocks_(model) {
     if (auto ready = model.executable().prepare_draws({})) draws_ = *ready;
     sampling_.temperature = 0.7f;
     sampling_.top_k = 20;
@@ -87,6 +95,33 @@ class Bench {
     return plan_.n_decode * streams / seconds_since(begin);
   }
 
+  // The same logits afterwards, or an error: nothing of weights and state may be lost.
+  Result<SleepTiming> time_sleep() {
+    TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
+    TRY(prefill(sequence, 64));
+    const auto logits = [&]() -> Result<std::vector<float>> {
+      std::vector<float> row(static_cast<size_t>(model_.n_vocab()));
+      TRY_ASSIGN(const Snapshot before, sequence.snapshot());
+      TRY_ASSIGN(const Slice slice, sequence.begin(1));
+      TRY(model_.executable().run(Batch{{1}, {slice}, {0}}, {.logits = row.data()}));
+      TRY(sequence.restore(before));
+      return Result<std::vector<float>>{std::move(row)};
+    };
+    TRY_ASSIGN(const std::vector<float> before, logits());
+    SleepTiming timing;
+    auto begin = Clock::now();
+    TRY_ASSIGN(timing.bytes, model_.executable().sleep());
+    timing.sleep_s = seconds_since(begin);
+    begin = Clock::now();
+    TRY(model_.executable().wake());
+    timing.wake_s = seconds_since(begin);
+    begin = Clock::now();
+    TRY_ASSIGN(const std::vector<float> after, logits());
+    timing.first_step_s = seconds_since(begin);
+    if (after != before) return Error{Code::internal, "--sleep: other logits after the sleep than before it"};
+    return timing;
+  }
+
   // What a step of 1 to 16 rows costs, drawn from as the others are, the fastest of a few.
   Result<speculative::StepCosts> step_costs() {
     TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
@@ -105,27 +140,22 @@ class Bench {
   }
 
   // Tokens a second of one stream whose guesses are right so often, with the steps it took.
-  Result<double> time_drafts(double acceptance, int depth, uint64_t& n_steps, uint64_t& n_tokens) {
+  Result<double> time_drafts(double acceptance, int depth, DraftedSteps& steps) {
     TRY_ASSIGN(std::vector<Sequence> sequences, start(1));
-    std::uniform_real_distribution<double> chance(0, 1);
     int done = 0;
     const auto begin = Clock::now();
     while (done < plan_.n_decode) {
-      int n_right = 0;
-      while (n_right < depth && chance(random_) < acceptance) ++n_right;
+      const int n_right = play(acceptance, depth, steps);
       TRY(draft_step(sequences[0], 1 + depth, 1 + n_right));
       done += 1 + n_right;
-      ++n_steps;
     }
-    n_tokens += static_cast<uint64_t>(done);
     return done / seconds_since(begin);
   }
 
   // The same with guesses that the draft pass makes: what stayed of the last step is run through it first.
-  Result<double> time_passes(double acceptance, int depth, uint64_t& n_steps, uint64_t& n_tokens) {
+  Result<double> time_passes(double acceptance, int depth, DraftedSteps& steps) {
     TRY_ASSIGN(std::vector<Sequence> sequences, start(1));
     Sequence& sequence = sequences[0];
-    std::uniform_real_distribution<double> chance(0, 1);
     const auto d = static_cast<size_t>(model_.d_model());
     std::vector<float> rows(d, 0.0f);  // of the positions that the pass has not seen, each with the state before it
     const auto begin = Clock::now();
@@ -133,19 +163,63 @@ class Bench {
     while (done < plan_.n_decode) {
       const auto n_behind = static_cast<int>(rows.size() / d);
       std::vector<int32_t> tokens, guesses;
-      for (int i = 0; i < n_behind; ++i) tokens.push_back(static_cast<int32_t>(random_() % model_.n_vocab()));
+      for (int i = 0; i < n_behind; ++i) tokens.push_back(random_token());
       const DraftPass::Part part{&sequence, sequence.length() + 1 - n_behind, tokens, rows, depth};
       if (depth > 0) TRY(pass_.run_chains({&part, 1}));
       for (int i = 0; i < depth; ++i) guesses.push_back(pass_.guess(0, i));
-      int n_right = 0;
-      while (n_right < depth && chance(random_) < acceptance) ++n_right;
+      const int n_right = play(acceptance, depth, steps);
       row_hidden_.resize(static_cast<size_t>(1 + depth) * d);
       TRY(draft_step(sequence, 1 + depth, 1 + n_right, guesses));
       rows.assign(row_hidden_.begin(), row_hidden_.begin() + static_cast<std::ptrdiff_t>((1 + n_right) * d));
       done += 1 + n_right;
-      ++n_steps;
     }
-    n_tokens += static_cast<uint64_t>(done);
+    return done / seconds_since(begin);
+  }
+
+  // The same with guesses that a drafter makes.
+  Result<double> time_blocks(double acceptance, int depth, DraftedSteps& steps) {
+    TRY_ASSIGN(std::vector<Sequence> sequences, start(1));
+    const auto begin = Clock::now();
+    int done = 0;
+    while (done < plan_.n_decode) {
+      std::vector<int32_t> guesses;
+      const BlockPass::Part part{sequences.data(), random_token(), depth};
+      if (depth > 0) TRY(blocks_.run({&part, 1}));
+      for (int i = 0; i < depth; ++i) guesses.push_back(blocks_.guess(0, i));
+      const int n_right = play(acceptance, depth, steps);
+      TRY(draft_step(sequences[0], 1 + depth, 1 + n_right, guesses));
+      done += 1 + n_right;
+    }
+    return done / seconds_since(begin);
+  }
+
+  // The same with guesses that a draft model makes.
+  Result<double> time_draft_model(DraftModel& draft, double acceptance, int depth, DraftedSteps& steps) {
+    TRY_ASSIGN(std::vector<Sequence> sequences, start(1));
+    Companion companion;
+    TRY(draft.begin(companion));
+    std::vector<int32_t> text;
+    for (int i = 0; i <= plan_.depth; ++i) text.push_back(random_token());
+    const auto rest = [&] { return std::span<const int32_t>(text).subspan(static_cast<size_t>(companion.length())); };
+    while (rest().size() > 1) {
+      const size_t rows = static_cast<size_t>(draft.model().executable().prefill_rows());
+      const DraftModel::Part part{&companion, rest().first(std::min(rest().size() - 1, rows))};
+      TRY(draft.run({&part, 1}));
+    }
+    const auto begin = Clock::now();
+    int done = 0;
+    while (done < plan_.n_decode) {
+      if (depth > 0) {
+        TRY(draft.settle(companion, text));
+        const DraftModel::Part part{&companion, rest(), depth};
+        TRY(draft.run_chains({&part, 1}));
+      }
+      const int n_right = play(acceptance, depth, steps);
+      TRY(draft_step(sequences[0], 1 + depth, 1 + n_right, companion.guesses));
+      text.insert(text.end(), companion.guesses.begin(), companion.guesses.begin() + n_right);
+      text.push_back(random_token());
+      done += 1 + n_right;
+    }
     return done / seconds_since(begin);
   }
 
@@ -156,6 +230,17 @@ class Bench {
   }
 
  private:
+  int32_t random_token() { return static_cast<int32_t>(random_() % static_cast<uint64_t>(model_.n_vocab())); }
+  // How many guesses of a step are right.
+  int play(double acceptance, int depth, DraftedSteps& steps) {
+    int n_right = 0;
+    while (n_right < depth && chance_(random_) < acceptance) ++n_right;
+    steps.taken.resize(static_cast<size_t>(depth));
+    for (int i = 0; i < n_right; ++i) ++steps.taken[static_cast<size_t>(i)];
+    ++steps.n_steps;
+    steps.n_tokens += static_cast<uint64_t>(1 + n_right);
+    return n_right;
+  }
   Result<std::vector<Sequence>> start(int streams) {
     std::vector<Sequence> sequences;
     for (int i = 0; i < streams; ++i) {
@@ -175,7 +260,7 @@ class Bench {
     slice.first_row = batch.n_rows();
     batch.slices.push_back(slice);
     for (int i = 0; i < slice.n_tokens; ++i) {
-      batch.tokens.push_back(static_cast<int32_t>(random_() % model_.n_vocab()));
+      batch.tokens.push_back(random_token());
     }
   }
 
@@ -231,8 +316,10 @@ class Bench {
   models::Model& model_;
   const BenchmarkPlan& plan_;
   std::mt19937 random_{1};
+  std::uniform_real_distribution<double> chance_{0, 1};
   std::vector<float> logits_;
   DraftPass pass_;
+  BlockPass blocks_;
   std::vector<float> row_hidden_;  // of steps that the draft pass follows; empty: of none
   // Where the backend draws, a step ends with a token, drawn as a chat draws it; else with logits.
   bool draws_ = false;
@@ -293,6 +380,18 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
       return Error{Code::invalid_argument, "--acceptance: expected 0 to 1, found " + std::to_string(acceptance)};
     }
   }
+  using speculative::Mode;
+  if (plan.speculate == Mode::engram) {
+    return Error{Code::invalid_argument,
+                 "--speculate engram: drafts of random tokens can be off, auto, mtp, draft, dflash or always"};
+  }
+  if (plan.speculate == Mode::draft && !plan.draft_model) {
+    return Error{Code::invalid_argument, "--speculate draft needs --draft-model FILE"};
+  }
+  if (plan.draft_model && plan.draft_model->n_vocab() != model.n_vocab()) {
+    return Error{Code::invalid_argument, "--draft-model: expected a vocabulary of " + std::to_string(model.n_vocab()) +
+                                             " tokens, found " + std::to_string(plan.draft_model->n_vocab())};
+  }
   Bench bench(model, plan);
   BenchmarkReport report;
   report.bytes_per_token = bytes_per_token(model.executable(), plan.depth + plan.n_decode / 2);
@@ -313,26 +412,45 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
   }
   if (plan.speculate != speculative::Mode::off && plan.n_decode > 0) {
     TRY_ASSIGN(const speculative::StepCosts costs, bench.step_costs());
-    const int most = std::min({plan.draft_max, kDecodeTokens - 1, max_rows - 1});
-    const bool makes_them = plan.speculate == speculative::Mode::mtp;
+    int most = std::min({plan.draft_max, kDecodeTokens - 1, max_rows - 1});
+    const bool in_blocks = plan.speculate == Mode::dflash;
+    double block_guess = 0;
     std::optional<speculative::StepCosts> pass_costs;
-    if (makes_them) {
+    std::optional<DraftModel> draft_model;
+    if (plan.speculate == Mode::mtp) {
       if (!model.has_drafts()) return Error{Code::invalid_argument, "drafts of its own: the model has no MTP block"};
       TRY_ASSIGN(auto timed, time_draft_passes(model));
       pass_costs.emplace(std::move(timed));
-      report.draft_pass_s = pass_costs->step(1);
+    } else if (plan.speculate == Mode::draft) {
+      draft_model.emplace(*plan.draft_model);
+      draft_model->prepare({});
+      if (!draft_model->costs()) return Error{Code::internal, "--draft-model: its steps could not be timed"};
+      pass_costs = *draft_model->costs();
+    } else if (in_blocks) {
+      if (!model.draft_blocks()) return Error{Code::invalid_argument, "drafts of a drafter: the model has none"};
+      most = std::min(most, model.draft_blocks()->n_rows - 1);
+      TRY_ASSIGN(auto timed, time_block_passes(model));
+      pass_costs.emplace(std::move(timed.passes));
+      block_guess = timed.guess;
     }
+    if (pass_costs) report.draft_pass_s = pass_costs->step(1) + (in_blocks ? (most - 1) * block_guess : 0);
+    const auto time_once = [&](double acceptance, int depth, DraftedSteps& steps) {
+      if (draft_model) return bench.time_draft_model(*draft_model, acceptance, depth, steps);
+      if (in_blocks) return bench.time_blocks(acceptance, depth, steps);
+      return pass_costs ? bench.time_passes(acceptance, depth, steps) : bench.time_drafts(acceptance, depth, steps);
+    };
     for (int rows = 1; rows <= 1 + most; rows *= 2) report.draft_step_s.emplace_back(rows, costs.step(rows));
     const auto measure = [&](double acceptance, int depth) -> Status {
-      DraftTiming timing{.acceptance = acceptance, .depth = depth, .tokens_per_step = 1, .tok_s = {}};
+      DraftTiming timing{.acceptance = acceptance, .depth = depth, .tokens_per_step = 1, .accepted = {}, .tok_s = {}};
       samples.clear();
-      uint64_t n_steps = 0, n_tokens = 0;
+      DraftedSteps steps;
       for (int r = -1; r < plan.repeats; ++r) {
-        TRY_ASSIGN(const double speed, makes_them ? bench.time_passes(acceptance, timing.depth, n_steps, n_tokens)
-                                                  : bench.time_drafts(acceptance, timing.depth, n_steps, n_tokens));
+        TRY_ASSIGN(const double speed, time_once(acceptance, depth, steps));
         if (r >= 0) samples.push_back(speed);
       }
-      timing.tokens_per_step = static_cast<double>(n_tokens) / static_cast<double>(n_steps);
+      const auto n_steps = static_cast<double>(steps.n_steps);
+      timing.tokens_per_step = static_cast<double>(steps.n_tokens) / n_steps;
+      for (const uint64_t n : steps.taken) timing.accepted.push_back(static_cast<double>(n) / n_steps);
       timing.tok_s = summarize(samples);
       report.drafts.push_back(timing);
       return Ok{};
@@ -343,11 +461,15 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
       int depth = most;
       if (plan.speculate != speculative::Mode::always) {
         const speculative::Chances chances(static_cast<size_t>(most), static_cast<float>(acceptance));
-        const speculative::DraftPasses passes{pass_costs ? *pass_costs : costs, {makes_them}};
+        const speculative::StepCosts* pass = pass_costs ? &*pass_costs : nullptr;
+        const speculative::DraftPasses passes{{pass}, in_blocks ? pass : nullptr, block_guess};
         depth = speculative::plan_depths(costs, 1, 1 + most, std::span(&chances, 1), &passes)[0];
       }
       TRY(measure(acceptance, depth));
     }
+  }
+  if (plan.sleep) {
+    TRY_ASSIGN(report.sleep, bench.time_sleep());
   }
   TRY_ASSIGN(report.device, model.executable().report());
   if (plan.profile && !plan.streams.empty() && plan.n_decode > 0) {

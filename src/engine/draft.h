@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "engine/draft_model.h"
 #include "speculative/acceptance.h"
 #include "speculative/mode.h"
 #include "speculative/repeats.h"
@@ -26,14 +28,23 @@ struct Draft {
   std::unique_ptr<speculative::DraftSource> own;  // that the request brought; null: none
   speculative::Acceptance acceptance{64};
   Following following;
+  Companion companion;
+
+  // Whether guesses that cost something are the draft pass's; else they are the draft model's or the drafter's.
+  bool passes() const { return following.is_on && !companion.is_on; }
 
   // Of the step under way. Guess i is of the token that is drawn from row i; the first `depth` of them are rows of the
   // batch themselves, behind the last token. Those behind, which cost nothing, are only compared with what was drawn.
   std::vector<speculative::Guess> guesses;
+  std::optional<speculative::Guess> passed_over;  // the first one of a source that seemed worse; only compared, too
   int depth = 0;
-  bool from_pass = false;  // the draft pass makes the guesses, once their number is known
+  bool from_pass = false;  // the draft model or the draft pass makes the guesses, once their number is known
   size_t n_compared = 0;   // guesses, with tokens that were taken
   int n_ahead = 0;         // tokens of the sequence behind the row that is drawn from
+
+  // Of the drafter, when it last guessed what was not tried: only compared, with the tokens that come.
+  std::vector<speculative::Guess> probe;
+  size_t n_probed = 0;  // of these, with tokens that were taken
 };
 
 }  // namespace chimere::engine

@@ -25,39 +25,8 @@ Status DraftPass::run_once(std::span<const Part> parts, bool wants_hidden) {
     for (int i = part.n_guesses; i > 0; --i) batch.logit_rows.push_back(batch.n_rows() - i);
   }
   batch.draft_hidden = in_.data();
-  const size_t n = batch.logit_rows.size();
-  const auto v = static_cast<size_t>(model_.n_vocab()), d = static_cast<size_t>(model_.d_model());
-  best_.resize(n);
-  Outputs outputs;
-  if (wants_hidden) {
-    hidden_.resize(n * d);
-    outputs.hidden = hidden_.data();
-  }
-  if (model_.executable().chains_drafts() && n > 0) {  // it draws, too: 4 bytes a row come back
-    SamplingParams greedy;
-    greedy.temperature = 0;
-    const SamplerState nothing_said;
-    const std::vector<Draw> draws(n, {&greedy, &nothing_said, {}, 0});
-    std::vector<Result<Sampled>> drawn(n, Sampled{});
-    outputs.draws = draws;
-    outputs.drawn = drawn;
-    TRY(model_.executable().run(batch, outputs));
-    for (size_t i = 0; i < n; ++i) {
-      if (!drawn[i]) return drawn[i].error();
-      best_[i] = drawn[i]->id;
-    }
-    return Ok{};
-  }
-  if (n > 0) {
-    logits_.resize(n * v);
-    outputs.logits = logits_.data();
-  }
-  TRY(model_.executable().run(batch, outputs));
-  for (size_t i = 0; i < n; ++i) {
-    const auto row = logits_.begin() + static_cast<std::ptrdiff_t>(i * v);
-    best_[i] = static_cast<int32_t>(std::max_element(row, row + static_cast<std::ptrdiff_t>(v)) - row);
-  }
-  return Ok{};
+  if (wants_hidden) hidden_.resize(batch.logit_rows.size() * static_cast<size_t>(model_.d_model()));
+  return best_.run(batch, model_.executable().chains_drafts(), wants_hidden ? hidden_.data() : nullptr);
 }
 
 void DraftPass::number_guesses(std::span<const Part> parts) {
@@ -73,7 +42,7 @@ void DraftPass::number_guesses(std::span<const Part> parts) {
 Status DraftPass::run(std::span<const Part> parts) {
   number_guesses(parts);
   TRY(run_once(parts, false));
-  guesses_ = best_;
+  guesses_ = best_.best();
   return Ok{};
 }
 
@@ -94,7 +63,7 @@ Status DraftPass::run_chains(std::span<const Part> parts) {
     for (size_t i = 0; i < next.size(); ++i) {
       const Part& part = parts[chain[i]];
       int32_t& guess = guesses_[first_guess_[chain[i]] + static_cast<size_t>(depth)];
-      guess = best_[i];
+      guess = best_.best()[i];
       if (depth + 1 >= part.n_guesses) continue;
       const auto pos = part.pos + static_cast<int32_t>(part.tokens.size()) + depth;
       longer.push_back({part.sequence, pos, {&guess, 1}, std::span(states).subspan(i * d, d)});
@@ -120,11 +89,11 @@ Status DraftPass::chain_on_device(std::span<const Part> parts) {
     batch.draft_depths.push_back(parts[i].n_guesses);
   }
   batch.draft_hidden = in_.data();
-  best_.resize(guesses_.size());
+  std::vector<int32_t> chained(guesses_.size());
   Outputs outputs;
-  outputs.guesses = best_;
+  outputs.guesses = chained;
   TRY(model_.executable().run(batch, outputs));
-  auto from = best_.begin();
+  auto from = chained.begin();
   for (const size_t i : order) {
     const auto to = guesses_.begin() + static_cast<std::ptrdiff_t>(first_guess_[i]);
     std::copy_n(from, parts[i].n_guesses, to);

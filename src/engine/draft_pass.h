@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/sequence.h"
+#include "engine/best_tokens.h"
 #include "models/model.h"
 
 namespace chimere::engine {
@@ -21,7 +22,7 @@ class DraftPass {
     int n_guesses = 0;
   };
 
-  explicit DraftPass(models::Model& model) : model_(model) {}
+  explicit DraftPass(models::Model& model) : model_(model), best_(model) {}
 
   // One pass. Guesses are of what follows each of the last n_guesses tokens of a part.
   // REQUIRES: the model has a draft pass, and its batches hold all rows; each sequence once.
@@ -44,8 +45,8 @@ class DraftPass {
   models::Model& model_;
   std::vector<size_t> first_guess_;  // [parts]
   std::vector<int32_t> guesses_;
-  std::vector<int32_t> best_;  // of the rows of a pass
-  std::vector<float> in_, hidden_, logits_;
+  BestTokens best_;
+  std::vector<float> in_, hidden_;
 };
 
 }  // namespace chimere::engine

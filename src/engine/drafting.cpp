@@ -63,10 +63,16 @@ void Loop::time_steps_once() {
   auto costs = time_steps(model_, draws_on_device_);
   if (!costs) return;  // without them nothing is planned
   step_costs_.emplace(std::move(*costs));
-  if (model_.has_drafts()) {
+  if (model_.draft_blocks()) {
+    if (auto blocks = time_block_passes(model_)) {
+      pass_costs_.emplace(std::move(blocks->passes));
+      block_guess_s_ = blocks->guess;
+    }
+  } else if (model_.has_drafts()) {
     if (auto passes = time_draft_passes(model_)) pass_costs_.emplace(std::move(*passes));
   }
-  if (pass_costs_) counts_.pass_seconds = pass_costs_->step(1);
+  if (pass_costs_ && !model_.draft_blocks()) counts_.pass_seconds = pass_costs_->step(1);
+  if (draft_model_ && draft_model_->costs()) counts_.draft_model_seconds = draft_model_->costs()->step(1);
   counts_.step_seconds.clear();
   for (int rows = 1; rows <= kDecodeTokens; rows *= 2) counts_.step_seconds.emplace_back(rows, step_costs_->step(rows));
 }
@@ -76,7 +82,8 @@ int Loop::draft_room(const Active& a) const {
   const Mode mode = a.draft.mode;
   if (mode == Mode::off || a.answer.n_tokens() == 0) return 0;
   // Rows that the device cannot draw from are drawn from here: more bytes come back than drafts could save.
-  if (draws_on_device_ && !draws_ahead(a) && mode != Mode::always && mode != Mode::mtp) return 0;
+  const bool is_asked_for = mode != Mode::automatic && mode != Mode::ngram;
+  if (draws_on_device_ && !draws_ahead(a) && !is_asked_for) return 0;
   // A step ends where state is kept without drafts, so that the same positions are kept.
   const int32_t to_kept = a.kept_at + kAnswerSnapshotTokens - a.sequence->length();
   return std::min({config_.draft_max, kDecodeTokens - 1, a.answer.tokens_left() - 1, to_kept - 1});
@@ -84,20 +91,21 @@ int Loop::draft_room(const Active& a) const {
 
 void Loop::guess(Active& a, int most) {
   Draft& d = a.draft;
-  if (d.mode == Mode::mtp) return;
-  const bool all_sources = d.mode != Mode::ngram;
+  const bool uses_text = speculative::uses_text(d.mode), uses_own = speculative::uses_own(d.mode);
+  const bool all_sources = uses_text && uses_own;
   if (all_sources) {
     for (const int32_t id : a.answer.forced_next()) d.guesses.push_back({id, speculative::kForced});
     if (!d.guesses.empty()) return d.guesses.resize(std::min<size_t>(d.guesses.size(), static_cast<size_t>(most)));
   }
-  d.repeats.propose(a.sampler.tokens(), most, d.guesses);
-  if (all_sources && d.own) {
+  if (uses_text) d.repeats.propose(a.sampler.tokens(), most, d.guesses);
+  if (uses_own && d.own) {
     std::vector<Guess> own;
     d.own->propose(a.sampler.tokens(), most, own);
     const auto chance = [&](const std::vector<Guess>& g) {
       return g.empty() ? 0.0f : d.acceptance.chance(g.front().kind, &acceptance_);
     };
-    if (chance(own) >= chance(d.guesses)) d.guesses = std::move(own);
+    if (chance(own) >= chance(d.guesses)) std::swap(own, d.guesses);
+    if (!own.empty()) d.passed_over = own.front();
   }
   // The answer would end with these, and nothing stands behind its end.
   const std::vector<int32_t>& stops = a.request->stop_ids;
@@ -108,42 +116,40 @@ void Loop::guess(Active& a, int most) {
   if (has_form && all_sources && only_allowed(a.constraint->mask()) >= 0) hold_to_form(d.guesses, *a.constraint, most);
 }
 
-// Whether the draft pass is likelier to be right than what guessed already, for nothing.
-bool Loop::prefers_pass(const Active& a) const {
-  const Draft& d = a.draft;
-  if (!d.following.is_on) return false;
-  if (d.guesses.empty()) return true;
-  const speculative::Kind kind = d.guesses.front().kind;
-  return kind != speculative::kForced &&
-         d.acceptance.chance(kind, &acceptance_) < d.acceptance.chance(speculative::pass_kind(0), &acceptance_);
-}
-
 // The depths of all answers but those that always draft, which are in `n_rows`: with passes where they are preferred, or
 // without any, whichever gains more.
 void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int max_rows) {
   std::vector<Chances> free(decoders.size()), preferred(decoders.size());
-  std::vector<bool> makes_them(decoders.size(), false);
+  std::vector<const speculative::StepCosts*> costs(decoders.size(), nullptr);
   bool has_free_guesses = false, has_passes = false;
   for (size_t i = 0; i < decoders.size(); ++i) {
     const Draft& d = decoders[i]->draft;
     if (d.mode == Mode::always) continue;
     for (const Guess& g : d.guesses) free[i].push_back(d.acceptance.chance(g.kind, &acceptance_));
-    makes_them[i] = d.from_pass;
-    for (int g = 0; g < (d.from_pass ? draft_room(*decoders[i]) : 0); ++g) {
-      preferred[i].push_back(d.acceptance.chance(speculative::pass_kind(g), &acceptance_));
-    }
-    if (!d.from_pass) preferred[i] = free[i];
     has_free_guesses |= !free[i].empty();
     has_passes |= d.from_pass;
   }
   if (!has_free_guesses && !has_passes) return;
   time_steps_once();
   if (!step_costs_) return;
+  for (size_t i = 0; i < decoders.size(); ++i) {
+    const Draft& d = decoders[i]->draft;
+    preferred[i] = free[i];
+    if (d.mode == Mode::always || !d.from_pass) continue;
+    const Maker maker = maker_for(*decoders[i]);
+    if (!maker.costs) continue;  // they could not be timed
+    costs[i] = maker.costs;
+    preferred[i].clear();
+    for (int g = 0; g < std::min(draft_room(*decoders[i]), maker.most); ++g) {
+      preferred[i].push_back(d.acceptance.chance(maker.kind(g), &acceptance_));
+    }
+  }
   std::vector<int> depths(decoders.size(), 0);
   double gain = 1, gain_with_passes = 1;
   if (has_free_guesses) depths = speculative::plan_depths(*step_costs_, n_rows, max_rows, free, nullptr, &gain);
-  if (has_passes && pass_costs_) {
-    const speculative::DraftPasses passes{*pass_costs_, std::move(makes_them)};
+  if (has_passes) {
+    const bool has_blocks = model_.draft_blocks() && pass_costs_;
+    const speculative::DraftPasses passes{costs, has_blocks ? &*pass_costs_ : nullptr, block_guess_s_};
     auto with = speculative::plan_depths(*step_costs_, n_rows, max_rows, preferred, &passes, &gain_with_passes);
     if (gain_with_passes > gain) depths = std::move(with);
   }
@@ -152,7 +158,7 @@ void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int m
     if (d.mode == Mode::always) continue;
     d.depth = depths[i];
     // What cost nothing is still compared with what is drawn.
-    d.from_pass &= gain_with_passes > gain && d.depth > 0;
+    d.from_pass &= gain_with_passes > gain && d.depth > 0 && costs[i];
   }
 }
 
@@ -160,6 +166,7 @@ void Loop::plan_drafts(const std::vector<Active*>& decoders) {
   bool has_prompts = false;
   for (auto& a : running_) {
     a->draft.guesses.clear();
+    a->draft.passed_over.reset();
     a->draft.depth = 0;
     a->draft.from_pass = false;
     a->draft.n_compared = 0;
@@ -174,11 +181,17 @@ void Loop::plan_drafts(const std::vector<Active*>& decoders) {
     Draft& d = a->draft;
     d.from_pass = prefers_pass(*a);
     if (d.mode != Mode::always) continue;
-    d.depth = std::clamp(max_rows - n_rows, 0, d.from_pass ? room : static_cast<int>(d.guesses.size()));
+    d.depth = std::clamp(max_rows - n_rows, 0,
+                         d.from_pass ? std::min(room, maker_for(*a).most) : static_cast<int>(d.guesses.size()));
     n_rows += d.depth;
   }
   choose_depths(decoders, n_rows, max_rows);
-  guess_with_passes(decoders);
+  if (model_.draft_blocks()) {
+    guess_with_blocks(decoders);
+  } else {
+    guess_with_passes(decoders);
+  }
+  guess_beside(decoders);
   for (Active* a : decoders) {
     Draft& d = a->draft;
     if (d.depth == 0 || !a->constraint || !a->answer.draws_answer()) continue;
@@ -212,12 +225,13 @@ bool Loop::add_draft(Batch& batch, Active& a) {
   for (int i = 0; i < n_tokens; ++i) {
     batch.logit_rows.push_back(batch.n_rows());
     batch.tokens.push_back(i == 0 ? a.pending().front() : d.guesses[static_cast<size_t>(i) - 1].id);
+    if (i > 0) counts_.guesses.tried(d.guesses[static_cast<size_t>(i) - 1].kind, i - 1);
   }
   batch.slices.push_back(*slice);
   d.n_ahead = d.depth;
   a.usage.draft_tokens += d.depth;
   counts_.draft_tokens += static_cast<uint64_t>(d.depth);
-  if (d.from_pass) counts_.draft_pass_tokens += static_cast<uint64_t>(d.depth);
+  if (d.from_pass && d.passes()) counts_.draft_pass_tokens += static_cast<uint64_t>(d.depth);
   ++counts_.drafts;
   return true;
 }
@@ -253,21 +267,28 @@ void Loop::draw_draft(Active& a) {
 // A token was taken: what was guessed in its place is judged by it. True where the guess was computed and is right.
 bool Loop::compare_guess(Active& a, int32_t id) {
   Draft& d = a.draft;
+  const auto learn = [&](const Guess& guess) {
+    d.acceptance.learn(guess.kind, guess.id == id);
+    acceptance_.learn(guess.kind, guess.id == id);
+    return guess.id == id;
+  };
+  if (d.passed_over) learn(*d.passed_over);
+  d.passed_over.reset();
+  // Of a probe up to the first that is wrong.
+  if (d.n_probed < d.probe.size() && !learn(d.probe[d.n_probed++])) d.probe.clear();
   if (d.n_compared >= d.guesses.size()) return false;
   const size_t i = d.n_compared++;
-  const bool was_right = d.guesses[i].id == id;
-  d.acceptance.learn(d.guesses[i].kind, was_right);
-  acceptance_.learn(d.guesses[i].kind, was_right);
-  if (!was_right || static_cast<int>(i) >= d.depth) return false;
+  if (!learn(d.guesses[i]) || static_cast<int>(i) >= d.depth) return false;
+  counts_.guesses.taken(d.guesses[i].kind, static_cast<int>(i));
   ++a.usage.draft_tokens_accepted;
   ++counts_.draft_tokens_accepted;
-  if (d.from_pass) ++counts_.draft_pass_tokens_accepted;
+  if (d.from_pass && d.passes()) ++counts_.draft_pass_tokens_accepted;
   return true;
 }
 
 bool Loop::has_free(uint64_t bytes) const {
   if (bytes == 0) return true;
-  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + bytes;
+  uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + companion_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
   return at_most <= config_.state_bytes;
 }
@@ -283,10 +304,11 @@ uint64_t Loop::spare_bytes() const {
   return bytes;
 }
 
-// Gives back what sequences keep for drafts, but of those whose draft is in the batch.
+// Gives back what sequences keep for drafts, but of those whose draft is in the batch, and what the draft model has.
 void Loop::drop_drafts() {
   spare_draft_spaces_.clear();
   for (auto& a : running_) {
+    a->draft.companion = {};
     if (a->sequence && a->draft.n_ahead == 0) a->sequence->take_draft_space();
   }
 }

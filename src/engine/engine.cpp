@@ -59,6 +59,17 @@ Status Engine::check(std::span<const int32_t> tokens) const {
   return Ok{};
 }
 
+Status Engine::check_source(speculative::Mode mode) const {
+  const char* missing = nullptr;
+  if (mode == speculative::Mode::draft && !config_.draft_model)
+    missing = "a draft model, and none was given (--draft-model FILE)";
+  if (mode == speculative::Mode::dflash && !model_.draft_blocks())
+    missing = "a DFlash drafter, and none was given (--drafter FILE)";
+  if (mode == speculative::Mode::mtp && model_.draft_blocks()) missing = "an MTP block, whose place a drafter has";
+  if (!missing) return Ok{};
+  return Error{Code::invalid_argument, "speculation \"" + std::string(name(mode)) + "\" needs " + missing};
+}
+
 Result<Submitted> Engine::submit(Request request, std::function<void()> notify) {
   TRY_ASSIGN(std::vector<Submitted> submitted, submit_choices(std::move(request), {std::move(notify)}));
   return Result<Submitted>{std::move(submitted.front())};
@@ -69,6 +80,7 @@ Result<std::vector<Submitted>> Engine::submit_choices(Request request, std::vect
   TRY(check(request.prompt));
   TRY(request.sampling.validate(n_vocab()));
   TRY(request.thinking.validate(n_vocab()));
+  if (request.speculate) TRY(check_source(*request.speculate));
   if (request.max_tokens == 0) return Error{Code::invalid_argument, "max_tokens: expected at least 1, found 0"};
   if (static_cast<int>(request.prompt.size()) >= context_length_) {
     return Error{Code::invalid_argument, "the prompt has " + std::to_string(request.prompt.size()) +
@@ -138,7 +150,10 @@ Result<Submitted> Engine::fork(RequestId id, SamplingParams sampling, std::funct
 Result<Scored> Engine::score(std::vector<int32_t> tokens) {
   TRY(check(tokens));
   std::promise<Result<std::vector<float>>> done;
-  loop_->post([&](Loop& loop) { done.set_value(score_tokens(loop.model(), tokens)); });
+  loop_->post([&](Loop& loop) {
+    const Status awake = loop.wake();
+    done.set_value(awake ? score_tokens(loop.model(), tokens) : Result<std::vector<float>>{awake.error()});
+  });
   TRY_ASSIGN(std::vector<float> logprobs, done.get_future().get());
   return Scored{std::move(logprobs)};
 }
@@ -170,6 +185,14 @@ Result<SubmittedEmbed> Engine::embed(EmbedRequest request, std::function<void()>
 
 void Engine::clear_cache(std::optional<uint64_t> owner, std::function<void(CacheUse)> done) {
   loop_->post([owner, done = std::move(done)](Loop& loop) { loop.clear_cache(owner, done); });
+}
+
+void Engine::sleep(std::function<void(Result<uint64_t>)> done) {
+  loop_->post([done = std::move(done)](Loop& loop) mutable { loop.sleep(std::move(done)); });
+}
+
+void Engine::wake(std::function<void(Status)> done) {
+  loop_->post([done = std::move(done)](Loop& loop) { done(loop.wake()); });
 }
 
 std::string Engine::cache_folder() const { return loop_->cache_folder(); }

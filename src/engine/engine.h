@@ -10,6 +10,7 @@
 //   for (Event e = answer->events->wait(); ; ...) {...}
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +41,9 @@ struct EngineConfig {
   std::vector<int32_t> suppressed_ids;                   // never drawn
   speculative::Mode speculate = speculative::Mode::off;  // for requests that do not say
   int draft_max = kDecodeTokens - 1;                     // guesses of an answer in one step; at most this
+  std::chrono::seconds idle_sleep{0};                    // Engine::sleep when nothing ran for so long; 0: never
+  // A small model of the same vocabulary that guesses; null: none. It outlives the engine, which alone uses it.
+  models::Model* draft_model = nullptr;
 };
 
 struct Submitted {
@@ -92,6 +96,12 @@ class Engine {
   // Clears the prefix cache, of an owner or all of it, in memory and on disk. Requests that run now are kept again when
   // they end. `done` is called once on the engine thread with what was freed, unless the engine stops first.
   void clear_cache(std::optional<uint64_t> owner, std::function<void(CacheUse)> done);
+  // Sleep: the card's memory is free for other programs, and the model waits in the host's (Executable::sleep). It begins
+  // as soon as nothing runs. Whatever needs the model wakes it. `done` is called once on the engine thread with the bytes
+  // that were given away, or the reason why not, unless the engine stops first.
+  void sleep(std::function<void(Result<uint64_t>)> done);
+  void wake(std::function<void(Status)> done);
+
   // The folder of the prefix cache on disk; empty without one.
   std::string cache_folder() const;
 
@@ -104,6 +114,8 @@ class Engine {
 
  private:
   Status check(std::span<const int32_t> tokens) const;
+  // Refuses guesses of a source that the engine was not given.
+  Status check_source(speculative::Mode mode) const;
 
   models::Model& model_;
   const EngineConfig config_;

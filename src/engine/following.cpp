@@ -24,39 +24,15 @@ constexpr int32_t kProbes = 2;
 
 }  // namespace
 
-// Whether guesses of the pass, as good as they were lately, save more on an answer of usual length than it costs to read
-// the prompt with it. Where they do not, a few requests are followed all the same, to see how good guesses are now, if
-// the best that a draft block makes would pay.
-bool Loop::passes_pay_for(const Active& a) {
-  constexpr double kUsualAnswer = 200;  // tokens
-  constexpr uint64_t kOneIn = 16;
-  constexpr float kBest = 0.95f;
-  if (!step_costs_ || !pass_costs_) return false;
-  const auto gain_with = [&](auto&& chance) {
-    speculative::Chances chances;
-    for (int i = 0; i < config_.draft_max; ++i) chances.push_back(chance(i));
-    const speculative::DraftPasses passes{*pass_costs_, {true}};
-    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
-    double gain = 1;
-    speculative::plan_depths(*step_costs_, 1, most, std::span(&chances, 1), &passes, &gain);
-    return gain;
-  };
-  const double gain = gain_with([&](int i) { return acceptance_.chance(speculative::pass_kind(i)); });
-  const double saved = kUsualAnswer * step_costs_->step(1) * (1 - 1 / gain);
-  const auto n_read = static_cast<double>(a.sampler.n_prompt()) - a.sequence->length();
-  const bool pays = saved > n_read * pass_costs_->step(kDecodeTokens) / kDecodeTokens;
-  const bool is_trial = n_not_followed_ % kOneIn == 0 && gain_with([](int) { return kBest; }) > 1;
-  n_not_followed_ = pays ? 0 : n_not_followed_ + 1;
-  return pays || is_trial;
-}
-
 void Loop::begin_following(Active& a) {
   Following& f = a.draft.following;
   f = {};
-  if (!model_.has_drafts() || !speculative::uses_draft_pass(a.draft.mode)) return;
+  if (!model_.has_drafts() || !speculative::uses_draft_pass(a.draft.mode) || a.draft.companion.is_on) return;
   if (a.draft.mode == Mode::automatic) {
     time_steps_once();
-    if (!passes_pay_for(a)) return;
+    const auto n_read = static_cast<double>(a.sampler.n_prompt()) - a.sequence->length();
+    const speculative::StepCosts* costs = pass_costs_ ? &*pass_costs_ : nullptr;
+    if (!guesses_pay_for(n_read, costs, speculative::pass_kind, n_not_followed_)) return;
   }
   f.is_on = true;
   f.n_seen = a.sequence->length();
@@ -181,7 +157,7 @@ void Loop::guess_with_passes(const std::vector<Active*>& decoders) {
   bool is_far = false;
   for (Active* a : decoders) {
     Draft& d = a->draft;
-    if (!d.from_pass || d.depth == 0) continue;
+    if (!d.from_pass || d.depth == 0 || !d.passes()) continue;
     d.guesses.clear();
     // Guessed already, and there was no place in the step for it: once more.
     d.following.n_seen = std::min(d.following.n_seen, a->sequence->length());
@@ -221,13 +197,8 @@ void Loop::guess_with_passes(const std::vector<Active*>& decoders) {
     }
     d.following.n_seen = a.sequence->length() + 1;
     d.following.hidden.erase(d.following.hidden.begin(), d.following.hidden.end() - model_.d_model());
-    const std::vector<int32_t>& stops = a.request->stop_ids;
-    for (int depth = 0; depth < d.depth; ++depth) {
-      const int32_t id = draft_pass_.guess(i, depth);
-      if (std::find(stops.begin(), stops.end(), id) != stops.end()) break;  // the answer would end with it
-      d.guesses.push_back({id, speculative::pass_kind(depth)});
-    }
-    d.depth = static_cast<int>(d.guesses.size());
+    take_chain(
+        a, [&](int depth) { return draft_pass_.guess(i, depth); }, speculative::pass_kind);
   }
 }
 

@@ -1,4 +1,4 @@
-// following_test.cpp  Guesses of the model's own draft pass change no answer either; what it costs to keep it up with texts,
+// following_test.cpp  Guesses of the model's own draft pass, or of a DFlash drafter, change no answer either; what it costs to keep it up with texts,
 // and that it guesses what it would have guessed without drafts.
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 #include "engine/engine_for_test.h"
 #include "engine/speculation_for_test.h"
 #include "models/draft_block_for_test.h"
+#include "models/drafter_for_test.h"
 #include "models/fixture_for_test.h"
 #include "models/runs_for_test.h"
 
@@ -38,15 +39,18 @@ class Fresh : public TokenConstraint {
 };
 
 // With the model's own draft pass as the source, of a block with random weights and of a trained one; where the host
-// draws, and where the device does and chains drafts itself.
+// draws, and where the device does and chains drafts itself. And with a drafter of random weights.
 struct Block {
   const char* name;
   bool is_trained, draws;
+  bool is_drafter = false;
 };
 
 class DraftPassSpeculation : public testing::TestWithParam<Block>, protected SpeculationRuns {
  protected:
   static bool is_trained() { return GetParam().is_trained; }
+  static bool is_drafter() { return GetParam().is_drafter; }
+  static Mode own_mode() { return is_drafter() ? Mode::dflash : Mode::mtp; }
   void SetUp() override {
     scratch_ = fixture::scratch_folder();
     std::string path = CHIMERE_TESTS_DIR "/../assets/chimere-nano.gguf";
@@ -61,11 +65,17 @@ class DraftPassSpeculation : public testing::TestWithParam<Block>, protected Spe
     options.n_threads = 1;
     options.max_rows = 160;
     for (const bool drafts : {false, true}) {
+      if (drafts && is_drafter()) {
+        const auto drafter = fixture::write_drafter(scratch_, path);
+        ASSERT_TRUE(drafter) << drafter.error().message;
+        options.drafter = *drafter;
+      }
       options.drafts = drafts;
       const models::Compile compile = drafts && GetParam().draws ? DrawingDevice::compile : cpu::compile;
       auto model = models::Model::load(path, models::BackendKind::cpu, options, compile);
       ASSERT_TRUE(model) << model.error().message;
-      ASSERT_EQ((*model)->has_drafts(), drafts) << (*model)->draft_problem();
+      ASSERT_EQ((*model)->has_drafts(), drafts && !is_drafter()) << (*model)->draft_problem();
+      ASSERT_EQ((*model)->draft_blocks() != nullptr, drafts && is_drafter());
       (drafts ? drafting_ : plain_) = std::move(*model);
     }
   }
@@ -87,8 +97,9 @@ TEST_P(DraftPassSpeculation, AloneItGivesTheSameAnswers) {
       EXPECT_TRUE(same_outcome(ask(engine, c.request), outcome)) << draft_max;
       ASSERT_TRUE(engine.score({1, 2}));  // behind the step, so what it did is published
       const EngineStats stats = engine.stats();
-      n_drafted += stats.draft_pass_tokens;
-      n_accepted += stats.draft_pass_tokens_accepted;
+      const speculative::Tally::Count of_drafter = stats.guesses.total(speculative::Source::dflash);
+      n_drafted += is_drafter() ? of_drafter.tried : stats.draft_pass_tokens;
+      n_accepted += is_drafter() ? of_drafter.taken : stats.draft_pass_tokens_accepted;
       EXPECT_LE(stats.draft_pass_tokens, stats.draft_tokens);
       EXPECT_LE(stats.draft_pass_tokens_accepted, stats.draft_tokens_accepted);
     }
@@ -100,27 +111,20 @@ TEST_P(DraftPassSpeculation, AloneItGivesTheSameAnswers) {
 
 TEST_P(DraftPassSpeculation, TogetherTheyGiveTheSameAnswers) {
   const auto all = expected();
-  for (const Mode mode : {Mode::always, Mode::mtp, Mode::automatic, Mode::off}) {
+  for (const Mode mode : {Mode::always, own_mode(), Mode::automatic, Mode::off}) {
     SCOPED_TRACE(speculative::name(mode));
     EngineConfig c = config(mode);
     c.max_running = 4;
     Engine engine(*drafting_, c);
-    std::vector<Submitted> submitted;
-    for (size_t i = 0; i < all.size(); ++i) {
-      Request r = all[i].first.request;
-      // Some say for themselves what is tried.
-      if (i % 4 == 3) r.speculate = i % 8 == 3 ? Mode::off : Mode::mtp;
-      auto s = engine.submit(r);
-      ASSERT_TRUE(s) << s.error().message;
-      submitted.push_back(*s);
-    }
-    for (size_t i = 0; i < all.size(); ++i) {
-      EXPECT_TRUE(same_outcome(outcome_of(*submitted[i].events), all[i].second)) << all[i].first.name;
-    }
+    // Some say for themselves what is tried.
+    ask_together(engine, all, [](Request r, size_t i) {
+      if (i % 4 == 3) r.speculate = i % 8 == 3 ? Mode::off : own_mode();
+      return r;
+    });
     ASSERT_TRUE(engine.score({1, 2}));
     const EngineStats stats = engine.stats();
     if (mode == Mode::always) {
-      EXPECT_LT(stats.draft_passes, stats.draft_pass_tokens) << "they share passes";
+      EXPECT_LT(stats.draft_passes, stats.draft_tokens) << "they share passes";
     }
   }
 }
@@ -128,6 +132,7 @@ TEST_P(DraftPassSpeculation, TogetherTheyGiveTheSameAnswers) {
 // The engine guesses what the pass says that saw the whole text at once, with the trunk's states alone: nothing of what
 // was guessed before, taken back or caught up with stands in its way.
 TEST_P(DraftPassSpeculation, GuessesAreThoseOfAPassOverTheWholeText) {
+  if (is_drafter()) GTEST_SKIP() << "block_pass_test.cpp is about drafters";
   Request r = plain(3, 90, 250);
   r.sampling.temperature = 0.4f;
   r.sampling.seed = 4;
@@ -194,6 +199,7 @@ TEST_P(DraftPassSpeculation, CostsNothingWhereItIsNotWanted) {
 
 // An answer that is followed and not drafted for: a few passes of many rows.
 TEST_P(DraftPassSpeculation, CatchesUpInFewPasses) {
+  if (is_drafter()) GTEST_SKIP() << "there is nothing that a drafter has to catch up with";
   EngineConfig c = config(Mode::always, 15);
   c.draft_max = 0;
   Engine engine(*drafting_, c);
@@ -284,7 +290,8 @@ TEST_P(DraftPassSpeculation, GivesWayToMemory) {
 INSTANTIATE_TEST_SUITE_P(Blocks, DraftPassSpeculation,
                          testing::Values(Block{"random", false, false}, Block{"trained", true, false},
                                          Block{"random_on_a_device", false, true},
-                                         Block{"trained_on_a_device", true, true}),
+                                         Block{"trained_on_a_device", true, true},
+                                         Block{"drafter", false, false, true}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

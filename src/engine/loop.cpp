@@ -46,11 +46,17 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
       places_(std::make_shared<QueuePlaces>(config.max_queued, "requests")),
       draft_pass_(model),
+      block_pass_(model),
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
   counts_.max_running = config.max_running;
   counts_.max_queued = config.max_queued;
   counts_.speculate = config.speculate;
   counts_.has_draft_pass = model.has_drafts();
+  if (config.draft_model) {
+    draft_model_.emplace(*config.draft_model);
+    const std::string& called = config.draft_model->name();
+    counts_.draft_model = called.empty() ? config.draft_model->architecture() : called;
+  }
   publish_stats();
   thread_ = std::thread([this] { thread_main(); });
 }
@@ -93,14 +99,18 @@ void Loop::announce(const Active& a) {
 
 void Loop::thread_main() {
   if (auto ready = model_.executable().prepare_draws(config_.suppressed_ids)) draws_on_device_ = *ready;
+  if (draft_model_) draft_model_->prepare(config_.suppressed_ids);
   using speculative::Mode;
-  const bool plans = config_.speculate == Mode::automatic || config_.speculate == Mode::ngram;
-  if (plans || (config_.speculate == Mode::mtp && model_.has_drafts())) time_steps_once();
+  const Mode mode = config_.speculate;
+  const bool plans = mode != Mode::off && mode != Mode::always;
+  if (plans && (mode != Mode::mtp || model_.has_drafts())) time_steps_once();
   while (take_messages()) {
     try {
-      if (cache_.poll()) may_write_ = true;
+      // What the disk's thread has read waits until there is memory to put it.
+      if (counts_.asleep_bytes == 0 && cache_.poll()) may_write_ = true;
       place_ = "starts requests";
       end_late_requests();
+      wake_for_work();
       start_waiting();
       embed_step(step());
     } catch (const std::exception& e) {
@@ -125,7 +135,7 @@ void Loop::thread_main() {
   embeds_.end_all({Code::cancelled, "the engine is stopping"});
   cache_.check_integrity();
   try {
-    cache_.flush();
+    if (counts_.asleep_bytes == 0) cache_.flush();  // else nothing was added since
   } catch (const std::exception&) {
     // No memory for a copy: what is not on the disk yet is computed again some day.
   }
@@ -153,16 +163,19 @@ bool Loop::take_messages() {
 Clock::time_point Loop::next_alarm() const {
   Clock::time_point alarm = Clock::now() + kLongest;
   for (const auto& a : waiting_) alarm = std::min(alarm, a->request->deadline);
+  alarm = std::min(alarm, sleep_time());
   return may_write_ ? std::min(alarm, last_step_ + kQuiet) : alarm;
 }
 
 void Loop::work_while_idle() {
+  sleep_if_wanted();
   if (!may_write_ || Clock::now() < last_step_ + kQuiet) return;
   cache_.check_integrity();
   may_write_ = cache_.write_some();
 }
 
 void Loop::publish_stats() {
+  if (draft_model_) counts_.draft_model_rows = draft_model_->n_rows();
   counts_.running = static_cast<int>(running_.size());
   counts_.queued = static_cast<int>(waiting_.size());
   // Looking at every page is not for every step.
@@ -170,9 +183,14 @@ void Loop::publish_stats() {
     counts_.state_bytes = held_bytes();
     counts_.memory = {{"weights", model_.executable().weight_bytes()},
                       {"activations", model_.executable().scratch_bytes()},
-                      {"sequences", counts_.state_bytes - cache_.ram_bytes()},
+                      {"sequences", counts_.state_bytes - cache_.ram_bytes() - companion_bytes()},
                       {"prefix cache", cache_.ram_bytes()},
                       {"disk queue", cache_.queued_bytes()}};
+    if (draft_model_) {
+      Executable& executable = draft_model_->model().executable();
+      counts_.memory.emplace_back("draft model", executable.weight_bytes() + executable.scratch_bytes());
+      counts_.memory.emplace_back("draft sequences", companion_bytes());
+    }
   }
   CacheStats& cache = counts_.cache;
   cache.lookups = cache_.n_lookups();
@@ -192,6 +210,7 @@ void Loop::publish_stats() {
 
 // Allocates nothing: the end that is told next may be one for want of memory.
 void Loop::publish_totals() {
+  if (draft_model_) counts_.draft_model_rows = draft_model_->n_rows();
   std::lock_guard lock(mutex_);
   static_cast<EngineTotals&>(published_) = counts_;
 }
@@ -326,6 +345,7 @@ Status Loop::start_fork(Active& a, const Active& from) {
   TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
   TRY(sequence.restore(snapshot));
   a.sequence.emplace(std::move(sequence));
+  begin_companion(a);
   return Ok{};
 }
 
@@ -401,6 +421,7 @@ int Loop::step() {
     }
   }
   catch_up_where_far();
+  read_beside();
   return batch.n_rows();
 }
 

@@ -3,6 +3,7 @@
 // Everything here but what says "any thread" runs on the engine thread, so nothing needs a lock.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,7 +20,9 @@
 #include "cache/prefix_cache.h"
 #include "cache/sequence.h"
 #include "engine/answer_state.h"
+#include "engine/block_pass.h"
 #include "engine/draft.h"
+#include "engine/draft_model.h"
 #include "engine/draft_pass.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
@@ -85,6 +88,8 @@ inline constexpr int32_t kMinKeptTokens = 8;
 // fewer, or is known.
 inline constexpr int64_t kMaskSteps = 50'000;
 
+using KindOf = speculative::Kind (*)(int);
+
 class Loop {
  public:
   Loop(models::Model& model, const EngineConfig& config);
@@ -112,6 +117,8 @@ class Loop {
             QueuePlacePtr place);
   void embed(RequestId id, EmbedRequest request, std::shared_ptr<Channel<Result<Vectors>>> result);
   void clear_cache(std::optional<uint64_t> owner, const std::function<void(CacheUse)>& done);
+  void sleep(std::function<void(Result<uint64_t>)> done) { wait_for_sleep_.push_back(std::move(done)); }
+  Status wake();
   models::Model& model() { return model_; }
   // Any thread.
   std::string cache_folder() const { return cache_.disk_folder(); }
@@ -121,6 +128,12 @@ class Loop {
   bool take_messages();
   std::chrono::steady_clock::time_point next_alarm() const;
   void work_while_idle();
+  // sleep.cpp: the card is given to others while nobody needs the model.
+  std::chrono::steady_clock::time_point sleep_time() const;
+  Result<uint64_t> give_card_away();
+  Status take_card_again();
+  void sleep_if_wanted();
+  void wake_for_work();
 
   // admission.cpp
   void start_waiting();
@@ -148,7 +161,9 @@ class Loop {
   void time_steps_once();
   int draft_room(const Active& a) const;
   void guess(Active& a, int most);
-  bool prefers_pass(const Active& a) const;
+  // A chain of d.depth guesses becomes the answer's.
+  template <class GuessAt>
+  void take_chain(Active& a, GuessAt&& guess_at, KindOf kind);
   void choose_depths(const std::vector<Active*>& decoders, int n_rows, int max_rows);
   void plan_drafts(const std::vector<Active*>& decoders);
   bool add_draft(Batch& batch, Active& a);
@@ -159,8 +174,29 @@ class Loop {
   void keep_draft_space(Active& a);
   uint64_t spare_bytes() const;
 
+  // makers.cpp: whoever makes guesses for an answer at a cost: their kinds by their place in a chain, and what they
+  // cost. Null where nobody does.
+  struct Maker {
+    KindOf kind = nullptr;
+    const speculative::StepCosts* costs = nullptr;
+    int most = kDecodeTokens - 1;  // guesses
+  };
+  Maker maker_for(const Active& a) const;
+  bool prefers_pass(const Active& a) const;
+  // Whether such guesses, as good as they were lately, save more than it costs to read so many tokens first.
+  bool guesses_pay_for(double n_tokens, const speculative::StepCosts* costs, KindOf kind, uint64_t& n_left_out);
+
+  // companions.cpp: a draft model reads texts beside the model, and guesses.
+  void begin_companion(Active& a);
+  bool companion_has_room(const Active& a) const;
+  bool ready_companion(Active& a);
+  bool companion_guesses(const Active& a) const;
+  void read_beside();
+  void guess_beside(const std::vector<Active*>& decoders);
+  void take_companions_chain(Active& a);
+  uint64_t companion_bytes() const;
+
   // following.cpp: the model's draft pass follows its trunk, and guesses.
-  bool passes_pay_for(const Active& a);
   void begin_following(Active& a);
   void follow(Active& a);
   void follow_back(Active& a, int n_tokens);
@@ -169,6 +205,10 @@ class Loop {
   void learn_from_pass(Active& a, size_t part, int n_guesses);
   Status run_chains(std::span<const DraftPass::Part> parts);
   void guess_with_passes(const std::vector<Active*>& decoders);
+
+  // dflash.cpp: a drafter guesses.
+  bool is_worth_a_probe(const Active& a) const;
+  void guess_with_blocks(const std::vector<Active*>& decoders);
 
   int step();  // gives the rows that were run
   // How much of its prompt is read, to those who want to know.
@@ -218,16 +258,23 @@ class Loop {
   std::vector<Result<Sampled>> drawn_;
   speculative::Acceptance acceptance_{512};  // of all requests
   std::optional<speculative::StepCosts> step_costs_, pass_costs_;
+  double block_guess_s_ = 0;  // of a guess behind the first of a drafter's block
   DraftPass draft_pass_;
-  uint64_t n_not_followed_ = 0;    // requests that the draft pass could have followed, since the last one that it did
+  BlockPass block_pass_;
+  std::optional<DraftModel> draft_model_;
+  // Requests that the draft pass could have followed, and the draft model accompanied, since the last that they did.
+  uint64_t n_not_followed_ = 0, n_not_accompanied_ = 0;
+  uint64_t tokens_at_block_ = 0;   // generated when the drafter last guessed
   std::vector<float> row_hidden_;  // of the step that runs now, where the draft pass follows it
   bool timed_steps_ = false;
   std::vector<DraftSpace> spare_draft_spaces_;  // of answers that were drafted for and ended; at most max_running
   EngineStats counts_;
   uint64_t n_steps_ = 0;
-  bool can_go_on_ = false;  // without a message
-  bool may_write_ = true;   // there may be something for the disk
-  std::chrono::steady_clock::time_point last_step_;
+  std::vector<std::function<void(Result<uint64_t>)>> wait_for_sleep_;
+  bool sleep_problem_ = false;  // the last try failed: idleness alone is no reason to try again
+  bool can_go_on_ = false;      // without a message
+  bool may_write_ = true;       // there may be something for the disk
+  std::chrono::steady_clock::time_point last_step_ = std::chrono::steady_clock::now();
   std::atomic<const char*> place_{"starts"};
 
   mutable std::mutex mutex_;  // guards the four below
@@ -241,5 +288,18 @@ class Loop {
   JobThreads masks_{1};  // so does this one
   std::thread thread_;
 };
+
+template <class GuessAt>
+void Loop::take_chain(Active& a, GuessAt&& guess_at, KindOf kind) {
+  Draft& d = a.draft;
+  const std::vector<int32_t>& stops = a.request->stop_ids;
+  for (int i = 0; i < d.depth; ++i) {
+    const int32_t id = guess_at(i);
+    const bool is_stop = std::find(stops.begin(), stops.end(), id) != stops.end();  // the answer would end with it
+    if (is_stop || id >= model_.n_vocab()) break;
+    d.guesses.push_back({id, kind(i)});
+  }
+  d.depth = static_cast<int>(d.guesses.size());
+}
 
 }  // namespace chimere::engine

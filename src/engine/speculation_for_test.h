@@ -201,6 +201,23 @@ struct SpeculationRuns {
     EXPECT_TRUE(s) << s.error().message;
     return outcome_of(*s->events);
   }
+  // Asks for the cases at once, changed by `change(request, i)`, and compares what comes of them.
+  template <class Change>
+  static std::vector<Outcome> ask_together(Engine& engine, const std::vector<std::pair<Named, Outcome>>& cases,
+                                           Change&& change) {
+    std::vector<Submitted> submitted;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      auto s = engine.submit(change(cases[i].first.request, i));
+      EXPECT_TRUE(s) << s.error().message;
+      if (s) submitted.push_back(*s);
+    }
+    std::vector<Outcome> found;
+    for (size_t i = 0; i < submitted.size(); ++i) {
+      found.push_back(outcome_of(*submitted[i].events));
+      EXPECT_TRUE(same_outcome(found[i], cases[i].second)) << cases[i].first.name;
+    }
+    return found;
+  }
   // The cases, with what they give without drafts. A stop is a token of the answer.
   static std::vector<std::pair<Named, Outcome>> undrafted_cases(models::Model& model) {
     std::vector<std::pair<Named, Outcome>> all;

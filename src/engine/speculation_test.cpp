@@ -10,8 +10,10 @@
 #include "engine/engine.h"
 #include "engine/engine_for_test.h"
 #include "engine/speculation_for_test.h"
+#include "engram/text_ngrams.h"
 #include "models/adapter_for_test.h"
 #include "models/fixture_for_test.h"
+#include "speculative/engram_guesses.h"
 
 namespace chimere::engine {
 namespace {
@@ -58,6 +60,15 @@ class Speculation : public testing::TestWithParam<const char*>, protected Specul
     r.drafts = std::make_shared<Hints>(r.prompt.size(), expected.ids(), model_->n_vocab(), seed);
     return r;
   }
+  // Tables with the text of the answer, in which every twelfth token is another one.
+  Request remembered(Request r, const Outcome& expected) const {
+    std::vector<int32_t> text(r.prompt.end() - 8, r.prompt.end());
+    for (const int32_t id : expected.ids()) text.push_back(text.size() % 12 == 0 ? (id + 1) % model_->n_vocab() : id);
+    auto table = std::make_shared<engram::TextNgrams>();
+    table->add(text, 1);
+    r.drafts = std::make_shared<speculative::EngramGuesses>(speculative::EngramGuesses::Tables{table});
+    return r;
+  }
   std::vector<std::pair<Named, Outcome>> expected() { return undrafted_cases(*model_); }
 
   std::unique_ptr<models::Model> model_;
@@ -91,29 +102,40 @@ TEST_P(Speculation, AloneItGivesTheSameAnswers) {
   EXPECT_GT(n_accepted, n_drafted / 4);
 }
 
+// What tables know of the answer is guessed, where they are right and where they are not.
+TEST_P(Speculation, EngramTablesGiveTheSameAnswers) {
+  uint64_t n_tried = 0, n_taken = 0;
+  for (const auto& [c, outcome] : expected()) {
+    SCOPED_TRACE(c.name);
+    for (const Mode mode : {Mode::always, Mode::engram, Mode::automatic}) {
+      Engine engine(*model_, config(mode));
+      EXPECT_TRUE(same_outcome(ask(engine, remembered(c.request, outcome)), outcome)) << speculative::name(mode);
+      ASSERT_TRUE(engine.score({1, 2}));
+      const auto total = engine.stats().guesses.total(speculative::Source::engram);
+      n_tried += total.tried;
+      n_taken += total.taken;
+      if (mode != Mode::engram) continue;
+      EXPECT_EQ(engine.stats().guesses.total(speculative::Source::text).tried, 0u);
+    }
+  }
+  EXPECT_GT(n_taken, 50u);
+  EXPECT_LT(n_taken, n_tried) << "some fail";
+}
+
 TEST_P(Speculation, TogetherTheyGiveTheSameAnswers) {
   const auto all = expected();
-  for (const Mode mode : {Mode::always, Mode::automatic, Mode::ngram}) {
+  for (const Mode mode : {Mode::always, Mode::automatic, Mode::ngram, Mode::engram}) {
     SCOPED_TRACE(speculative::name(mode));
     EngineConfig c = config(mode);
-    c.max_running = 4;
+    c.max_running = 8;
     Engine engine(*model_, c);
-    std::vector<Submitted> submitted;
-    for (size_t i = 0; i < all.size(); ++i) {
-      Request r = hinted(all[i].first.request, all[i].second, i);
+    const std::vector<Outcome> found = ask_together(engine, all, [&](Request r, size_t i) {
+      r = i % 2 == 0 ? hinted(std::move(r), all[i].second, i) : remembered(std::move(r), all[i].second);
       // Some say for themselves whether they are drafted for.
       if (i % 4 == 3) r.speculate = i % 8 == 3 ? Mode::off : Mode::always;
-      auto s = engine.submit(r);
-      ASSERT_TRUE(s) << s.error().message;
-      submitted.push_back(*s);
-    }
-    for (size_t i = 0; i < all.size(); ++i) {
-      const Outcome found = outcome_of(*submitted[i].events);
-      EXPECT_TRUE(same_outcome(found, all[i].second)) << all[i].first.name;
-      if (i % 8 == 3) {
-        EXPECT_EQ(found.end.usage.draft_tokens, 0);
-      }
-    }
+      return r;
+    });
+    for (size_t i = 3; i < found.size(); i += 8) EXPECT_EQ(found[i].end.usage.draft_tokens, 0);
   }
 }
 
@@ -296,15 +318,7 @@ TEST_P(DeviceSpeculation, TogetherTheyGiveTheSameAnswers) {
     EngineConfig c = config(mode);
     c.max_running = 4;
     Engine engine(*device_, c);
-    std::vector<Submitted> submitted;
-    for (size_t i = 0; i < all.size(); ++i) {
-      auto s = engine.submit(hinted(all[i].first.request, all[i].second, i));
-      ASSERT_TRUE(s) << s.error().message;
-      submitted.push_back(*s);
-    }
-    for (size_t i = 0; i < all.size(); ++i) {
-      EXPECT_TRUE(same_outcome(outcome_of(*submitted[i].events), all[i].second)) << all[i].first.name;
-    }
+    ask_together(engine, all, [&](Request r, size_t i) { return hinted(std::move(r), all[i].second, i); });
   }
 }
 

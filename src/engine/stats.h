@@ -10,6 +10,7 @@
 
 #include "engine/event.h"
 #include "engine/request.h"
+#include "speculative/tally.h"
 
 namespace chimere::engine {
 
@@ -41,10 +42,12 @@ struct EngineTotals {
   uint64_t drafts = 0;        // times that guesses of an answer went into a step
   uint64_t draft_tokens = 0;  // of these guesses
   uint64_t draft_tokens_accepted = 0;
+  speculative::Tally guesses;      // the same, by source and place
   uint64_t draft_passes = 0;       // batches of the model's draft pass
   uint64_t draft_pass_rows = 0;    // of all of them together
   uint64_t draft_pass_tokens = 0;  // of draft_tokens, those that it guessed
   uint64_t draft_pass_tokens_accepted = 0;
+  uint64_t draft_model_rows = 0;  // of all batches of the draft model
   uint64_t requests_finished = 0;
   std::array<uint64_t, kFinishReasons> finished_by_reason{};  // [FinishReason]
   uint64_t requests_failed = 0;
@@ -55,12 +58,15 @@ struct EngineStats : EngineTotals {
   int queued = 0;
   int max_running = 0;
   int max_queued = 0;
-  int batch_rows = 0;      // of the last step
-  const char* place = "";  // what the engine's thread does at this moment; a text that lives forever
+  int batch_rows = 0;         // of the last step
+  uint64_t asleep_bytes = 0;  // of the card, given away until somebody needs the model; 0: it is awake
+  const char* place = "";     // what the engine's thread does at this moment; a text that lives forever
   CacheStats cache = {};
   speculative::Mode speculate = speculative::Mode::off;       // of requests that do not say
   bool has_draft_pass = false;                                // the model was loaded with its draft block
   double pass_seconds = 0;                                    // of a guess of it, as timed at load; 0: not timed
+  std::string draft_model = {};                               // its name; empty: there is none
+  double draft_model_seconds = 0;                             // of a guess of it, as timed at load; 0: not timed
   std::vector<std::pair<int, double>> step_seconds = {};      // (rows, seconds), as timed at load; empty: not timed
   uint64_t state_bytes = 0;                                   // of sequences and cache together
   std::vector<std::pair<std::string, uint64_t>> memory = {};  // (purpose, bytes)

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cache/sequence.h"
+#include "engine/block_pass.h"
 #include "engine/draft_pass.h"
 
 namespace chimere::engine {
@@ -19,14 +20,15 @@ constexpr int kRounds = 5;
 // After this no more rounds are begun, and of a round that is not the first no more steps.
 constexpr double kEnoughSeconds = 0.25;
 
+int most_rows(models::Model& model) { return std::min(kDecodeTokens, model.executable().max_rows()); }
+
 double elapsed_since(TimingClock::time_point begin) {
   return std::chrono::duration<double>(TimingClock::now() - begin).count();
 }
 
-// Seconds of `run` for each number of rows.
+// Seconds of `run` for each number of rows, or of what else there are `most` of.
 template <class Run>
-Result<std::vector<StepCosts::Point>> time_points(models::Model& model, Run&& run) {
-  const int most = std::min(kDecodeTokens, model.executable().max_rows());
+Result<std::vector<StepCosts::Point>> time_points(int most, Run&& run) {
   std::vector<StepCosts::Point> points;
   for (const int rows : kRowsTimed) {
     if (rows <= most) points.push_back({rows, std::numeric_limits<double>::infinity()});
@@ -49,7 +51,7 @@ class StepTimer {
       : model_(model), sequence_(std::move(sequence)), draws_(draws) {}
 
   Result<StepCosts> run() {
-    TRY_ASSIGN(auto points, time_points(model_, [this](int rows) { return step(rows); }));
+    TRY_ASSIGN(auto points, time_points(most_rows(model_), [this](int rows) { return step(rows); }));
     return StepCosts(std::move(points), open_, back_);
   }
 
@@ -117,8 +119,35 @@ Result<StepCosts> time_draft_passes(models::Model& model) {
     TRY(pass.run({&part, 1}));
     return std::max(elapsed_since(begin), 1e-9);
   };
-  TRY_ASSIGN(auto points, time_points(model, run));
+  TRY_ASSIGN(auto points, time_points(most_rows(model), run));
   return StepCosts(std::move(points));
+}
+
+Result<BlockCosts> time_block_passes(models::Model& model) {
+  constexpr int kBlocks = 4;
+  const int n_rows = model.draft_blocks()->n_rows;
+  const int most = std::min(kBlocks, model.executable().max_rows() / n_rows);
+  BlockPass pass(model);
+  std::vector<Sequence> sequences;
+  std::vector<BlockPass::Part> parts;
+  sequences.reserve(kBlocks);
+  for (int i = 0; i < most; ++i) {
+    TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
+    sequences.push_back(std::move(sequence));
+    parts.push_back({&sequences.back(), i * 7919 % model.n_vocab(), 1});
+  }
+  const auto run = [&](int blocks) -> Result<double> {
+    const auto begin = TimingClock::now();
+    TRY(pass.run(std::span(parts).first(static_cast<size_t>(blocks))));
+    return std::max(elapsed_since(begin), 1e-9);
+  };
+  TRY_ASSIGN(auto points, time_points(most, run));
+  if (n_rows == 2) return BlockCosts{StepCosts(std::move(points)), 0};
+  const double with_one = points.front().seconds;
+  parts.front().n_guesses = n_rows - 1;
+  TRY_ASSIGN(const auto all, time_points(1, run));
+  const double guess = std::max(0.0, all.front().seconds - with_one) / (n_rows - 2);
+  return BlockCosts{StepCosts(std::move(points)), guess};
 }
 
 }  // namespace chimere::engine

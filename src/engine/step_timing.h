@@ -11,5 +11,12 @@ namespace chimere::engine {
 Result<speculative::StepCosts> time_steps(models::Model& model, bool draws);
 // The same of the draft pass, with a guess from each row. REQUIRES: the model has one.
 Result<speculative::StepCosts> time_draft_passes(models::Model& model);
+// The same of the drafter by blocks, with one guess of each, and what each guess of a block more costs. REQUIRES: the
+// model has one.
+struct BlockCosts {
+  speculative::StepCosts passes;
+  double guess;  // seconds
+};
+Result<BlockCosts> time_block_passes(models::Model& model);
 
 }  // namespace chimere::engine

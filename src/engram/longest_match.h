@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engram/table.h"
+#include "engram/ngram_source.h"
 
 namespace chimere::engram {
 
@@ -16,9 +16,16 @@ struct DraftOptions {
   float min_share = 0.5;  // of the key's evidence that its best continuation must have
 };
 
+struct Expected {
+  int32_t token;
+  int order;  // tokens of the key that it follows
+
+  bool operator==(const Expected&) const = default;
+};
+
 // Follows the best continuation token by token, from the table that knows the longest key (of equal lengths the first
 // table), until nobody is sure enough. A draft is a guess: whoever takes it verifies it with the model.
-std::vector<int32_t> longest_match(std::span<const std::shared_ptr<const Table>> tables,
-                                   std::span<const int32_t> tokens, const DraftOptions& options);
+std::vector<Expected> longest_match(std::span<const std::shared_ptr<const NgramSource>> tables,
+                                    std::span<const int32_t> tokens, const DraftOptions& options);
 
 }  // namespace chimere::engram

@@ -121,15 +121,21 @@ TEST_F(TableMemoryTest, TheLongestMatchDrafts) {
   Ids longer = {50, 12, 13, 14, 77};
   const auto general = table("general.engram", {kSentence, kSentence});
   const auto own = table("own.engram", {longer});
-  const std::shared_ptr<const Table> both[] = {general, own};
-  EXPECT_EQ(longest_match(both, Ids{11, 12, 13, 14}, {}), (Ids{15, 16, 17, 18, 19, 20}));
-  EXPECT_EQ(longest_match(both, Ids{11, 12, 13, 14}, {.max_tokens = 2}), (Ids{15, 16}));
-  EXPECT_EQ(longest_match(both, Ids{50, 12, 13, 14}, {}), (Ids{77}));  // four tokens of ours, three of theirs
-  EXPECT_TRUE(longest_match(both, Ids{13, 14}, {}).empty());           // two are chance
+  const std::shared_ptr<const NgramSource> both[] = {general, own};
+  const auto ids = [](const std::vector<Expected>& expected) {
+    Ids all;
+    for (const Expected& e : expected) all.push_back(e.token);
+    return all;
+  };
+  EXPECT_EQ(ids(longest_match(both, Ids{11, 12, 13, 14}, {})), (Ids{15, 16, 17, 18, 19, 20}));
+  EXPECT_EQ(longest_match(both, Ids{11, 12, 13, 14}, {.max_tokens = 2}), (std::vector<Expected>{{15, 4}, {16, 5}}));
+  // Four tokens of ours, three of theirs.
+  EXPECT_EQ(longest_match(both, Ids{50, 12, 13, 14}, {}), (std::vector<Expected>{{77, 4}}));
+  EXPECT_TRUE(longest_match(both, Ids{13, 14}, {}).empty());  // two are chance
   EXPECT_TRUE(longest_match(both, {}, {}).empty());
   Ids fork = kSentence;
   fork[3] = 99;
-  const auto torn = table("torn.engram", {kSentence, fork});
+  const std::shared_ptr<const NgramSource> torn = table("torn.engram", {kSentence, fork});
   EXPECT_TRUE(longest_match(std::span(&torn, 1), Ids{11, 12, 13}, {.min_share = 0.6f}).empty());
 }
 

@@ -196,19 +196,31 @@ Status Writer::write(const Sink& sink) const {
   return Ok{};
 }
 
+Result<uint64_t> Writer::file_bytes() const {
+  TRY_ASSIGN(const uint64_t alignment, alignment_of(metadata_));
+  TRY_ASSIGN(const Bytes start, header(alignment));
+  uint64_t total = start.size();
+  for (const Tensor& tensor : tensors_) total += padded(tensor.n_bytes, alignment);
+  return total;
+}
+
 Status Writer::write_file(const std::string& path) const {
   TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
   TRY(write([&](std::span<const std::byte> chunk) { return file.write(chunk); }));
   return file.commit();
 }
 
-Status Writer::write_file_in_runs(const std::string& path, uint64_t identity, const Progress& progress) const {
+Result<uint64_t> Writer::identity(uint64_t sources) const {
   TRY_ASSIGN(const uint64_t alignment, alignment_of(metadata_));
   TRY_ASSIGN(const Bytes start, header(alignment));
-  uint64_t total = start.size();
-  for (const Tensor& tensor : tensors_) total += padded(tensor.n_bytes, alignment);
+  return hash64(start, sources);
+}
 
-  TRY_ASSIGN(ResumableFile file, ResumableFile::open(path, hash64(start, identity)));
+Status Writer::write_file_in_runs(const std::string& path, uint64_t sources, const Progress& progress) const {
+  TRY_ASSIGN(const uint64_t alignment, alignment_of(metadata_));
+  TRY_ASSIGN(const Bytes start, header(alignment));
+  TRY_ASSIGN(const uint64_t total, file_bytes());
+  TRY_ASSIGN(ResumableFile file, ResumableFile::open(path, hash64(start, sources)));
   uint64_t end = start.size();  // of the last part that is whole
   size_t next = 0;              // the first tensor that is not
   if (file.size() < end) {
@@ -220,6 +232,7 @@ Status Writer::write_file_in_runs(const std::string& path, uint64_t identity, co
     }
     TRY(file.cut(end));
   }
+  TRY(file.check_room(total));
   uint64_t noted = end;
   for (; next < tensors_.size(); ++next) {
     const Status written = write_tensor(tensors_[next], alignment, [&](std::span<const std::byte> chunk) -> Status {
@@ -229,8 +242,8 @@ Status Writer::write_file_in_runs(const std::string& path, uint64_t identity, co
                                         std::to_string(total) + "; the same command goes on from there"};
     });
     if (!written) {
-      TRY(file.cut(end));
-      TRY(file.checkpoint());
+      // Where this fails, too, the next run has more to repeat; the first failure is the one to tell.
+      if (file.cut(end)) (void)file.checkpoint();
       return written;
     }
     end = file.size();

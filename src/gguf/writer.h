@@ -34,15 +34,20 @@ class Writer {
   Status add_tensor(std::string name, DType type, const Shape& ne, std::span<const std::byte> data);
   Status add_tensor(std::string name, DType type, const Shape& ne, Source source);
 
+  // What a file of these tensors and metadata takes.
+  Result<uint64_t> file_bytes() const;
+
   // The file appears complete or not at all: it is written under another name and renamed.
   Status write_file(const std::string& path) const;
   Result<std::vector<std::byte>> write_memory() const;
 
   // Bytes done and in all, told while they are written; false stops with `cancelled`.
   using Progress = std::function<bool(uint64_t done, uint64_t total)>;
+  // Changes with metadata, names, types, shapes, and with `sources`, which changes with the bytes that sources give.
+  Result<uint64_t> identity(uint64_t sources) const;
   // As write_file, but a run that was stopped or killed leaves `path`.part, and the next one goes on behind the last
-  // whole tensor of it (base/platform/resumable_file.h). `identity` changes with the bytes the sources give.
-  Status write_file_in_runs(const std::string& path, uint64_t identity, const Progress& progress) const;
+  // whole tensor of it (base/platform/resumable_file.h), if the identity is the same. A full disk is noticed at the start.
+  Status write_file_in_runs(const std::string& path, uint64_t sources, const Progress& progress) const;
 
  private:
   struct Tensor {

@@ -101,6 +101,23 @@ TEST(GgufWriter, RoundTripsEveryTensorTypeAtEveryAlignment) {
   }
 }
 
+TEST(GgufWriter, ADiskWithoutRoomIsNoticedBeforeTheFirstTensor) {
+  const std::string path = testing::TempDir() + "gguf_no_room_" + std::to_string(std::random_device{}()) + ".gguf";
+  Writer writer;
+  bool asked = false;
+  ASSERT_TRUE(writer.add_tensor("a", DType::I8, {uint64_t{1} << 39, uint64_t{1} << 16, 1, 1},
+                                [&](const Writer::Sink&) -> Status {
+                                  asked = true;
+                                  return Error{Code::io, "the source was asked"};
+                                }));
+  const Status status = writer.write_file_in_runs(path, 1, [](uint64_t, uint64_t) { return true; });
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::exhausted) << status.error().message;
+  EXPECT_NE(status.error().message.find("the disk has"), std::string::npos) << status.error().message;
+  EXPECT_FALSE(asked);
+  std::filesystem::remove(path + ".part");
+}
+
 TEST(GgufWriter, WritesFilesInChunksAndAtomically) {
   const std::string name = "gguf_writer_" + std::to_string(std::random_device{}()) + ".gguf";
   const std::string path = testing::TempDir() + name;

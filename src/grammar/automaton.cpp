@@ -29,8 +29,11 @@ bool is_countable(const Dfa& body) {
 
 class Compiler {
  public:
-  explicit Compiler(const Grammar& grammar)
-      : grammar_(grammar), builder_(grammar, static_cast<RuleId>(grammar.n_rules())) {}
+  Compiler(const Grammar& grammar, size_t max_states)
+      : grammar_(grammar),
+        builder_(grammar, static_cast<RuleId>(grammar.n_rules())),
+        max_states_(max_states),
+        budget_(max_states) {}
 
   Result<Network> run() {
     network_.rules.resize(grammar_.n_rules());
@@ -47,7 +50,7 @@ class Compiler {
  private:
   Result<Dfa> automaton_of(ExprId expr) {
     TRY_ASSIGN(const Nfa nfa, builder_.build(expr));
-    return determinise(nfa, budget_);
+    return determinise(nfa, budget_, max_states_);
   }
 
   // Repetitions inside repetitions turn up while bodies are built.
@@ -108,7 +111,8 @@ class Compiler {
   const Grammar& grammar_;
   NfaBuilder builder_;
   Network network_;
-  size_t budget_ = kMaxStates;
+  const size_t max_states_;
+  size_t budget_;
 };
 
 // Bytes that no edge tells apart share a column of the table.
@@ -149,9 +153,9 @@ std::uint32_t Automaton::to_leave(StateId state, std::uint32_t count) const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, kFar));
 }
 
-Result<Automaton> compile(const Grammar& grammar) {
+Result<Automaton> compile(const Grammar& grammar, size_t max_states) {
   TRY(grammar.check_size());
-  TRY_ASSIGN(Network network, Compiler(grammar).run());
+  TRY_ASSIGN(Network network, Compiler(grammar, max_states).run());
   if (!keep_productive(network, grammar.root)) {
     return Error{Code::invalid_argument,
                  "there is no text that fits: rule " + grammar.rule_name(grammar.root) + " can never be completed"};

@@ -75,6 +75,6 @@ struct Automaton {
 };
 
 // Refuses what is too large, left-recursive, or matches no text at all.
-Result<Automaton> compile(const Grammar& grammar);
+Result<Automaton> compile(const Grammar& grammar, size_t max_states = kMaxStates);
 
 }  // namespace chimere::grammar

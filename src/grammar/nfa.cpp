@@ -218,7 +218,7 @@ size_t NfaBuilder::size(ExprId id, size_t most, int depth) const {
   return n;
 }
 
-Result<Dfa> determinise(const Nfa& nfa, size_t& budget) {
+Result<Dfa> determinise(const Nfa& nfa, size_t& budget, size_t max_states) {
   Dfa dfa;
   std::map<Subset, std::uint32_t> numbers;
   std::vector<const Subset*> subsets;
@@ -236,11 +236,11 @@ Result<Dfa> determinise(const Nfa& nfa, size_t& budget) {
     return at->second;
   };
   // What makes the work large is not the number of states but the sizes of the subsets they stand for.
-  size_t work = kMaxWork;
+  size_t work = kMaxWork * max_states / kMaxStates;
   number_of({nfa.start});
   for (std::uint32_t i = 0; i < dfa.size(); ++i) {
     const Subset& subset = *subsets[i];
-    if (dfa.size() > budget || subset.size() > work) return too_large("states", kMaxStates);
+    if (dfa.size() > budget || subset.size() > work) return too_large("states", max_states);
     work -= subset.size();
     std::set<int> cuts;
     std::map<RuleId, Subset> called;

@@ -68,7 +68,7 @@ class NfaBuilder {
   std::vector<CountedRule> counted_;
 };
 
-// `budget` is the number of states that may still be made.
-Result<Dfa> determinise(const Nfa& nfa, size_t& budget);
+// `budget` is the number of states that may still be made, of `max_states`, by which the work is limited, too.
+Result<Dfa> determinise(const Nfa& nfa, size_t& budget, size_t max_states);
 
 }  // namespace chimere::grammar

@@ -130,6 +130,7 @@ MatrixId Binder::gathered_rows(const std::string& name, std::initializer_list<ui
   const uint64_t bytes = tensor->row_bytes();
   auto owned = std::make_shared<OwnedTensor>();
   owned->name = new_name;
+  owned->source = name;
   owned->data.resize(bytes * rows.size() * tensor->ne[2]);
   std::byte* to = owned->data.data();
   for (uint64_t e = 0; e < tensor->ne[2]; ++e) {
@@ -141,6 +142,33 @@ MatrixId Binder::gathered_rows(const std::string& name, std::initializer_list<ui
   TensorView view = *tensor;
   view.name = owned->name;
   view.ne[1] = rows.size();
+  view.data = owned->data.data();
+  program_.owned.push_back(std::move(owned));
+  program_.matrices.push_back(view);
+  return static_cast<MatrixId>(program_.matrices.size() - 1);
+}
+
+MatrixId Binder::columns(const std::string& name, std::initializer_list<uint64_t> shape, uint64_t first, uint64_t n,
+                         const std::string& new_name) {
+  const TensorView* tensor = require(name, full_shape(shape));
+  if (!tensor) return 0;
+  const auto block = static_cast<uint64_t>(info(tensor->type).block_elems);
+  if (first % block != 0 || n % block != 0) {
+    fail({Code::unsupported, "tensor '" + name + "': expected parts of " + std::to_string(n) + " columns to be whole " +
+                                 "blocks of its type, found " + std::string(chimere::name(tensor->type)) +
+                                 " with blocks of " + std::to_string(block)});
+    return 0;
+  }
+  const uint64_t skipped = row_bytes(tensor->type, first), bytes = row_bytes(tensor->type, n);
+  auto owned = std::make_shared<OwnedTensor>();
+  owned->name = new_name;
+  owned->data.resize(bytes * tensor->ne[1]);
+  for (uint64_t r = 0; r < tensor->ne[1]; ++r) {
+    std::memcpy(owned->data.data() + r * bytes, tensor->row(r) + skipped, bytes);
+  }
+  TensorView view = *tensor;
+  view.name = owned->name;
+  view.ne[0] = n;
   view.data = owned->data.data();
   program_.owned.push_back(std::move(owned));
   program_.matrices.push_back(view);

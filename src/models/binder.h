@@ -17,6 +17,8 @@ namespace chimere::models {
 class Binder {
  public:
   explicit Binder(WeightSource& source) : source_(source) {}
+  // Goes on with a program, whose tensors came from elsewhere.
+  Binder(WeightSource& source, Program program) : source_(source), program_(std::move(program)) {}
 
   // A matrix {in, out} or an expert stack {in, out, n_experts}. Trailing dimensions of 1 are ignored.
   MatrixId matrix(const std::string& name, std::initializer_list<uint64_t> shape);
@@ -34,11 +36,17 @@ class Binder {
   MatrixId gathered_rows(const std::string& name, std::initializer_list<uint64_t> shape, std::span<const uint64_t> rows,
                          const std::string& new_name);
 
+  // A new matrix {n, out} of columns [first, first + n) of `name`, {in, out}. They must be whole blocks of its type.
+  MatrixId columns(const std::string& name, std::initializer_list<uint64_t> shape, uint64_t first, uint64_t n,
+                   const std::string& new_name);
+
   BufferId buffer(const std::string& name, uint64_t width);
   RopeId rope(Rope rope);
   int kv_layer(KvLayer layer);
   int recurrent_layer(RecurrentLayer layer);
   void add(Op op) { program_.ops.push_back(std::move(op)); }
+  // What was added since the last one is a layer: the residual is complete again.
+  void end_layer() { program_.layer_ends.push_back(program_.ops.size()); }
 
   void fail(Error error);
   Status status() const;

@@ -43,6 +43,9 @@ Status read_vocabulary_size(WeightSource& source, Config& c) {
                  to_string(table->ne));
     }
     c.n_vocab = static_cast<int>(table->ne[1]);
+  } else if (tokens && !m.contains(c.key("vocab_size"))) {
+    c.n_vocab = static_cast<int>(std::min<size_t>(tokens->array_size(), kMaxVocab + 1));
+    if (c.n_vocab < 1 || c.n_vocab > kMaxVocab) return bad("tokenizer.ggml.tokens: too few or too many entries");
   } else {
     if (!m.contains(c.key("vocab_size"))) return bad("tensor 'token_embd.weight' is missing");
     TRY_ASSIGN(const int64_t n, m.get_int(c.key("vocab_size"), 1, kMaxVocab));

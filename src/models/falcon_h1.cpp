@@ -22,6 +22,7 @@ Result<Program> build_falcon_h1(WeightSource& source) {
     add_mamba2_mix(b, c, mamba, i, t, buffers, 1, true);
     // Files name this norm without the usual ending.
     add_dense_ffn(b, c, i, t, {.norm = b.has(block(i, "ffn_norm")) ? "ffn_norm" : "ffn_norm.weight"});
+    b.end_layer();
   }
   end_trunk(b, c, t);
   return b.finish();

@@ -19,6 +19,7 @@ Result<Program> build_gpt_oss(WeightSource& source) {
     style.window = i % 2 == 0 ? static_cast<int>(window) : 0;
     add_attention(b, c, i, t, buffers, style);
     add_moe_ffn(b, c, i, t, ffn);
+    b.end_layer();
   }
   end_trunk(b, c, t);
   return b.finish();

@@ -53,6 +53,7 @@ Result<Program> build_granite_hybrid(WeightSource& source) {
       add_mamba2(b, c, mamba, i, t, buffers, residual_scale);
     }
     add_ffn(b, c, i, t, ffn);
+    b.end_layer();
   }
   end_trunk(b, c, t, 1.0f / logit_divisor);
   return b.finish();

@@ -24,6 +24,7 @@ Result<Program> build_jamba(WeightSource& source) {
     } else {
       add_dense_ffn(b, c, i, t, ffn);
     }
+    b.end_layer();
   }
   end_trunk(b, c, t);
   return b.finish();

@@ -272,6 +272,7 @@ Result<Program> build_transformer(WeightSource& source, const TransformerStyle& 
   for (int i = 0; i < c.n_layers; ++i) {
     add_attention(b, c, i, t, buffers, attention);
     add_ffn(b, c, i, t, {.norm = "ffn_norm.weight"});
+    b.end_layer();
   }
   end_trunk(b, c, t);
   return b.finish();

@@ -10,7 +10,10 @@ Result<Program> build_mamba(WeightSource& source) {
   Binder b(source);
   const Trunk t = begin_trunk(b, c);
   const Mamba1Buffers buffers = mamba1_buffers(b, mamba);
-  for (int i = 0; i < c.n_layers; ++i) add_mamba1(b, c, mamba, i, t, buffers);
+  for (int i = 0; i < c.n_layers; ++i) {
+    add_mamba1(b, c, mamba, i, t, buffers);
+    b.end_layer();
+  }
   end_trunk(b, c, t);
   return b.finish();
 }

@@ -9,7 +9,10 @@ Result<Program> build_mamba2(WeightSource& source) {
   Binder b(source);
   const Trunk t = begin_trunk(b, c);
   const Mamba2Buffers buffers = mamba2_buffers(b, mamba);
-  for (int i = 0; i < c.n_layers; ++i) add_mamba2(b, c, mamba, i, t, buffers);
+  for (int i = 0; i < c.n_layers; ++i) {
+    add_mamba2(b, c, mamba, i, t, buffers);
+    b.end_layer();
+  }
   end_trunk(b, c, t);
   return b.finish();
 }

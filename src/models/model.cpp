@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "models/config.h"
+#include "models/dflash.h"
 #include "models/registry.h"
 #ifdef CHIMERE_HAS_CUDA
 #include "backend/cuda/runtime/device.h"
@@ -85,8 +86,10 @@ uint64_t fingerprint(const gguf::File& file) {
   return h;
 }
 
-uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts, bool drafts) {
+uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts, bool drafts,
+                   uint64_t drafter) {
   if (drafts) fingerprint = hash_mix(fingerprint ^ hash64("draft pass"));
+  if (drafter != 0) fingerprint = hash_mix(fingerprint ^ hash_mix(drafter));
   if (experts.least > 0) {
     const auto bits = [](float x) { return static_cast<uint64_t>(std::bit_cast<uint32_t>(x)); };
     const uint64_t counts = static_cast<uint64_t>(experts.least) << 32 | static_cast<uint64_t>(experts.most);
@@ -132,8 +135,9 @@ Status Model::require_logits() const {
 
 Status Model::start(BackendKind backend, LoadOptions options, Compile compile) {
   backend_ = backend;
-  auto built = build_program(*source_, options.drafts);
-  if (!built && options.drafts) {
+  const bool drafts = options.drafts && options.drafter.empty();
+  auto built = build_program(*source_, drafts);
+  if (!built && drafts) {
     // A draft block that cannot be run takes nothing from the model.
     draft_problem_ = built.error().message;
     built = build_program(*source_);
@@ -141,16 +145,38 @@ Status Model::start(BackendKind backend, LoadOptions options, Compile compile) {
   if (!built) return std::move(built.error());
   Program program = std::move(*built);
   TRY(options.experts.apply_to(program));
+  uint64_t drafter = 0;
+  if (!options.drafter.empty()) {
+    TRY_ASSIGN(gguf::File file, gguf::File::open(options.drafter));
+    drafter_file_.emplace(std::move(file));
+    drafter = models::fingerprint(*drafter_file_);
+    FileSource source(*drafter_file_);
+    auto attached = attach_drafter(std::move(program), source);
+    if (!attached) {
+      attached.error().message = "drafter " + options.drafter + ": " + attached.error().message;
+      return std::move(attached.error());
+    }
+    program = std::move(*attached);
+  }
   TRY_ASSIGN(const Config config, read_config(*source_));
   architecture_ = config.arch;
   context_length_ = config.context_length;
   const gguf::Metadata& m = source_->metadata();
   if (auto name = m.get_string("general.name")) name_ = *name;
-  cache_key_ = models::cache_key(fingerprint_, options.kv, options.experts, program.has_drafts());
+  cache_key_ = models::cache_key(fingerprint_, options.kv, options.experts,
+                                 program.has_drafts() && !program.draft_blocks, drafter);
   if (!options.matrix_taken) {
-    options.matrix_taken = [this](const TensorView& t) { source_->taken(t); };
+    options.matrix_taken = [this](const TensorView& t) {
+      source_->taken(t);
+      if (drafter_file_) drafter_file_->drop_pages(t);
+    };
   }
   TRY_ASSIGN(executable_, compile(std::move(program), options));
+  if (draft_blocks() && draft_blocks()->n_rows > executable_->max_rows()) {
+    return Error{Code::invalid_argument,
+                 "drafter " + options.drafter + ": its blocks of " + std::to_string(draft_blocks()->n_rows) +
+                     " rows need larger batches than " + std::to_string(executable_->max_rows())};
+  }
   return Ok{};
 }
 

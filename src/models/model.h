@@ -25,9 +25,10 @@ const char* backend_name(BackendKind backend);
 // Identifies a set of weights: a hash of metadata, tensor table and sampled pages, not of all 15 GB.
 uint64_t fingerprint(const gguf::File& file);
 
-// Identifies what cached state depends on: the weights, the KV types, how many experts a token uses, and whether pages
-// have a draft pass's layer too.
-uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts = {}, bool drafts = false);
+// Identifies what cached state depends on: the weights, the KV types, how many experts a token uses, and what else pages
+// have: a layer of the file's draft pass, or those of a drafter with this fingerprint (0: none).
+uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts = {}, bool drafts = false,
+                   uint64_t drafter = 0);
 
 using Compile = Result<std::unique_ptr<Executable>> (*)(Program, const LoadOptions&);
 
@@ -49,8 +50,13 @@ class Model {
   int n_vocab() const { return executable_->program().n_vocab; }
   // It gives hidden states instead of logits, and reads each text as a whole.
   bool is_encoder() const { return !executable_->program().has_logits(); }
-  // It has a draft pass, and was loaded with it.
-  bool has_drafts() const { return executable_->program().has_drafts(); }
+  // It has a draft pass of its own (MTP), and was loaded with it.
+  bool has_drafts() const { return executable_->program().has_drafts() && !draft_blocks(); }
+  // Of the drafter it was loaded with; null: none.
+  const DraftBlocks* draft_blocks() const {
+    const auto& blocks = executable_->program().draft_blocks;
+    return blocks ? &*blocks : nullptr;
+  }
   // Why the file's draft pass could not be loaded although that was asked for; empty where there is nothing to say.
   const std::string& draft_problem() const { return draft_problem_; }
   // It is a reranker: a head scores how well two texts match.
@@ -69,6 +75,7 @@ class Model {
 
   std::optional<gguf::File> file_;
   std::unique_ptr<WeightSource> source_;
+  std::optional<gguf::File> drafter_file_;
   std::unique_ptr<Executable> executable_;
   std::string name_;
   std::string architecture_;

@@ -36,6 +36,7 @@ Result<Program> build_nemotron_h(WeightSource& source) {
     } else {
       add_mamba2(b, c, mamba, i, t, buffers);
     }
+    b.end_layer();
   }
   end_trunk(b, c, t);
   return b.finish();

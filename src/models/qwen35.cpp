@@ -153,6 +153,7 @@ Result<Program> build_qwen35_with(WeightSource& source, bool drafts) {
       add_attention(b, c, i, t, attention, style);
     }
     add_ffn(b, c, i, t, {.norm = "post_attention_norm.weight"});
+    b.end_layer();
   }
   end_trunk(b, c, t);
   if (drafts && c.n_mtp_layers > 0) {

@@ -14,6 +14,7 @@ Result<Program> build_smollm3(WeightSource& source) {
   for (int i = 0; i < c.n_layers; ++i) {
     add_attention(b, c, i, t, buffers, (i + 1) % kInterval == 0 ? unrotated : rotated);
     add_dense_ffn(b, c, i, t, {.norm = "ffn_norm.weight"});
+    b.end_layer();
   }
   end_trunk(b, c, t);
   return b.finish();

@@ -42,6 +42,14 @@ struct UsedPassage {
   uint64_t note = 0;  // its id; 0: a passage
 };
 
+// A place of an answer that names one of the texts it was given: [2].
+struct Citation {
+  size_t begin = 0, end = 0;  // characters of the content
+  std::string title;
+  std::string url;       // of a page
+  std::string document;  // of a file; one of the two is empty
+};
+
 // How much of a prompt is read.
 struct PromptProgress {
   int32_t total = 0;
@@ -49,7 +57,36 @@ struct PromptProgress {
   int32_t read = 0;    // the cached ones among them
 };
 
+// A step of a run that asks the model several times, or others beside it.
+struct StepReport {
+  enum class State { running, asks, done, failed, skipped };
+  int index = 0;      // of the run; a step is told of again when its state changes
+  std::string stage;  // "route", "tool", ...
+  State state = State::running;
+  std::string about;  // one line for a person: what, or why not
+  double ms = 0;
+  int32_t tokens = 0;  // generated for it
+  std::string detail;  // a JSON object of the stage's own; empty: none
+};
+
+struct RunReport {
+  std::string id;
+  std::string route;
+  std::string mode;               // empty: none was asked for
+  std::vector<StepReport> steps;  // finished: all of them
+};
+
 enum class Finish { stop, length, tool_calls, cancelled, loop };
+inline const char* finish_name(Finish finish) {
+  switch (finish) {
+    case Finish::stop: return "stop";
+    case Finish::length: return "length";
+    case Finish::tool_calls: return "tool_calls";
+    case Finish::cancelled: return "cancelled";
+    case Finish::loop: return "loop";
+  }
+  return "stop";
+}
 
 // A stream is `started`, any number of `delta`, then one of `finished` and `failed`; a request that can not run is
 // `failed` alone.
@@ -62,13 +99,16 @@ struct ChatChunk {
   std::vector<ToolCallDelta> tool_calls;
   std::vector<TokenInfo> tokens;           // when asked for
   std::optional<PromptProgress> progress;  // the latest, when asked for
+  std::vector<StepReport> steps;           // of a run: those that changed
 
   int32_t answer_limit = -1;          // started: tokens behind the thought, where the service set a limit
   Finish finish = Finish::stop;       // finished
   std::string stop_text;              // finished: the stop string that ended the answer, if one did
   engine::Usage usage;                // finished and failed; of `started` only prompt_tokens
   std::vector<UsedPassage> passages;  // finished
+  std::vector<Citation> citations;    // finished
   std::string prompt;                 // finished: the text the model was given, when asked for
+  std::optional<RunReport> run;       // of a run: started, finished
   std::optional<Error> error;         // failed
   bool is_too_long = false;           // failed: the prompt (usage.prompt_tokens) does not fit into the context
 

@@ -5,7 +5,9 @@
 #include <array>
 #include <random>
 
+#include "chat/named_templates.h"
 #include "engram/library.h"
+#include "models/same_vocabulary.h"
 #include "orchestrator/embedder.h"
 #include "retrieval/passage_library.h"
 #include "tokenizer/fingerprint.h"
@@ -36,18 +38,13 @@ uint64_t random_seed() {
   return (static_cast<uint64_t>(device()) << 32) | device();
 }
 
-// For files without a template whose vocabulary shows what they were trained on.
-constexpr std::string_view kChatMl =
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
-
 // Empty for a base model, which continues text.
 Result<std::string_view> template_source(const gguf::Metadata& metadata, const Tokenizer& tokenizer,
                                          std::vector<std::string>& warnings) {
   if (metadata.contains("tokenizer.chat_template")) return metadata.get_string("tokenizer.chat_template");
   if (tokenizer.find_token("<|im_start|>") >= 0 && tokenizer.find_token("<|im_end|>") >= 0) {
     warnings.push_back("the file has no chat template; its vocabulary has <|im_start|>, so ChatML is used");
-    return kChatMl;
+    return chat::named_template("chatml");
   }
   warnings.push_back(
       "the file has no chat template (tokenizer.chat_template): it continues text and answers no messages; give one "
@@ -139,6 +136,13 @@ engine::Request generation_request(const GenerateOptions& options, const Tokeniz
   request.owner = options.owner;
   request.cache_scope = options.cache_scope;
   return request;
+}
+
+Status ChatModel::add_draft_model(std::unique_ptr<models::Model> draft) {
+  TRY(draft->require_logits());
+  TRY(models::check_same_vocabulary(model->metadata(), draft->metadata()));
+  draft_model = std::move(draft);
+  return Ok{};
 }
 
 Result<ChatModel> ChatModel::from_model(std::unique_ptr<models::Model> model, const std::string& template_text) {

@@ -31,10 +31,14 @@ struct ChatModel {
   engine::Pooling pooling = engine::Pooling::mean;             // of its embeddings
   std::shared_ptr<models::AdapterLibrary> adapters = nullptr;  // of `model`; never null after from_model
   ThinkingOptions thinking = {};                               // where a request does not say
+  std::unique_ptr<models::Model> draft_model = nullptr;        // guesses for `model`; null: none does
 
   // Fails when the file has no vocabulary or a broken chat template. `template_text` stands for the file's own
   // templates when it is not empty.
   static Result<ChatModel> from_model(std::unique_ptr<models::Model> model, const std::string& template_text = {});
+
+  // Refuses a model that gives no logits, and one of another vocabulary.
+  Status add_draft_model(std::unique_ptr<models::Model> draft);
 
   // Null when there is none.
   const chat::ChatTemplate* template_for(const ChatRequest& request) const {

@@ -48,6 +48,13 @@ struct MemoryUse {
   bool in_thoughts = false;  // also before the end of a thought
 };
 
+// A text that was found for a question.
+struct LookedUp {
+  std::string source;  // where it stands
+  std::string text;
+  float weight = 0;  // of its n-grams in the mixture, 0 to 1; 0: it is only read
+};
+
 // A LoRA adapter that changes the model for one request.
 struct AdapterUse {
   std::string name;
@@ -81,10 +88,13 @@ struct GenerateOptions {
   bool token_ids = false;                        // fill ChatChunk::tokens with their ids
   bool show_prompt = false;                      // fill ChatChunk::prompt
   bool tells_progress = false;                   // fill ChatChunk::progress
+  std::vector<std::string> given;  // what the caller said himself, by the names of his protocol; the rest are defaults
 };
 
 struct ChatRequest : GenerateOptions {
   std::vector<chat::Message> messages;
+  // Looked up for the last question: the model is told of them, as of the passages that `memory` finds.
+  std::vector<LookedUp> looked_up;
   std::vector<chat::Tool> tools;
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string tool_name;                // of ToolChoice::named

@@ -9,7 +9,8 @@ namespace {
 
 constexpr size_t kMaxPreparing = 64;
 
-engine::EngineConfig with_suppressed(engine::EngineConfig config, const ChatModel& model) {
+engine::EngineConfig config_for(const ChatModel& model, engine::EngineConfig config) {
+  config.draft_model = model.draft_model.get();
   const std::vector<int32_t> ids = model.suppressed_ids();
   config.suppressed_ids.insert(config.suppressed_ids.end(), ids.begin(), ids.end());
   return config;
@@ -20,7 +21,7 @@ engine::EngineConfig with_suppressed(engine::EngineConfig config, const ChatMode
 ChatService::ChatService(ChatModel model, engine::EngineConfig config)
     : model_(std::move(model)),
       model_info_(describe_model(model_)),
-      engine_(*model_.model, with_suppressed(std::move(config), model_)),
+      engine_(*model_.model, config_for(model_, std::move(config))),
       embedder_(*model_.model, model_.tokenizer, engine_, model_.pooling),
       memory_(model_.tokenizer, model_.memory),
       preparer_(model_, memory_, engine_.context_length()),
@@ -81,6 +82,18 @@ std::unique_ptr<ServiceJob<CacheUse>> ChatService::clear_cache(std::optional<uin
   auto result = std::make_shared<Channel<Result<CacheUse>>>(std::move(notify));
   engine_.clear_cache(owner, [result](const CacheUse& cleared) { result->put(cleared); });
   return std::make_unique<ServiceJob<CacheUse>>(std::move(result));
+}
+
+std::unique_ptr<ServiceJob<uint64_t>> ChatService::sleep(std::function<void()> notify) {
+  auto result = std::make_shared<Channel<Result<uint64_t>>>(std::move(notify));
+  engine_.sleep([result](Result<uint64_t> given) { result->put(std::move(given)); });
+  return std::make_unique<ServiceJob<uint64_t>>(std::move(result));
+}
+
+std::unique_ptr<ServiceJob<Ok>> ChatService::wake(std::function<void()> notify) {
+  auto result = std::make_shared<Channel<Result<Ok>>>(std::move(notify));
+  engine_.wake([result](Status awake) { result->put(std::move(awake)); });
+  return std::make_unique<ServiceJob<Ok>>(std::move(result));
 }
 
 std::vector<std::unique_ptr<ChatStream>> ChatService::run(std::function<Result<Prepared>()> prepare, uint64_t owner,

@@ -54,6 +54,9 @@ class ChatService {
 
   // Forgets what is kept of an owner's prompts, or of all prompts; the same rules for `notify`.
   std::unique_ptr<ServiceJob<CacheUse>> clear_cache(std::optional<uint64_t> owner, std::function<void()> notify);
+  // Gives the card's memory to other programs (engine::Engine::sleep); gives the bytes. The same rules for `notify`.
+  std::unique_ptr<ServiceJob<uint64_t>> sleep(std::function<void()> notify);
+  std::unique_ptr<ServiceJob<Ok>> wake(std::function<void()> notify);
   // Reads an adapter on the service's thread, so that a large file stalls nobody's I/O.
   std::unique_ptr<ServiceJob<Ok>> load_adapter(std::string name, std::string path, float scale, std::string owner,
                                                std::function<void()> notify);

@@ -60,6 +60,7 @@ std::optional<ChatChunk> ChatStream::poll() {
     if (!event) break;
     if (event->kind == engine::Event::Kind::token) {
       if (!first_token_time_) first_token_time_ = std::chrono::steady_clock::now();
+      ++n_tokens_;
       text.push(event->token, delta, event->was_guessed);
       if (text.is_stopped() && !cancel_sent_) cancel();
     } else if (event->kind == engine::Event::Kind::progress) {
@@ -73,6 +74,13 @@ std::optional<ChatChunk> ChatStream::poll() {
   if (!terminal_) return std::nullopt;
   done_ = true;
   return std::exchange(terminal_, std::nullopt);
+}
+
+engine::Usage ChatStream::seen() const {
+  engine::Usage usage;
+  if (admitted_) usage.prompt_tokens = admitted_->n_prompt;
+  usage.completion_tokens = n_tokens_;
+  return usage;
 }
 
 ChatChunk ChatStream::refuse(Refused refused) {

@@ -1,4 +1,4 @@
-// chat_stream.h  The answer to one request, as it comes.
+// chat_stream.h  The model's answer to one request, as it comes.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 #include "base/channel.h"
 #include "engine/engine.h"
+#include "orchestrator/answer_stream.h"
 #include "orchestrator/answer_text.h"
-#include "orchestrator/chat_chunk.h"
 
 namespace chimere::orchestrator {
 
@@ -34,29 +34,24 @@ struct Refused {
 // From the thread that prepares a request to its reader: one value, and a ring whenever the engine has an event.
 using Admission = Channel<std::variant<Admitted, Refused>>;
 
-// Read by one thread at a time.
-class ChatStream {
+class ChatStream : public AnswerStream {
  public:
   ChatStream(engine::Engine& engine, std::shared_ptr<Admission> admission)
       : engine_(engine), admission_(std::move(admission)) {}
-  // Cancels what still runs.
-  ~ChatStream();
+  ~ChatStream() override;
   ChatStream(const ChatStream&) = delete;
   ChatStream& operator=(const ChatStream&) = delete;
 
-  // What has come since the last call, as one chunk; nullopt when there is nothing, and after the terminal chunk.
-  std::optional<ChatChunk> poll();
+  std::optional<ChatChunk> poll() override;
   // The next chunk; nullopt when none came in time, and after the terminal chunk.
   std::optional<ChatChunk> wait(std::chrono::milliseconds longest);
-  // The terminal chunk follows within a step: finished, cancelled.
-  void cancel();
-  // The thought ends before the next token, if one is open.
-  void stop_thinking();
+  void cancel() override;
+  void stop_thinking() override;
 
   // 0 until the engine has the request, and when it never gets it.
-  engine::RequestId engine_id() const { return admitted_ ? admitted_->submitted.id : 0; }
-  // When poll() first saw a token.
-  std::optional<std::chrono::steady_clock::time_point> first_token_time() const { return first_token_time_; }
+  engine::RequestId engine_id() const override { return admitted_ ? admitted_->submitted.id : 0; }
+  engine::Usage seen() const override;
+  std::optional<std::chrono::steady_clock::time_point> first_token_time() const override { return first_token_time_; }
 
  private:
   ChatChunk start(Admitted admitted);
@@ -68,6 +63,7 @@ class ChatStream {
   std::optional<Admitted> admitted_;
   std::optional<std::chrono::steady_clock::time_point> first_token_time_;
   std::optional<ChatChunk> terminal_;  // known, not delivered
+  int32_t n_tokens_ = 0;
   bool cancel_sent_ = false;
   bool done_ = false;
 };

@@ -63,6 +63,11 @@ Embedder::Embedder(const models::Model& model, const Tokenizer& tokenizer, engin
                    engine::Pooling pooling)
     : model_(model), tokenizer_(tokenizer), engine_(engine), pooling_(pooling), prepare_(kMaxTextsPreparing) {}
 
+bool Embedder::is_made_to_embed() const {
+  const auto type = model_.metadata().get_int_or(model_.architecture() + ".pooling_type", 0, 1000, 0);
+  return model_.is_encoder() || (type && *type != 0);
+}
+
 Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
   engine::EmbedRequest request;
   request.pooling = pooling_;

@@ -84,6 +84,8 @@ class Embedder {
   // What start() gives, prepared on the calling thread, which waits for the answer. Not the engine's thread.
   Result<Embedded> embed_now(EmbedCall call);
 
+  // Whether its file says that it was trained to compare texts; another model embeds, too, but worse.
+  bool is_made_to_embed() const;
   const std::string& model_name() const { return model_.name(); }
   uint64_t model_fingerprint() const { return model_.fingerprint(); }
   const Tokenizer& tokenizer() const { return tokenizer_; }

@@ -7,6 +7,7 @@
 #include "engram/library.h"
 #include "engram/table.h"
 #include "retrieval/passage_library.h"
+#include "speculative/engram_guesses.h"
 
 namespace chimere::orchestrator {
 namespace {
@@ -61,8 +62,7 @@ std::shared_ptr<const retrieval::Notebook> MemoryService::notebook_of(const std:
   return notebook ? *notebook : nullptr;
 }
 
-Result<std::shared_ptr<const MemorySource>> MemoryService::source_for(const MemoryUse& use,
-                                                                      std::vector<engram::WeightedTable> more) const {
+Result<TableSources> MemoryService::sources_for(const MemoryUse& use, std::vector<engram::WeightedTable> more) const {
   std::vector<engram::WeightedTable> tables = std::move(more);
   const bool has_tables = files_.tables && (files_.tables->has_folder() || !files_.tables->names().empty());
   if (!has_tables && !use.tables.empty()) {
@@ -77,9 +77,14 @@ Result<std::shared_ptr<const MemorySource>> MemoryService::source_for(const Memo
     if (auto own = files_.tables->table_of_user(use.owner); own && *own) tables.push_back({*own, 1});
   }
   if (const auto notebook = notebook_of(use.owner)) tables.push_back({notebook->ngrams(), 1});
-  if (tables.empty() || use.alpha <= 0) return std::shared_ptr<const MemorySource>();
+  if (tables.empty() || use.alpha <= 0) return TableSources{};
+  speculative::EngramGuesses::Tables guessing;
+  for (const engram::WeightedTable& table : tables) {
+    if (table.weight > 0) guessing.push_back(table.table);
+  }
   const engram::MixOptions options{use.alpha, use.in_thoughts};
-  return std::shared_ptr<const MemorySource>(std::make_shared<engram::TableMemory>(std::move(tables), options));
+  return TableSources{std::make_shared<engram::TableMemory>(std::move(tables), options),
+                      std::make_shared<speculative::EngramGuesses>(std::move(guessing))};
 }
 
 std::unique_ptr<ServiceJob<Learned>> MemoryService::learn(LessonCall call, std::function<void()> notify) {

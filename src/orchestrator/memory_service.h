@@ -19,6 +19,7 @@
 #include "orchestrator/passage_memory.h"
 #include "orchestrator/prepare_thread.h"
 #include "retrieval/note_library.h"
+#include "speculative/draft_source.h"
 #include "tokenizer/tokenizer.h"
 
 namespace chimere::orchestrator {
@@ -67,6 +68,12 @@ struct MemoryList {
   std::optional<retrieval::NoteLimits> limits;  // none: nothing is learned here
 };
 
+// What the tables of a request are to it. Null where none takes part.
+struct TableSources {
+  std::shared_ptr<const MemorySource> memory;              // is mixed into what the model says
+  std::shared_ptr<const speculative::DraftSource> drafts;  // guesses what comes next
+};
+
 class MemoryService {
  public:
   // `tokenizer`: of the model that answers; it outlives this.
@@ -76,9 +83,8 @@ class MemoryService {
   PassageMemory& passages() { return passages_; }
   // What this owner accepted; null when that is nothing.
   std::shared_ptr<const retrieval::Notebook> notebook_of(const std::string& owner) const;
-  // What these tables say together with `more`, or null when none takes part. not_found names the tables there are.
-  Result<std::shared_ptr<const MemorySource>> source_for(const MemoryUse& use,
-                                                         std::vector<engram::WeightedTable> more) const;
+  // What these tables say together with `more`. not_found names the tables there are.
+  Result<TableSources> sources_for(const MemoryUse& use, std::vector<engram::WeightedTable> more) const;
   const Tokenizer& tokenizer() const { return tokenizer_; }
 
   // Jobs. None of these blocks; `notify` is called from another thread when the job has its result.

@@ -51,8 +51,9 @@ LessonCall lesson(const std::string& owner, float score = 5) {
 bool takes_part(const MemoryService& memory, const std::string& owner) {
   MemoryUse use;
   use.owner = owner;
-  const auto source = memory.source_for(use, {});
-  return source && *source;
+  const auto sources = memory.sources_for(use, {});
+  EXPECT_TRUE(!sources || (sources->memory != nullptr) == (sources->drafts != nullptr));
+  return sources && sources->memory;
 }
 
 TEST_F(MemoryServiceTest, ANoteIsItsOwnersUntilItIsTakenBack) {
@@ -87,7 +88,7 @@ TEST_F(MemoryServiceTest, WithoutAFolderNothingIsLearnedAndNothingTakesPart) {
   EXPECT_FALSE(takes_part(memory, "ann"));
   MemoryUse use;
   use.tables = {{"geography", 1}};
-  EXPECT_FALSE(memory.source_for(use, {}));
+  EXPECT_FALSE(memory.sources_for(use, {}));
 }
 
 }  // namespace

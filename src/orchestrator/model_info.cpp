@@ -23,6 +23,8 @@ std::string without(std::string_view name, std::string_view ending) {
 std::vector<ModelInfo::Layer> layers_of(const Program& program) {
   std::vector<ModelInfo::Layer> layers;
   for (const Op& op : program.trunk()) {
+    const auto* attention = std::get_if<op::Attention>(&op);
+    if (attention && attention->q == kNone) continue;  // a drafter's
     const std::string_view name = op_name(op);
     if (name == "attention" || name == kScan || name.ends_with(kMix)) {
       layers.push_back({name == kScan ? "mamba" : without(name, kMix), "none"});

@@ -39,18 +39,32 @@ Result<PassageMemory::Found> PassageMemory::find(const MemoryUse& use, const std
   if (ids.size() > most) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(most));
   call.inputs.push_back({query, std::move(ids)});
   TRY_ASSIGN(const Embedded embedded, embedder->embed_now(std::move(call)));
-  const engram::TableShape shape{{vocabulary_fingerprint(tokenizer_), static_cast<uint32_t>(tokenizer_.n_vocab())},
-                                 engram::kMinOrder,
-                                 engram::kMaxOrder};
   for (const auto& match : index->nearest(embedded.vectors[0], static_cast<size_t>(use.top_passages))) {
     const float weight = std::clamp(match.score, 0.0f, 1.0f);
     if (weight <= 0) break;
     TRY_ASSIGN(auto table,
-               engram::table_of_text(shape, tokenizer_.encode(match.passage->text, EncodeMode::plain, false)));
+               engram::table_of_text(shape(), tokenizer_.encode(match.passage->text, EncodeMode::plain, false)));
     found.tables.push_back({std::move(table), weight});
     found.used.push_back({match.passage->source, match.passage->text, match.score});
   }
   return Result<Found>{std::move(found)};
+}
+
+Status PassageMemory::join(const std::vector<LookedUp>& looked_up, Found& found) const {
+  for (const LookedUp& text : looked_up) {
+    if (text.weight > 0) {
+      TRY_ASSIGN(auto table, engram::table_of_text(shape(), tokenizer_.encode(text.text, EncodeMode::plain, false)));
+      found.tables.push_back({std::move(table), std::min(text.weight, 1.0f)});
+    }
+    found.used.push_back({text.source, text.text, text.weight});
+  }
+  return Ok{};
+}
+
+engram::TableShape PassageMemory::shape() const {
+  return {{vocabulary_fingerprint(tokenizer_), static_cast<uint32_t>(tokenizer_.n_vocab())},
+          engram::kMinOrder,
+          engram::kMaxOrder};
 }
 
 }  // namespace chimere::orchestrator

@@ -32,8 +32,11 @@ class PassageMemory {
   // needs to embed one short text: not on the engine's thread. Refuses a file that no embedder here has made.
   Result<Found> find(const MemoryUse& use, const std::string& query,
                      std::chrono::steady_clock::time_point deadline) const;
+  // The same for texts that others found, behind those that are there.
+  Status join(const std::vector<LookedUp>& looked_up, Found& found) const;
 
  private:
+  engram::TableShape shape() const;
   Result<Embedder*> embedder_of(const retrieval::PassageIndex& index, const std::string& name) const;
 
   const Tokenizer& tokenizer_;

@@ -142,6 +142,7 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
   if (request.tool_choice != ToolChoice::none) output.tools = request.tools;
   TRY_ASSIGN(PassageMemory::Found found,
              memory_.passages().find(request.memory, question_of(request.messages), request.deadline));
+  TRY(memory_.passages().join(request.looked_up, found));
   chat::ChatInput input;
   input.messages = request.messages;
   for (UsedPassage& note : recall(memory_, request, found.used, context_length_, input.messages)) {
@@ -200,7 +201,9 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
 Result<Prepared> Preparer::finished(const GenerateOptions& request, engine::Request generate,
                                     std::optional<chat::OutputParser> parser, PassageMemory::Found passages,
                                     bool one_call) {
-  TRY_ASSIGN(generate.memory, memory_.source_for(request.memory, std::move(passages.tables)));
+  TRY_ASSIGN(TableSources tables, memory_.sources_for(request.memory, std::move(passages.tables)));
+  generate.memory = std::move(tables.memory);
+  generate.drafts = std::move(tables.drafts);
   TRY_ASSIGN(generate.adapters, model_.adapters_for(request.adapters));
   const ThinkingOptions steered = request.thinking.over(model_.thinking);
   generate.thinking = thinking_.resolve(steered);

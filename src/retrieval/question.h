@@ -17,10 +17,6 @@ using Rarity = std::function<float(std::string_view)>;
 // Of a long message its end: what is asked stands there.
 std::vector<WordIndex::Asked> asked_words(std::string_view question, const Rarity& rarity);
 
-// Cut behind marks of the end and at ends of lines, in order, without the space around. "Mrs. Hall" stays together; so
-// may two sentences, of which the first ends in a short name.
-std::vector<std::string_view> sentences_of(std::string_view text);
-
 // Of all sentences of `texts` the one that has most of what is asked. Empty: none has a word of it.
 std::string_view nearest_sentence(std::string_view question, const std::vector<std::string>& texts,
                                   const Rarity& rarity);

@@ -18,7 +18,19 @@
 #include "server/protocols/kept_responses.h"
 #include "server/protocols/shared/model_names.h"
 
+namespace chimere::odo {
+class Odo;  // odo/odo.h
+}
+
+namespace chimere::retrieval {
+class Collections;
+}
+
 namespace chimere::server {
+
+class Access;             // http/access.h
+class BatchStore;         // batch/batch_store.h
+class ConversationStore;  // admin/conversation_store.h
 
 // What endpoints work with; all of it outlives the routes.
 struct Services {
@@ -36,6 +48,11 @@ struct Services {
   bool slots = true;
   bool verbose = false;
   bool keeps_alive = false;  // `keep_alive` of a request has been followed
+
+  odo::Odo* odo = nullptr;                                   // null: the model alone answers
+  std::shared_ptr<ConversationStore> conversations = {};     // null: none are kept here
+  std::shared_ptr<BatchStore> batches = {};                  // null: none are taken
+  std::shared_ptr<retrieval::Collections> collections = {};  // of documents; null: none are kept here
 
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 
@@ -79,7 +96,8 @@ void add_parsed_route(Router& router, const Services& services, const char* path
               }});
 }
 
-void add_status_endpoints(Router& router, const Services& services);      // status_endpoints.cpp
+void add_status_endpoints(Router& router, const Services& services,
+                          const std::shared_ptr<Access>& access);         // status_endpoints.cpp
 void add_request_endpoints(Router& router, const Services& services);     // request_endpoints.cpp
 void add_model_endpoints(Router& router, const Services& services);       // model_endpoints.cpp
 void add_generation_endpoints(Router& router, const Services& services);  // generation_endpoints.cpp
@@ -88,8 +106,18 @@ void add_embedding_endpoints(Router& router, const Services& services);   // emb
 void add_lora_endpoints(Router& router, const Services& services);        // lora_endpoints.cpp
 void add_engram_endpoints(Router& router, const Services& services);      // engram_endpoints.cpp
 void add_cache_endpoints(Router& router, const Services& services);       // cache_endpoints.cpp
+void add_sleep_endpoints(Router& router, const Services& services);       // sleep_endpoints.cpp
 void add_llama_endpoints(Router& router, const Services& services);       // llama_endpoints.cpp
 void add_ollama_endpoints(Router& router, const Services& services);      // ollama_endpoints.cpp
-void add_page_endpoints(Router& router);                                  // page_endpoints.cpp
+// Nothing without an orchestrator.
+void add_odo_endpoints(Router& router, const Services& services);  // odo_endpoints.cpp
+// Nothing where there is no store.
+void add_batch_endpoints(Router& router, const Services& services);       // batch_endpoints.cpp
+void add_collection_endpoints(Router& router, const Services& services);  // collection_endpoints.cpp
+void add_conversation_endpoints(Router& router, std::shared_ptr<ConversationStore> store,
+                                std::shared_ptr<Workers> workers);  // conversation_endpoints.cpp
+// Nothing where no browser can be let in so.
+void add_pair_endpoints(Router& router, const std::shared_ptr<Access>& access);  // pair_endpoints.cpp
+void add_page_endpoints(Router& router);                                         // page_endpoints.cpp
 
 }  // namespace chimere::server

@@ -58,7 +58,8 @@ Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchCo
       access_(std::move(access)),
       log_prompts_(watch.log_prompts),
       housekeeping_(services_, watch.dump_on_stall) {
-  add_status_endpoints(router_, services_);
+  services_.monitor.key_usage = &access_->usage();
+  add_status_endpoints(router_, services_, access_);
   add_request_endpoints(router_, services_);
   add_model_endpoints(router_, services_);
   add_generation_endpoints(router_, services_);
@@ -67,9 +68,25 @@ Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchCo
   add_lora_endpoints(router_, services_);
   add_engram_endpoints(router_, services_);
   add_cache_endpoints(router_, services_);
+  add_sleep_endpoints(router_, services_);
   add_llama_endpoints(router_, services_);
   add_ollama_endpoints(router_, services_);
+  add_odo_endpoints(router_, services_);
+  add_conversation_endpoints(router_, services_.conversations, services_.workers);
+  add_batch_endpoints(router_, services_);
+  add_collection_endpoints(router_, services_);
+  add_pair_endpoints(router_, access_);
   if (services_.page) add_page_endpoints(router_);
+}
+
+void Routes::set_wake(Wake wake) {
+  if (!services_.batches) return;
+  const auto ask = [this, wake](HttpRequest request) { return handle(std::move(request), wake); };
+  batches_ = std::make_unique<BatchRunner>(services_, access_, ask, wake);
+}
+
+void Routes::work() {
+  if (batches_) batches_->work();
 }
 
 HttpResponse Routes::logged(const HttpRequest& request, const Route* route, HttpResponse response) {
@@ -101,6 +118,7 @@ std::optional<ApiError> Routes::refusal_of(HttpRequest& head, const Router::Matc
     return ApiError{405, head.path + ": expected " + match.allowed + ", found " + head.method, "invalid_request_error",
                     "", "method_not_allowed"};
   }
+  if (auto refused = access_->refuse_over_budget(head)) return refused;
   // Those who watch are not counted: a page that asks every second would lock its user out.
   if (match.route->needs_key && !match.route->is_polled) return access_->refuse_too_many(head);
   return std::nullopt;
@@ -130,7 +148,18 @@ HttpResponse Routes::error(const HttpRequest& head, int status, std::string mess
   return logged(known, router_.find(known.method, known.path).route, std::move(response));
 }
 
+void Routes::tick() {
+  housekeeping_.tick();
+  if (batches_) batches_->tick();
+  auto text = access_->usage().text_to_save();
+  if (!text) return;
+  services_.workers->post([file = access_->usage().file(), text = std::move(*text)] {
+    if (const Status saved = KeyUsage::save(file, text); !saved) spdlog::warn("{}", saved.error().message);
+  });
+}
+
 void Routes::end_answers() {
+  if (batches_) batches_->stop();
   for (RequestRecord* record : services_.monitor.records()) record->cancel(RequestRecord::CancelledBy::shutdown);
 }
 

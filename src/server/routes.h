@@ -6,6 +6,7 @@
 #include <string>
 
 #include "server/admin/housekeeping.h"
+#include "server/batch/batch_runner.h"
 #include "server/endpoints.h"
 #include "server/http/access.h"
 #include "server/http/http.h"
@@ -33,7 +34,9 @@ class Routes : public HttpHandler {
   std::optional<HttpResponse> refuse(HttpRequest& head) override;
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override;
   HttpResponse error(const HttpRequest& head, int status, std::string message) override;
-  void tick() override { housekeeping_.tick(); }
+  void tick() override;
+  void set_wake(Wake wake) override;
+  void work() override;
   void end_answers() override;
 
  private:
@@ -45,6 +48,7 @@ class Routes : public HttpHandler {
   const std::shared_ptr<Access> access_;
   const bool log_prompts_;
   Housekeeping housekeeping_;
+  std::unique_ptr<BatchRunner> batches_;  // null: none are taken; its answers go before all else does
 };
 
 }  // namespace chimere::server

@@ -1,15 +1,31 @@
 // server.cpp  Routes behind an HTTP server, if the address may be served.
 #include "server/server.h"
 
+#include "orchestrator/collection_models.h"
+#include "retrieval/collections.h"
 #include "server/shelf/lobby.h"
 
 namespace chimere::server {
+
+namespace {
+
+// The model that chats embeds no documents: its vectors do not find what words do not (docs/retrieval.md), and it would
+// read all of them. An embedder that scores pairs has no vectors: it reads what words have found.
+void give_models(retrieval::Collections& collections, orchestrator::Embedder* embedder,
+                 orchestrator::Embedder* reranker) {
+  const bool scores = embedder && embedder->scores_pairs();
+  if (embedder && !scores) collections.use(orchestrator::text_embedder(*embedder));
+  if (!reranker && scores) reranker = embedder;
+  if (reranker) collections.use(orchestrator::pair_scorer(*reranker));
+}
+
+}  // namespace
 
 Server::~Server() = default;
 
 Status Server::check(const ServerConfig& config) {
   TRY(check_address(config.http));
-  if (config.keys.empty() && !is_loopback(config.http.host)) {
+  if (config.keys.empty() && !config.pairing && !is_loopback(config.http.host)) {
     return Error{Code::invalid_argument,
                  "host " + config.http.host +
                      " is reachable from other machines: expected an API key (--api-key, CHIMERE_API_KEY), found none"};
@@ -29,8 +45,8 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   TRY(check(config));
   TRY_ASSIGN(Cors cors, Cors::of(config.origins));
   TRY_ASSIGN(std::vector<std::string> aliases, parse_aliases(config.aliases));
-  auto access =
-      std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts), std::move(cors));
+  auto access = std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts),
+                                         std::move(cors), std::move(config.pairing), std::move(config.key_usage));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
   ModelNames names =
       named(service.model_info().name, embedder ? embedder->model_name() : std::string(), std::move(aliases));
@@ -47,6 +63,11 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
                     config.page,
                     config.slots,
                     config.verbose};
+  services.conversations = config.conversations;
+  services.batches = config.batches;
+  services.odo = config.odo;
+  services.collections = config.collections;
+  if (config.collections) give_models(*config.collections, embedder, config.reranker);
   if (config.workers) services.workers = config.workers;
   server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
@@ -65,10 +86,11 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   lobby.page = config.page;
   lobby.slots = config.slots;
   lobby.verbose = config.verbose;
+  lobby.conversations = config.conversations;
   lobby.watch = config.watch;
   if (config.workers) lobby.workers = config.workers;
-  auto access =
-      std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts), std::move(cors));
+  auto access = std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts),
+                                         std::move(cors), std::move(config.pairing), std::move(config.key_usage));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
   server->routes_ = std::make_unique<Lobby>(shelf, std::move(access), server->kept_, std::move(lobby));
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));

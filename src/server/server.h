@@ -6,11 +6,19 @@
 
 #include "base/result.h"
 #include "orchestrator/chat_service.h"
+#include "server/admin/conversation_store.h"
+#include "server/batch/batch_store.h"
 #include "server/http/api_keys.h"
 #include "server/http/http_server.h"
+#include "server/http/key_usage.h"
 #include "server/http/monitor.h"
-#include "server/shelf/model_shelf.h"
+#include "server/http/pairing.h"
 #include "server/routes.h"
+#include "server/shelf/model_shelf.h"
+
+namespace chimere::retrieval {
+class Collections;
+}
 
 namespace chimere::server {
 
@@ -31,6 +39,14 @@ struct ServerConfig {
   bool strict_model_name = false;    // other names are refused
   std::chrono::seconds keep_responses{3600};  // answers of /v1/responses; 0: none is kept
   std::shared_ptr<Workers> workers;           // null: some of its own
+  std::shared_ptr<Pairing> pairing;           // lets browsers in by a code; null: keys alone do
+  std::shared_ptr<BatchStore> batches;        // null: none are taken; servers of one model alone
+  odo::Odo* odo = nullptr;                    // outlives the server; null: the model alone answers
+  // Documents; null: none are kept here; servers of one model alone. They use the embedder of listen().
+  std::shared_ptr<retrieval::Collections> collections;
+  orchestrator::Embedder* reranker = nullptr;        // a cross-encoder for searches in them, which outlives the server
+  std::shared_ptr<ConversationStore> conversations;  // what clients keep here; null: nothing
+  std::shared_ptr<KeyUsage> key_usage;               // tokens by key; null: counts that end with the server
   int rate_limit = 0;  // requests a minute of each key or, without keys, of each address; 0: any number
 };
 

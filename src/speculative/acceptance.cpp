@@ -3,9 +3,16 @@
 namespace chimere::speculative {
 namespace {
 
-// Before anything was tried: forced, repeats by length, a request's own source, the draft pass by depth.
-constexpr std::array<float, kKinds> kUsual{0.98f, 0.25f, 0.4f, 0.5f, 0.55f, 0.65f, 0.75f, 0.8f, 0.85f, 0.9f, 0.4f,
-                                           0.5f,  0.6f,  0.8f, 0.7f, 0.65f, 0.6f,  0.55f, 0.5f, 0.45f, 0.4f, 0.4f};
+// Before anything was tried.
+constexpr std::array<float, kKinds> kUsual{
+    0.98f,                                                       // forced
+    0.25f, 0.4f,  0.5f, 0.55f, 0.65f, 0.75f, 0.8f, 0.85f, 0.9f,  // repeats by length
+    0.4f,  0.5f,  0.6f, 0.8f,                                    // a request's own source
+    0.7f,  0.65f, 0.6f, 0.55f, 0.5f,  0.45f, 0.4f, 0.4f,         // the draft pass by depth
+    0.2f,  0.3f,  0.4f, 0.5f,  0.55f, 0.6f,  0.7f,               // Engram tables by length
+    0.7f,  0.7f,  0.7f, 0.65f, 0.65f, 0.65f, 0.6f, 0.6f,         // a draft model by depth
+    0.7f,  0.65f, 0.6f, 0.55f, 0.5f,  0.5f,  0.5f, 0.5f,  0.5f,  // DFlash by slot
+    0.5f,  0.5f,  0.5f, 0.5f,  0.5f,  0.5f};
 // So many tries of one's own weigh as much as what is known beyond them.
 constexpr float kOthersTries = 8;
 

@@ -9,11 +9,37 @@ namespace {
 // copy of the state takes, is not timed.
 constexpr double kWorthwhile = 1.1;
 
-// What the passes for so many answers with at least `depth` guesses cost, of those that make this guess.
-double pass_seconds(const StepCosts& costs, size_t depth, int n_answers) {
-  if (n_answers == 0) return 0;
-  return costs.step(depth == 1 ? 2 * n_answers : n_answers);
-}
+// The passes that answers with the same costs share.
+class SharedPasses {
+ public:
+  explicit SharedPasses(const DraftPasses* passes) : passes_(passes) {}
+
+  // What one answer more costs that makes guess `depth`, and so all before it.
+  double add(const StepCosts* costs, size_t depth) {
+    auto at = std::find_if(makers_.begin(), makers_.end(), [&](const Maker& m) { return m.costs == costs; });
+    if (at == makers_.end()) at = makers_.insert(at, {costs, {}});
+    if (at->n_answers.size() < depth) at->n_answers.push_back(0);
+    int& n = at->n_answers[depth - 1];
+    ++n;
+    return seconds(*costs, depth, n) - seconds(*costs, depth, n - 1);
+  }
+
+ private:
+  struct Maker {
+    const StepCosts* costs;
+    std::vector<int> n_answers;  // [depth - 1]: that make this guess
+  };
+
+  double seconds(const StepCosts& costs, size_t depth, int n_answers) const {
+    if (n_answers == 0) return 0;
+    if (&costs == passes_->of_blocks) return depth == 1 ? costs.step(n_answers) : n_answers * passes_->block_guess;
+    const double back = depth == 2 ? n_answers * (costs.open() + costs.back()) : 0.0;
+    return costs.step(depth == 1 ? 2 * n_answers : n_answers) + back;
+  }
+
+  const DraftPasses* passes_;
+  std::vector<Maker> makers_;
+};
 
 }  // namespace
 
@@ -24,8 +50,8 @@ std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, 
   std::vector<double> next(chances.size(), 0.0), last(chances.size(), 1.0);
   for (size_t i = 0; i < chances.size(); ++i) next[i] = chances[i].empty() ? 0.0 : chances[i][0];
   double tokens = static_cast<double>(std::max<size_t>(chances.size(), 1));
-  double drafts = 0;                // opening them, going back, and passes that make their guesses
-  std::vector<int> n_passing = {};  // [depth - 1]: answers of which the pass makes this guess
+  double drafts = 0;  // opening them, going back, and passes that make their guesses
+  SharedPasses shared(passes);
   const double speed_without = tokens / costs.step(n_rows);
   double most = kWorthwhile * speed_without;
   if (gain) *gain = 1;
@@ -39,12 +65,7 @@ std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, 
     last[at] = next[at];
     ++depths[at];
     const auto depth = static_cast<size_t>(depths[at]);
-    if (passes && passes->makes_them[at]) {
-      if (n_passing.size() < depth) n_passing.push_back(0);
-      int& n = n_passing[depth - 1];
-      drafts += pass_seconds(passes->costs, depth, n + 1) - pass_seconds(passes->costs, depth, n);
-      ++n;
-    }
+    if (passes && passes->costs[at]) drafts += shared.add(passes->costs[at], depth);
     next[at] = depth < chances[at].size() ? next[at] * chances[at][depth] : 0.0;
     const double speed = tokens / (costs.step(rows) + drafts);
     if (speed <= most) continue;

@@ -11,11 +11,14 @@ namespace chimere::speculative {
 // The chances of an answer's guesses, each given that those before it were taken.
 using Chances = std::vector<float>;
 
-// Guesses that the model's draft pass makes cost time themselves: guess i of all such answers is one pass over a row of
-// each, the first with a row of what was taken since the last (some of them, one on average).
+// Guesses of the model's draft pass or of a draft model cost time themselves: guess i of all such answers is one pass
+// over a row of each, the first with a row of what was taken since the last (some of them, one on average). From the
+// second on a draft model has rows that may be taken back, which costs as much as its StepCosts say. A DFlash drafter makes
+// all guesses of an answer, a block, in the pass of the first.
 struct DraftPasses {
-  const StepCosts& costs;        // of a pass by its rows
-  std::vector<bool> makes_them;  // [answers]
+  std::vector<const StepCosts*> costs;   // [answers]: of passes by their rows; null: its guesses cost nothing
+  const StepCosts* of_blocks = nullptr;  // those of them that are by blocks, with one guess of each
+  double block_guess = 0;                // seconds that each guess of a block behind the first costs
 };
 
 // The depths with the most expected tokens per second: argmax of (answers + chances of the rows that are added) / (step

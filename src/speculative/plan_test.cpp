@@ -72,7 +72,7 @@ TEST(Plan, GoingBackHasItsPrice) {
 TEST(Plan, PassesHaveTheirPrice) {
   const StepCosts costs = cheap_rows(), cheap({{1, 1e-3}, {16, 2e-3}}), dear({{1, 30e-3}, {16, 31e-3}});
   const auto depth_of = [&](const StepCosts& pass, float chance) {
-    const DraftPasses passes{pass, {true}};
+    const DraftPasses passes{{&pass}};
     return plan_depths(costs, 1, 16, std::vector<Chances>{Chances(15, chance)}, &passes)[0];
   };
   for (const StepCosts& pass : {cheap, dear}) {
@@ -94,7 +94,7 @@ TEST(Plan, PassesHaveTheirPrice) {
   }
   EXPECT_GT(depth_of(cheap, 0.8f), depth_of(dear, 0.8f));
   double gain = 0;
-  const DraftPasses one{cheap, {true}};
+  const DraftPasses one{{&cheap}};
   EXPECT_EQ(plan_depths(costs, 1, 2, std::vector<Chances>{{0.9f}}, &one, &gain)[0], 1);
   EXPECT_NEAR(gain, 1.9 / (costs.step(2) + cheap.step(2)) * costs.step(1), 1e-6);
   EXPECT_EQ(plan_depths(costs, 1, 2, std::vector<Chances>{{0.1f}}, &one, &gain)[0], 0);
@@ -102,13 +102,34 @@ TEST(Plan, PassesHaveTheirPrice) {
   EXPECT_EQ(depth_of(dear, 0.6f), 0);
   // What is not worth a pass of its own goes along with one.
   const StepCosts flat({{1, 40e-3}, {16, 41e-3}}), pass({{1, 5e-3}, {16, 5.1e-3}});
-  const DraftPasses shared{pass, {true, true}};
+  const DraftPasses shared{{&pass, &pass}};
   EXPECT_EQ(plan_depths(flat, 2, 16, std::vector<Chances>{{}, {0.4f}}, &shared), (std::vector<int>{0, 0}));
   EXPECT_EQ(plan_depths(flat, 2, 16, std::vector<Chances>{{0.95f}, {0.4f}}, &shared), (std::vector<int>{1, 1}));
   // An answer whose guesses come from elsewhere pays for none.
-  const DraftPasses others{dear, {false}};
+  const DraftPasses others{{nullptr}};
   const std::vector<Chances> free{Chances(15, 0.6f)};
   EXPECT_EQ(plan_depths(costs, 1, 16, free, &others), plan_depths(costs, 1, 16, free));
+}
+
+// All guesses of a block are made in one pass: the first pays for it, and blocks of others have their price, too.
+TEST(Plan, ABlockIsPaidForOnce) {
+  const StepCosts costs = cheap_rows(), block({{1, 10e-3}, {2, 16e-3}});
+  constexpr double kGuess = 0.5e-3;
+  const DraftPasses passes{{&block}, &block, kGuess};
+  for (float chance = 0.05f; chance < 1; chance += 0.05f) {
+    const int depth = plan_depths(costs, 1, 8, std::vector<Chances>{Chances(7, chance)}, &passes)[0];
+    const auto speed = [&](int d) {
+      double tokens = 1, next = chance;
+      for (int i = 0; i < d; ++i, next *= chance) tokens += next;
+      return tokens / (costs.step(1 + d) + (d > 0 ? block.step(1) + (d - 1) * kGuess : 0));
+    };
+    for (int d = 0; d <= 7; ++d) EXPECT_GE(speed(depth) * 1.1001, speed(d)) << chance << ": " << depth << ", " << d;
+  }
+  double gain = 0;
+  const DraftPasses two{{&block, &block}, &block, kGuess};
+  const auto depths = plan_depths(costs, 2, 6, std::vector<Chances>{{0.9f, 0.9f}, {0.9f, 0.9f}}, &two, &gain);
+  EXPECT_EQ(depths, (std::vector<int>{2, 2}));
+  EXPECT_NEAR(gain, (2 + 2 * 0.9 + 2 * 0.81) / 2 / (costs.step(6) + block.step(2) + 2 * kGuess) * costs.step(2), 1e-6);
 }
 
 TEST(StepCosts, AreStraightBetweenWhatWasMeasured) {

@@ -48,6 +48,18 @@ Error json_error(std::string_view what) {
   return {Code::invalid_argument, "JSON: " + std::string(what)};
 }
 
+void take_apart(Json& json) noexcept {
+  if (json.is_array()) {
+    auto& items = json.get_ref<Json::array_t&>();
+    for (Json& item : items) take_apart(item);
+    items.clear();
+  } else if (json.is_object()) {
+    auto& fields = json.get_ref<Json::object_t&>();
+    for (auto& field : fields) take_apart(field.second);
+    fields.clear();
+  }
+}
+
 std::string to_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace chimere

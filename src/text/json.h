@@ -40,6 +40,19 @@ Result<J> parse_json(std::string_view text, const JsonLimits& limits = {}) {
   }
 }
 
+// Takes a value apart from its leaves on, without asking for memory. The library's destructor makes a list of all values
+// of an array first, as long as the array, and ends the process where there is no memory for it. REQUIRES: a depth that
+// parse_json accepts.
+void take_apart(Json& json) noexcept;
+
+// A large value of others' making, which goes so.
+struct OwnedJson : Json {
+  explicit OwnedJson(Json json) noexcept : Json(std::move(json)) {}
+  OwnedJson(OwnedJson&&) = default;
+  OwnedJson& operator=(OwnedJson&&) = default;
+  ~OwnedJson() { take_apart(*this); }
+};
+
 // Compact. Bytes that are no UTF-8 become U+FFFD.
 std::string to_text(const Json& json);
 

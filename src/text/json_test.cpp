@@ -36,5 +36,20 @@ TEST(Json, SaysWhereItIsMalformed) {
 
 TEST(Json, WritesBytesThatAreNoUtf8AsReplacement) { EXPECT_EQ(to_text(Json("a\xff")), "\"a\uFFFD\""); }
 
+TEST(Json, LargeValuesAreTakenApartFromTheirLeaves) {
+  auto parsed = parse_json(R"({"a":[1,2,[3,{"b":[[],{}]}]],"c":{"d":"text","e":null}})");
+  ASSERT_TRUE(parsed);
+  Json json = *parsed;
+  take_apart(json);
+  EXPECT_EQ(json, Json::object());
+  Json number = 7;
+  take_apart(number);
+  EXPECT_EQ(number, 7);
+  OwnedJson owned(std::move(*parsed));
+  EXPECT_EQ(owned["a"].size(), 3u);
+  const OwnedJson moved(std::move(owned));
+  EXPECT_EQ(moved["c"]["d"], "text");
+}
+
 }  // namespace
 }  // namespace chimere

@@ -35,6 +35,13 @@ inline Utf8Lead utf8_lead(uint8_t byte) {
 
 inline bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
+// The last place up to `at` that is inside no character, so that a text may end there.
+inline size_t utf8_floor(std::string_view text, size_t at) {
+  if (at >= text.size()) return text.size();
+  while (at > 0 && is_continuation(text[at])) --at;
+  return at;
+}
+
 // Length in bytes of the valid character at `pos`, 0 when there is none. REQUIRES: pos < text.size()
 inline size_t utf8_length(std::string_view text, size_t pos) {
   const auto first = static_cast<uint8_t>(text[pos]);

@@ -95,10 +95,20 @@ test("a conversation with notes goes on from what was computed before", async ()
   assert.ok(noted.cached >= plain.cached, `${noted.cached} with notes, ${plain.cached} without`);
 });
 
-test("a passage that was found is read by the model", async () => {
-  const { text, engram } = await ask("What is the capital of Zubrovia?", { engram: { passages: "facts", top: 1 } });
-  assert.equal(engram.passages[0].text, facts.tuning[0].fact);
-  assert.match(text, /Lutzhaven/);
+// The model in the box finds passages with its own hidden states, which is no match for an encoder: it is the count that matters, not
+// one lucky question.
+test("of forty passages half are found as the first, and three quarters of these are read by the model", async (t) => {
+  let found = 0, read = 0;
+  for (const { fact, question, answer } of FORTY) {
+    const { text, engram } = await ask(question, { engram: { passages: "facts", top: 1 } });
+    assert.equal(engram.passages.length, 1);
+    if (engram.passages[0].text !== fact) continue;
+    found += 1;
+    if (new RegExp(answer, "i").test(text)) read += 1;
+  }
+  t.diagnostic(`${found} found, ${read} read of ${FORTY.length}`);
+  assert.ok(found >= FORTY.length / 2, `${found} found`);
+  assert.ok(read >= 0.75 * found, `${read} read of ${found}`);
 });
 
 // The first block of the page: commands as a reader types them, in an empty folder.

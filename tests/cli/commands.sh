@@ -125,9 +125,74 @@ refuses "$chimere" convert "$work/hf" --out "$work/whole.gguf" --type f32
 "$chimere" convert "$work/hf" --out "$work/killed.gguf" --type f32 >/dev/null
 cmp "$work/whole.gguf" "$work/killed.gguf" || fail "a continued conversion differs"
 [ ! -e "$work/killed.gguf.part" ] || fail "the part of a finished conversion stayed"
+# A checkpoint is quantised without another command, to the bytes of the two; what is made on the way goes away, or stays
+# where a run was killed and is not made again.
+f=$work/from-folder
+mkdir "$f"
+"$chimere" quantize "$work/whole.gguf" "$f/two.gguf" --type q4_0 >/dev/null
+expect "a checkpoint, converted first" "$chimere" quantize "$work/hf" "$f/one.gguf" --type q4_0
+cmp "$f/one.gguf" "$f/two.gguf" || fail "a checkpoint and its file are quantised to different bytes"
+killed() { (ulimit -c 0; ulimit -f "$1"; "$chimere" quantize "$work/hf/" "$f/killed.gguf" --type q4_0) >/dev/null 2>&1; }
+killed 200 && fail "quantize should have been killed while it converted"
+[ -s "$f"/killed.gguf.source-*.gguf.part ] || fail "a killed conversion left no part"
+expect "stays, for the same command" "$chimere" quantize "$work/hf/" "$f/killed.gguf" --type q4_0 --imatrix "$0"
+killed 60 && fail "quantize should have been killed while it wrote"
+[ -s "$f/killed.gguf.part" ] || fail "a killed run left no part"
+[ ! -e "$f/killed.gguf" ] || fail "a killed run left a file"
+"$chimere" quantize "$work/hf/" "$f/killed.gguf" --type q4_0 >/dev/null 2>&1
+cmp "$f/two.gguf" "$f/killed.gguf" || fail "a continued run from a checkpoint differs"
+expect "expected one goal" "$chimere" quantize "$work/hf" "$f/x.gguf"
+expect "llama-quantize" "$chimere" quantize "$work/hf" --type q4_0 --export-llama
+[ -z "$(find "$work" -name '*.source*')" ] || fail "a converted checkpoint stayed: $(find "$work" -name '*.source*')"
+mkdir "$f/empty"
+expect "config.json" "$chimere" quantize "$f/empty" "$f/x.gguf" --type q4_0
 truncate -s -100 "$work/hf/model.safetensors"
+expect "damaged or cut short" "$chimere" quantize "$work/hf" "$f/x.gguf" --type q4_0
+[ ! -e "$f/x.gguf" ] || fail "a damaged checkpoint became a file"
 expect "model.safetensors" "$chimere" convert "$work/hf" --out "$work/cut2.gguf"
 expect "damaged or cut short" "$chimere" convert "$work/hf" --out "$work/cut2.gguf"
+
+# A model is quantised, with one type and to a size; a run that the system kills in the middle is continued.
+q=$work/quantize
+mkdir "$q"
+expect "--fits 16GiB --ctx 65536" "$chimere" quantize --help
+"$chimere" quantize "$work/whole.gguf" "$q/q8.gguf" --type q8_0 >/dev/null
+expect "Q8_0" "$chimere" inspect "$q/q8.gguf"
+expect "llama" "$chimere" inspect "$q/q8.gguf"
+expect "exists; --force" "$chimere" quantize "$work/whole.gguf" "$q/q8.gguf" --type q8_0
+expect "is the file to read" "$chimere" quantize "$work/whole.gguf" "$work/whole.gguf" --type q8_0 --force
+expect "did you mean Q6_K?" "$chimere" quantize "$work/whole.gguf" "$q/x.gguf" --type q6k
+expect "expected one goal" "$chimere" quantize "$work/whole.gguf" "$q/x.gguf" --type q8_0 --bpw 4
+expect "expected a size" "$chimere" quantize "$work/whole.gguf" "$q/x.gguf" --size 4apples
+expect "cut.gguf" "$chimere" quantize "$work/cut.gguf" "$q/x.gguf" --type q8_0
+expect "--keep: the expression" "$chimere" quantize "$work/whole.gguf" "$q/x.gguf" --type q8_0 --keep 'a(=F16'
+expect "no imatrix" "$chimere" quantize "$work/whole.gguf" "$q/x.gguf" --type q8_0 --imatrix "$0"
+(ulimit -c 0; ulimit -f 60; "$chimere" quantize "$work/whole.gguf" "$q/killed.gguf" --type q8_0) >/dev/null 2>&1 && fail "quantize should have been killed"
+[ ! -e "$q/killed.gguf" ] || fail "a killed run left a file"
+"$chimere" quantize "$work/whole.gguf" "$q/killed.gguf" --type q8_0 >/dev/null
+cmp "$q/q8.gguf" "$q/killed.gguf" || fail "a continued run differs"
+# Statistics, losses measured on the model, a plan within the size, and what it cost in the end.
+for i in $(seq 300); do echo "abc$((i * 7919 % 613)) some words and numbers $i"; done >"$q/text.txt"
+"$chimere" imatrix "$work/whole.gguf" --text "$q/text.txt" --ctx 64 --max-windows 6 -o "$q/a.imatrix" >/dev/null
+"$chimere" imatrix --merge "$q/a.imatrix" "$q/a.imatrix" -o "$q/b.imatrix" >/dev/null
+expect "exists; --force" "$chimere" imatrix --merge "$q/a.imatrix" -o "$q/b.imatrix"
+expect "expected --text" "$chimere" imatrix "$work/whole.gguf" -o "$q/c.imatrix"
+"$chimere" quantize "$work/whole.gguf" "$q/small.gguf" --size 120KB --imatrix "$q/b.imatrix" --text "$q/text.txt" \
+  --probe-windows 1 --report "$q/report.md" >"$q/said"
+[ "$(stat -c %s "$q/small.gguf")" -le 120000 ] || fail "the file is larger than was asked for: $(cat "$q/said")"
+grep -q "mean KL divergence" "$q/said" || fail "quantize did not say what it cost: $(cat "$q/said")"
+grep -q "report-curves.svg" "$q/report.md" || fail "the report has no plot"
+[ -s "$q/report-curves.svg" ] && [ -s "$work/whole.gguf.losses.json" ] || fail "quantize left no plot or no losses"
+expect "measured before" "$chimere" quantize "$work/whole.gguf" --bpw 6 --imatrix "$q/b.imatrix" --text "$q/text.txt" --dry-run
+expect "token_embd.weight" "$chimere" quantize "$work/whole.gguf" --bpw 6 --imatrix "$q/b.imatrix" --text "$q/text.txt" --dry-run
+expect "the smallest that the tensors can take" "$chimere" quantize "$work/whole.gguf" "$q/x.gguf" --size 20KB
+expect "leaves nothing" "$chimere" quantize "$work/whole.gguf" "$q/x.gguf" --fits 1MB --ctx 4096
+expect "llama-quantize" "$chimere" quantize "$work/whole.gguf" --type q4_0 --export-llama
+expect "asked for: blk.1=Q8_0" "$chimere" quantize "$work/whole.gguf" --type q4_0 --keep 'blk.1=Q8_0' --dry-run
+"$chimere" perplexity --model "$work/whole.gguf" --exact --text "$q/text.txt" --ctx 64 --save-logits "$q/base.kld" >/dev/null 2>&1
+expect '"same_top":1.0' "$chimere" perplexity --model "$work/whole.gguf" --exact --kld "$q/base.kld" --json
+expect "KL divergence over" "$chimere" perplexity --model "$q/small.gguf" --exact --kld "$q/base.kld"
+expect "expected a file written by" "$chimere" perplexity --model "$work/whole.gguf" --kld "$0"
 
 # An adapter that can not be used is said before the model answers.
 expect "expected NAME=FILE" "$chimere" chat "$model" --lora poem -p x </dev/null
@@ -157,6 +222,12 @@ expect "tok/s" "$chimere" bench --synthetic nemotron-tiny:q4_0 -p 16 -n 2 -r 1
 expect "right" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 0 -n 8 -r 1 --speculate always --draft-max 3 --acceptance 0.75
 expect "a guess of the MTP block" "$chimere" bench --synthetic qwen3.5-tiny:q4_0 -p 0 -n 8 -r 1 --speculate mtp --acceptance 0.9
 expect "expected a model with an MTP block" "$chimere" bench --synthetic nemotron-tiny:q4_0 -p 0 -n 8 -r 1 --speculate mtp
+expect "a guess of the draft model" "$chimere" bench --model "$model" -p 0 -n 8 -r 1 --speculate draft --draft-model "$model" --acceptance 0.9
+expect "needs --draft-model FILE" "$chimere" bench --model "$model" -p 0 -n 8 -r 1 --speculate draft
+expect "needs --draft-model FILE" "$chimere" chat "$nano" -p hello --speculate draft
+expect "needs --drafter FILE" "$chimere" chat "$nano" -p hello --speculate dflash
+expect "found another text for" "$chimere" chat "$nano" -p hello --draft-model "$models/qwen2-A/model.gguf"
+expect "draft-model: $work/none.gguf: cannot open" "$chimere" chat "$nano" -p hello --draft-model "$work/none.gguf"
 expect "not in range" "$chimere" bench --model "$model" --speculate auto --acceptance 2
 expect "not in" "$chimere" serve "$model" --speculate sometimes
 expect "not in range" "$chimere" chat "$model" -p hello --draft-max 16
@@ -214,14 +285,42 @@ expect ": 0 entries, 0.0 MB" "$chimere" cache stat --cache-dir "$work/mine"
 [ "$(stat -c %a "$work/mine")" = 755 ] || fail "the mode of a folder that is not ours was changed"
 refuses "$chimere" cache
 
+# Options of single models in YAML: they hold for theirs alone, and mistakes have a place and a nearest name.
+mkdir "$work/shelf"
+cp "$model" "$work/shelf/one.gguf"
+cp "$model" "$work/shelf/two.gguf"
+printf 'models:\n  one:\n    ctx: 96\n    max-tokens: 3\n' >"$work/shelf/chimere.yaml"
+start_server "$chimere" serve --models "$work/shelf" --ctx 128
+body='{"prompt":"Hello","temperature":0,"ignore_eos":true,"model":'
+expect '"completion_tokens":3' curl -s "$url/v1/completions" -d "$body\"one\"}"
+expect '"completion_tokens":9' curl -s "$url/v1/completions" -d "$body\"two\",\"max_tokens\":9}"
+expect '"context_length":96' curl -s "$url/v1/status?model=one"
+expect '"context_length":128' curl -s "$url/v1/status?model=two"
+stop_server
+printf 'models:\n  one:\n    ctxx: 96\n' >"$work/options.yaml"
+expect "options.yaml:3:5: 'ctxx' is no option of a model; did you mean \`ctx\`?" \
+  "$chimere" serve --models "$work/shelf" --model-config "$work/options.yaml"
+printf 'models:\n  one:\n    temp: 0.5\n    top-p: 3\n' >"$work/options.yaml"
+expect "options.yaml:4:5: one: top_p" "$chimere" serve --models "$work/shelf" --model-config "$work/options.yaml"
+printf 'models:\n  one:\n    port: 3\n' >"$work/options.yaml"
+expect "'port' is no option of a model" "$chimere" serve --models "$work/shelf" --model-config "$work/options.yaml"
+expect "can not be read" "$chimere" serve --models "$work/shelf" --model-config "$work/none.yaml"
+expect "expected --models" "$chimere" serve "$model" --model-config "$work/options.yaml"
+
 # Keys of a file, the limits and the logs that options ask for.
 echo secret | "$chimere" keys ann --stdin >"$work/keys"
 grep -qxF "ann:$(printf secret | sha256sum | cut -d ' ' -f 1)" "$work/keys" || fail "keys wrote: $(cat "$work/keys")"
 refuses "$chimere" keys 'two words'
+echo secret | "$chimere" keys bob --stdin --tokens-per-day 500 --admin >"$work/bob"
+grep -qE "^bob:[0-9a-f]{64}:tokens-per-day=500:admin$" "$work/bob" || fail "keys wrote: $(cat "$work/bob")"
+expect "bob                      admin             500" "$chimere" keys --list "$work/bob"
+expect "expected NAME" "$chimere" keys
 echo "broken" >"$work/broken"
 expect "broken:1" "$chimere" serve "$model" --api-keys-file "$work/broken"
 expect "TLS" "$chimere" serve "$model" --tls-cert "$work/keys" --tls-key "$work/keys"
 expect "API key" "$chimere" serve "$model" --host 0.0.0.0
+expect "expected no --host" "$chimere" serve "$model" --lan --host 0.0.0.0
+expect "expected --lan" "$chimere" serve "$model" --forget-browsers
 start_server "$chimere" serve "$model" --api-keys-file "$work/keys" --log-format json --rate-limit 1
 expect "invalid_api_key" curl -s "$url/v1/models"
 expect '"object"' curl -s "$url/v1/models" -H "Authorization: Bearer secret"

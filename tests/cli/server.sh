@@ -7,7 +7,7 @@ start_server() {
   "$@" --port 0 >>"$work/serve.log" 2>&1 &
   server=$!
   for _ in $(seq 600); do
-    url=$(sed -n 's/.* is ready on \([^ ]*\) .*/\1/p' "$work/serve.log")
+    url=$(sed -n 's/.* \(is\|are\) ready on \([^ ;]*\).*/\2/p' "$work/serve.log")
     [ -z "$url" ] || return 0
     kill -0 "$server" 2>/dev/null || fail "the server ended: $(tail -n 5 "$work/serve.log")"
     sleep 0.1

@@ -63,6 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto opened = engram::Table::open(path, kVocabulary, 20000);
   if (!opened) return 0;
   const std::shared_ptr<const engram::Table> table = *opened;
+  const std::shared_ptr<const engram::NgramSource> source = table;
   engram::TableMemory memory({{table, 1}}, {});
   for (int32_t start = 0; start < 16; ++start) {
     std::vector<int32_t> tokens;
@@ -70,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const chimere::MemoryEntry& entry : memory.expect(tokens, false)) {
       if (entry.weight < 0 || entry.weight > 1) __builtin_trap();
     }
-    engram::longest_match(std::span(&table, 1), tokens, {.min_order = 2});
+    engram::longest_match(std::span(&source, 1), tokens, {.min_order = 2});
   }
   if (engram::merge_tables(merged, {path}, kVocabulary) && !engram::Table::open(merged, kVocabulary, 20000)) {
     __builtin_trap();

@@ -15,6 +15,8 @@ struct AttentionShape {
   bool sinks = false;
   int window = 0;
   bool bidirectional = false;
+  bool in_blocks = false;  // bidirectional too, behind a text
+  bool stores = false;     // other keys and values are stored in place of what it saw
 };
 
 // The largest element and the largest norm of a head over all rows of a table, after the optional norm.
@@ -70,11 +72,20 @@ std::unique_ptr<ParityCase> attention_case(const AttentionShape& s) {
   }
   if (s.sinks) o.sinks = p.vector(n_heads, 0.5f, 1.0f);
   o.window = s.window;
-  o.bidirectional = s.bidirectional;
+  o.bidirectional = s.bidirectional || s.in_blocks;
   o.kv_layer = 1;
   o.out = p.buffer(n_heads * s.dv);
   p.program.kv_layers = {{1, 32, 64}, {s.n_kv_heads, s.dk, s.dv}};
   p.program.ops.push_back(o);
+  const MatrixId stored = static_cast<MatrixId>(p.program.matrices.size());
+  if (s.stores) {
+    op::Attention store = o;
+    store.q = store.q_norm = store.out = kNone;
+    store.n_heads = s.n_kv_heads;
+    store.k = p.input(s.n_kv_heads * s.dk, 1.0f);
+    store.v = p.input(s.n_kv_heads * s.dv, 1.0f);
+    p.program.ops.push_back(store);
+  }
   p.observe(o.out);
   c->kv = s.kv;
   c->cut_often();
@@ -91,6 +102,13 @@ std::unique_ptr<ParityCase> attention_case(const AttentionShape& s) {
     length = 83;
   }
 
+  if (s.in_blocks) {
+    // Blocks across a page, across the pieces of the context that the decode class joins, and one that is not alone.
+    c->steps = {{{0, 60}, {1, 252}}, {{0, 5}, {1, 8}}, {{0, 16}, {1, 1}}, {{1, 250}}, {{1, 9}, {0, 3}}};
+    c->steps_if_slow = {{{0, 60}}, {{0, 5}}, {{0, 16}}};
+    length = 520;
+  }
+
   // A score is a sum of dk products that never exceeds |q| |k| scale: with random signs, 8 standard deviations of
   // sqrt(dk / 3) kUlp of that. The heads' norm, rotation and RoPE cost a few roundings each (30). The angle of a pair
   // may be kept in float32 (the oracle does so): off by pos kUlp at most, in dk / 2 pairs of random sign.
@@ -100,8 +118,14 @@ std::unique_ptr<ParityCase> attention_case(const AttentionShape& s) {
   // may round an element of a key to neighbouring codes. That moves its score by one step times an element of q, and
   // the average by p (1 - p) times that, of a distance of at most 2 max|v|.
   const double magnitude = o.rope == kNone ? 1.0 : 1.1;
-  const HeadSize qs = head_size(p, q, s.dk, o.q_norm), ks = head_size(p, q + 1, s.dk, o.k_norm);
-  const double top_v = head_size(p, q + 2, s.dv, kNone).element;
+  const HeadSize qs = head_size(p, q, s.dk, o.q_norm);
+  HeadSize ks = head_size(p, q + 1, s.dk, o.k_norm);
+  double top_v = head_size(p, q + 2, s.dv, kNone).element;
+  if (s.stores) {
+    const HeadSize others = head_size(p, stored, s.dk, o.k_norm);
+    ks = {std::max(ks.element, others.element), std::max(ks.norm, others.norm)};
+    top_v = std::max(top_v, head_size(p, stored + 1, s.dv, kNone).element);
+  }
   double step = 0;
   if (s.norm || o.rope != kNone) {
     const double top_k = ks.element * magnitude * std::sqrt(2.0);
@@ -160,6 +184,12 @@ Rows rows_of(Tag<op::Attention>) {
   encoder = {64, 64, 2, 2, false, false, RopeShape::half, f16};
   encoder.bidirectional = true;
   add("d64_bidirectional_f16", encoder);
+  AttentionShape blocks{48, 48, 2, 2, false, true, RopeShape::half, f32};
+  blocks.in_blocks = true;
+  add_if_quick("d48_blocks", blocks);  // on cards, drafters are refused
+  AttentionShape stores{64, 64, 2, 3, false, true, RopeShape::half, f16};
+  stores.stores = true;
+  add("d64_stores_others", stores);
   return rows;
 }
 

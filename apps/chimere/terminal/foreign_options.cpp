@@ -83,7 +83,9 @@ constexpr auto kForeign = std::to_array<Foreign>({
     {"--draft", Kind::value, "--draft-max"},
     {"--spec-draft-n-min", Kind::off, "how far is guessed is chosen by what it gains; --speculate"},
     {"--draft-min", Kind::off, "how far is guessed is chosen by what it gains; --speculate"},
-    {"--sleep-idle-seconds", Kind::off, "--idle-unload says after how many minutes models of a folder are unloaded"},
+    {"--sleep-idle-seconds", Kind::off,
+     "--idle-sleep says after how many minutes the card is given back, --idle-unload when models of a folder are "
+     "unloaded"},
     {"-cb", Kind::off_flag, kAlways},
     {"--cont-batching", Kind::off_flag, kAlways},
     {"--jinja", Kind::off_flag, kAlways},

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "backend/cpu/observe.h"
 #include "backend/cpu/workspace.h"
 #include "backend/host_memory.h"
 #include "base/thread_pool.h"
@@ -35,6 +36,7 @@ class CpuExecutable final : public Executable {
         pool_(options.n_threads) {
     workspace_.exact = options.exact;
     matrix_taken_ = options.matrix_taken;
+    observe_ = options.observe;
   }
 
   Status take_weights(const LoadOptions& options);
@@ -73,6 +75,7 @@ class CpuExecutable final : public Executable {
   std::vector<AlignedFloats> storage_;
   std::vector<float*> buffers_;
   MatrixTaken matrix_taken_;
+  InputObserver observe_;
   int rows_looked_up_ = 0;
 };
 
@@ -146,7 +149,13 @@ Status CpuExecutable::run(const Batch& batch, const Outputs& outputs) {
         [&](const op::HiddenOut& o) { hidden_out(team, context, o, outputs); },
         [&](const op::DraftInput& o) { draft_input(team, context, o); },
     };
-    for (const Op& op : batch.draft_hidden ? program_.draft_pass() : program_.trunk()) std::visit(run_op, op);
+    for (const Op& op : batch.is_draft_pass() ? program_.draft_pass() : program_.trunk()) {
+      std::visit(run_op, op);
+      if (!observe_) continue;
+      team.each([&](int rank, int) {
+        if (rank == 0) show_inputs(context, op, outputs, w, observe_);
+      });
+    }
   });
   forget_table_pages(batch.n_rows());
   return Ok{};

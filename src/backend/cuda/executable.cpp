@@ -51,6 +51,8 @@ class CudaExecutable final : public Executable {
   bool chains_drafts() const override { return drawing_.has_value(); }
   bool has_adapters() const override { return true; }
   Result<std::shared_ptr<const void>> hold_adapter(const Adapter& adapter) override { return adapters_->hold(adapter); }
+  Result<uint64_t> sleep() override;
+  Status wake() override { return ledger_.wake(stream_); }
   Result<std::optional<DeviceReport>> report() override;
   Result<std::vector<FamilyTime>> profile(const Batch& batch, int repeats) override;
 
@@ -253,6 +255,13 @@ Result<bool> CudaExecutable::prepare_draws(std::span<const int32_t> suppressed) 
   graphs_.clear();  // they may hold addresses of another
   drawing_.emplace(std::move(*drawing));
   return true;
+}
+
+Result<uint64_t> CudaExecutable::sleep() {
+  if (failure_) return *failure_;
+  TRY(wait());
+  memory_.trim();
+  return ledger_.sleep(stream_);
 }
 
 // For all that the card was given. The host's experts want every core: nobody spins beside them.
@@ -545,6 +554,7 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
 }  // namespace
 
 Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
+  TRY(refuse_observer(options, "cuda"));
   TRY(check_supported(program));
   TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
   TRY_ASSIGN(const auto hosted, hosted_mixtures(program, options.cpu_moe));

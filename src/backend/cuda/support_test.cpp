@@ -22,6 +22,9 @@ TEST(Support, NamesWhatIsMissing) {
   adaptive.n_used = 4;
   adaptive.n_least = 2;
   EXPECT_NE(refusal(adaptive).find("number of experts"), std::string::npos);
+  op::Attention stores{};
+  stores.q = kNone;
+  EXPECT_NE(refusal(stores).find("DFlash drafter"), std::string::npos);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void run(const Context& c, const op::Attention& op) {
         quantize_row(format.v, c.row(op.v, row) + h * dv, v_row(pos, h), dv);
       }
     }
-    for (int t = 0; t < slice.n_tokens; ++t) {
+    for (int t = 0; t < slice.n_tokens && op.q != kNone; ++t) {
       const int row = slice.first_row + t, pos = slice.pos + t;
       const int last = op.bidirectional ? slice.pos + slice.n_tokens - 1 : pos;
       for (int h = 0; h < op.n_heads; ++h) {

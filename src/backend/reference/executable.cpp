@@ -23,7 +23,7 @@ class ReferenceExecutable final : public Executable {
 
   Status run(const Batch& batch, const Outputs& outputs) override {
     const Context context{program_, layout_, batch, buffers_, outputs};
-    for (const Op& op : batch.draft_hidden ? program_.draft_pass() : program_.trunk()) {
+    for (const Op& op : batch.is_draft_pass() ? program_.draft_pass() : program_.trunk()) {
       std::visit([&](const auto& o) { reference::run(context, o); }, op);
     }
     return Ok{};
@@ -71,6 +71,7 @@ class ReferenceExecutable final : public Executable {
 }  // namespace
 
 Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
+  TRY(refuse_observer(options, "reference"));
   TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
   return Result<std::unique_ptr<Executable>>{
       std::make_unique<ReferenceExecutable>(std::move(program), std::move(layout), options)};

@@ -9,17 +9,35 @@
 
 namespace chimere {
 
-Result<FileLock> FileLock::acquire(const std::string& path) {
+Result<FileLock> FileLock::open(const std::string& path) {
   const int handle = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (handle < 0) {
     return Error{Code::io, path + ": cannot open the lock: " + std::generic_category().message(errno)};
   }
-  FileLock lock(handle);
-  while (::flock(handle, LOCK_EX) != 0) {
+  return FileLock(handle);
+}
+
+// False where another holds it and the operation does not wait.
+Result<bool> FileLock::take(const std::string& path, int operation) const {
+  while (::flock(handle_, operation) != 0) {
     if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) return false;
     return Error{Code::io, path + ": cannot lock: " + std::generic_category().message(errno)};
   }
+  return true;
+}
+
+Result<FileLock> FileLock::acquire(const std::string& path) {
+  TRY_ASSIGN(FileLock lock, open(path));
+  TRY(lock.take(path, LOCK_EX));
   return Result<FileLock>{std::move(lock)};
+}
+
+Result<std::optional<FileLock>> FileLock::try_acquire(const std::string& path) {
+  TRY_ASSIGN(FileLock lock, open(path));
+  TRY_ASSIGN(const bool is_ours, lock.take(path, LOCK_EX | LOCK_NB));
+  if (!is_ours) return std::optional<FileLock>();
+  return std::optional<FileLock>(std::move(lock));
 }
 
 FileLock::FileLock(FileLock&& other) noexcept : handle_(std::exchange(other.handle_, -1)) {}

@@ -3,6 +3,7 @@
 // The system drops it when its holder ends, however that happens. The lock file stays; it is empty.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -13,6 +14,8 @@ class FileLock {
  public:
   // Waits for other holders. Makes the file `path` when there is none.
   static Result<FileLock> acquire(const std::string& path);
+  // Nullopt where another holds it.
+  static Result<std::optional<FileLock>> try_acquire(const std::string& path);
 
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&&) = delete;
@@ -20,6 +23,8 @@ class FileLock {
 
  private:
   explicit FileLock(int handle) : handle_(handle) {}
+  static Result<FileLock> open(const std::string& path);
+  Result<bool> take(const std::string& path, int operation) const;
   int handle_;  // -1 once moved from
 };
 

@@ -15,7 +15,7 @@ Status make_private_folders(const std::string& path);
 
 // Puts a line and its end behind what a file holds, and waits for the disk; makes the file when there is none. A line
 // that was cut off before, by a crash or a full disk, is ended first, so that it spoils itself alone; what of this one
-// can not be written is taken back. REQUIRES: no newline in `line`.
+// can not be written is taken back. Several lines with newlines between them are one wait.
 Status append_private_line(const std::string& path, std::string_view line);
 
 }  // namespace chimere

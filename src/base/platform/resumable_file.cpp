@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,6 +59,16 @@ ResumableFile::ResumableFile(ResumableFile&& other) noexcept
 
 ResumableFile::~ResumableFile() {
   if (handle_ >= 0) ::close(handle_);
+}
+
+Status ResumableFile::check_room(uint64_t size) const {
+  struct statvfs disk = {};
+  // A file system that cannot say is asked by writing.
+  if (size <= size_ || ::fstatvfs(handle_, &disk) != 0) return Ok{};
+  const uint64_t room = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize, needed = size - size_;
+  if (needed <= room) return Ok{};
+  return Error{Code::exhausted, part() + ": the disk has " + std::to_string(room) + " bytes left, and " +
+                                    std::to_string(needed) + " are needed"};
 }
 
 Status ResumableFile::cut(uint64_t size) {

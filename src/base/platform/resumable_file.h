@@ -26,6 +26,8 @@ class ResumableFile {
   ~ResumableFile();  // leaves the part for the next run
 
   uint64_t size() const { return size_; }
+  // An error when the disk has no room for a file of so many bytes: better before the first of them than hours later.
+  Status check_room(uint64_t size) const;
   // Forgets what lies beyond. REQUIRES: not more than size().
   Status cut(uint64_t size);
   Status write(std::span<const std::byte> bytes);

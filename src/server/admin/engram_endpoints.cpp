@@ -126,7 +126,7 @@ std::unique_ptr<Answer> notes(const Services& services, Call call) {
   return answer_later(std::move(job), call, write);
 }
 
-std::unique_ptr<Answer> accept(const Services& services, Call call, Json& body) {
+std::unique_ptr<Answer> accept(const Services& services, Call call, OwnedJson& body) {
   JsonFields fields(body);
   orchestrator::LessonCall lesson;
   lesson.source = kDefaultSource;
@@ -152,7 +152,7 @@ std::unique_ptr<Answer> accept(const Services& services, Call call, Json& body) 
                       ignored_header(fields.unknown()));
 }
 
-std::unique_ptr<Answer> forget(const Services& services, Call call, Json& body) {
+std::unique_ptr<Answer> forget(const Services& services, Call call, OwnedJson& body) {
   JsonFields fields(body);
   orchestrator::ForgetCall what;
   what.owner = read_owner(fields, call);

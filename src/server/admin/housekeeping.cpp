@@ -45,7 +45,9 @@ void Housekeeping::give_up_unread(const engine::EngineStats& stats) {
   for (const engine::RequestInfo& info : services_.chat.engine().list()) {
     if (info.state != engine::RequestState::queued) running.insert(info.id);
   }
-  const auto has_place = [&](const orchestrator::ChatStream* stream) { return running.count(stream->engine_id()) > 0; };
+  const auto has_place = [&](const orchestrator::AnswerStream* stream) {
+    return running.count(stream->engine_id()) > 0;
+  };
   std::vector<RequestRecord*> unread;
   for (RequestRecord* record : services_.monitor.records()) {
     const auto& streams = record->streams();

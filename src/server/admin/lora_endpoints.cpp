@@ -46,7 +46,7 @@ struct LoadCall {
 Parsed<LoadCall> parse_load(const std::string& body, bool has_folder) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   LoadCall call;
   fields.string("name", call.name);
   fields.number("scale", call.scale, -kMaxScale, kMaxScale);

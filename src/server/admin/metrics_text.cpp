@@ -54,6 +54,9 @@ void add_requests(std::string& out, const Monitor& monitor, const engine::Engine
                      static_cast<double>(n)});
   }
   family(out, "chimere_http_requests_total", "counter", "Requests that ended, by route and status.", lines);
+  family(out, "chimere_batch_requests_total", "counter", "Requests of batches that have a result.",
+         {{label("result", "completed"), static_cast<double>(monitor.batch_requests_completed)},
+          {label("result", "failed"), static_cast<double>(monitor.batch_requests_failed)}});
   lines.clear();
   for (size_t i = 0; i < stats.finished_by_reason.size(); ++i) {
     lines.push_back({label("reason", reason_name(i)), static_cast<double>(stats.finished_by_reason[i])});
@@ -73,6 +76,23 @@ void add_tokens(std::string& out, const engine::EngineStats& stats) {
   counter(out, "chimere_draft_tokens_total", "Guesses that were computed.", stats.draft_tokens);
   counter(out, "chimere_draft_tokens_accepted_total", "Of these, guesses that became tokens of answers.",
           stats.draft_tokens_accepted);
+  std::vector<Line> tried, taken;
+  for (int i = 0; i < speculative::kSources; ++i) {
+    const auto source = static_cast<speculative::Source>(i);
+    for (size_t place = 0; place < static_cast<size_t>(speculative::kPlaces); ++place) {
+      const speculative::Tally::Count& count = stats.guesses.of(source)[place];
+      if (count.tried == 0) continue;
+      const std::string labels =
+          std::string("{source=\"") + speculative::name(source) + "\",position=\"" + std::to_string(place) + "\"}";
+      tried.push_back({labels, static_cast<double>(count.tried)});
+      taken.push_back({labels, static_cast<double>(count.taken)});
+    }
+  }
+  family(out, "chimere_draft_guesses_total", "counter", "Guesses that were computed, by source and place in the draft.",
+         tried);
+  family(out, "chimere_draft_guesses_accepted_total", "counter", "Of these, guesses that became tokens of answers.",
+         taken);
+  counter(out, "chimere_draft_model_rows_total", "Rows that the draft model computed.", stats.draft_model_rows);
   counter(out, "chimere_draft_pass_rows_total", "Rows that went through the model's MTP block.", stats.draft_pass_rows);
   counter(out, "chimere_draft_pass_tokens_total", "Of the guesses that were computed, those of the MTP block.",
           stats.draft_pass_tokens);
@@ -108,13 +128,34 @@ void add_memory(std::string& out, const engine::EngineStats& stats, uint64_t res
   for (const auto& [purpose, bytes] : stats.memory)
     lines.push_back({label("purpose", purpose), static_cast<double>(bytes)});
   family(out, "chimere_memory_bytes", "gauge", "Memory, by purpose.", lines);
+  gauge(out, "chimere_sleeping_bytes", "Memory of the card that is given away while the model sleeps.",
+        static_cast<double>(stats.asleep_bytes));
   gauge(out, "process_resident_memory_bytes", "Memory of the process.", static_cast<double>(resident_bytes));
+}
+
+// By stage of the orchestrator: nothing where there is none, or where nobody has asked it.
+void add_stages(std::string& out, const std::map<std::string, odo::StageCount>& stages) {
+  if (stages.empty()) return;
+  std::vector<Line> n, seconds;
+  for (const auto& [stage, count] : stages) {
+    const std::string begin = label("stage", stage);
+    const auto with_result = [&](const char* result) {
+      return begin.substr(0, begin.size() - 1) + ",result=\"" + result + "\"}";
+    };
+    n.push_back({with_result("done"), static_cast<double>(count.n - count.failed - count.skipped)});
+    n.push_back({with_result("failed"), static_cast<double>(count.failed)});
+    n.push_back({with_result("skipped"), static_cast<double>(count.skipped)});
+    seconds.push_back({begin, count.seconds});
+  }
+  family(out, "chimere_odo_steps_total", "counter", "Steps of the orchestrator, by stage and result.", n);
+  family(out, "chimere_odo_step_seconds_total", "counter", "Time of these steps, by stage.", seconds);
 }
 
 }  // namespace
 
 std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stats, uint64_t resident_bytes,
-                         const std::optional<retrieval::NoteUsage>& learned) {
+                         const std::optional<retrieval::NoteUsage>& learned,
+                         const std::map<std::string, odo::StageCount>& stages) {
   std::string out;
   const auto now = Monitor::Clock::now();
   gauge(out, "chimere_uptime_seconds", "Since the server started.",
@@ -131,11 +172,21 @@ std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stat
   out += batch_rows(stats).text("chimere_batch_rows", "Rows of the engine's steps.");
   add_cache(out, stats.cache);
   add_memory(out, stats, resident_bytes);
+  if (monitor.collections) {
+    gauge(out, "chimere_collection_documents", "Documents in collections.",
+          static_cast<double>(monitor.collections->documents));
+    gauge(out, "chimere_collection_chunks", "Chunks of these.", static_cast<double>(monitor.collections->chunks));
+    gauge(out, "chimere_collection_bytes", "Bytes of their text.", static_cast<double>(monitor.collections->bytes));
+    counter(out, "chimere_collection_documents_added_total", "Documents that were added or replaced.",
+            monitor.documents_added);
+    out += monitor.search_seconds.text("chimere_collection_search_seconds", "Time of a search in a collection.");
+  }
   if (learned) {
     gauge(out, "chimere_engram_learned_bytes", "Bytes of the notes and tables of all users.",
           static_cast<double>(learned->bytes));
     gauge(out, "chimere_engram_users", "Users that have notes or a table.", static_cast<double>(learned->files));
   }
+  add_stages(out, stages);
   return out;
 }
 

@@ -1,16 +1,19 @@
 // metrics_text.h  Everything countable, as Prometheus reads it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
 #include "engine/stats.h"
+#include "odo/odo.h"
 #include "retrieval/note_library.h"
 #include "server/http/monitor.h"
 
 namespace chimere::server {
 
 std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stats, uint64_t resident_bytes,
-                         const std::optional<retrieval::NoteUsage>& learned);
+                         const std::optional<retrieval::NoteUsage>& learned,
+                         const std::map<std::string, odo::StageCount>& stages);
 
 }  // namespace chimere::server

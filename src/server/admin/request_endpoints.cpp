@@ -22,7 +22,7 @@ InfoById engine_requests(const Services& services) {
 // A request may have several answers under way (`n`); what it says is their sum, and the furthest of them.
 RequestInfo sum_of(const RequestRecord& record, const InfoById& by_id) {
   RequestInfo sum;
-  for (const orchestrator::ChatStream* stream : record.streams()) {
+  for (const orchestrator::AnswerStream* stream : record.streams()) {
     const auto found = by_id.find(stream->engine_id());
     if (found == by_id.end()) continue;
     const RequestInfo& info = found->second;
@@ -98,7 +98,7 @@ HttpResponse stop_thinking(const Services& services, const std::string& id) {
   const InfoById by_id = engine_requests(services);
   bool any = false;
   for (const RequestRecord* record : records) {
-    for (orchestrator::ChatStream* stream : record->streams()) {
+    for (orchestrator::AnswerStream* stream : record->streams()) {
       const auto found = by_id.find(stream->engine_id());
       if (found == by_id.end() || !found->second.is_thinking) continue;
       stream->stop_thinking();

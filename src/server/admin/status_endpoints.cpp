@@ -3,6 +3,7 @@
 #include "base/platform/process.h"
 #include "server/admin/metrics_text.h"
 #include "server/endpoints.h"
+#include "server/http/access.h"
 #include "server/http/json.h"
 
 namespace chimere::server {
@@ -50,6 +51,29 @@ Json cache_json(const engine::EngineStats& stats) {
   return json;
 }
 
+// Of sources that were tried, with the positions in a draft up to the last that was.
+Json sources_json(const speculative::Tally& guesses) {
+  Json json = Json::array();
+  for (int i = 0; i < speculative::kSources; ++i) {
+    const auto source = static_cast<speculative::Source>(i);
+    const auto count_json = [](const speculative::Tally::Count& count) {
+      return Json{{"draft_tokens", count.tried}, {"accepted_tokens", count.taken}};
+    };
+    const speculative::Tally::Count total = guesses.total(source);
+    if (total.tried == 0) continue;
+    Json one = count_json(total);
+    one["source"] = speculative::name(source);
+    uint64_t left = total.tried;
+    for (const speculative::Tally::Count& count : guesses.of(source)) {
+      if (left == 0) break;
+      one["by_position"].push_back(count_json(count));
+      left -= count.tried;
+    }
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
 Json speculation_json(const engine::EngineStats& stats) {
   Json json;
   json["mode"] = speculative::name(stats.speculate);
@@ -60,6 +84,11 @@ Json speculation_json(const engine::EngineStats& stats) {
                      {"draft_tokens", stats.draft_pass_tokens},
                      {"accepted_tokens", stats.draft_pass_tokens_accepted}};
   if (stats.pass_seconds > 0) json["mtp"]["guess_ms"] = stats.pass_seconds * 1000;
+  if (!stats.draft_model.empty()) {
+    json["draft_model"] = Json{{"name", stats.draft_model}, {"rows", stats.draft_model_rows}};
+    if (stats.draft_model_seconds > 0) json["draft_model"]["guess_ms"] = stats.draft_model_seconds * 1000;
+  }
+  json["sources"] = sources_json(stats.guesses);
   json["step_ms"] = Json::array();
   for (const auto& [rows, seconds] : stats.step_seconds) {
     json["step_ms"].push_back(Json{{"rows", rows}, {"ms", seconds * 1000}});
@@ -80,6 +109,7 @@ Json status_json(const Services& services) {
                       {"max_running", stats.max_running},
                       {"max_queued", stats.max_queued},
                       {"batch_rows", stats.batch_rows}};
+  json["is_sleeping"] = stats.asleep_bytes > 0;
   json["tokens"] = Json{{"prompt_total", stats.prompt_tokens},
                         {"prompt_reused_total", stats.prompt_tokens_reused},
                         {"generated_total", stats.generated_tokens},
@@ -94,9 +124,32 @@ Json status_json(const Services& services) {
   return json;
 }
 
+Json counts_json(const TokenCounts& counts) {
+  return {{"prompt", counts.prompt}, {"cached", counts.cached}, {"generated", counts.generated}};
+}
+
+Json key_json(const Access& access, const std::string& name, const KeyUsage::Counts& counts) {
+  const uint64_t budget = access.tokens_per_day(name);
+  return {{"name", name.empty() ? Json() : Json(name)},
+          {"today", counts_json(counts.today)},
+          {"all", counts_json(counts.all)},
+          {"tokens_per_day", budget > 0 ? Json(budget) : Json()}};
+}
+
+// Of the key that asks; an admin's sees all that have used something.
+Json keys_json(const Access& access, const HttpRequest& request) {
+  Json json = Json::array();
+  if (!request.is_admin) {
+    json.push_back(key_json(access, request.client, access.usage().of(request.client)));
+    return json;
+  }
+  for (const auto& [name, counts] : access.usage().all()) json.push_back(key_json(access, name, counts));
+  return json;
+}
+
 }  // namespace
 
-void add_status_endpoints(Router& router, const Services& services) {
+void add_status_endpoints(Router& router, const Services& services, const std::shared_ptr<Access>& access) {
   auto health = [services](Call call) {
     const engine::EngineStats stats = services.chat.engine().stats();
     Json json;
@@ -107,11 +160,16 @@ void add_status_endpoints(Router& router, const Services& services) {
     return answer_now(call, json_response(json));
   };
   auto metrics = [services](Call call) {
-    std::string text = metrics_text(services.monitor, services.chat.engine().stats(), resident_bytes(),
-                                    services.chat.memory().usage());
+    std::string text =
+        metrics_text(services.monitor, services.chat.engine().stats(), resident_bytes(), services.chat.memory().usage(),
+                     services.odo ? services.odo->stage_counts() : std::map<std::string, odo::StageCount>());
     return answer_now(call, {200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}}, std::move(text)});
   };
-  auto status = [services](Call call) { return answer_now(call, json_response(status_json(services))); };
+  auto status = [services, access](Call call) {
+    Json json = status_json(services);
+    json["keys"] = keys_json(*access, call.request);
+    return answer_now(call, json_response(json));
+  };
   router.add({.method = "GET", .path = "/health", .handler = health, .needs_key = false, .is_polled = true});
   router.add({.method = "GET", .path = "/metrics", .handler = metrics, .is_polled = true});
   router.add({.method = "GET", .path = "/v1/status", .handler = status, .is_polled = true});

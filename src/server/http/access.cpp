@@ -2,12 +2,27 @@
 #include "server/http/access.h"
 
 #include <algorithm>
+#include <ctime>
+#include <iterator>
 #include <utility>
 
 namespace chimere::server {
 namespace {
 
 constexpr size_t kMaxHostBytes = 255;
+
+// What uses tokens of a budget.
+constexpr std::string_view kSpending[] = {
+    "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",  "/v1/embeddings", "/v1/rerank",
+    "/completion",          "/infill",         "/api/chat",     "/api/generate", "/api/embed",     "/api/embeddings"};
+
+std::string utc_text(KeyUsage::Clock::time_point time) {
+  const std::time_t seconds = KeyUsage::Clock::to_time_t(time);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
 
 bool is_host(std::string_view text) {
   return !text.empty() && text.size() <= kMaxHostBytes && std::all_of(text.begin(), text.end(), [](char c) {
@@ -37,11 +52,19 @@ ApiError too_many(std::chrono::seconds wait) {
 }  // namespace
 
 std::optional<ApiError> Access::refuse_stranger(HttpRequest& head) {
-  return keys_.empty() ? check_browser(head) : check_key(head);
+  if (!keys_.empty() || pairing_) return check_key(head);
+  head.is_admin = true;
+  return check_browser(head);
 }
 
 std::optional<ApiError> Access::check_key(HttpRequest& head) {
-  if (const std::string* name = keys_.find(given_key(head))) {
+  const std::string_view key = given_key(head);
+  if (const ApiKey* found = keys_.find(key)) {
+    head.client = found->name;
+    head.is_admin = found->is_admin;
+    return std::nullopt;
+  }
+  if (const std::string* name = pairing_ ? pairing_->find(key) : nullptr) {
     head.client = *name;
     return std::nullopt;
   }
@@ -49,6 +72,17 @@ std::optional<ApiError> Access::check_key(HttpRequest& head) {
   if (const auto wait = limiter_.take(" " + head.remote, RateLimiter::Clock::now())) return too_many(*wait);
   return ApiError{401, "expected the header 'Authorization: Bearer KEY' or 'x-api-key: KEY' with a key of this server",
                   "authentication_error", "", "invalid_api_key"};
+}
+
+std::variant<std::string, ApiError> Access::pair(const HttpRequest& head) {
+  auto key = pairing_->accept(given_key(head));
+  if (key) return std::move(*key);
+  if (key.error().code == Code::exhausted) {
+    return ApiError{409, key.error().message, "invalid_request_error", "", "too_many_browsers"};
+  }
+  if (key.error().code != Code::not_found) return to_api_error(key.error());
+  if (const auto wait = limiter_.take(" " + head.remote, RateLimiter::Clock::now())) return too_many(*wait);
+  return ApiError{401, key.error().message, "authentication_error", "", "invalid_code"};
 }
 
 bool Access::names_us(std::string_view authority) const {
@@ -83,6 +117,31 @@ std::optional<ApiError> Access::refuse_too_many(const HttpRequest& head) {
   const std::string& client = head.client.empty() ? head.remote : head.client;
   if (const auto wait = limiter_.take(client, RateLimiter::Clock::now())) return too_many(*wait);
   return std::nullopt;
+}
+
+bool Access::has_client(const std::string& name) const {
+  if (keys_.empty() && !pairing_) return name.empty();
+  return keys_.named(name) || (pairing_ && name == Pairing::name());
+}
+
+uint64_t Access::tokens_per_day(const std::string& name) const {
+  const ApiKey* key = keys_.named(name);
+  return key ? key->tokens_per_day : 0;
+}
+
+std::optional<ApiError> Access::refuse_over_budget(const HttpRequest& head, KeyUsage::Clock::time_point now) const {
+  const uint64_t budget = tokens_per_day(head.client);
+  if (budget == 0 || head.method != "POST") return std::nullopt;
+  if (std::find(std::begin(kSpending), std::end(kSpending), head.path) == std::end(kSpending)) return std::nullopt;
+  const uint64_t used = usage_->of(head.client, now).today.computed();
+  if (used < budget) return std::nullopt;
+  const auto next = KeyUsage::next_day(now);
+  ApiError error{429,
+                 "the key '" + head.client + "' has used " + std::to_string(used) + " of its " +
+                     std::to_string(budget) + " tokens of today; the next ones are there at " + utc_text(next),
+                 "rate_limit_error", "", "token_budget_exceeded"};
+  error.retry_after = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(next - now).count());
+  return error;
 }
 
 Status check_hosts(const std::vector<std::string>& hosts) {

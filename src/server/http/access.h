@@ -2,15 +2,19 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "server/http/api_error.h"
 #include "server/http/api_keys.h"
 #include "server/http/cors.h"
 #include "server/http/http.h"
+#include "server/http/key_usage.h"
+#include "server/http/pairing.h"
 #include "server/http/rate_limiter.h"
 
 namespace chimere::server {
@@ -18,13 +22,31 @@ namespace chimere::server {
 class Access {
  public:
   // Without keys everything that comes from this machine is served, and what calls it by one of `hosts`.
-  Access(ApiKeys keys, int requests_per_minute, std::vector<std::string> hosts = {}, Cors cors = {})
-      : keys_(std::move(keys)), limiter_(requests_per_minute), hosts_(std::move(hosts)), cors_(std::move(cors)) {}
+  // `pairing`: browsers that have keys of their own beside these; may be null.
+  Access(ApiKeys keys, int requests_per_minute, std::vector<std::string> hosts = {}, Cors cors = {},
+         std::shared_ptr<Pairing> pairing = {}, std::shared_ptr<KeyUsage> usage = {})
+      : keys_(std::move(keys)),
+        limiter_(requests_per_minute),
+        hosts_(std::move(hosts)),
+        cors_(std::move(cors)),
+        pairing_(std::move(pairing)),
+        usage_(usage ? std::move(usage) : std::make_shared<KeyUsage>()) {}
 
   const Cors& cors() const { return cors_; }
 
   // Writes the name of its key into `head.client`, or says why it is not let in.
   std::optional<ApiError> refuse_stranger(HttpRequest& head);
+  bool can_pair() const { return pairing_ != nullptr; }
+  // The key of the browser that sends a code where others send their key. REQUIRES: can_pair().
+  std::variant<std::string, ApiError> pair(const HttpRequest& head);
+  // Whether the tokens that its key has a day are used up; only what uses tokens is refused.
+  std::optional<ApiError> refuse_over_budget(const HttpRequest& head,
+                                             KeyUsage::Clock::time_point now = KeyUsage::Clock::now()) const;
+  KeyUsage& usage() const { return *usage_; }
+  // Whether a client of this name may still come; the empty one may where there are no keys.
+  bool has_client(const std::string& name) const;
+  // Of that key; 0: it has no limit, or is none of these.
+  uint64_t tokens_per_day(const std::string& name) const;
   // Counts the request.
   std::optional<ApiError> refuse_too_many(const HttpRequest& head);
 
@@ -37,6 +59,8 @@ class Access {
   RateLimiter limiter_;
   const std::vector<std::string> hosts_;
   const Cors cors_;
+  const std::shared_ptr<Pairing> pairing_;
+  const std::shared_ptr<KeyUsage> usage_;  // never null
 };
 
 // Names for `Access`; an error says which is none.

@@ -15,10 +15,24 @@ TEST(ApiKeys, FindsByValueAndNamesThem) {
   ASSERT_TRUE(keys.add("one", "abc"));
   ASSERT_TRUE(keys.add_lines("# people\n\n  two : " + sha256_hex("def") + " \r\nthree:" + sha256_hex("ghi"), "keys"));
   ASSERT_EQ(keys.size(), 3u);
-  EXPECT_EQ(*keys.find("abc"), "one");
-  EXPECT_EQ(*keys.find("def"), "two");
-  EXPECT_EQ(*keys.find("ghi"), "three");
+  EXPECT_EQ(keys.find("abc")->name, "one");
+  EXPECT_EQ(keys.find("def")->name, "two");
+  EXPECT_EQ(keys.find("ghi")->name, "three");
   for (const char* other : {"", "ab", "abcd", "ABC", kAbc}) EXPECT_EQ(keys.find(other), nullptr) << other;
+}
+
+TEST(ApiKeys, LinesSayWhatAKeyMay) {
+  ApiKeys keys;
+  ASSERT_TRUE(keys.add_lines(key_line({"one", sha256_hex("1"), 5000, true}) + "\ntwo:" + sha256_hex("2") +
+                                 " : admin\nthree:" + sha256_hex("3") + ":tokens-per-day=7",
+                             "keys"));
+  EXPECT_EQ(keys.find("1")->tokens_per_day, 5000u);
+  EXPECT_TRUE(keys.find("1")->is_admin);
+  EXPECT_EQ(keys.find("2")->tokens_per_day, 0u);
+  EXPECT_TRUE(keys.find("2")->is_admin);
+  EXPECT_EQ(keys.named("three")->tokens_per_day, 7u);
+  EXPECT_FALSE(keys.named("three")->is_admin);
+  EXPECT_EQ(keys.named("four"), nullptr);
 }
 
 TEST(ApiKeys, HashesAsTheStandardSays) {
@@ -28,9 +42,19 @@ TEST(ApiKeys, HashesAsTheStandardSays) {
 
 TEST(ApiKeys, SaysWhichLineIsWrong) {
   const std::string hash = kAbc;
-  const std::vector<std::string> lines = {
-      "name",       "name:12", ":" + hash, "a b:" + hash, "name:" + hash + "0", "name:z" + hash.substr(1),
-      "ok:" + hash, "name:"};
+  const std::vector<std::string> lines = {"name",
+                                          "name:12",
+                                          ":" + hash,
+                                          "a b:" + hash,
+                                          "name:" + hash + "0",
+                                          "name:z" + hash.substr(1),
+                                          "ok:" + hash,
+                                          "name:",
+                                          "name:" + hash + ":boss",
+                                          "name:" + hash + ":tokens-per-day=",
+                                          "name:" + hash + ":tokens-per-day=0",
+                                          "name:" + hash + ":tokens-per-day=1x",
+                                          "name:" + hash + ":tokens-per-day=99999999999999999999"};
   for (const std::string& line : lines) {
     ApiKeys keys;
     const Status status = keys.add_lines("ok:" + hash + "\n" + line + "\n", "file");

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -20,6 +21,8 @@ constexpr size_t kHashDigits = 64;
 constexpr size_t kMaxKeys = 10'000;
 constexpr size_t kMaxFileBytes = size_t{4} << 20;
 constexpr size_t kMaxNameBytes = 64;
+constexpr std::string_view kBudget = "tokens-per-day=";
+constexpr std::string_view kAdmin = "admin";
 
 std::string hex(const unsigned char* bytes, size_t n) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -44,6 +47,29 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
+// What stands behind the hash: "tokens-per-day=5000:admin".
+Status read_rights(std::string_view text, ApiKey& key, const std::string& place) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(':'), text.size());
+    const std::string_view word = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word == kAdmin) {
+      key.is_admin = true;
+      continue;
+    }
+    const std::string_view number = word.substr(std::min(kBudget.size(), word.size()));
+    const auto read = std::from_chars(number.data(), number.data() + number.size(), key.tokens_per_day);
+    const bool is_budget = word.starts_with(kBudget) && read.ec == std::errc() && key.tokens_per_day > 0 &&
+                           read.ptr == number.data() + number.size();
+    // The word itself is not shown: it may be part of a key.
+    if (!is_budget) {
+      return Error{Code::invalid_argument,
+                   place + ": expected tokens-per-day=NUMBER or admin behind the hash, found something else"};
+    }
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 std::string sha256_hex(std::string_view text) {
@@ -59,33 +85,41 @@ std::string random_key() {
   return "sk-" + hex(bytes, sizeof bytes);
 }
 
-Status ApiKeys::add(std::string name, std::string_view key) {
-  if (key.empty()) return Error{Code::invalid_argument, "API key " + name + ": expected a text, found nothing"};
-  return add_hash(std::move(name), sha256_hex(key), "API keys");
+std::string key_line(const ApiKey& key) {
+  std::string line = key.name + ":" + key.sha256;
+  if (key.tokens_per_day > 0) line += ":" + std::string(kBudget) + std::to_string(key.tokens_per_day);
+  if (key.is_admin) line += ":" + std::string(kAdmin);
+  return line;
 }
 
-Status ApiKeys::add_hash(std::string name, std::string sha256, const std::string& where) {
-  if (!is_name(name)) {
+Status ApiKeys::add(std::string name, std::string_view key, bool is_admin) {
+  if (key.empty()) return Error{Code::invalid_argument, "API key " + name + ": expected a text, found nothing"};
+  return add_hashed({std::move(name), sha256_hex(key), 0, is_admin}, "API keys");
+}
+
+Status ApiKeys::add_hashed(ApiKey key, const std::string& where) {
+  if (!is_name(key.name)) {
     return Error{Code::invalid_argument,
                  where + ": expected a name of at most 64 letters, digits and '-_.@' before ':'"};
   }
+  std::string& sha256 = key.sha256;
   std::transform(sha256.begin(), sha256.end(), sha256.begin(),
                  [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
   const bool is_hash = sha256.size() == kHashDigits && std::all_of(sha256.begin(), sha256.end(), [](char c) {
                          return std::isxdigit(static_cast<unsigned char>(c)) != 0;
                        });
   if (!is_hash) {
-    return Error{Code::invalid_argument, where + ": expected 64 hexadecimal digits (SHA-256) behind the name '" + name +
-                                             "', found " + std::to_string(sha256.size()) + " characters"};
+    return Error{Code::invalid_argument, where + ": expected 64 hexadecimal digits (SHA-256) behind the name '" +
+                                             key.name + "', found " + std::to_string(sha256.size()) + " characters"};
   }
-  for (const Key& key : keys_) {
-    if (key.name == name) return Error{Code::invalid_argument, where + ": the name '" + name + "' is there twice"};
+  if (named(key.name)) {
+    return Error{Code::invalid_argument, where + ": the name '" + key.name + "' is there twice"};
   }
   if (keys_.size() >= kMaxKeys) {
     return Error{Code::invalid_argument,
                  where + ": expected at most " + std::to_string(kMaxKeys) + " keys, found more"};
   }
-  keys_.push_back({std::move(name), std::move(sha256)});
+  keys_.push_back(std::move(key));
   return Ok{};
 }
 
@@ -100,7 +134,11 @@ Status ApiKeys::add_lines(std::string_view text, const std::string& where) {
     if (colon == std::string_view::npos) {
       return Error{Code::invalid_argument, place + ": expected name:sha256hex, found no ':'"};
     }
-    TRY(add_hash(std::string(trimmed(line.substr(0, colon))), std::string(trimmed(line.substr(colon + 1))), place));
+    const std::string_view rest = line.substr(colon + 1);
+    const size_t hash_end = std::min(rest.find(':'), rest.size());
+    ApiKey key{std::string(trimmed(line.substr(0, colon))), std::string(trimmed(rest.substr(0, hash_end)))};
+    TRY(read_rights(rest.substr(std::min(hash_end + 1, rest.size())), key, place));
+    TRY(add_hashed(std::move(key), place));
   }
   return Ok{};
 }
@@ -121,14 +159,19 @@ Status ApiKeys::add_file(const std::string& path) {
   return Ok{};
 }
 
-const std::string* ApiKeys::find(std::string_view given) const {
+const ApiKey* ApiKeys::named(std::string_view name) const {
+  const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const ApiKey& key) { return key.name == name; });
+  return found == keys_.end() ? nullptr : &*found;
+}
+
+const ApiKey* ApiKeys::find(std::string_view given) const {
   const std::string hash = sha256_hex(given);
-  const std::string* name = nullptr;
+  const ApiKey* found = nullptr;
   // All of them are looked at, also behind the one that matches.
-  for (const Key& key : keys_) {
-    if (CRYPTO_memcmp(hash.data(), key.sha256.data(), kHashDigits) == 0) name = &key.name;
+  for (const ApiKey& key : keys_) {
+    if (CRYPTO_memcmp(hash.data(), key.sha256.data(), kHashDigits) == 0) found = &key;
   }
-  return name;
+  return found;
 }
 
 }  // namespace chimere::server

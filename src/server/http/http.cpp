@@ -14,14 +14,14 @@ int hex_digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-std::string unescaped(std::string_view text) {
+std::string unescaped(std::string_view text, char plus) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
       out += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
       i += 2;
     } else {
-      out += text[i] == '+' ? ' ' : text[i];
+      out += text[i] == '+' ? plus : text[i];
     }
   }
   return out;
@@ -38,6 +38,8 @@ class Immediate : public Answer {
 
 }  // namespace
 
+std::string unescaped_part(std::string_view part) { return unescaped(part, '+'); }
+
 Headers query_fields(std::string_view query) {
   Headers fields;
   while (!query.empty()) {
@@ -46,7 +48,7 @@ Headers query_fields(std::string_view query) {
     if (pair.empty()) continue;
     const std::string_view name = pair.substr(0, pair.find('='));
     const std::string_view value = pair.substr(std::min(name.size() + 1, pair.size()));
-    fields.emplace_back(unescaped(name), unescaped(value));
+    fields.emplace_back(unescaped(name, ' '), unescaped(value, ' '));
   }
   return fields;
 }
@@ -78,6 +80,7 @@ const char* reason_phrase(int status) {
   switch (status) {
     case 100: return "Continue";
     case 200: return "OK";
+    case 304: return "Not Modified";
     case 400: return "Bad Request";
     case 401: return "Unauthorized";
     case 403: return "Forbidden";
@@ -85,6 +88,7 @@ const char* reason_phrase(int status) {
     case 405: return "Method Not Allowed";
     case 408: return "Request Timeout";
     case 409: return "Conflict";
+    case 412: return "Precondition Failed";
     case 413: return "Content Too Large";
     case 429: return "Too Many Requests";
     case 431: return "Request Header Fields Too Large";

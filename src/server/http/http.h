@@ -21,6 +21,7 @@ struct HttpRequest {
   std::string id;              // X-Request-Id of the answer, set by the connection
   std::string remote;          // address of the client
   std::string client;          // the name of its API key; empty where the server has no keys
+  bool is_admin = false;       // the key sees what all keys do; so does everybody where there are none
   std::string method;          // as sent: "GET", "POST", ...
   std::string path;            // of the target, without the query
   bool is_llama_path = false;  // it was asked for by the name it has at llama.cpp
@@ -77,9 +78,16 @@ class HttpHandler {
   virtual HttpResponse error(const HttpRequest& head, int status, std::string message) = 0;
   // About once a second, on the I/O thread.
   virtual void tick() {}
+  // Told once, before the first request: `wake` asks for a call of work(). It may outlive the server, as any Wake may.
+  virtual void set_wake(Wake) {}
+  // On the I/O thread, soon after it was woken; once for those that came together.
+  virtual void work() {}
   // The server is stopping and its grace period is over: answers under way should end within a second or two.
   virtual void end_answers() {}
 };
+
+// A part of a path with %XX undone, for names that may have a slash in them.
+std::string unescaped_part(std::string_view part);
 
 // The fields of a query, in their order: "a=b&c" is ("a", "b"), ("c", ""); %XX and '+' undone.
 Headers query_fields(std::string_view query);

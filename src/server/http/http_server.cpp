@@ -43,7 +43,7 @@ Status bind(tcp::acceptor& acceptor, const HttpConfig& config) {
   const std::string where = config.host + ":" + std::to_string(config.port);
   if (ec == asio::error::address_in_use) {
     return Error{Code::io, "port " + std::to_string(config.port) + " is taken: another program listens on " + where +
-                               "; stop it or choose another port"};
+                               "; stop it, or choose another with --port"};
   }
   return Error{Code::io, "cannot listen on " + where + ": " + ec.message()};
 }
@@ -71,6 +71,31 @@ bool wants_tls(const HttpConfig& config) { return !config.tls_certificate.empty(
 
 }  // namespace
 
+// Work of the handler that belongs to no connection.
+class HandlerNews : public Waiting {
+ public:
+  HandlerNews(AnswerPoller& poller, HttpHandler& handler) : poller_(poller), handler_(handler) { poller_.add(this); }
+  ~HandlerNews() override { poller_.remove(this); }
+
+  static Wake wake_of(const std::shared_ptr<AnswerPoller>& poller, const HandlerNews& news) {
+    return [poller, flag = news.flag_] {
+      flag->store(true);
+      poller->ring();
+    };
+  }
+
+  NewsFlag& news() override { return *flag_; }
+  // Not at once: the poller is on its way through all who wait.
+  void wake() override {
+    asio::post(poller_.io, [this] { handler_.work(); });
+  }
+
+ private:
+  AnswerPoller& poller_;
+  HttpHandler& handler_;
+  const std::shared_ptr<NewsFlag> flag_ = std::make_shared<NewsFlag>(false);
+};
+
 struct HttpServer::Impl {
   Impl(HttpConfig config, HttpHandler& handler)
       : shared(std::move(config), handler),
@@ -78,7 +103,9 @@ struct HttpServer::Impl {
         acceptor(io),
         signals(io),
         grace(io),
-        tick_timer(io) {
+        tick_timer(io),
+        handler_news(*shared.poller, handler) {
+    handler.set_wake(HandlerNews::wake_of(shared.poller, handler_news));
     shared.on_closed = [this] {
       if (shared.stopping && shared.connections.empty()) finish();
     };
@@ -212,6 +239,7 @@ struct HttpServer::Impl {
   asio::signal_set signals;
   asio::steady_timer grace;
   asio::steady_timer tick_timer;
+  HandlerNews handler_news;
   size_t given_at_release = 0;  // what bodies had given back when freed memory last was
   int ticks_since_release = 0;
   bool finished = false;

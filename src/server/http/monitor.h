@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 
 namespace chimere::server {
 
+class KeyUsage;
 class RequestRecord;
 
 // Tokens a second, over the last seconds.
@@ -30,7 +33,10 @@ class Monitor {
 
   // By the records, when they begin and end.
   void add(RequestRecord* record) { records_.insert(record); }
-  void remove(RequestRecord* record) { records_.erase(record); }
+  void remove(RequestRecord* record) {
+    records_.erase(record);
+    if (on_end) on_end();
+  }
   void count(const std::string& route, int status) { ++ended_[{route, status}]; }
 
   const std::set<RequestRecord*>& records() const { return records_; }
@@ -45,8 +51,19 @@ class Monitor {
   Histogram request_seconds{{0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}};
   Histogram tokens_per_second{{1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000}};
 
-  uint64_t stalls = 0;  // of the engine
+  KeyUsage* key_usage = nullptr;  // where tokens are counted by key; null: nowhere
+  uint64_t stalls = 0;            // of the engine
+  // Of collections, of all keys: what there is, as of the last request for one, and what was added.
+  struct Kept {
+    uint64_t documents = 0, chunks = 0, bytes = 0;
+  };
+  std::optional<Kept> collections;
+  uint64_t documents_added = 0;
+  Histogram search_seconds{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5}};
+  uint64_t batch_requests_completed = 0;
+  uint64_t batch_requests_failed = 0;
   RecentAnswers answers;
+  std::function<void()> on_end;  // called when a request has ended; empty: nobody waits for that
   const Clock::time_point started = Clock::now();
 
  private:

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "server/http/json.h"
+#include "server/http/key_usage.h"
 #include "server/http/log.h"
 
 namespace chimere::server {
@@ -57,7 +58,7 @@ void RequestRecord::keep_answer() {
 
 void RequestRecord::cancel(CancelledBy who) {
   if (cancelled_by_ == CancelledBy::nobody) cancelled_by_ = who;
-  for (orchestrator::ChatStream* stream : streams_) stream->cancel();
+  for (orchestrator::AnswerStream* stream : streams_) stream->cancel();
   if (cancel_work_) cancel_work_();
 }
 
@@ -76,7 +77,7 @@ ApiError RequestRecord::cancel_error() const {
 
 double RequestRecord::first_token_seconds() const {
   double first = -1;
-  for (const orchestrator::ChatStream* stream : streams_) {
+  for (const orchestrator::AnswerStream* stream : streams_) {
     const auto time = stream->first_token_time();
     if (!time) continue;
     const double seconds = std::chrono::duration<double>(*time - start_).count();
@@ -87,11 +88,28 @@ double RequestRecord::first_token_seconds() const {
 
 void RequestRecord::count(double seconds) {
   monitor_.count(route_, status_);
+  if (monitor_.key_usage) count_for_key();
   if (usage_.prompt_tokens == 0) return;
   monitor_.request_seconds.add(seconds);
   monitor_.queue_seconds.add(usage_.queue_seconds);
   if (const double first = first_token_seconds(); first >= 0) monitor_.first_token_seconds.add(first);
   if (usage_.completion_tokens > 1) monitor_.tokens_per_second.add(answer_rate(usage_));
+}
+
+// A client that leaves before the end has used what was computed for it until then.
+void RequestRecord::count_for_key() {
+  engine::Usage used = usage_;
+  if (used.prompt_tokens == 0) {
+    for (const orchestrator::AnswerStream* stream : streams_) {
+      used.prompt_tokens = std::max(used.prompt_tokens, stream->seen().prompt_tokens);
+      used.completion_tokens += stream->seen().completion_tokens;
+    }
+  }
+  // A prompt that was refused has cost nothing.
+  if (used.prompt_tokens == 0 || (status_ >= 400 && used.completion_tokens == 0)) return;
+  const auto counted = [](int32_t n) { return static_cast<uint64_t>(std::max(n, 0)); };
+  monitor_.key_usage->add(client_,
+                          {counted(used.prompt_tokens), counted(used.cached_tokens), counted(used.completion_tokens)});
 }
 
 void RequestRecord::write_line(double seconds) const {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/event.h"
-#include "orchestrator/chat_stream.h"
+#include "orchestrator/answer_stream.h"
 #include "server/http/api_error.h"
 #include "server/http/http.h"
 #include "server/http/monitor.h"
@@ -37,7 +37,7 @@ class RequestRecord {
   // All of it is there. Before the client has its last byte: it may ask for it at once.
   void keep_answer();
   // From here on the request is listed and can be cancelled. The stream outlives the record.
-  void watch(orchestrator::ChatStream& stream) { streams_.push_back(&stream); }
+  void watch(orchestrator::AnswerStream& stream) { streams_.push_back(&stream); }
   // The same for work that is no stream: it can be cancelled.
   void watch(std::function<void()> cancel) { cancel_work_ = std::move(cancel); }
   // How long the reader of the stream has taken nothing of what waits for it.
@@ -58,10 +58,11 @@ class RequestRecord {
   Clock::time_point started() const { return start_; }
   bool can_be_cancelled() const { return !streams_.empty() || cancel_work_; }
   bool is_cancelled() const { return cancelled_by_ != CancelledBy::nobody; }
-  const std::vector<orchestrator::ChatStream*>& streams() const { return streams_; }
+  const std::vector<orchestrator::AnswerStream*>& streams() const { return streams_; }
 
  private:
   void count(double seconds);
+  void count_for_key();
   void write_line(double seconds) const;
   double first_token_seconds() const;  // negative: there was none
 
@@ -75,7 +76,7 @@ class RequestRecord {
   std::string user_;
   std::string owner_;
   std::string answer_;  // at most one byte more than RecentAnswers takes
-  std::vector<orchestrator::ChatStream*> streams_;
+  std::vector<orchestrator::AnswerStream*> streams_;
   std::function<void()> cancel_work_;
   Clock::duration unread_{0};
   bool failures_only_ = false;

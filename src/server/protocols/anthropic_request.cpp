@@ -256,7 +256,7 @@ std::variant<AnthropicCall, ApiError> parse_anthropic_call(std::string_view body
   AnthropicCall call;
   ChatRequest& request = call.request;
   defaults.apply_to(request);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   if (fields.find("thread")) {
     // The code at which Anthropic's SDK sends the whole conversation instead.
     return ApiError{400, "thread: expected none: this server holds no conversations, send all messages",
@@ -283,6 +283,7 @@ std::variant<AnthropicCall, ApiError> parse_anthropic_call(std::string_view body
   }
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));
+  request.given = fields.given();
   return call;
 }
 

@@ -11,15 +11,9 @@ namespace {
 
 using orchestrator::EmbedInput;
 
-constexpr int64_t kLargestId = INT32_MAX;
-
-bool is_id(const Json& json) {
-  return json.is_number_integer() && json.get<int64_t>() >= 0 && json.get<int64_t>() <= kLargestId;
-}
-
 // False when it is no list of ids.
 bool read_ids(const Json& list, std::vector<int32_t>& ids) {
-  if (list.empty() || !std::all_of(list.begin(), list.end(), is_id)) return false;
+  if (list.empty() || !std::all_of(list.begin(), list.end(), is_token_id)) return false;
   for (const Json& id : list) ids.push_back(id.get<int32_t>());
   return true;
 }
@@ -34,7 +28,7 @@ void read_inputs(JsonFields& fields, std::vector<EmbedInput>& inputs) {
   }
   if (!input->is_array()) return fields.fail_type("input", kExpected, *input);
   if (input->empty()) return fields.fail("input", std::string("expected ") + kExpected + ", found an empty list");
-  if (is_id(input->front())) {
+  if (is_token_id(input->front())) {
     if (!read_ids(*input, inputs.emplace_back().ids)) fields.fail("input", "expected token ids, found something else");
     return;
   }
@@ -77,7 +71,7 @@ void read_documents(JsonFields& fields, const std::string& name, std::vector<std
 std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   EmbeddingCall call;
   fields.string("model", call.model);
   fields.string("user", call.user);
@@ -103,7 +97,7 @@ std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body
 std::variant<RerankCall, ApiError> parse_rerank_call(std::string_view body) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   RerankCall call;
   fields.string("model", call.model);
   fields.string("user", call.user);

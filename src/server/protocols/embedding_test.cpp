@@ -6,26 +6,14 @@
 #include <fstream>
 #include <iterator>
 
+#include "server/encoder_for_test.h"
 #include "server/server_for_test.h"
 
 namespace chimere::server {
 namespace {
 
-constexpr const char* kEncoder = CHIMERE_TESTS_DIR "/golden/models/bert-mean/model.gguf";
-
 constexpr const char* kRanker = CHIMERE_TESTS_DIR "/golden/models/bert-rank/model.gguf";
 constexpr const char* kRankedPairs = CHIMERE_TESTS_DIR "/golden/models/bert-rank/pairs.json";
-
-std::unique_ptr<orchestrator::EmbeddingModel> open_encoder(const char* path = kEncoder) {
-  LoadOptions options;
-  options.max_rows = 256;
-  options.n_threads = 2;
-  auto model = models::Model::load(path, models::BackendKind::cpu, options);
-  EXPECT_TRUE(model) << model.error().message;
-  auto opened = orchestrator::EmbeddingModel::open(std::move(*model), {});
-  EXPECT_TRUE(opened) << opened.error().message;
-  return std::move(*opened);
-}
 
 class EmbeddingEndpoints : public testing::Test {
  protected:

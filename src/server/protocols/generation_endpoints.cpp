@@ -4,6 +4,7 @@
 
 #include "server/endpoints.h"
 #include "server/job_answer.h"
+#include "server/odo/start_chat.h"
 #include "server/protocols/anthropic_request.h"
 #include "server/protocols/anthropic_response.h"
 #include "server/protocols/openai_chat_request.h"
@@ -21,13 +22,21 @@ namespace {
 
 using orchestrator::ChatService;
 
-ResponseHead response_head(const Services& services, const char* prefix) {
+ResponseHead response_head(const Services& services, const char* prefix, const std::string& asked) {
   ResponseHead head;
   head.id = new_object_id(prefix);
-  head.model = services.names.chat;
+  head.model = answering_name(services, asked);
   head.created = static_cast<int64_t>(std::time(nullptr));
   head.system_fingerprint = services.system_fingerprint();
   return head;
+}
+
+// Of protocols that have no field for more.
+odo::Ask asked_of(const std::string& model, const Call& call) {
+  odo::Ask ask;
+  ask.model = model;
+  ask.client = call.request.client;
+  return ask;
 }
 
 KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std::vector<KeptResponses::Item> items) {
@@ -38,9 +47,10 @@ KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std
 }
 
 std::unique_ptr<Answer> chat_completion(const Services& services, Call call, ChatCall& asked) {
-  ChatService& chat = services.chat;
-  if (const auto error = services.names.refuse_to_chat(asked.model)) return answer_now(call, error_response(*error));
-  ResponseHead head = response_head(services, "chatcmpl-");
+  asked.odo.model = asked.model;
+  asked.odo.client = call.request.client;
+  if (const auto error = refuse_chat(services, asked.odo, asked.n)) return answer_now(call, error_response(*error));
+  ResponseHead head = response_head(services, "chatcmpl-", asked.model);
   head.logprobs = asked.request.logprobs;
   head.token_stats = asked.request.token_stats;
   head.include_usage = asked.include_usage;
@@ -51,7 +61,7 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call, Cha
   Generation generation;
   generation.writer = chat_writer(std::move(head));
   services.limit(asked.request, call);
-  generation.choices = chat.start(std::move(asked.request), asked.n, call.wake);
+  generation.choices = start_chat(services, call, std::move(asked.odo), std::move(asked.request), asked.n);
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
   return answer_generated(services, call, std::move(asked), std::move(generation));
 }
@@ -59,7 +69,7 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call, Cha
 std::unique_ptr<Answer> completion(const Services& services, Call call, CompletionCall& asked) {
   ChatService& chat = services.chat;
   if (const auto error = services.names.refuse_to_chat(asked.model)) return answer_now(call, error_response(*error));
-  ResponseHead head = response_head(services, "cmpl-");
+  ResponseHead head = response_head(services, "cmpl-", {});
   head.logprobs = asked.prompts.front().logprobs;
   head.token_stats = asked.prompts.front().token_stats;
   head.include_usage = asked.include_usage;
@@ -78,12 +88,12 @@ std::unique_ptr<Answer> completion(const Services& services, Call call, Completi
 }
 
 std::unique_ptr<Answer> response(const Services& services, Call call, ResponsesCall& asked) {
-  ChatService& chat = services.chat;
   const std::string& owner = call.request.client;
-  if (const auto error = services.names.refuse_to_chat(asked.model)) return answer_now(call, error_response(*error));
+  const odo::Ask ask = asked_of(asked.model, call);
+  if (const auto error = refuse_chat(services, ask)) return answer_now(call, error_response(*error));
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   ResponsesHead head;
-  head.model = services.names.chat;
+  head.model = answering_name(services, asked.model);
   head.created = static_cast<int64_t>(std::time(nullptr));
   head.echo = asked.echo;
   head.tools = std::move(asked.tools);
@@ -98,7 +108,7 @@ std::unique_ptr<Answer> response(const Services& services, Call call, ResponsesC
   generation.writer = responses_writer(std::move(head));
   generation.prompt_field = "input";
   services.limit(asked.request, call);
-  generation.choices = chat.start(std::move(asked.request), 1, call.wake);
+  generation.choices = start_chat(services, call, ask, std::move(asked.request));
   return answer_generated(services, call, std::move(asked), std::move(generation));
 }
 
@@ -140,15 +150,13 @@ std::unique_ptr<Answer> input_items(const Services& services, Call call) {
 }
 
 std::unique_ptr<Answer> anthropic_message(const Services& services, Call call, AnthropicCall& asked) {
-  ChatService& chat = services.chat;
-  if (const auto error = services.names.refuse_to_chat(asked.model)) {
-    return answer_now(call, anthropic_error_response(*error));
-  }
+  const odo::Ask ask = asked_of(asked.model, call);
+  if (const auto error = refuse_chat(services, ask)) return answer_now(call, anthropic_error_response(*error));
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
-  generation.writer = anthropic_writer(services.names.chat, asked.request.token_stats);
+  generation.writer = anthropic_writer(answering_name(services, asked.model), asked.request.token_stats);
   services.limit(asked.request, call);
-  generation.choices = chat.start(std::move(asked.request), 1, call.wake);
+  generation.choices = start_chat(services, call, ask, std::move(asked.request));
   return answer_generated(services, call, std::move(asked), std::move(generation));
 }
 

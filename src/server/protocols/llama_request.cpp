@@ -16,10 +16,6 @@ constexpr size_t kMaxFields = 64;
 constexpr size_t kMaxExtraFiles = 256;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-bool is_token(const Json& json) {
-  return json.is_number_integer() && json.get<int64_t>() >= 0 && json.get<int64_t>() <= kMaxInt;
-}
-
 // {"prompt_string": TEXT}, which may name pictures beside it.
 const Json* text_of_prompt(const Json& json) {
   if (json.is_string()) return &json;
@@ -31,7 +27,7 @@ const Json* text_of_prompt(const Json& json) {
 // Texts and ids in one list: what comes first begins as a prompt does.
 bool read_mixed(const Json& list, const Tokenizer& tokenizer, CompletionRequest& request) {
   for (size_t i = 0; i < list.size(); ++i) {
-    if (is_token(list[i])) {
+    if (is_token_id(list[i])) {
       request.prompt_ids.push_back(list[i].get<int32_t>());
     } else if (list[i].is_string()) {
       const std::string text = list[i].get<std::string>();
@@ -58,7 +54,7 @@ void read_llama_prompts(JsonFields& fields, const Tokenizer& tokenizer, const Co
     }
     call.prompts.push_back(std::move(request));
   };
-  const bool has_ids = prompt->is_array() && std::any_of(prompt->begin(), prompt->end(), is_token);
+  const bool has_ids = prompt->is_array() && std::any_of(prompt->begin(), prompt->end(), is_token_id);
   if (!prompt->is_array() || has_ids) return add(*prompt);
   call.is_list = true;
   if (prompt->empty() || prompt->size() > kMaxPromptList) {
@@ -104,7 +100,7 @@ std::variant<LlamaCall, ApiError> parse_llama(std::string_view body, const orche
   LlamaCall call;
   CompletionRequest request;
   defaults.apply_to(request);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   read_call_options(fields, call);
   read_generation(fields, request);
   if (request.seed == std::numeric_limits<uint64_t>::max()) request.seed.reset();  // -1: a random one

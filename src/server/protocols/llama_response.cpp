@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/protocols/shared/answer_json.h"
+#include "text/utf8.h"
 
 namespace chimere::server {
 
@@ -24,6 +25,27 @@ const char* stop_type(const ChatChunk& chunk) {
   return "none";
 }
 
+// Those who ask for probabilities there find those of one token in an event; here tokens may have come together. Where
+// their texts are not the text of all (half a letter, what may become a stop text), the last one has it.
+std::vector<ChatChunk> token_by_token(const ChatChunk& chunk) {
+  std::string together;
+  bool are_texts = true;
+  for (const TokenInfo& token : chunk.tokens) {
+    together += token.token.bytes;
+    are_texts = are_texts && is_valid_utf8(token.token.bytes);
+  }
+  are_texts = are_texts && together == chunk.content;
+  std::vector<ChatChunk> parts;
+  for (const TokenInfo& token : chunk.tokens) {
+    ChatChunk& part = parts.emplace_back();
+    part.tokens.push_back(token);
+    if (are_texts) part.content = token.token.bytes;
+  }
+  if (!are_texts) parts.back().content = chunk.content;
+  parts.back().progress = chunk.progress;
+  return parts;
+}
+
 class LlamaWriter : public ResponseWriter {
  public:
   explicit LlamaWriter(LlamaHead head) : head_(std::move(head)) {}
@@ -32,15 +54,12 @@ class LlamaWriter : public ResponseWriter {
     if (chunk.kind == ChatChunk::Kind::started) return {};
     if (answers_.size() <= choice) answers_.resize(choice + 1);
     Sum& sum = answers_[choice];
-    sum.n_tokens += static_cast<int>(chunk.tokens.size());
     sum.has_new_line |= chunk.content.find('\n') != std::string::npos;
     std::string out;
-    if (!chunk.content.empty() || !chunk.tokens.empty() || chunk.progress) {
-      Json json = text_json(choice, chunk, true);
-      add_progress(json, chunk);
-      json["stop"] = false;
-      json["tokens_predicted"] = sum.n_tokens;
-      out += sse(to_text(json));
+    if (head_.probabilities && chunk.tokens.size() > 1) {
+      for (const ChatChunk& one : token_by_token(chunk)) out += text_event(choice, one, sum);
+    } else if (!chunk.content.empty() || !chunk.tokens.empty() || chunk.progress) {
+      out += text_event(choice, chunk, sum);
     }
     if (chunk.kind == ChatChunk::Kind::finished) {
       ChatChunk last = chunk;
@@ -70,6 +89,15 @@ class LlamaWriter : public ResponseWriter {
     int n_tokens = 0;
     bool has_new_line = false;
   };
+
+  std::string text_event(size_t choice, const ChatChunk& chunk, Sum& sum) const {
+    sum.n_tokens += static_cast<int>(chunk.tokens.size());
+    Json json = text_json(choice, chunk, true);
+    add_progress(json, chunk);
+    json["stop"] = false;
+    json["tokens_predicted"] = sum.n_tokens;
+    return sse(to_text(json));
+  }
 
   Json text_json(size_t choice, const ChatChunk& chunk, bool with_tokens) const {
     Json json;

@@ -1,4 +1,6 @@
 // llama.cpp's own endpoints: prompts in all their shapes, answers in its shape, its paths.
+#include <sstream>
+
 #include "server/protocols/llama_request.h"
 #include "server/protocols/llama_response.h"
 #include "server/protocols/protocols_for_test.h"
@@ -22,6 +24,32 @@ class LlamaServer : public testing::Test {
 
   ServerForTest server_;
 };
+
+TEST(LlamaWriter, AnEventHasTheProbabilitiesOfOneToken) {
+  const auto contents = [](std::vector<std::string> tokens, const std::string& content, bool with_probabilities) {
+    LlamaHead head;
+    head.probabilities = with_probabilities;
+    orchestrator::ChatChunk chunk;
+    chunk.content = content;
+    for (std::string& bytes : tokens) chunk.tokens.push_back({{std::move(bytes), -1.0f, 7}});
+    std::vector<std::string> found;
+    std::istringstream events(llama_writer(head)->events(0, chunk));
+    for (std::string line; std::getline(events, line);) {
+      if (!line.starts_with("data: ")) continue;
+      const Json json = *parse_json(line.substr(6));
+      const auto chances = json.find("completion_probabilities");
+      EXPECT_EQ(chances == json.end() ? 0u : chances->size(), with_probabilities ? 1u : 0u);
+      EXPECT_EQ(json["tokens_predicted"], with_probabilities ? found.size() + 1 : tokens.size());
+      found.push_back(json["content"]);
+    }
+    return found;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(contents({"Once", " upon", " a"}, "Once upon a", true), (Texts{"Once", " upon", " a"}));
+  EXPECT_EQ(contents({"Once", " upon", " a"}, "Once upon a", false), Texts{"Once upon a"});
+  EXPECT_EQ(contents({"\xc3", "\xa9"}, "\xc3\xa9", true), (Texts{"", "\xc3\xa9"})) << "half a letter is no text";
+  EXPECT_EQ(contents({"a", " st"}, "a", true), (Texts{"", "a"})) << "the rest may become a stop text";
+}
 
 TEST_F(LlamaServer, ReadsPromptsInAllTheirShapes) {
   const LlamaCall text = accepted(parse(R"({"prompt":"a b","n_predict":5,"seed":-1,"repeat_penalty":1.5})"));

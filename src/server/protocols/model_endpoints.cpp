@@ -1,6 +1,7 @@
 // model_endpoints.cpp  /v1/models: the models this server has.
 #include <ctime>
 
+#include "odo/odo.h"
 #include "server/endpoints.h"
 #include "server/http/api_error.h"
 #include "server/http/json.h"
@@ -28,10 +29,15 @@ Json models_json(const Services& services, int64_t created) {
   if (!services.tags.empty()) models[0]["tags"] = services.tags;
   Json& capabilities = models[0]["capabilities"] = Json::array({"completion"});
   if (services.chat.model_info().chat) capabilities.push_back("chat");
-  if (embeds_itself) {
-    capabilities.push_back("embedding");
-    return models;
+  if (embeds_itself) capabilities.push_back("embedding");
+  if (services.odo && services.chat.model_info().chat) {
+    for (const std::string& name : services.odo->model_names()) {
+      models.push_back(listed_model(name, services.chat.context_length(), created));
+      models.back()["capabilities"] = Json::array({"chat"});
+      models.back()["parent"] = services.names.chat;
+    }
   }
+  if (embeds_itself) return models;
   models.push_back(listed_model(embedder.model_name(), embedder.context_length(), created));
   models.back()["dimensions"] = embedder.dimensions();
   models.back()["capabilities"] = Json::array({"embedding"});
@@ -50,14 +56,14 @@ void add_model_endpoints(Router& router, const Services& services) {
   };
   auto one = [services, started](Call call) {
     const Json models = models_json(services, started);
+    const std::string name = unescaped_part(call.parameter);
     for (const Json& model : models) {
-      if (model["id"] == call.parameter) return answer_now(call, json_response(model));
+      if (model["id"] == name) return answer_now(call, json_response(model));
     }
-    if (services.names.is_alias(call.parameter)) return answer_now(call, json_response(models[0]));
-    return answer_now(
-        call,
-        error_response({404, "model: expected one of " + services.names.list() + ", found '" + call.parameter + "'",
-                        "invalid_request_error", "model", "model_not_found"}));
+    if (services.names.is_alias(name)) return answer_now(call, json_response(models[0]));
+    return answer_now(call,
+                      error_response({404, "model: expected one of " + services.names.list() + ", found '" + name + "'",
+                                      "invalid_request_error", "model", "model_not_found"}));
   };
   router.add({.method = "GET", .path = "/v1/models", .handler = list});
   router.add({.method = "GET", .path = "/v1/models/{id}", .handler = one});

@@ -5,6 +5,7 @@
 
 #include "server/endpoints.h"
 #include "server/http/json.h"
+#include "server/odo/start_chat.h"
 #include "server/protocols/embedding_response.h"
 #include "server/protocols/ollama_request.h"
 #include "server/protocols/ollama_response.h"
@@ -112,7 +113,12 @@ std::unique_ptr<Answer> generate(const Services& services, Call call, OllamaCall
   const ModelInfo& info = services.chat.model_info();
   const auto refused = [&](const ApiError& error) { return answer_now(call, ollama_error_response(error)); };
   if (services.keeps_alive) std::erase(asked.ignored, "keep_alive");
-  if (const auto error = services.names.refuse_to_chat(asked.model)) return refused(*error);
+  odo::Ask ask;
+  ask.model = asked.model;
+  ask.client = call.request.client;
+  if (const auto error = asked.is_chat ? refuse_chat(services, ask) : services.names.refuse_to_chat(asked.model)) {
+    return refused(*error);
+  }
   if (asked.wants_thought && !info.thinking) {
     return refused({400, "\"" + asked.named + "\" does not support thinking", "invalid_request_error", "think", ""});
   }
@@ -128,9 +134,9 @@ std::unique_ptr<Answer> generate(const Services& services, Call call, OllamaCall
         request.memory.owner = memory_owner(call.request.client, asked.user);
         services.limit(request, call);
         if constexpr (std::is_same_v<std::decay_t<decltype(request)>, ChatRequest>) {
-          generation.choices = services.chat.start(std::move(request), 1, call.wake);
+          generation.choices = start_chat(services, call, std::move(ask), std::move(request));
         } else {
-          generation.choices = services.chat.complete(std::move(request), 1, call.wake);
+          generation.choices.push_back(services.chat.complete(std::move(request), call.wake));
         }
       },
       asked.request);

@@ -48,6 +48,7 @@ void read_options(JsonFields& fields, GenerateOptions& to, std::vector<std::stri
   read_stop(inner, "stop", to);
   fields.take_error(inner);
   for (std::string& name : inner.unknown()) ignored.push_back(std::move(name));
+  for (std::string& name : inner.given()) to.given.push_back(std::move(name));
 }
 
 // "json", or a schema.
@@ -75,6 +76,7 @@ void read_think(JsonFields& fields, OllamaCall& call, ChatRequest& request) {
     return fields.fail("think", "expected a boolean, \"low\", \"medium\" or \"high\", found " + to_text(*think));
   }
   call.wants_thought = request.enable_thinking == true;
+  request.given.emplace_back("think");
 }
 
 void read_ollama_logprobs(JsonFields& fields, GenerateOptions& options) {
@@ -142,7 +144,7 @@ std::variant<OllamaCall, ApiError> parse_ollama_chat(std::string_view body, cons
   OllamaCall call;
   ChatRequest request;
   defaults.apply_to(request);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   call.is_chat = true;
   call.stream = true;
   read_model(fields, call, call.named);
@@ -168,7 +170,7 @@ std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body,
   OllamaCall call;
   ChatRequest request;
   defaults.apply_to(request);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   call.stream = true;
   read_model(fields, call, call.named);
   fields.boolean("stream", call.stream);
@@ -203,7 +205,7 @@ std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body,
 std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body, int max_dimensions, bool is_legacy) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  Json& json = std::get<Json>(parsed);
+  Json& json = std::get<OwnedJson>(parsed);
   if (is_legacy && json.contains("prompt")) {
     json["input"] = std::move(json["prompt"]);
     json.erase("prompt");
@@ -221,7 +223,7 @@ std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body
 std::variant<OllamaShowCall, ApiError> parse_ollama_show(std::string_view body) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   std::string named;
   fields.string("name", named);
   fields.string("model", named);

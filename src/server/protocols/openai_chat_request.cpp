@@ -1,6 +1,7 @@
 // openai_chat_request.cpp  The fields of a chat request.
 #include "server/protocols/openai_chat_request.h"
 
+#include "server/odo/odo_json.h"
 #include "server/protocols/shared/conversation_fields.h"
 
 namespace chimere::server {
@@ -133,7 +134,7 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const or
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   ChatCall call;
   defaults.apply_to(call.request);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   read_call_options(fields, call);
   call.request.messages = read_messages(fields, call.ignored);
   call.request.tools = read_functions(fields);
@@ -155,8 +156,12 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const or
   fields.boolean("verbose", call.verbose);
   read_progress(fields, call.stream, call.request);
   fields.integer("n", call.n, 1, kMaxChoices);
+  std::vector<std::string> for_runs;
+  read_odo(fields, call.odo, for_runs);
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));
+  if (!odo::Odo::is_odo(call.model)) call.ignored.insert(call.ignored.end(), for_runs.begin(), for_runs.end());
+  call.request.given = fields.given();
   return call;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <variant>
 
+#include "odo/odo.h"
 #include "orchestrator/chat_request.h"
 #include "server/http/api_error.h"
 #include "server/protocols/shared/generate_fields.h"
@@ -16,6 +17,7 @@ struct ChatCall : CallOptions {
   int n = 1;  // answers
   bool include_usage = false;
   bool verbose = false;  // the answer has `__verbose`
+  odo::Ask odo;          // for the orchestrator, where its name is asked for
 };
 
 // `defaults`: the sampling of a request that says nothing about it.

@@ -240,9 +240,11 @@ TEST(ChatRequest, ReadsWhetherToSpeculate) {
   using speculative::Mode;
   EXPECT_FALSE(accepted(R"("n":1)").request.speculation);
   EXPECT_FALSE(accepted(R"("speculation":null)").request.speculation);
-  const std::pair<const char*, Mode> values[] = {
-      {"true", Mode::automatic},   {"false", Mode::off},    {R"("auto")", Mode::automatic}, {R"("off")", Mode::off},
-      {R"("ngram")", Mode::ngram}, {R"("mtp")", Mode::mtp}, {R"("always")", Mode::always}};
+  const std::pair<const char*, Mode> values[] = {{"true", Mode::automatic},      {"false", Mode::off},
+                                                 {R"("auto")", Mode::automatic}, {R"("off")", Mode::off},
+                                                 {R"("ngram")", Mode::ngram},    {R"("engram")", Mode::engram},
+                                                 {R"("mtp")", Mode::mtp},        {R"("draft")", Mode::draft},
+                                                 {R"("dflash")", Mode::dflash},  {R"("always")", Mode::always}};
   for (const auto& [text, mode] : values) {
     EXPECT_EQ(accepted("\"speculation\":" + std::string(text)).request.speculation, mode) << text;
   }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "server/odo/odo_json.h"
 #include "server/protocols/shared/answer_json.h"
 
 namespace chimere::server {
@@ -33,12 +34,27 @@ Json delta_json(const ChatChunk& chunk) {
   return delta;
 }
 
+// [{"type": "url_citation", "url_citation": {...}}], as OpenAI has them.
+void add_annotations(Json& json, const std::vector<orchestrator::Citation>& citations) {
+  for (const orchestrator::Citation& citation : citations) {
+    const char* const type = citation.url.empty() ? "file_citation" : "url_citation";
+    Json place = {{"start_index", citation.begin}, {"end_index", citation.end}, {"title", citation.title}};
+    if (citation.url.empty()) {
+      place["filename"] = citation.document;
+    } else {
+      place["url"] = citation.url;
+    }
+    json["annotations"].push_back(Json{{"type", type}, {type, std::move(place)}});
+  }
+}
+
 Json message_json(const ChatChunk& sum) {
   Json message;
   message["role"] = "assistant";
   message["content"] = sum.content.empty() && !sum.tool_calls.empty() ? Json(nullptr) : Json(sum.content);
   if (!sum.reasoning.empty()) message["reasoning_content"] = sum.reasoning;
   for (const ToolCallDelta& call : sum.tool_calls) message["tool_calls"].push_back(call_json(call, false));
+  add_annotations(message, sum.citations);
   return message;
 }
 
@@ -49,9 +65,10 @@ class ChatWriter : public ResponseWriter {
   std::string events(size_t choice, const ChatChunk& chunk) override {
     switch (chunk.kind) {
       case ChatChunk::Kind::started:
-        return sse(to_text(
+        return sse(to_text(with_run(
             choice_chunk(choice, Json{{"role", "assistant"}, {"content", head_.llama_words ? Json(nullptr) : Json("")}},
-                         nullptr, nullptr)));
+                         nullptr, nullptr),
+            chunk)));
       case ChatChunk::Kind::delta: {
         Json logprobs = head_.logprobs && !chunk.tokens.empty() ? tokens_json(chunk) : Json(nullptr);
         Json json = choice_chunk(choice, delta_json(chunk), std::move(logprobs), nullptr);
@@ -59,12 +76,16 @@ class ChatWriter : public ResponseWriter {
           json["choices"][0]["token_stats"] = token_stats_json(chunk.tokens);
         }
         add_progress(json, chunk);
+        add_run(json, chunk);
         return sse(to_text(json));
       }
       case ChatChunk::Kind::finished: {
-        Json json = choice_chunk(choice, Json::object(), nullptr, finish_name(chunk.finish));
+        Json last = Json::object();
+        add_annotations(last, chunk.citations);
+        Json json = choice_chunk(choice, std::move(last), nullptr, finish_name(chunk.finish));
         json["timings"] = timings_json(chunk.usage);
         add_passages(json, chunk.passages);
+        add_run(json, chunk);
         add_verbose(json, chunk);
         return sse(to_text(json));
       }
@@ -98,6 +119,7 @@ class ChatWriter : public ResponseWriter {
     add_usage(json, total);
     if (!choices.empty()) {
       add_passages(json, choices.front().passages);
+      add_run(json, choices.front());
       add_verbose(json, choices.front());
     }
     return to_text(json);
@@ -110,6 +132,11 @@ class ChatWriter : public ResponseWriter {
 
   void add_verbose(Json& json, const ChatChunk& chunk) const {
     if (head_.verbose) json["__verbose"] = Json{{"prompt", chunk.prompt}, {"content", chunk.content}};
+  }
+
+  static Json with_run(Json json, const ChatChunk& chunk) {
+    add_run(json, chunk);
+    return json;
   }
 
   static Json tokens_json(const ChatChunk& chunk) { return Json{{"content", logprobs_json(chunk.tokens)}}; }

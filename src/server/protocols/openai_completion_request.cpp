@@ -61,7 +61,7 @@ std::variant<CompletionCall, ApiError> parse_completion_call(std::string_view bo
   CompletionRequest request;
   defaults.apply_to(request);
   if (request.max_tokens < 0) request.max_tokens = kDefaultMaxTokens;
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   read_call_options(fields, call);
   if (const Json* options = fields.object("stream_options")) {
     JsonFields inner(*options, "stream_options.");

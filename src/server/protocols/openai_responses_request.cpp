@@ -357,7 +357,7 @@ std::variant<ResponsesCall, ApiError> parse_responses_call(std::string_view body
                                                            const KeptResponses* kept, const std::string& owner) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  const Json& json = std::get<Json>(parsed);
+  const Json& json = std::get<OwnedJson>(parsed);
   ResponsesCall call;
   ChatRequest& request = call.request;
   defaults.apply_to(request);
@@ -382,6 +382,7 @@ std::variant<ResponsesCall, ApiError> parse_responses_call(std::string_view body
   if (!truncation.empty() && truncation != "disabled") call.ignored.push_back("truncation");
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));
+  request.given = fields.given();
   call.echo = to_text(settings_echo(json, call));
   return call;
 }

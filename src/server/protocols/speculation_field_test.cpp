@@ -46,7 +46,8 @@ TEST(SpeculationField, ChangesNoTextInAnyProtocol) {
   for (const SpeculatingProtocol& p : speculating_protocols()) {
     SCOPED_TRACE(p.path);
     std::string expected;
-    for (const char* mode : {R"("off")", "false", R"("always")", R"("auto")", "true", R"("ngram")", R"("mtp")"}) {
+    for (const char* mode :
+         {R"("off")", "false", R"("always")", R"("auto")", "true", R"("ngram")", R"("engram")", R"("mtp")"}) {
       const ClientResponse whole = server.post(p.path, "{" + p.fields + ",\"speculation\":" + mode + "}");
       ASSERT_EQ(whole.status, 200) << whole.body;
       const auto json = parse_json(whole.body);
@@ -58,6 +59,9 @@ TEST(SpeculationField, ChangesNoTextInAnyProtocol) {
     }
     EXPECT_EQ(server.post(p.path, "{" + p.fields + R"(,"speculation":"on"})").status, 400);
     EXPECT_EQ(server.post(p.path, "{" + p.fields + R"(,"speculation":1})").status, 400);
+    const ClientResponse missing = server.post(p.path, "{" + p.fields + R"(,"speculation":"draft"})");
+    EXPECT_EQ(missing.status, 400);
+    EXPECT_NE(missing.body.find("--draft-model FILE"), std::string::npos) << missing.body;
   }
 }
 

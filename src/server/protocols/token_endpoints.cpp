@@ -114,7 +114,7 @@ struct TokenizeCall {
 Parsed<TokenizeCall> parse_tokenize(const std::string& body) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   TokenizeCall call;
   std::string model, text;
   fields.string("model", model);
@@ -163,7 +163,7 @@ std::unique_ptr<Answer> tokenize(const Services& services, Call call, TokenizeCa
 Parsed<HttpResponse> detokenized(const ChatService& chat, const std::string& body) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  JsonFields fields(std::get<Json>(parsed));
+  JsonFields fields(std::get<OwnedJson>(parsed));
   std::string model;
   fields.string("model", model);
   std::vector<int32_t> ids;

@@ -17,6 +17,17 @@ ApiError unknown_model(const std::string& name, const std::string& names) {
           "invalid_request_error", "model", "model_not_found"};
 }
 
+// Whoever waits for its next answer would wait for it to be loaded again.
+ApiError in_use(const std::string& name) {
+  return {409, "model '" + name + "' is answering: an admin's key may unload it now, others when nobody uses it",
+          "invalid_request_error", "model", "model_in_use"};
+}
+
+ApiError no_batches() {
+  return {404, "a server of several models takes no files and no batches: start one with the model alone",
+          "invalid_request_error", "", "batches_unsupported"};
+}
+
 // Only Ollama's requests have one.
 std::optional<std::chrono::seconds> keep_alive(const HttpRequest& request) {
   if (!request.path.starts_with("/api/")) return std::nullopt;
@@ -120,6 +131,7 @@ void Lobby::add_own_endpoints() {
   router.add({.method = "POST", .path = "/models/unload", .handler = [this](Call call) {
                 const std::string name = top_level_text(call.request.body, "model").value_or("");
                 if (!shelf_.find(name)) return answer_now(call, error_response(unknown_model(name, names())));
+                if (!call.request.is_admin && users_of(name) > 0) return answer_now(call, error_response(in_use(name)));
                 return answer_now(call, json_response(Json{{"success", shelf_.unload(name)}}));
               }});
   router.add({.method = "POST", .path = "/models/load", .handler = [this](Call call) {
@@ -128,7 +140,23 @@ void Lobby::add_own_endpoints() {
                 shelf_.ask(name, {});
                 return answer_now(call, json_response(Json{{"success", true}}));
               }});
+  // Said here, before a model is loaded to say less.
+  const auto refuse = [](Call call) { return answer_now(call, error_response(no_batches())); };
+  router.add({.method = "GET", .path = "/v1/files", .handler = refuse});
+  router.add({.method = "POST", .path = "/v1/files", .handler = refuse});
+  router.add({.method = "GET", .path = "/v1/batches", .handler = refuse});
+  router.add({.method = "POST", .path = "/v1/batches", .handler = refuse});
+  add_conversation_endpoints(own_, config_.conversations, config_.workers);
+  add_pair_endpoints(own_, access_);
   if (config_.page) add_page_endpoints(own_);
+}
+
+int Lobby::users_of(const std::string& name) {
+  int users = 0;
+  shelf_.list([&](const ModelShelf::Listed& listed) {
+    if (listed.file.name == name) users = listed.users;
+  });
+  return users;
 }
 
 std::string Lobby::names() {
@@ -180,7 +208,8 @@ std::optional<HttpResponse> Lobby::refuse(HttpRequest& head) {
   if (Cors::is_preflight(head)) return std::nullopt;
   const Router::Match match = own_.find(head.method, head.path);
   if (match.route && !match.route->needs_key) return std::nullopt;
-  const auto refused = access_->refuse_stranger(head);
+  auto refused = access_->refuse_stranger(head);
+  if (!refused) refused = access_->refuse_over_budget(head);  // before a model is loaded for it
   if (!refused) return std::nullopt;
   return logged(head, shaped_for(head, *refused));
 }
@@ -188,7 +217,7 @@ std::optional<HttpResponse> Lobby::refuse(HttpRequest& head) {
 std::unique_ptr<Answer> Lobby::handle(HttpRequest request, Wake wake) {
   use_own_name(request);
   if (Cors::is_preflight(request)) {
-    return immediate(logged(request, access_->cors().leave(request, "GET, POST, DELETE")));
+    return immediate(logged(request, access_->cors().leave(request, "GET, POST, PUT, DELETE")));
   }
   if (Router::Match match = own_.find(request.method, request.path); match.route) {
     auto record = std::make_unique<RequestRecord>(request, match.route->path, monitor_);
@@ -207,12 +236,13 @@ std::unique_ptr<Answer> Lobby::handle(HttpRequest request, Wake wake) {
       if (name == "model") asked = value;
     }
     // Those who watch load nothing.
-    if (asked.empty() && !shelf_.latest()) {
+    const auto latest = shelf_.latest();
+    if (asked.empty() && !latest) {
       return immediate(
           logged(request, shaped_for(request, {503, "no model is loaded: the first request for one loads it",
                                                "server_error", "", "model_not_loaded"})));
     }
-    if (asked.empty()) asked = (*shelf_.latest())->file.name;
+    if (asked.empty()) asked = (*latest)->file.name;
   }
   const auto name = resolve(asked);
   if (!name || name->empty()) {

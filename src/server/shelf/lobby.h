@@ -25,6 +25,7 @@ struct LobbyConfig {
   bool page = true;
   bool slots = true;
   bool verbose = false;
+  std::shared_ptr<ConversationStore> conversations;  // null: none are kept here
   WatchConfig watch;
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 };
@@ -54,6 +55,7 @@ class Lobby : public HttpHandler {
   std::string default_name();
   HttpResponse logged(const HttpRequest& request, HttpResponse response);
   std::string names();
+  int users_of(const std::string& name);
 
   ModelShelf& shelf_;
   const std::shared_ptr<Access> access_;

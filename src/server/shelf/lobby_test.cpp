@@ -11,6 +11,7 @@
 
 #include "base/scratch_for_test.h"
 #include "server/http/client_for_test.h"
+#include "server/http/json.h"
 #include "server/server.h"
 #include "server/shelf/body_field.h"
 
@@ -25,7 +26,9 @@ fs::path golden(const std::string& name) {
   return fs::path(CHIMERE_TESTS_DIR) / "golden" / "models" / name / "model.gguf";
 }
 
-Result<std::unique_ptr<orchestrator::ChatService>> open(const std::string& path) {
+constexpr uint64_t kStateBytes = 32 << 20;
+
+Result<ModelShelf::Opened> open(const std::string& path) {
   LoadOptions options;
   options.max_rows = 64;
   TRY_ASSIGN(auto model, models::Model::load(path, models::BackendKind::reference, options));
@@ -33,7 +36,10 @@ Result<std::unique_ptr<orchestrator::ChatService>> open(const std::string& path)
   engine::EngineConfig engine;
   engine.max_running = 4;
   engine.context_length = 200;
-  return std::make_unique<orchestrator::ChatService>(std::move(chat_model), engine);
+  engine.state_bytes = kStateBytes;
+  ModelShelf::Opened opened{std::make_unique<orchestrator::ChatService>(std::move(chat_model), engine)};
+  opened.memory = memory_of(*opened.service, kStateBytes);
+  return Result<ModelShelf::Opened>{std::move(opened)};
 }
 
 class LobbyTest : public testing::Test {
@@ -55,14 +61,15 @@ class LobbyTest : public testing::Test {
       auto files = find_models(folder_.string());
       return files ? *files : std::vector<ModelFile>();
     };
-    const auto load = [this](const ModelFile& file, const ModelShelf::Progress& progress) {
+    const auto load = [this](const ModelFile& file, const ModelMemory& share, const ModelShelf::Progress& progress) {
       progress(1, 2);
       ++n_loads_;
-      return open(file.path);
+      return load_ ? load_(file, share) : open(file.path);
     };
-    shelf_ = std::make_unique<ModelShelf>(find, load, limits);
+    shelf_ = std::make_unique<ModelShelf>(find, load, limits, plan_);
     ServerConfig config;
     config.http.port = 0;
+    config.keys = keys_;
     auto listening = Server::listen(config, *shelf_);
     ASSERT_TRUE(listening) << listening.error().message;
     server_ = std::move(*listening);
@@ -85,6 +92,50 @@ class LobbyTest : public testing::Test {
     }
     return "not listed";
   }
+  // What each says alone.
+  std::map<std::string, std::string> answers_alone() {
+    std::map<std::string, std::string> alone;
+    for (const char* name : kModels) {
+      start({});
+      alone[name] = text_of(ask(name));
+      TearDown();
+    }
+    return alone;
+  }
+  // Of four clients with names by chance, how many things were wrong: answers, and looks at which models were loaded
+  // that are not to be together.
+  int count_wrong(std::map<std::string, std::string> alone,
+                  const std::function<uint64_t(const ModelShelf::Listed&)>& size, uint64_t most) const {
+    std::atomic<int> n_wrong = 0;
+    std::atomic<bool> ends = false;
+    std::thread watch([&] {
+      while (!ends) {
+        uint64_t all = 0;
+        shelf_->list([&](const ModelShelf::Listed& listed) {
+          if (listed.state == ModelShelf::State::loaded) all += size(listed);
+        });
+        if (all > most) ++n_wrong;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+    std::vector<std::thread> clients;
+    for (unsigned seed = 0; seed < 4; ++seed) {
+      clients.emplace_back([&, seed] {
+        std::mt19937 random(seed);
+        for (int i = 0; i < 50; ++i) {
+          const char* name = kModels[random() % 3];
+          const std::string text = text_of(ask(name));
+          if (text == alone.at(name)) continue;
+          ++n_wrong;
+          ADD_FAILURE() << name << ": " << text;
+        }
+      });
+    }
+    for (std::thread& client : clients) client.join();
+    ends = true;
+    watch.join();
+    return n_wrong;
+  }
   static std::string text_of(const ClientResponse& response) {
     const auto json = parse_json(response.body);
     if (response.status != 200 || !json) return "status " + std::to_string(response.status) + ": " + response.body;
@@ -92,6 +143,9 @@ class LobbyTest : public testing::Test {
   }
 
   const fs::path folder_ = fixture::scratch_folder();
+  ApiKeys keys_;
+  ModelShelf::Plan plan_;
+  std::function<Result<ModelShelf::Opened>(const ModelFile& file, const ModelMemory& share)> load_;  // open() without
   std::atomic<int> n_loads_ = 0;
   std::unique_ptr<ModelShelf> shelf_;
   std::unique_ptr<Server> server_;
@@ -123,48 +177,90 @@ TEST_F(LobbyTest, ModelsAreListedAndLoadedByName) {
 
 // Three files, two of which fit, four clients, names by chance.
 TEST_F(LobbyTest, AnswersAreThoseOfTheModelAloneWhoeverAsksForWhat) {
-  std::map<std::string, std::string> alone;
-  uint64_t largest_two = 0;
+  const auto alone = answers_alone();
   std::vector<uint64_t> sizes;
-  for (const char* name : kModels) {
-    start({});
-    alone[name] = text_of(ask(name));
-    TearDown();
-    sizes.push_back(fs::file_size(golden(name)));
-  }
+  for (const char* name : kModels) sizes.push_back(fs::file_size(golden(name)));
   std::sort(sizes.begin(), sizes.end());
-  largest_two = sizes[1] + sizes[2];
+  const uint64_t largest_two = sizes[1] + sizes[2];
+  n_loads_ = 0;
   start({.bytes = largest_two});
-  std::atomic<int> n_wrong = 0;
-  std::atomic<bool> ends = false;
-  std::thread watch([&] {
-    while (!ends) {
-      uint64_t bytes = 0;
-      shelf_->list([&](const ModelShelf::Listed& listed) {
-        if (listed.state == ModelShelf::State::loaded) bytes += listed.file.bytes;
-      });
-      if (bytes > largest_two) ++n_wrong;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  });
-  std::vector<std::thread> clients;
-  for (unsigned seed = 0; seed < 4; ++seed) {
-    clients.emplace_back([&, seed] {
-      std::mt19937 random(seed);
-      for (int i = 0; i < 50; ++i) {
-        const char* name = kModels[random() % 3];
-        const std::string text = text_of(ask(name));
-        if (text == alone[name]) continue;
-        ++n_wrong;
-        ADD_FAILURE() << name << ": " << text;
-      }
-    });
-  }
-  for (std::thread& client : clients) client.join();
-  ends = true;
-  watch.join();
-  EXPECT_EQ(n_wrong, 0);
+  EXPECT_EQ(count_wrong(
+                alone, [](const ModelShelf::Listed& listed) { return listed.file.bytes; }, largest_two),
+            0);
   EXPECT_GT(n_loads_, 3) << "models gave way to others";
+}
+
+// The same by the memory they take. A file tells less than that, which is found when it is loaded.
+TEST_F(LobbyTest, ModelsShareABudgetOfMemory) {
+  const auto alone = answers_alone();
+  std::vector<uint64_t> taken;
+  for (const char* name : kModels) {
+    const auto opened = open(golden(name).string());
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_GT(opened->memory.ram, kStateBytes + fs::file_size(golden(name)) / 2) << "weights and states";
+    taken.push_back(opened->memory.ram);
+  }
+  std::sort(taken.begin(), taken.end());
+  const uint64_t largest_two = taken[1] + taken[2];
+  plan_ = [](const ModelFile& file) { return ModelMemory{file.bytes, 0}; };
+  n_loads_ = 0;
+  start({.memory = {.ram = largest_two}});
+  EXPECT_EQ(count_wrong(
+                alone, [](const ModelShelf::Listed& listed) { return listed.memory.ram; }, largest_two),
+            0);
+  EXPECT_GT(n_loads_, 3) << "models gave way to others";
+  ask(kModels[0]);
+  const Json list = get("/v1/models");
+  for (const Json& model : list["data"]) {
+    EXPECT_EQ(model["status"].contains("ram_bytes"), model["status"]["value"] == "loaded") << model.dump();
+  }
+}
+
+TEST_F(LobbyTest, TheLeastRecentlyUsedGivesWay) {
+  plan_ = [](const ModelFile&) { return ModelMemory{100, 0}; };
+  load_ = [](const ModelFile& file, const ModelMemory& share) {
+    auto opened = open(file.path);
+    if (opened) opened->memory = share;
+    return opened;
+  };
+  start({.memory = {.ram = 200}});
+  for (const char* name : {"qwen2-A", "mamba-A", "qwen2-A", "qwen3_5-A"}) EXPECT_EQ(ask(name).status, 200);
+  EXPECT_EQ(state_of("mamba-A"), "unloaded");
+  EXPECT_EQ(state_of("qwen2-A"), "loaded");
+  EXPECT_EQ(state_of("qwen3_5-A"), "loaded");
+  EXPECT_EQ(n_loads_, 3);
+}
+
+TEST_F(LobbyTest, AModelThatTakesMoreThanAllIsRefusedAndLeavesNothing) {
+  plan_ = [](const ModelFile& file) { return ModelMemory{file.bytes, 0}; };
+  start({.memory = {.ram = kStateBytes}});
+  for (int i = 0; i < 2; ++i) {
+    const ClientResponse refused = ask("qwen2-A");
+    EXPECT_EQ(refused.status, 429);
+    EXPECT_NE(refused.body.find("--ram"), std::string::npos) << refused.body;
+  }
+  EXPECT_EQ(state_of("qwen2-A"), "failed");
+  EXPECT_EQ(n_loads_, 1) << "what it takes is known from the first time";
+  EXPECT_EQ(get("/health")["loaded"].size(), 0u);
+}
+
+// As on a card, whose engine refuses a share that its batches do not fit into.
+TEST_F(LobbyTest, WhoseShareOfTheCardIsTooSmallHasItAll) {
+  plan_ = [](const ModelFile&) { return ModelMemory{0, 40}; };
+  std::vector<uint64_t> shares;
+  load_ = [&](const ModelFile& file, const ModelMemory& share) -> Result<ModelShelf::Opened> {
+    shares.push_back(share.vram);
+    if (file.name == "mamba-A" && share.vram < 90) return Error{Code::exhausted, "does not fit on the card"};
+    auto opened = open(file.path);
+    if (opened) opened->memory = share;
+    return opened;
+  };
+  start({.memory = {.vram = 100}});
+  for (const char* name : {"qwen2-A", "qwen3_5-A"}) EXPECT_EQ(ask(name).status, 200);
+  EXPECT_EQ(get("/health")["loaded"].size(), 2u);
+  EXPECT_EQ(ask("mamba-A").status, 200);
+  EXPECT_EQ(get("/health")["loaded"].size(), 1u);
+  EXPECT_EQ(shares, (std::vector<uint64_t>{40, 40, 40, 100}));
 }
 
 TEST_F(LobbyTest, ABrokenFileIsSaidSoAndTheOthersGoOn) {
@@ -182,6 +278,16 @@ TEST_F(LobbyTest, ABrokenFileIsSaidSoAndTheOthersGoOn) {
   EXPECT_GE(removed.status, 404) << removed.body;
   EXPECT_NE(removed.body.find("mamba-A"), std::string::npos) << removed.body;
   EXPECT_EQ(ask("qwen2-A").status, 200);
+}
+
+TEST_F(LobbyTest, AFileThatComesIsServedSoon) {
+  start({});
+  EXPECT_EQ(ask("later").status, 404);
+  fs::copy_file(golden("qwen2-A"), folder_ / "later.gguf");
+  for (int i = 0; i < 600 && state_of("later") == "not listed"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(ask("later").status, 200);
 }
 
 TEST_F(LobbyTest, AModelThatNobodyUsesIsUnloaded) {
@@ -247,6 +353,43 @@ TEST_F(LobbyTest, ModelsAreLoadedAndUnloadedWhenToldTo) {
   }
   EXPECT_EQ(state_of("qwen2-A"), "unloaded");
   EXPECT_EQ(tell("/models/load", "no-such"), 404);
+}
+
+TEST_F(LobbyTest, AModelInUseIsUnloadedByAnAdminAlone) {
+  ASSERT_TRUE(keys_.add("ann", "ann"));
+  ASSERT_TRUE(keys_.add("boss", "boss", true));
+  start({});
+  const auto tell = [&](const char* who) {
+    return Client(server_->port())
+        .request("POST", "/models/unload", R"({"model":"qwen2-A"})", "x-api-key: " + std::string(who) + "\r\n")
+        .status;
+  };
+  const std::string body = R"({"model":"qwen2-A","prompt":"x","max_tokens":190,"ignore_eos":true,"stream":true})";
+  {
+    // Whoever has a lease uses it, as an answer under way does.
+    std::atomic<bool> is_there = false;
+    auto ticket = shelf_->ask("qwen2-A", [&] { is_there = true; });
+    while (!is_there) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto lease = ticket->take();
+    ASSERT_TRUE(lease && *lease);
+    EXPECT_EQ(tell("ann"), 409);
+    EXPECT_EQ(tell("boss"), 200);
+  }
+  EXPECT_EQ(Client(server_->port()).request("POST", "/v1/completions", body, "x-api-key: ann\r\n").status, 200);
+  int status = 409;  // until the answer's use has ended
+  for (int i = 0; i < 500 && status == 409; ++i) status = tell("ann");
+  EXPECT_EQ(status, 200);
+}
+
+TEST_F(LobbyTest, BatchesAreRefusedBeforeAModelIsLoaded) {
+  start({});
+  for (const char* path : {"/v1/files", "/v1/batches"}) {
+    const ClientResponse refused = Client(server_->port()).request("POST", path, "{}", {});
+    EXPECT_EQ(refused.status, 404);
+    EXPECT_NE(refused.body.find("batches_unsupported"), std::string::npos) << refused.body;
+    EXPECT_EQ(Client(server_->port()).request("GET", path, {}, {}).status, 404);
+  }
+  EXPECT_EQ(n_loads_, 0);
 }
 
 TEST_F(LobbyTest, AModelThatCanNotFitIsRefused) {

@@ -9,7 +9,7 @@
 namespace chimere::server {
 namespace {
 
-constexpr std::chrono::seconds kLookAgain{2};  // a folder may be on a slow disk
+constexpr std::chrono::seconds kLookAgain{2};  // at the earliest
 constexpr std::chrono::seconds kIdleCheck{1};
 
 }  // namespace
@@ -18,9 +18,21 @@ ModelShelf::Lease::~Lease() {
   if (model_) shelf_->give_back(*model_, is_use_);
 }
 
-ModelShelf::ModelShelf(std::function<std::vector<ModelFile>()> find, Load load, ShelfLimits limits)
-    : find_(std::move(find)), load_(std::move(load)), limits_(limits) {
-  look_again();
+ModelMemory memory_of(const orchestrator::ChatService& service, uint64_t state_bytes) {
+  ModelMemory memory{state_bytes, 0};
+  for (const auto& [purpose, bytes] : service.engine().stats().memory) {
+    if (purpose == "weights" || purpose == "activations") memory.ram += bytes;
+  }
+  return memory;
+}
+
+ModelShelf::ModelShelf(std::function<std::vector<ModelFile>()> find, Load load, ShelfLimits limits, Plan plan)
+    : find_(std::move(find)),
+      load_(std::move(load)),
+      limits_(limits),
+      plan_(std::move(plan)),
+      files_(find_()),
+      looked_(Clock::now()) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -33,15 +45,19 @@ ModelShelf::~ModelShelf() {
   thread_.join();
 }
 
-void ModelShelf::look_again() {
-  if (looked_ != Clock::time_point{} && Clock::now() - looked_ < kLookAgain) return;
-  files_ = find_();
+// The lock is open meanwhile: a folder may be on a slow disk.
+void ModelShelf::look_again(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  std::vector<ModelFile> files = find_();
+  lock.lock();
+  files_ = std::move(files);
   looked_ = Clock::now();
+  wants_look_ = false;
 }
 
 void ModelShelf::list(const std::function<void(const Listed&)>& look) {
   const std::lock_guard lock(mutex_);
-  look_again();
+  wants_look_ = true;
   for (const ModelFile& file : files_) {
     Listed listed;
     listed.file = file;
@@ -51,6 +67,7 @@ void ModelShelf::list(const std::function<void(const Listed&)>& look) {
       listed.state = State::loaded;
       listed.service = entry->second.model->service.get();
       listed.users = entry->second.users;
+      listed.memory = entry->second.model->memory;
     } else if (loading_ == file.name) {
       listed.state = State::loading;
       listed.progress = progress_;
@@ -63,12 +80,10 @@ void ModelShelf::list(const std::function<void(const Listed&)>& look) {
 }
 
 std::optional<ModelFile> ModelShelf::find_locked(const std::string& name) {
-  for (int i = 0; i < 2; ++i) {
-    for (const ModelFile& file : files_) {
-      if (file.name == name) return file;
-    }
-    look_again();  // it may have come since
+  for (const ModelFile& file : files_) {
+    if (file.name == name) return file;
   }
+  wants_look_ = true;  // it may have come since
   return std::nullopt;
 }
 
@@ -148,6 +163,7 @@ void ModelShelf::run() {
   std::unique_lock lock(mutex_);
   while (!stops_) {
     drop_idle(lock);
+    if (wants_look_ && Clock::now() - looked_ >= kLookAgain) look_again(lock);
     if (!waiting_.empty()) {
       serve_first(lock);
     } else {
@@ -189,16 +205,46 @@ void ModelShelf::take_down(std::unique_lock<std::mutex>& lock, const std::string
   lock.lock();
 }
 
-bool ModelShelf::fits(const ModelFile& file) const {
+ModelMemory ModelShelf::expected_of(const ModelFile& file) const {
+  const auto seen = seen_.find(file.name);
+  const bool is_same = seen != seen_.end() && seen->second.first.path == file.path &&
+                       seen->second.first.bytes == file.bytes && seen->second.first.written == file.written;
+  if (is_same) return seen->second.second;
+  return plan_ ? plan_(file) : ModelMemory();
+}
+
+bool ModelShelf::fits(const ModelFile& file, const ModelMemory& memory) const {
   uint64_t bytes = file.bytes;
-  for (const auto& [name, entry] : entries_) bytes += entry.model->file.bytes;
+  ModelMemory all = memory;
+  for (const auto& [name, entry] : entries_) {
+    bytes += entry.model->file.bytes;
+    all.ram += entry.model->memory.ram;
+    all.vram += entry.model->memory.vram;
+  }
+  const auto is_within = [](uint64_t found, uint64_t most) { return most == 0 || found <= most; };
   const bool has_place = limits_.count == 0 || static_cast<int>(entries_.size()) < limits_.count;
-  return has_place && (limits_.bytes == 0 || bytes <= limits_.bytes);
+  return has_place && is_within(bytes, limits_.bytes) && is_within(all.ram, limits_.memory.ram) &&
+         is_within(all.vram, limits_.memory.vram);
+}
+
+Error ModelShelf::too_large(const ModelFile& file, const ModelMemory& memory) const {
+  const auto say = [&](const char* what, uint64_t found, uint64_t most, const char* advice) {
+    return Error{Code::exhausted, "model '" + file.name + "' " + what + " " + std::to_string(found >> 20) +
+                                      " MiB, and models may have " + std::to_string(most >> 20) +
+                                      " MiB together: start the server with " + advice};
+  };
+  if (limits_.bytes > 0 && file.bytes > limits_.bytes) {
+    return say("has", file.bytes, limits_.bytes, "a larger --models-gb");
+  }
+  if (limits_.memory.ram > 0 && memory.ram > limits_.memory.ram) {
+    return say("needs, with its states,", memory.ram, limits_.memory.ram, "a larger --ram, or a smaller --state-gb");
+  }
+  return say("needs, with its states,", memory.vram, limits_.memory.vram, "a larger --vram, or a smaller --state-gb");
 }
 
 // False: it would not fit alone.
-bool ModelShelf::make_room(std::unique_lock<std::mutex>& lock, const ModelFile& file) {
-  while (!stops_ && !fits(file)) {
+bool ModelShelf::make_room(std::unique_lock<std::mutex>& lock, const ModelFile& file, const ModelMemory& memory) {
+  while (!stops_ && !fits(file, memory)) {
     if (entries_.empty()) return false;
     const auto first_to_go = [](const auto& a, const auto& b) {
       const bool a_busy = a.second.users > 0, b_busy = b.second.users > 0;
@@ -229,6 +275,12 @@ void ModelShelf::deliver(std::unique_lock<std::mutex>& lock, const std::string& 
   lock.lock();
 }
 
+void ModelShelf::refuse(std::unique_lock<std::mutex>& lock, const std::string& name, const Error& error) {
+  problems_[name] = error.message;
+  spdlog::error("{} can not be loaded: {}", name, error.message);
+  deliver(lock, name, &error);
+}
+
 void ModelShelf::serve_first(std::unique_lock<std::mutex>& lock) {
   std::erase_if(waiting_, [](const Waiting& waiting) { return waiting.ticket->is_cancelled(); });
   if (waiting_.empty()) return;
@@ -242,35 +294,44 @@ void ModelShelf::serve_first(std::unique_lock<std::mutex>& lock) {
     const Error gone{Code::not_found, "model '" + name + "' is no longer in its folder"};
     return deliver(lock, name, &gone);
   }
-  if (!make_room(lock, *file)) {
-    const Error large{Code::exhausted, "model '" + name + "' has " + std::to_string(file->bytes >> 20) +
-                                           " MiB, and models may have " + std::to_string(limits_.bytes >> 20) +
-                                           " MiB together: start the server with a larger --models-gb"};
-    problems_[name] = large.message;
-    return deliver(lock, name, &large);
-  }
+  const ModelMemory share = expected_of(*file);
+  if (!make_room(lock, *file, share)) return refuse(lock, name, too_large(*file, share));
   if (stops_) return;
   loading_ = name;
   progress_ = 0;
   lock.unlock();
   const auto began = Clock::now();
-  auto service = load_(*file, [this](uint64_t done, uint64_t total) {
+  auto opened = load_(*file, share, [this](uint64_t done, uint64_t total) {
     const std::lock_guard inner(mutex_);
     progress_ = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
   });
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   lock.lock();
+  if (!opened) {
+    loading_.clear();
+    // Its share of the card was too small: the next round gives it all.
+    if (opened.error().code == Code::exhausted && share.vram < limits_.memory.vram) {
+      seen_[name] = {*file, {share.ram, limits_.memory.vram}};
+      return;
+    }
+    return refuse(lock, name, opened.error());
+  }
+  // What it takes is known now, and may be more than its file told.
+  seen_[name] = {*file, opened->memory};
+  const bool has_room = make_room(lock, *file, opened->memory);
   loading_.clear();
-  if (!service) {
-    problems_[name] = service.error().message;
-    spdlog::error("{} can not be loaded: {}", name, service.error().message);
-    return deliver(lock, name, &service.error());
+  if (!has_room || stops_) {
+    lock.unlock();
+    opened->service.reset();
+    lock.lock();
+    return has_room ? void() : refuse(lock, name, too_large(*file, opened->memory));
   }
   problems_.erase(name);
   spdlog::info("{} is loaded, in {:.1f} s", name, seconds);
   auto model = std::make_shared<Loaded>();
   model->file = *file;
-  model->service = std::move(*service);
+  model->memory = opened->memory;
+  model->service = std::move(opened->service);
   entries_[name] = {std::move(model), 0, false, std::nullopt, Clock::now()};
   deliver(lock, name, nullptr);
 }

@@ -23,8 +23,18 @@
 
 namespace chimere::server {
 
+// What a model takes, or may take: weights, working memory and what its states may grow to.
+struct ModelMemory {
+  uint64_t ram = 0;   // bytes of this machine's
+  uint64_t vram = 0;  // of the card's
+};
+
+// Of a model on this machine's memory, whose engine may fill so much with states.
+ModelMemory memory_of(const orchestrator::ChatService& service, uint64_t state_bytes);
+
 struct ShelfLimits {
   uint64_t bytes = 0;                   // of the files that are loaded at a time; 0: any
+  ModelMemory memory = {};              // of the models that are; 0: any
   int count = 0;                        // of models that are; 0: any
   std::chrono::seconds idle_unload{0};  // a model that nobody asks for is unloaded after this; 0: it stays
 };
@@ -33,13 +43,20 @@ class ModelShelf {
  public:
   using Clock = std::chrono::steady_clock;
   using Progress = std::function<void(uint64_t done, uint64_t total)>;
-  // Called on the thread of the shelf.
-  using Load = std::function<Result<std::unique_ptr<orchestrator::ChatService>>(const ModelFile& file,
-                                                                                const Progress& progress)>;
+  struct Opened {
+    std::unique_ptr<orchestrator::ChatService> service;
+    ModelMemory memory = {};  // what it takes, now that this is known
+  };
+  // Both are called on the thread of the shelf. `share`: what was planned for it, within which it has to stay. One that
+  // fails as exhausted on a card is tried once more with all of it.
+  using Load = std::function<Result<Opened>(const ModelFile& file, const ModelMemory& share, const Progress& progress)>;
+  // What a file will take, as far as its size tells.
+  using Plan = std::function<ModelMemory(const ModelFile& file)>;
 
   // A model in memory, held by those who use it.
   struct Loaded {
     ModelFile file;
+    ModelMemory memory;
     std::unique_ptr<orchestrator::ChatService> service;
     std::shared_ptr<void> attached;  // what others keep beside it and that must go before the service does
   };
@@ -69,11 +86,13 @@ class ModelShelf {
     double progress = 0;                                 // of `loading`, 0 to 1
     std::string problem;                                 // of `failed`: why it could not be loaded
     const orchestrator::ChatService* service = nullptr;  // of `loaded`; look at it now, it may go
-    int users = 0;
+    int users = 0;                                       // of `loaded`
+    ModelMemory memory;                                  // of `loaded`
   };
 
-  // `find` is asked again whenever the list is.
-  ModelShelf(std::function<std::vector<ModelFile>()> find, Load load, ShelfLimits limits);
+  // `find` looks at the disk: it is asked here once, and then by the thread of the shelf, soon after somebody wanted the
+  // list or a name that is not in it. Without a `plan` models are loaded whatever memory they take.
+  ModelShelf(std::function<std::vector<ModelFile>()> find, Load load, ShelfLimits limits, Plan plan = {});
   // Ends every load and unloads all. No lease outlives the shelf.
   ~ModelShelf();
 
@@ -107,27 +126,34 @@ class ModelShelf {
 
   void run();
   void serve_first(std::unique_lock<std::mutex>& lock);
-  bool make_room(std::unique_lock<std::mutex>& lock, const ModelFile& file);
-  bool fits(const ModelFile& file) const;
+  // What a file took when it was last loaded, or what is planned for it.
+  ModelMemory expected_of(const ModelFile& file) const;
+  bool make_room(std::unique_lock<std::mutex>& lock, const ModelFile& file, const ModelMemory& memory);
+  bool fits(const ModelFile& file, const ModelMemory& memory) const;
+  Error too_large(const ModelFile& file, const ModelMemory& memory) const;
+  void refuse(std::unique_lock<std::mutex>& lock, const std::string& name, const Error& error);
   bool is_over(const Entry& entry) const;
   void take_down(std::unique_lock<std::mutex>& lock, const std::string& name);
   void drop_idle(std::unique_lock<std::mutex>& lock);
   void deliver(std::unique_lock<std::mutex>& lock, const std::string& name, const Error* error);
   std::optional<ModelFile> find_locked(const std::string& name);
-  void look_again();
+  void look_again(std::unique_lock<std::mutex>& lock);
   Lease lease_of(Entry& entry, bool is_use);
   void give_back(const Loaded& model, bool is_use);
 
   const std::function<std::vector<ModelFile>()> find_;
   const Load load_;
   const ShelfLimits limits_;
+  const Plan plan_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<ModelFile> files_;
-  Clock::time_point looked_{};
+  Clock::time_point looked_;
+  bool wants_look_ = false;
   std::map<std::string, Entry> entries_;         // loaded
   std::map<std::string, std::string> problems_;  // of the last try
+  std::map<std::string, std::pair<ModelFile, ModelMemory>> seen_;
   std::deque<Waiting> waiting_;
   std::string loading_;  // name; empty: none
   double progress_ = 0;

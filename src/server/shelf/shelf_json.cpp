@@ -35,6 +35,8 @@ Json model_entry(const Listed& listed) {
   Json& capabilities = json["capabilities"] = Json::array({"completion", "chat", "embedding"});
   if (!listed.service) return json;
   json["context_length"] = listed.service->context_length();
+  if (listed.memory.ram > 0) status["ram_bytes"] = listed.memory.ram;
+  if (listed.memory.vram > 0) status["vram_bytes"] = listed.memory.vram;
   capabilities = Json::array({"completion"});
   if (listed.service->model_info().chat) capabilities.push_back("chat");
   capabilities.push_back("embedding");
@@ -72,7 +74,8 @@ Json shelf_running(ModelShelf& shelf) {
     if (listed.state != State::loaded) return;
     Json json = ollama_entry(listed);
     json["context_length"] = listed.service->context_length();
-    json["size_vram"] = listed.service->model_info().backend == "cuda" ? listed.file.bytes : 0;
+    const bool is_on_card = listed.service->model_info().backend == "cuda";
+    json["size_vram"] = !is_on_card ? 0 : listed.memory.vram > 0 ? listed.memory.vram : listed.file.bytes;
     models.push_back(std::move(json));
   });
   return Json{{"models", std::move(models)}};

@@ -98,11 +98,13 @@ void prepare_row(const AttentionLayer& layer, AttentionScratch& scratch, const S
                  float* memory) {
   const op::Attention& op = layer.op;
   const int pos = slice.pos + row - slice.first_row;
-  const int64_t head_floats = int64_t{op.head_dim_k} * (op.gated ? 2 : 1);
-  const float* q = layer.context.row(op.q, row) + int64_t{kv_head} * layer.group * head_floats;
-  float* out = layer.queries(scratch, kv_head, row);
-  for (int h = 0; h < layer.group; ++h) {
-    prepare_head(layer, scratch, row, op.q_norm, op.scale, q + h * head_floats, out + h * op.head_dim_k);
+  if (op.q != kNone) {
+    const int64_t head_floats = int64_t{op.head_dim_k} * (op.gated ? 2 : 1);
+    const float* q = layer.context.row(op.q, row) + int64_t{kv_head} * layer.group * head_floats;
+    float* out = layer.queries(scratch, kv_head, row);
+    for (int h = 0; h < layer.group; ++h) {
+      prepare_head(layer, scratch, row, op.q_norm, op.scale, q + h * head_floats, out + h * op.head_dim_k);
+    }
   }
   const float* k = layer.context.row(op.k, row) + int64_t{kv_head} * op.head_dim_k;
   const float* v = layer.context.row(op.v, row) + int64_t{kv_head} * op.head_dim_v;
@@ -230,7 +232,8 @@ void decode_split(const AttentionLayer& layer, AttentionScratch& scratch, const 
   // Every row has a window of its own, and it is short: row by row.
   for (int r = 0; r < item.n_rows; ++r) {
     const int pos = item.pos + r;
-    const int begin = std::max(item.begin, first_seen(layer.op, pos)), end = std::min(item.end, pos + 1);
+    const int begin = std::max(item.begin, first_seen(layer.op, pos));
+    const int end = layer.op.bidirectional ? item.end : std::min(item.end, pos + 1);
     if (begin < end)
       decode_rows(layer, scratch, slice, {item.row + r, 1, pos, begin, end}, item.split, kv_head, memory);
   }
@@ -242,7 +245,7 @@ void join_splits(const AttentionLayer& layer, AttentionScratch& scratch, const A
   const auto partial = [&](int split) { return scratch.partial(row.partial + split) + int64_t{head} * (d + 2); };
   // Alone it is finished as it is without a join, to the last bit.
   if (row.n_splits == 1) return finish_head(layer, row.row, head, partial(0)[0], partial(0)[1], partial(0) + 2);
-  const int first = first_seen(layer.op, row.pos) / split_tokens(row.pos);
+  const int first = first_seen(layer.op, row.pos) / row.split_tokens;
   float max = kLowest;
   for (int s = first; s < row.n_splits; ++s) max = std::max(max, partial(s)[0]);
   float sum = 0;
@@ -314,6 +317,14 @@ void AttentionScratch::reserve(const Program& program, const StateLayout& layout
   (void)layout;
   size_t queries = 0;
   size_t floats = 0;
+  const auto sees_ahead = [](std::span<const Op> ops) {
+    return std::any_of(ops.begin(), ops.end(), [](const Op& any) {
+      const op::Attention* op = std::get_if<op::Attention>(&any);
+      return op != nullptr && op->bidirectional;
+    });
+  };
+  trunk_sees_ahead_ = sees_ahead(program.trunk());
+  drafts_see_ahead_ = sees_ahead(program.draft_pass());
   for (const Op& any : program.ops) {
     const op::Attention* op = std::get_if<op::Attention>(&any);
     if (op == nullptr) continue;
@@ -335,6 +346,7 @@ void AttentionScratch::reserve(const Program& program, const StateLayout& layout
 }
 
 void AttentionScratch::begin(const Program& program, const Batch& batch) {
+  const bool sees_ahead = batch.is_draft_pass() ? drafts_see_ahead_ : trunk_sees_ahead_;
   decode_items_.clear();
   decode_rows_.clear();
   needs_join_ = false;
@@ -354,19 +366,22 @@ void AttentionScratch::begin(const Program& program, const Batch& batch) {
       }
     }
     if (!slice.is_decode()) continue;
+    const int slice_end = slice.pos + slice.n_tokens;
+    // The last position that a row sees.
+    const auto last_seen = [&](int pos) { return sees_ahead ? slice_end - 1 : pos; };
     for (int t = 0; t < slice.n_tokens;) {
       const int pos = slice.pos + t;
-      const int tokens = split_tokens(pos);
+      const int tokens = split_tokens(last_seen(pos));
       int n = 1;
-      while (t + n < slice.n_tokens && split_tokens(pos + n) == tokens) ++n;
-      const int end = pos + n;
+      while (t + n < slice.n_tokens && split_tokens(last_seen(pos + n)) == tokens) ++n;
+      const int end = last_seen(pos + n - 1) + 1;
       for (int split = 0; split * tokens < end; ++split) {
         decode_items_.push_back(
             {s, slice.first_row + t, n, pos, split, split * tokens, std::min((split + 1) * tokens, end)});
       }
       for (int i = 0; i < n; ++i) {
-        const int n_splits = (pos + i) / tokens + 1;
-        decode_rows_.push_back({slice.first_row + t + i, pos + i, n_splits, n_partials});
+        const int n_splits = last_seen(pos + i) / tokens + 1;
+        decode_rows_.push_back({slice.first_row + t + i, pos + i, tokens, n_splits, n_partials});
         partial_of_row_[slice.first_row + t + i] = n_partials;
         n_partials += n_splits;
         needs_join_ = needs_join_ || n_splits > 1;
@@ -411,6 +426,8 @@ void attention(Team& team, const Context& context, const op::Attention& op, Atte
       prepare_row(layer, scratch, slices[s], row, static_cast<int>(i % op.n_kv_heads), memory);
     }
   });
+
+  if (op.q == kNone) return;
 
   // Later blocks of a slice see more context: they start first, so that the short ones fill the end.
   const int block_rows = rows_per_block(group);

@@ -45,6 +45,7 @@ class AttentionScratch {
   struct DecodeRow {
     int32_t row;
     int32_t pos;
+    int32_t split_tokens;
     int32_t n_splits;
     int64_t partial;  // of its first split
   };
@@ -74,6 +75,7 @@ class AttentionScratch {
   AlignedFloats partials_;  // [partial][n_heads]{max, sum, output [head_dim_v]}
   int64_t partial_floats_ = 0;
   bool needs_join_ = false;
+  bool trunk_sees_ahead_ = false, drafts_see_ahead_ = false;  // ops that are bidirectional, then all of them
   std::vector<Worker> workers_;
 };
 

@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #ifndef CHIMERE_SIMT_EMULATOR
+#include <cuda.h>
+
 #include "backend/cuda/runtime/error.h"
 #endif
 
@@ -55,7 +58,16 @@ Result<void*> allocate_device(uint64_t bytes) {
   return memory;
 }
 
-void free_device(void* memory) { std::free(memory); }
+void free_device(void* memory, uint64_t) { std::free(memory); }
+
+bool can_unback(uint64_t bytes) { return bytes % kPageBytes == 0; }
+Status unback(void* memory, uint64_t bytes) { return back(memory, bytes); }
+Status back(void* memory, uint64_t bytes) {
+  std::memset(memory, 0xFF, bytes);
+  return Ok{};
+}
+void free_unbacked(void* memory, uint64_t) { std::free(memory); }
+
 Result<void*> allocate_pinned(uint64_t bytes) { return allocate_device(bytes); }
 void free_pinned(void* memory) { std::free(memory); }
 
@@ -104,13 +116,118 @@ Result<DeviceInfo> probe_device(int index) {
   return Result<DeviceInfo>{std::move(info)};
 }
 
+namespace {
+
+// The driver's calls for addresses and the memory behind them. They are asked for by name: the program starts on
+// machines without a driver.
+struct MappingCalls {
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) free = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+};
+
+template <class Call>
+bool find_call(const char* name, Call& call) {
+  constexpr unsigned kSince = 10020;  // the version these calls came with
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  if (cudaGetDriverEntryPointByVersion(name, &found, kSince, cudaEnableDefault, &result) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  call = reinterpret_cast<Call>(found);
+  return result == cudaDriverEntryPointSuccess && found;
+}
+
+CUmemAllocationProp on_this_card() {
+  CUmemAllocationProp where{};
+  where.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  where.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  cudaGetDevice(&where.location.id);
+  return where;
+}
+
+// Null where the driver or the card has none, or pages of another size.
+const MappingCalls* mapping_calls() {
+  static const std::optional<MappingCalls> calls = []() -> std::optional<MappingCalls> {
+    MappingCalls c;
+    if (!find_call("cuMemAddressReserve", c.reserve) || !find_call("cuMemAddressFree", c.free) ||
+        !find_call("cuMemCreate", c.create) || !find_call("cuMemRelease", c.release) || !find_call("cuMemMap", c.map) ||
+        !find_call("cuMemUnmap", c.unmap) || !find_call("cuMemSetAccess", c.set_access) ||
+        !find_call("cuMemGetAllocationGranularity", c.granularity)) {
+      return std::nullopt;
+    }
+    const CUmemAllocationProp where = on_this_card();
+    size_t page = 0;
+    if (c.granularity(&page, &where, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS) return std::nullopt;
+    return page > 0 && kPageBytes % page == 0 ? std::optional(c) : std::nullopt;
+  }();
+  return calls ? &*calls : nullptr;
+}
+
+Status checked_mapping(CUresult result, const char* call, uint64_t bytes) {
+  if (result == CUDA_SUCCESS) return Ok{};
+  const bool is_full = result == CUDA_ERROR_OUT_OF_MEMORY;
+  return Error{is_full ? Code::exhausted : Code::device,
+               std::string(call) + " of " + std::to_string(bytes) +
+                   " bytes: " + (is_full ? "the card has no room" : "CUDA error " + std::to_string(result))};
+}
+
+CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+}  // namespace
+
+bool can_unback(uint64_t bytes) { return bytes % kPageBytes == 0 && mapping_calls(); }
+
+Status back(void* memory, uint64_t bytes) {
+  const MappingCalls& calls = *mapping_calls();
+  const CUmemAllocationProp where = on_this_card();
+  CUmemGenericAllocationHandle pages{};
+  TRY(checked_mapping(calls.create(&pages, bytes, &where, 0), "cuMemCreate", bytes));
+  const CUresult mapped = calls.map(address(memory), bytes, 0, pages, 0);
+  calls.release(pages);  // they live as long as they are mapped
+  TRY(checked_mapping(mapped, "cuMemMap", bytes));
+  const CUmemAccessDesc access{where.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const CUresult opened = calls.set_access(address(memory), bytes, &access, 1);
+  if (opened != CUDA_SUCCESS) calls.unmap(address(memory), bytes);
+  return checked_mapping(opened, "cuMemSetAccess", bytes);
+}
+
+Status unback(void* memory, uint64_t bytes) {
+  TRY(checked(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
+  return checked_mapping(mapping_calls()->unmap(address(memory), bytes), "cuMemUnmap", bytes);
+}
+
+void free_unbacked(void* memory, uint64_t bytes) { mapping_calls()->free(address(memory), bytes); }
+
 Result<void*> allocate_device(uint64_t bytes) {
   void* memory = nullptr;
-  TRY(checked(cudaMalloc(&memory, bytes), "cudaMalloc of " + std::to_string(bytes) + " bytes"));
+  if (!can_unback(bytes)) {
+    TRY(checked(cudaMalloc(&memory, bytes), "cudaMalloc of " + std::to_string(bytes) + " bytes"));
+    return memory;
+  }
+  CUdeviceptr at = 0;
+  TRY(checked_mapping(mapping_calls()->reserve(&at, bytes, 0, 0, 0), "cuMemAddressReserve", bytes));
+  memory = reinterpret_cast<void*>(at);
+  if (Status backed = back(memory, bytes); !backed) {
+    free_unbacked(memory, bytes);
+    return std::move(backed.error());
+  }
   return memory;
 }
 
-void free_device(void* memory) { cudaFree(memory); }
+void free_device(void* memory, uint64_t bytes) {
+  if (!can_unback(bytes)) {
+    cudaFree(memory);
+  } else if (unback(memory, bytes)) {
+    free_unbacked(memory, bytes);
+  }
+}
 
 Result<void*> allocate_pinned(uint64_t bytes) {
   void* memory = nullptr;

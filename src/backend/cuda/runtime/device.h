@@ -34,9 +34,21 @@ int device_count();
 Result<DeviceInfo> probe_device(int index = 0);
 Status use_device(int index);
 
-// Uninitialised, 256-byte aligned at least.
+// Uninitialised, 256-byte aligned at least. Whole pages of kPageBytes keep their address while what is behind it is
+// given away and taken again, where the driver can do that: kernels, graphs and pointers know nothing of it.
+inline constexpr uint64_t kPageBytes = uint64_t{2} << 20;
 Result<void*> allocate_device(uint64_t bytes);
-void free_device(void* memory);
+// REQUIRES: it is backed.
+void free_device(void* memory, uint64_t bytes);
+
+bool can_unback(uint64_t bytes);  // whether an allocation of that size can be
+// Nothing may use the memory from here until it is backed again; its bytes are lost. REQUIRES: can_unback, it is backed.
+Status unback(void* memory, uint64_t bytes);
+// Uninitialised again. Fails as exhausted when another program has taken the room. REQUIRES: it is not backed.
+Status back(void* memory, uint64_t bytes);
+// Gives up an address that is not backed.
+void free_unbacked(void* memory, uint64_t bytes);
+
 // Host memory that the card reads and writes directly.
 Result<void*> allocate_pinned(uint64_t bytes);
 void free_pinned(void* memory);

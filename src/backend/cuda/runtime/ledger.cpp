@@ -2,11 +2,23 @@
 #include "backend/cuda/runtime/ledger.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
 
 #include "backend/cuda/runtime/device.h"
+#include "backend/cuda/runtime/stream.h"
 #include "base/check.h"
 
 namespace chimere::cuda {
+namespace {
+
+// The driver frees 20 GB of pinned memory in 1.6 s (H200) and starts no kernel meanwhile: what was kept of a sleep is
+// freed in pieces, between steps of the answers that follow.
+constexpr uint64_t kPieceBytes = uint64_t{32} << 20;
+constexpr std::chrono::milliseconds kDropPause{10};
+
+}  // namespace
 
 const char* purpose_name(Purpose purpose) {
   switch (purpose) {
@@ -21,7 +33,7 @@ const char* purpose_name(Purpose purpose) {
   return "";
 }
 
-Ledger::~Ledger() { CHECK(n_allocations_ == 0); }
+Ledger::~Ledger() { CHECK(blocks_.empty()); }
 
 uint64_t Ledger::taken_bytes(uint64_t bytes) {
   const uint64_t granule = bytes >= (1 << 20) ? 2 << 20 : 512;
@@ -58,15 +70,84 @@ Result<std::byte*> Ledger::allocate(Purpose purpose, uint64_t bytes) {
     memory.error().message += "; the ledger has " + text_locked();
     return std::move(memory.error());
   }
-  n_allocations_++;
+  blocks_[static_cast<std::byte*>(*memory)].bytes = taken;
   return static_cast<std::byte*>(*memory);
 }
 
 void Ledger::release(Purpose purpose, std::byte* memory, uint64_t bytes) {
-  free_device(memory);
   std::lock_guard lock(mutex_);
-  subtract(purpose, taken_bytes(bytes));
-  n_allocations_--;
+  const auto block = blocks_.find(memory);
+  CHECK(block != blocks_.end() && block->second.bytes == taken_bytes(bytes));
+  if (block->second.is_backed) {
+    free_device(memory, block->second.bytes);
+  } else {
+    free_unbacked(memory, block->second.bytes);
+  }
+  for (void* piece : block->second.kept) free_pinned(piece);
+  subtract(purpose, block->second.bytes);
+  blocks_.erase(block);
+}
+
+Status Ledger::put_away(std::byte* memory, Block& block, const Stream& stream) {
+  for (uint64_t at = 0; at < block.bytes; at += kPieceBytes) {
+    const uint64_t n = std::min(kPieceBytes, block.bytes - at);
+    TRY_ASSIGN(void* piece, allocate_pinned(n));
+    block.kept.push_back(piece);
+    TRY(stream.copy(piece, memory + at, n));
+  }
+  TRY(stream.synchronize());
+  TRY(unback(memory, block.bytes));
+  block.is_backed = false;
+  return Ok{};
+}
+
+Result<uint64_t> Ledger::sleep(const Stream& stream) {
+  dropper_ = {};
+  std::lock_guard lock(mutex_);
+  uint64_t given = 0;
+  for (auto& [memory, block] : blocks_) {
+    if (!can_unback(block.bytes)) continue;
+    if (Status away = put_away(memory, block, stream); !away) {
+      TRY(wake_locked(stream));
+      return std::move(away.error());
+    }
+    given += block.bytes;
+  }
+  return given;
+}
+
+Status Ledger::wake(const Stream& stream) {
+  std::lock_guard lock(mutex_);
+  return wake_locked(stream);
+}
+
+Status Ledger::wake_locked(const Stream& stream) {
+  for (auto& [memory, block] : blocks_) {
+    if (block.is_backed) continue;
+    TRY(back(memory, block.bytes));
+    block.is_backed = true;
+    for (size_t i = 0; i < block.kept.size(); ++i) {
+      const uint64_t at = i * kPieceBytes;
+      TRY(stream.copy(memory + at, block.kept[i], std::min(kPieceBytes, block.bytes - at)));
+    }
+  }
+  TRY(stream.synchronize());
+  drop_kept();
+  return Ok{};
+}
+
+void Ledger::drop_kept() {
+  std::vector<void*> kept;
+  for (auto& [memory, block] : blocks_) {
+    kept.insert(kept.end(), block.kept.begin(), block.kept.end());
+    block.kept.clear();
+  }
+  dropper_ = std::jthread([kept = std::move(kept)](const std::stop_token& is_wanted) {
+    for (void* piece : kept) {
+      free_pinned(piece);
+      if (!is_wanted.stop_requested()) std::this_thread::sleep_for(kDropPause);
+    }
+  });
 }
 
 Status Ledger::charge(Purpose purpose, uint64_t bytes) {

@@ -7,12 +7,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/result.h"
 
 namespace chimere::cuda {
+
+class Stream;
 
 enum class Purpose { weights, adapters, kv, recurrent, scratch, graphs, context };
 inline constexpr int kPurposes = 7;
@@ -39,6 +44,13 @@ class Ledger {
   uint64_t peak_bytes(Purpose purpose) const;
   uint64_t free_bytes() const;  // of the budget
 
+  // Sleep: the bytes of all large allocations go to the host's memory, and the card's memory is free for other programs.
+  // Addresses, and what is charged, stay as they are. Nothing may use any of the memory until wake(). A failure leaves
+  // everything in place. Returns how many bytes were given away. REQUIRES: not asleep; nothing runs on the card.
+  Result<uint64_t> sleep(const Stream& stream);
+  // Fails as exhausted while others hold the card's memory, and may be called again. Nothing happens where it is awake.
+  Status wake(const Stream& stream);
+
   // "weights 14.52 GiB, kv 1.00 GiB; 15.52 GiB of 16.00 GiB"
   std::string text() const;
 
@@ -52,7 +64,16 @@ class Ledger {
     uint64_t peak = 0;
   };
 
+  struct Block {
+    uint64_t bytes = 0;       // as taken
+    std::vector<void*> kept;  // while it sleeps: its bytes, in pieces of pinned memory
+    bool is_backed = true;
+  };
+
   Status add(Purpose purpose, uint64_t bytes);  // REQUIRES: mutex_ held
+  Status put_away(std::byte* memory, Block& block, const Stream& stream);
+  Status wake_locked(const Stream& stream);
+  void drop_kept();
   void subtract(Purpose purpose, uint64_t bytes);
   std::string text_locked() const;
 
@@ -60,7 +81,8 @@ class Ledger {
   mutable std::mutex mutex_;
   std::array<Entry, kPurposes> entries_;
   Entry total_;
-  uint64_t n_allocations_ = 0;
+  std::map<std::byte*, Block> blocks_;
+  std::jthread dropper_;  // frees what was kept of a sleep
 };
 
 }  // namespace chimere::cuda

@@ -109,5 +109,34 @@ TEST(Device, TellsAboutItself) {
   EXPECT_EQ(bytes_text(3 << 29), "1.50 GiB");
 }
 
+TEST(Ledger, SleepsAndWakesWithTheSameBytes) {
+  Ledger ledger(100 * kMiB);
+  const Stream stream;
+  auto large = DeviceBuffer<uint32_t>::create(ledger, Purpose::weights, 9 * kMiB + 3);
+  auto other = DeviceBuffer<std::byte>::create(ledger, Purpose::kv, 2 * kMiB);
+  auto small = DeviceBuffer<uint32_t>::create(ledger, Purpose::scratch, 100);
+  ASSERT_TRUE(large && other && small);
+  std::vector<uint32_t> bytes(large->size());
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint32_t>(i * 2654435761u);
+  ASSERT_TRUE(large->write(stream, bytes));
+  ASSERT_TRUE(small->write(stream, std::span(bytes).first(100)));
+  const uint64_t used = ledger.used_bytes();
+  const uint32_t* const address = large->data();
+  for (int night = 0; night < 2; ++night) {
+    const auto given = ledger.sleep(stream);
+    ASSERT_TRUE(given) << given.error().message;
+    EXPECT_EQ(*given, night == 0 ? 40 * kMiB : 38 * kMiB);  // pages of 2 MiB; the small one stays
+    EXPECT_NE(large->data()[0], bytes[0]) << "what sleeps is elsewhere";
+    if (night == 0) *other = {};  // what ends in its sleep does not come back
+    ASSERT_TRUE(ledger.wake(stream));
+    std::vector<uint32_t> again(bytes.size());
+    ASSERT_TRUE(large->read(stream, again));
+    EXPECT_EQ(again, bytes);
+    EXPECT_EQ(large->data(), address);
+    EXPECT_EQ(small->data()[99], bytes[99]);
+  }
+  EXPECT_EQ(ledger.used_bytes(), used - 2 * kMiB);
+}
+
 }  // namespace
 }  // namespace chimere::cuda

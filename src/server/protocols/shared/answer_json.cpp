@@ -105,15 +105,4 @@ Json arguments_object(const std::string& arguments) {
   return json && json->is_object() ? std::move(*json) : Json::object();
 }
 
-const char* finish_name(Finish finish) {
-  switch (finish) {
-    case Finish::stop: return "stop";
-    case Finish::length: return "length";
-    case Finish::tool_calls: return "tool_calls";
-    case Finish::cancelled: return "cancelled";
-    case Finish::loop: return "loop";
-  }
-  return "stop";
-}
-
 }  // namespace chimere::server

@@ -41,6 +41,5 @@ Json timings_json(const engine::Usage& usage);
 void add_usage(Json& json, const engine::Usage& usage);
 // The arguments of a call. Those of a call that was cut off lack their end.
 Json arguments_object(const std::string& arguments);
-const char* finish_name(orchestrator::Finish finish);
 
 }  // namespace chimere::server

@@ -39,10 +39,6 @@ constexpr std::array<Effort, 6> kEfforts = {{{"minimal", 64, "low"},
                                              {"xhigh", kMaxInt, "high"},
                                              {"max", kMaxInt, "high"}}};
 
-bool is_token_id(const Json& json) {
-  return json.is_number_integer() && json.get<int64_t>() >= 0 && json.get<int64_t>() <= kMaxInt;
-}
-
 // -100 to 100, or false: never. Nullopt when it is neither.
 std::optional<float> bias_of(JsonFields& fields, const Json& json) {
   if (json == false) return -std::numeric_limits<float>::infinity();
@@ -116,20 +112,22 @@ void read_speculation(JsonFields& fields, std::optional<speculative::Mode>& mode
     if (!named) return fields.fail("speculation", named.error().message);
     mode = *named;
   } else {
-    fields.fail_type("speculation", "a boolean, \"auto\", \"off\", \"ngram\", \"mtp\" or \"always\"", *json);
+    const std::string expected = "a boolean or the name of a mode: " + speculative::mode_names();
+    fields.fail_type("speculation", expected.c_str(), *json);
   }
 }
 
 }  // namespace
 
-std::variant<Json, ApiError> parse_body(std::string_view body) {
+std::variant<OwnedJson, ApiError> parse_body(std::string_view body) {
   auto json = parse_json(body);
   if (!json) return ApiError{400, json.error().message, "invalid_request_error", "", "invalid_json"};
-  if (!json->is_object()) {
-    return ApiError{400, std::string("request body: expected a JSON object, found ") + describe(*json),
+  OwnedJson owned(std::move(*json));
+  if (!owned.is_object()) {
+    return ApiError{400, std::string("request body: expected a JSON object, found ") + describe(owned),
                     "invalid_request_error", "", "invalid_json"};
   }
-  return std::move(*json);
+  return owned;
 }
 
 std::vector<std::string> read_strings(JsonFields& fields, const std::string& name, size_t max_count, size_t max_bytes) {

@@ -25,7 +25,7 @@ struct CallOptions {
 };
 
 // The JSON object of a body, or the error that says why it is none.
-std::variant<Json, ApiError> parse_body(std::string_view body);
+std::variant<OwnedJson, ApiError> parse_body(std::string_view body);
 
 // A string or an array of strings.
 std::vector<std::string> read_strings(JsonFields& fields, const std::string& name, size_t max_count, size_t max_bytes);

@@ -10,7 +10,6 @@ namespace chimere::server {
 namespace {
 
 using orchestrator::ChatChunk;
-using orchestrator::ChatStream;
 using orchestrator::Finish;
 
 // Tokens with their alternatives, of an answer that is sent whole: what is written of so many at most here, and at all.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "orchestrator/chat_stream.h"
+#include "orchestrator/answer_stream.h"
 #include "server/http/http.h"
 #include "server/http/request_record.h"
 #include "server/http/workers.h"
@@ -15,7 +15,7 @@
 namespace chimere::server {
 
 struct Generation {
-  std::vector<std::unique_ptr<orchestrator::ChatStream>> choices;  // those of one prompt stand together
+  std::vector<std::unique_ptr<orchestrator::AnswerStream>> choices;  // those of one prompt stand together
   size_t choices_per_prompt = 1;
   std::shared_ptr<ResponseWriter> writer;
   bool stream = false;

@@ -114,4 +114,16 @@ std::vector<std::string> JsonFields::unknown() const {
   return names;
 }
 
+std::vector<std::string> JsonFields::given() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object_.items()) {
+    if (known_.count(name) > 0 && !value.is_null()) names.push_back(name);
+  }
+  return names;
+}
+
+bool is_token_id(const Json& json) {
+  return json.is_number_integer() && json.get<int64_t>() >= 0 && json.get<int64_t>() <= INT32_MAX;
+}
+
 }  // namespace chimere::server

@@ -47,6 +47,8 @@ class JsonFields {
   void check_keys(const std::string& name, const Json& object, std::initializer_list<std::string_view> keys);
   // Names with their prefix: of the object in its order, then of those further in. What is null is not there.
   std::vector<std::string> unknown() const;
+  // Names, without their prefix, of what was looked for and is there.
+  std::vector<std::string> given() const;
 
  private:
   const Json& object_;
@@ -55,5 +57,8 @@ class JsonFields {
   std::vector<std::string> unknown_inside_;
   std::optional<ApiError> error_;
 };
+
+// Whether it can be the id of a token; whether the vocabulary has it is another question.
+bool is_token_id(const Json& json);
 
 }  // namespace chimere::server

@@ -32,6 +32,8 @@ void append(ChatChunk& sum, ChatChunk chunk) {
     sum.usage = chunk.usage;
     sum.passages = std::move(chunk.passages);
     sum.prompt = std::move(chunk.prompt);
+    sum.run = std::move(chunk.run);
+    sum.citations = std::move(chunk.citations);
   }
 }
 

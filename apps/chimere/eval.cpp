@@ -1,0 +1,51 @@
+// eval.cpp  chimere eval odo: how much each stage of ODO helps, on questions with known answers.
+#include <array>
+#include <string>
+
+#include "commands.h"
+#include "common.h"
+#include "eval_stages.h"
+
+namespace chimere::apps {
+namespace {
+
+struct Stage {
+  const char* name;
+  Status (*run)(const EvalOptions&);
+};
+
+// A stage that can be measured is a line here and a file eval_NAME.cpp.
+constexpr std::array kStages = {Stage{"routing", eval_routing}, Stage{"tools", eval_tools}};
+
+Status run_stage(const EvalOptions& o) {
+  for (const Stage& stage : kStages) {
+    if (o.stage == stage.name) return stage.run(o);
+  }
+  std::string known;
+  for (const Stage& stage : kStages) known += std::string(known.empty() ? "" : ", ") + stage.name;
+  return Error{Code::invalid_argument, "--stage: expected " + known + ", found '" + o.stage + "'"};
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Outcome& outcome) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = app.add_subcommand("eval", "Measure how good answers are, on questions with known answers");
+  command->require_subcommand(1);
+  CLI::App* odo = command->add_subcommand("odo", "Measure the stages of ODO");
+  add_model_options(*odo, options->model, false);
+  odo->add_option("--stage", options->stage,
+                  "which one: routing, or tools (sums of two operations, made by the program)")
+      ->capture_default_str();
+  odo->add_option("--questions", options->questions, "routing: lines of: route, tab, source, tab, question");
+  odo->add_option("-n", options->n, "tools: how many sums")->check(CLI::Range(1, 100000))->capture_default_str();
+  odo->add_option("--routes", options->routes, "folder of routes; without it those in the box");
+  odo->add_flag("--no-model", options->no_model, "leave out the stages that need a model");
+  odo->add_option("--dump", options->dump, "write what each stage made of each question to this file, as JSON lines");
+  odo->add_flag("--json", options->json, "print one JSON object");
+  odo->callback([options, &outcome] {
+    if (Status s = run_stage(*options); !s) outcome.code = fail(s.error());
+  });
+}
+
+}  // namespace chimere::apps

@@ -1,0 +1,122 @@
+#include "odo_options.h"
+
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+
+#include "common.h"
+#include "data_folder.h"
+#include "odo/own_tools.h"
+#include "text/yaml.h"
+#include "tools/calculator.h"
+#include "tools/clock.h"
+#include "tools/mcp_config.h"
+#include "tools/run_code.h"
+
+namespace chimere::apps {
+namespace {
+
+// `given`, or NAME of the data folder; empty where there is neither.
+std::string own_or(const std::string& given, const char* name) {
+  if (!given.empty()) return given;
+  const std::string home = data_folder();
+  return home.empty() ? "" : home + "/" + name;
+}
+
+}  // namespace
+
+void add_odo_options(CLI::App& command, OdoOptions& options) {
+  command.add_flag("--no-odo", options.is_off, "do not offer the orchestrator, the models `odo` and `odo/...`");
+  command.add_option("--odo-routes", options.routes_folder,
+                     "folder of your own routes (YAML) beside those of the box; else routes/ in the data folder");
+  command.add_option("--odo-config", options.config,
+                     "YAML file with servers of tools (mcp_servers) and policies of tools; else odo.yaml in the data "
+                     "folder, where there is one");
+  command.add_option("--searxng", options.searxng,
+                     "address of a SearXNG server, such as http://127.0.0.1:8888, for searches of the web; without one "
+                     "nothing is sent anywhere");
+}
+
+Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, orchestrator::ChatService& chat,
+                                                 retrieval::Collections* collections) {
+  if (options.is_off || !chat.model_info().chat) return std::unique_ptr<OdoParts>();
+  auto parts = std::make_unique<OdoParts>();
+  TRY(parts->open_web(options.searxng));
+  TRY(parts->add_tools(chat));
+  if (collections) TRY(parts->toolbox_.add(odo::make_retrieve(*collections)));
+  const std::string config_path = own_or(options.config, "odo.yaml");
+  std::error_code ignored;
+  if (!options.config.empty() || (!config_path.empty() && std::filesystem::exists(config_path, ignored))) {
+    TRY(parts->read_config(config_path));
+  }
+  odo::OdoConfig config;
+  config.route_folders.push_back(shipped_routes());
+  if (const std::string own = own_or(options.routes_folder, "routes"); !own.empty()) {
+    config.route_folders.push_back(own);
+  }
+  odo::Shelves shelves;
+  shelves.collections = collections;
+  shelves.web = parts->web_.get();
+  parts->odo_ = std::make_unique<odo::Odo>(chat, parts->toolbox_, shelves, std::move(config));
+  for (const auto& [file, problem] : parts->odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
+  return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
+}
+
+Status OdoParts::open_web(const std::string& searxng) {
+  if (searxng.empty()) return Ok{};
+  web::Searxng::Options options;
+  options.endpoint = searxng;
+  TRY_ASSIGN(searxng_, web::Searxng::create(std::move(options)));
+  pages_ = std::make_unique<web::PageFetcher>(web::PageFetcher::Options());
+  web_ = std::make_unique<web::WebSearch>(*searxng_, *pages_);
+  return Ok{};
+}
+
+Status OdoParts::add_tools(orchestrator::ChatService& chat) {
+  TRY(toolbox_.add(tools::make_calculator()));
+  TRY(toolbox_.add(tools::make_clock()));
+  TRY(toolbox_.add(odo::make_remember(chat.memory())));
+  TRY(toolbox_.add(odo::make_forget(chat.memory())));
+  if (web_) {
+    TRY(toolbox_.add(odo::make_web_search(*web_)));
+    TRY(toolbox_.add(odo::make_fetch(*pages_)));
+  }
+  // A program that a model wrote runs in a sandbox, and only where a person who looks at it says so.
+  if (auto run_code = tools::make_run_code()) {
+    TRY(toolbox_.add(*run_code, tools::Policy::ask));
+  } else {
+    spdlog::info("run_code is not offered: {}", run_code.error().message);
+  }
+  return Ok{};
+}
+
+Status OdoParts::read_config(const std::string& path) {
+  TRY_ASSIGN(const YamlNode root, read_yaml(path));
+  YamlFields fields(root, path);
+  fields.find("mcp_servers");
+  const YamlNode* policies = fields.find("tools");
+  TRY(fields.end());
+  TRY_ASSIGN(const auto servers, tools::read_mcp_servers(root, path));
+  mcp_ = std::make_unique<tools::McpServers>(servers, toolbox_);
+  tools::ToolContext context;
+  context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  mcp_->refresh(context);
+  for (const tools::McpServerStatus& status : mcp_->status()) {
+    if (!status.problem.empty()) spdlog::warn("MCP server {}: {}", status.name, status.problem);
+    if (status.is_connected) spdlog::info("MCP server {}: {} tools", status.name, status.n_tools);
+  }
+  if (!policies) return Ok{};
+  YamlFields named(*policies, path);
+  for (const auto& [name, value] : policies->pairs) {
+    named.find(name);
+    const auto policy = tools::parse_policy(value.word);
+    if (!policy) {
+      named.fail(value, name + ": " + policy.error().message);
+    } else if (const Status known = toolbox_.set_policy(name, *policy); !known) {
+      named.fail(value, known.error().message);
+    }
+  }
+  return named.end();
+}
+
+}  // namespace chimere::apps

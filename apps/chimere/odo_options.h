@@ -1,0 +1,50 @@
+// odo_options.h  The orchestrator of `chimere serve`: its options, its tools and its routes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "odo/odo.h"
+#include "orchestrator/chat_service.h"
+#include "tools/mcp_client.h"
+#include "tools/toolbox.h"
+#include "web/page_fetcher.h"
+#include "web/searxng.h"
+#include "web/web_search.h"
+
+namespace chimere::apps {
+
+struct OdoOptions {
+  bool is_off = false;
+  std::string routes_folder;
+  std::string config;   // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
+  std::string searxng;  // a search server; empty: the web is not searched
+};
+
+void add_odo_options(CLI::App& command, OdoOptions& options);
+
+// What answers to the name `odo`, with all that it uses.
+class OdoParts {
+ public:
+  // Both outlive it; `collections` may be null. Null parts where it is off, or where the model answers no messages.
+  static Result<std::unique_ptr<OdoParts>> open(const OdoOptions& options, orchestrator::ChatService& chat,
+                                                retrieval::Collections* collections);
+
+  odo::Odo& odo() { return *odo_; }
+
+ private:
+  Status add_tools(orchestrator::ChatService& chat);
+  Status open_web(const std::string& searxng);
+  Status read_config(const std::string& path);
+
+  tools::Toolbox toolbox_;
+  std::unique_ptr<web::Searxng> searxng_;
+  std::unique_ptr<web::PageFetcher> pages_;
+  std::unique_ptr<web::WebSearch> web_;
+  std::unique_ptr<tools::McpServers> mcp_;
+  std::unique_ptr<odo::Odo> odo_;
+};
+
+}  // namespace chimere::apps

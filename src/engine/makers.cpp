@@ -1,0 +1,56 @@
+// makers.cpp  Who makes guesses at a cost, the draft model, a drafter or the model's draft pass, and where that may pay.
+#include <algorithm>
+
+#include "engine/loop.h"
+
+namespace chimere::engine {
+
+Loop::Maker Loop::maker_for(const Active& a) const {
+  if (a.draft.companion.is_on) {
+    if (!companion_guesses(a)) return {};
+    return {speculative::draft_model_kind, draft_model_->costs()};
+  }
+  if (const DraftBlocks* blocks = model_.draft_blocks()) {
+    if (!speculative::uses_drafter(a.draft.mode)) return {};
+    return {speculative::dflash_kind, pass_costs_ ? &*pass_costs_ : nullptr, blocks->n_rows - 1};
+  }
+  if (!a.draft.following.is_on) return {};
+  return {speculative::pass_kind, pass_costs_ ? &*pass_costs_ : nullptr};
+}
+
+// Whether the draft model or the draft pass is likelier to be right than what guessed already, for nothing.
+bool Loop::prefers_pass(const Active& a) const {
+  const Draft& d = a.draft;
+  const Maker maker = maker_for(a);
+  if (!maker.kind) return false;
+  if (d.guesses.empty()) return true;
+  const speculative::Kind kind = d.guesses.front().kind;
+  return kind != speculative::kForced &&
+         d.acceptance.chance(kind, &acceptance_) < d.acceptance.chance(maker.kind(0), &acceptance_);
+}
+
+// On an answer of usual length. Where it does not pay, a few requests are followed all the same, to see how good guesses
+// are now, if the best that such a source makes would pay.
+bool Loop::guesses_pay_for(double n_tokens, const speculative::StepCosts* costs, KindOf kind, uint64_t& n_left_out) {
+  constexpr double kUsualAnswer = 200;  // tokens
+  constexpr uint64_t kOneIn = 16;
+  constexpr float kBest = 0.95f;
+  if (!step_costs_ || !costs) return false;
+  const auto gain_with = [&](auto&& chance) {
+    speculative::Chances chances;
+    for (int i = 0; i < config_.draft_max; ++i) chances.push_back(chance(i));
+    const speculative::DraftPasses passes{{costs}};
+    const int most = std::min(kDecodeTokens, model_.executable().max_rows());
+    double gain = 1;
+    speculative::plan_depths(*step_costs_, 1, most, std::span(&chances, 1), &passes, &gain);
+    return gain;
+  };
+  const double gain = gain_with([&](int i) { return acceptance_.chance(kind(i)); });
+  const double saved = kUsualAnswer * step_costs_->step(1) * (1 - 1 / gain);
+  const bool pays = saved > n_tokens * costs->step(kDecodeTokens) / kDecodeTokens;
+  const bool is_trial = n_left_out % kOneIn == 0 && gain_with([](int) { return kBest; }) > 1;
+  n_left_out = pays ? 0 : n_left_out + 1;
+  return pays || is_trial;
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,108 @@
+// odo.h  The orchestrator: whoever asks the model `odo` is answered by a run, in which the question is routed, tools are
+// called and the model is asked as often as that takes. Whoever asks the model itself never comes here.
+//
+//   odo                  the route is chosen, nothing else is asked for
+//   odo/fast, quality, ultra   the same with a mode (wishes.h)
+//   odo/ROUTE            that route
+//
+// A run has a thread of its own while it lasts, and tells of its steps as they come (run_stream.h).
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/job_threads.h"
+#include "odo/answer_loop.h"
+#include "odo/approvals.h"
+#include "odo/lookup.h"
+#include "odo/route_folder.h"
+#include "odo/run_stream.h"
+#include "odo/trace_store.h"
+#include "orchestrator/chat_service.h"
+#include "tools/toolbox.h"
+
+namespace chimere::odo {
+
+struct OdoConfig {
+  std::vector<std::string> route_folders;
+  LoopLimits loop;
+  int max_runs = 16;     // at the same time
+  int max_waiting = 64;  // behind these; more are refused
+};
+
+// What a caller asks of a run, beside its ChatRequest.
+struct Ask {
+  std::string model;                                    // "odo", "odo/fast", ...
+  std::string mode;                                     // where the name of the model has none
+  std::string route;                                    // the same
+  std::optional<std::vector<std::string>> tools;        // of the program; absent: those of the route
+  std::optional<std::vector<std::string>> collections;  // of documents to look in; absent: those of the route
+  std::optional<bool> web;                              // whether the web is searched; absent: as the route says
+  std::optional<bool> pipeline;                         // whether the steps of the route run
+  std::vector<std::string> attachments;                 // names or types of files that came with the question
+  bool can_approve = false;                             // somebody reads the steps and may allow calls
+  std::string client;  // whose key it is: who has it sees the trace and may allow calls
+};
+
+// Times and counts of what ran, for metrics.
+struct StageCount {
+  uint64_t n = 0, failed = 0, skipped = 0;
+  double seconds = 0;
+};
+
+class Odo {
+ public:
+  // All of them outlive it.
+  Odo(orchestrator::ChatService& chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config);
+
+  // Whether a name is one of ours, known or not.
+  static bool is_odo(std::string_view model);
+  // Why a request can not be answered: invalid_argument, or not_found with the names there are.
+  Status check(const Ask& ask);
+  // Never blocks and never refuses: what can not run ends as a failed stream. The same rules for `notify` as in
+  // ChatService.
+  std::unique_ptr<orchestrator::AnswerStream> start(Ask ask, orchestrator::ChatRequest request,
+                                                    std::function<void()> notify);
+
+  // Other work that blocks, on a thread of the runs.
+  std::unique_ptr<orchestrator::ServiceJob<std::string>> work(std::function<Result<std::string>()> work,
+                                                              std::function<void()> notify);
+
+  std::vector<std::string> model_names();
+  std::shared_ptr<const RouteSet> routes() { return folder_.routes(); }
+  Approvals& approvals() { return approvals_; }
+  const TraceStore& traces() const { return traces_; }
+  tools::Toolbox& toolbox() { return toolbox_; }
+  const Shelves& shelves() const { return shelves_; }
+  std::map<std::string, StageCount> stage_counts() const;
+
+ private:
+  struct Job;
+
+  RouteChoice choose(const Router& router, const Job& job) const;
+  // Texts for the question, where the request or the route wants some; the request is told of them.
+  std::vector<FoundText> look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const;
+  void run(Job& job);
+  void count(const RunReport& report);
+
+  orchestrator::ChatService& chat_;
+  tools::Toolbox& toolbox_;
+  const Shelves shelves_;
+  const OdoConfig config_;
+  RouteFolder folder_;
+  Approvals approvals_;
+  TraceStore traces_;
+  std::atomic<int> n_open_{0};
+  mutable std::mutex counts_mutex_;
+  std::map<std::string, StageCount> counts_;  // by stage
+  JobThreads threads_;                        // ends first: its runs use the others
+};
+
+}  // namespace chimere::odo

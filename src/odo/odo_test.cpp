@@ -1,0 +1,317 @@
+// odo_test.cpp  Runs with the model in the box: what is asked for is routed, tools are called, and the bare model's
+// answers stay what they are.
+#include "odo/odo.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/scratch_for_test.h"
+#include "orchestrator/service_for_test.h"
+#include "text/json.h"
+#include "tools/calculator.h"
+
+namespace chimere::odo {
+namespace {
+
+using orchestrator::ChatRequest;
+using orchestrator::Finish;
+using State = StepReport::State;
+
+ChatRequest question(const std::string& text) { return orchestrator::plain_question(text, 200); }
+
+Ask asked(const std::string& model) {
+  Ask ask;
+  ask.model = model;
+  return ask;
+}
+
+struct Whole {
+  std::string content;
+  std::vector<orchestrator::ToolCallDelta> calls;
+  std::vector<StepReport> told;  // as they came
+  int n_started = 0, n_terminal = 0;
+  ChatChunk last;
+
+  // The finished ones of a stage.
+  std::vector<StepReport> steps(const std::string& stage) const {
+    std::vector<StepReport> found;
+    for (const StepReport& step : last.run ? last.run->steps : told) {
+      if (step.stage == stage) found.push_back(step);
+    }
+    return found;
+  }
+};
+
+Whole read(orchestrator::AnswerStream& stream, const std::function<void(const ChatChunk&)>& look = {}) {
+  Whole whole;
+  const auto end = std::chrono::steady_clock::now() + orchestrator::kLong;
+  while (whole.n_terminal == 0 && std::chrono::steady_clock::now() < end) {
+    auto chunk = stream.poll();
+    if (!chunk) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      continue;
+    }
+    if (look) look(*chunk);
+    whole.n_started += chunk->kind == ChatChunk::Kind::started;
+    whole.n_terminal += chunk->is_terminal();
+    whole.content += chunk->content;
+    whole.calls.insert(whole.calls.end(), chunk->tool_calls.begin(), chunk->tool_calls.end());
+    whole.told.insert(whole.told.end(), chunk->steps.begin(), chunk->steps.end());
+    whole.last = std::move(*chunk);
+  }
+  EXPECT_FALSE(stream.poll());
+  return whole;
+}
+
+// Answers with what it was made with, and remembers who asked.
+class FixedTool : public tools::Tool {
+ public:
+  FixedTool(std::string name, std::string result) : result_(std::move(result)) {
+    spec_.name = std::move(name);
+    spec_.description = "Says what the weather is in a city.";
+    spec_.parameters = R"({"type":"object","properties":{"city":{"type":"string"}},"required":["city"]})";
+  }
+  const tools::ToolSpec& spec() const override { return spec_; }
+  tools::ToolResult run(const std::string&, const tools::ToolContext& context) override {
+    ++n_runs;
+    owner = context.owner;
+    return {result_, false, true, R"({"from":"a test"})"};
+  }
+
+  std::atomic<int> n_runs{0};
+  std::string owner;
+
+ private:
+  tools::ToolSpec spec_;
+  const std::string result_;
+};
+
+class OdoTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    chat_ = orchestrator::service_in_the_box(2048).release();
+    ASSERT_TRUE(chat_);
+  }
+  static void TearDownTestSuite() {
+    delete chat_;
+    chat_ = nullptr;
+  }
+
+  void SetUp() override {
+    ASSERT_TRUE(box_.add(tools::make_calculator()));
+    ASSERT_TRUE(box_.add(weather_));
+    ASSERT_TRUE(box_.add(secret_, tools::Policy::ask));
+    write("default", "tools_on_cue: [calculator]\n");
+    write("sums", "title: Sums\ntools: [calculator]\nparams: {temperature: 0}\n");
+    write("weather", "tools: [get_weather]\n");
+    write("secret", "tools: [get_secret_weather]\n");
+    write("chain",
+          "steps:\n  - {agent: first, prompt: Answer in one short sentence.}\n"
+          "  - {agent: second, prompt: Answer in one short sentence.}\n");
+    OdoConfig config;
+    config.route_folders = {folder_.string()};
+    config.loop.rounds = 2;
+    odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  }
+
+  void write(const std::string& route, const std::string& text) { std::ofstream(folder_ / (route + ".yaml")) << text; }
+  Whole run(Ask ask, ChatRequest request, const std::function<void(const ChatChunk&)>& look = {}) {
+    const auto stream = odo_->start(std::move(ask), std::move(request), {});
+    Whole whole = read(*stream, look);
+    EXPECT_EQ(whole.n_terminal, 1);
+    return whole;
+  }
+
+  static orchestrator::ChatService* chat_;
+  const std::filesystem::path folder_ = fixture::scratch_folder();
+  std::shared_ptr<FixedTool> weather_ = std::make_shared<FixedTool>("get_weather", "It is 31 degrees and sunny.");
+  std::shared_ptr<FixedTool> secret_ = std::make_shared<FixedTool>("get_secret_weather", "It is 31 degrees and sunny.");
+  tools::Toolbox box_;
+  std::unique_ptr<Odo> odo_;
+};
+orchestrator::ChatService* OdoTest::chat_ = nullptr;
+
+TEST_F(OdoTest, AGreetingIsAnsweredAsTheModelAnswersIt) {
+  const Whole whole = run(asked("odo"), question("Hello!"));
+  EXPECT_EQ(whole.n_started, 1);
+  const auto bare = chat_->start(question("Hello!"));
+  const Whole alone = read(*bare);
+  EXPECT_EQ(whole.content, alone.content);
+  EXPECT_FALSE(whole.content.empty());
+  EXPECT_EQ(whole.last.usage.prompt_tokens, alone.last.usage.prompt_tokens);
+  EXPECT_EQ(whole.last.usage.completion_tokens, alone.last.usage.completion_tokens);
+  ASSERT_TRUE(whole.last.run);
+  EXPECT_EQ(whole.last.run->route, "default");
+  EXPECT_EQ(whole.last.run->steps.size(), 2u);
+}
+
+TEST_F(OdoTest, ASumIsCalculated) {
+  const Whole whole = run(asked("odo"), question("What is 48271 * 3947?"));
+  const std::vector<StepReport> calls = whole.steps("tool");
+  ASSERT_GE(calls.size(), 1u) << whole.content;
+  EXPECT_EQ(calls.front().state, State::done) << calls.front().detail;
+  EXPECT_NE(calls.front().detail.find("190525637"), std::string::npos) << calls.front().detail;
+  EXPECT_EQ(whole.last.finish, Finish::stop);
+  EXPECT_TRUE(whole.calls.empty());
+  EXPECT_EQ(whole.steps("answer").size(), 2u);
+}
+
+TEST_F(OdoTest, ResultsAreReadAndOwnersAreTold) {
+  ChatRequest request = question("What is the weather in Lyon?");
+  request.memory.owner = "ann";
+  const Whole whole = run(asked("odo/weather"), request);
+  EXPECT_EQ(weather_->n_runs, 1) << whole.content;
+  EXPECT_EQ(weather_->owner, "ann");
+  EXPECT_NE(whole.content.find("31"), std::string::npos) << whole.content;
+  const std::vector<StepReport> calls = whole.steps("tool");
+  ASSERT_EQ(calls.size(), 1u);
+  const auto detail = parse_json(calls[0].detail);
+  ASSERT_TRUE(detail) << calls[0].detail;
+  EXPECT_EQ((*detail)["tool"], "get_weather");
+  EXPECT_EQ((*detail)["is_untrusted"], true);
+  EXPECT_EQ((*detail)["detail"]["from"], "a test");
+}
+
+TEST_F(OdoTest, TheCallersToolsAreTheCallers) {
+  ChatRequest request = question("What is the weather in Lyon?");
+  request.tools = {
+      {R"({"type":"function","function":{"name":"get_weather","description":"Says what the weather is in a )"
+       R"(city.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}})"}};
+  const Whole whole = run(asked("odo/weather"), request);
+  EXPECT_EQ(whole.last.finish, Finish::tool_calls);
+  ASSERT_FALSE(whole.calls.empty());
+  EXPECT_EQ(whole.calls.front().name, "get_weather");
+  EXPECT_EQ(weather_->n_runs, 0);
+  EXPECT_TRUE(whole.steps("tool").empty());
+}
+
+TEST_F(OdoTest, WhatNeedsAPersonsWordWaitsForIt) {
+  for (const bool is_allowed : {true, false}) {
+    const int before = secret_->n_runs;
+    Ask ask = asked("odo/secret");
+    ask.can_approve = true;
+    ask.client = "desk";
+    bool was_asked = false;
+    const Whole whole = run(ask, question("What is the weather in Lyon?"), [&](const ChatChunk& chunk) {
+      for (const StepReport& step : chunk.steps) {
+        if (step.state != State::asks) continue;
+        was_asked = true;
+        const std::string id = (*parse_json(step.detail))["approval_id"];
+        // The question is there a moment after it was told of.
+        while (!odo_->approvals().answer(id, "desk", is_allowed)) {
+          EXPECT_FALSE(odo_->approvals().answer(id, "somebody else", true));
+          std::this_thread::yield();
+        }
+      }
+    });
+    EXPECT_TRUE(was_asked);
+    EXPECT_EQ(secret_->n_runs - before, is_allowed ? 1 : 0);
+    EXPECT_FALSE(whole.content.empty());
+  }
+  // Nobody is there to be asked.
+  const int before = secret_->n_runs;
+  const Whole whole = run(asked("odo/secret"), question("What is the weather in Lyon?"));
+  EXPECT_EQ(secret_->n_runs, before);
+  ASSERT_FALSE(whole.steps("tool").empty());
+  EXPECT_EQ(whole.steps("tool").front().state, State::skipped);
+}
+
+TEST_F(OdoTest, ABudgetOfCallsEndsInAnAnswer) {
+  ChatRequest request = question("What is the weather in Lyon?");
+  request.tool_choice = orchestrator::ToolChoice::required;
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  config.loop.rounds = 1;
+  config.loop.calls = 1;
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  const Whole whole = run(asked("odo/weather"), request);
+  EXPECT_EQ(weather_->n_runs, 1);
+  EXPECT_NE(whole.last.finish, Finish::tool_calls);
+  EXPECT_FALSE(whole.content.empty());
+}
+
+TEST_F(OdoTest, PipelinesRunTheirSteps) {
+  Ask ask = asked("odo/chain");
+  EXPECT_TRUE(run(ask, question("What is the capital of France?")).steps("first").empty());
+  ask.pipeline = true;
+  const Whole whole = run(ask, question("What is the capital of France?"));
+  ASSERT_EQ(whole.steps("first").size(), 1u);
+  ASSERT_EQ(whole.steps("second").size(), 1u);
+  EXPECT_GT(whole.steps("first").front().tokens, 0);
+  EXPECT_FALSE(whole.content.empty());
+  ask.pipeline.reset();
+  ask.mode = "ultra";
+  EXPECT_EQ(run(ask, question("What is the capital of France?")).steps("second").size(), 1u);
+  ask.mode = "fast";
+  EXPECT_TRUE(run(ask, question("What is the capital of France?")).steps("second").empty());
+}
+
+TEST_F(OdoTest, NamesAndWhatIsNone) {
+  EXPECT_TRUE(Odo::is_odo("odo") && Odo::is_odo("odo/x"));
+  EXPECT_FALSE(Odo::is_odo("odometer") || Odo::is_odo("chimere-nano") || Odo::is_odo(""));
+  const Status unknown = odo_->check(asked("odo/nothing"));
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Code::not_found);
+  EXPECT_NE(unknown.error().message.find("odo, odo/fast, odo/quality, odo/ultra, odo/chain, odo/default"),
+            std::string::npos)
+      << unknown.error().message;
+  Ask ask = asked("odo");
+  ask.mode = "slow";
+  EXPECT_FALSE(odo_->check(ask));
+  ask.mode.clear();
+  ask.route = "nothing";
+  EXPECT_FALSE(odo_->check(ask));
+  ask.route.clear();
+  ask.tools = {"no_tool"};
+  EXPECT_FALSE(odo_->check(ask));
+  const Whole whole = run(ask, question("Hello!"));
+  EXPECT_EQ(whole.last.kind, ChatChunk::Kind::failed);
+  EXPECT_EQ(whole.n_started, 0);
+}
+
+TEST_F(OdoTest, TracesAreOfWhoAsked) {
+  Ask ask = asked("odo/fast");
+  ask.client = "desk";
+  const Whole whole = run(ask, question("Hello!"));
+  ASSERT_TRUE(whole.last.run);
+  const auto trace = odo_->traces().find(whole.last.run->id, "desk");
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->model, "odo/fast");
+  EXPECT_EQ(trace->run.mode, "fast");
+  EXPECT_EQ(trace->finish, "stop");
+  EXPECT_EQ(trace->usage.completion_tokens, whole.last.usage.completion_tokens);
+  EXPECT_FALSE(odo_->traces().find(whole.last.run->id, "phone"));
+  EXPECT_TRUE(odo_->traces().list("phone", 10).empty());
+  EXPECT_EQ(odo_->stage_counts().at("answer").n, 1u);
+}
+
+TEST_F(OdoTest, ARunThatIsCancelledOrLeftEnds) {
+  ChatRequest request = question("Count from one to two hundred.");
+  request.max_tokens = 1500;
+  for (const int32_t id : chat_->tokenizer().eog_ids()) request.sampling.logit_bias.push_back({id, -100.0f});
+  auto stream = odo_->start(asked("odo"), request, {});
+  bool is_cancelled = false;
+  const Whole whole = read(*stream, [&](const ChatChunk& chunk) {
+    if (chunk.content.empty() || is_cancelled) return;
+    is_cancelled = true;
+    stream->cancel();
+  });
+  EXPECT_EQ(whole.last.finish, Finish::cancelled);
+  EXPECT_LT(whole.last.usage.completion_tokens, 1500);
+  odo_->start(asked("odo"), request, {});  // and gone
+  odo_.reset();                            // waits for its runs: they notice
+}
+
+TEST_F(OdoTest, APromptThatDoesNotFitSaysSo) {
+  const Whole whole = run(asked("odo"), question(std::string(30'000, 'a')));
+  EXPECT_EQ(whole.last.kind, ChatChunk::Kind::failed);
+  EXPECT_TRUE(whole.last.is_too_long);
+  EXPECT_GT(whole.last.usage.prompt_tokens, 2048);
+  EXPECT_EQ(whole.n_started, 0);
+}
+
+}  // namespace
+}  // namespace chimere::odo

@@ -1,0 +1,119 @@
+#include "quantizer/encode.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "base/check.h"
+#include "quantizer/encode_blocks.h"
+#include "tensor/quantize.h"
+
+namespace chimere::quantizer {
+namespace {
+
+// A column that calibration never excited still has to be stored: the least weight, as a share of the row's mean.
+constexpr float kLeastWeight = 1e-4f;
+
+// With a mean of one, none zero.
+std::vector<float> usable_weights(const float* weights, int64_t n) {
+  std::vector<float> out(static_cast<size_t>(n), 1.0f);
+  double sum = 0.0;
+  for (int64_t i = 0; weights && i < n; ++i) sum += static_cast<double>(weights[i]);
+  if (sum <= 0.0) return out;
+  const double to_mean_one = static_cast<double>(n) / sum;
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = std::max(kLeastWeight, static_cast<float>(static_cast<double>(weights[i]) * to_mean_one));
+  }
+  return out;
+}
+
+// Below this even the smallest half makes each value zero: no type has a step under 2^-3 of its scale. The exponents of
+// MXFP4 go further, down to where a float's inverse would overflow.
+template <class Block>
+constexpr float kVanishing = std::is_same_v<Block, BlockMXFP4> ? 0x1p-126f : 0x1p-29f;
+
+template <class Block>
+void encode_one(const float* x, const float* w, std::byte* out) {
+  float largest = 0.0f;
+  for (int i = 0; i < Block::kElems; ++i) largest = std::max(largest, std::fabs(x[i]));
+  Block block{};  // decodes to zeros
+  if (largest >= kVanishing<Block>) {
+    // 2^-126 is as small as an exact inverse allows.
+    const int exponent = std::min(std::ilogb(largest), 126);
+    const float from_file = std::ldexp(1.0f, -exponent);
+    alignas(64) float scaled[Block::kElems];
+    for (int i = 0; i < Block::kElems; ++i) scaled[i] = x[i] * from_file;
+    encode_block(BlockInput{scaled, w, std::ldexp(1.0f, exponent), from_file}, block);
+  }
+  std::memcpy(out, &block, sizeof block);
+}
+
+template <class Block>
+void encode_all(int64_t n_rows, int64_t n_cols, const float* rows, const float* weights, std::byte* out) {
+  const std::vector<float> w = usable_weights(weights, n_cols);
+  for (int64_t row = 0; row < n_rows; ++row, rows += n_cols) {
+    for (int64_t i = 0; i < n_cols; i += Block::kElems, out += sizeof(Block)) {
+      encode_one<Block>(rows + i, w.data() + i, out);
+    }
+  }
+}
+
+// Rounds to halves of either kind; what would become infinite becomes the largest.
+void encode_floats(DType type, float largest, int64_t n, const float* values, std::byte* out) {
+  constexpr int64_t kChunk = 256;
+  float cut[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = std::min(kChunk, n - i);
+    for (int64_t j = 0; j < count; ++j) cut[j] = std::clamp(values[i + j], -largest, largest);
+    quantize_row(type, cut, out + 2 * i, count);
+  }
+}
+
+constexpr DType kEncodable[] = {
+    DType::IQ1_S,  DType::TQ1_0,   DType::IQ1_M, DType::IQ2_XXS, DType::TQ2_0,  DType::IQ2_XS, DType::IQ2_S,
+    DType::Q2_K,   DType::IQ3_XXS, DType::IQ3_S, DType::Q3_K,    DType::IQ4_XS, DType::MXFP4,  DType::Q4_0,
+    DType::IQ4_NL, DType::Q4_K,    DType::Q4_1,  DType::Q5_0,    DType::Q5_K,   DType::Q5_1,   DType::Q6_K,
+    DType::Q8_0,   DType::F16,     DType::BF16,  DType::F32,
+};
+
+}  // namespace
+
+std::span<const DType> encodable_types() { return kEncodable; }
+
+bool can_encode(DType type) { return std::ranges::find(kEncodable, type) != std::end(kEncodable); }
+
+void encode_rows(DType type, int64_t n_rows, int64_t n_cols, const float* rows, const float* weights, std::byte* out) {
+  CHECK(n_cols % info(type).block_elems == 0);
+  switch (type) {
+    case DType::F32: return quantize_row(type, rows, out, n_rows * n_cols);
+    case DType::F16: return encode_floats(type, 65504.0f, n_rows * n_cols, rows, out);
+    case DType::BF16: return encode_floats(type, 0x1.FEp127f, n_rows * n_cols, rows, out);
+    case DType::Q4_0: return encode_all<BlockQ4_0>(n_rows, n_cols, rows, weights, out);
+    case DType::Q4_1: return encode_all<BlockQ4_1>(n_rows, n_cols, rows, weights, out);
+    case DType::Q5_0: return encode_all<BlockQ5_0>(n_rows, n_cols, rows, weights, out);
+    case DType::Q5_1: return encode_all<BlockQ5_1>(n_rows, n_cols, rows, weights, out);
+    case DType::Q8_0: return encode_all<BlockQ8_0>(n_rows, n_cols, rows, weights, out);
+    case DType::Q2_K: return encode_all<BlockQ2_K>(n_rows, n_cols, rows, weights, out);
+    case DType::Q3_K: return encode_all<BlockQ3_K>(n_rows, n_cols, rows, weights, out);
+    case DType::Q4_K: return encode_all<BlockQ4_K>(n_rows, n_cols, rows, weights, out);
+    case DType::Q5_K: return encode_all<BlockQ5_K>(n_rows, n_cols, rows, weights, out);
+    case DType::Q6_K: return encode_all<BlockQ6_K>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ4_NL: return encode_all<BlockIQ4_NL>(n_rows, n_cols, rows, weights, out);
+    case DType::MXFP4: return encode_all<BlockMXFP4>(n_rows, n_cols, rows, weights, out);
+    case DType::TQ1_0: return encode_all<BlockTQ1_0>(n_rows, n_cols, rows, weights, out);
+    case DType::TQ2_0: return encode_all<BlockTQ2_0>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ1_S: return encode_all<BlockIQ1_S>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ1_M: return encode_all<BlockIQ1_M>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ2_XXS: return encode_all<BlockIQ2_XXS>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ2_XS: return encode_all<BlockIQ2_XS>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ2_S: return encode_all<BlockIQ2_S>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ3_XXS: return encode_all<BlockIQ3_XXS>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ3_S: return encode_all<BlockIQ3_S>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ4_XS: return encode_all<BlockIQ4_XS>(n_rows, n_cols, rows, weights, out);
+    default: CHECK(!"a type that encode_rows cannot write");
+  }
+}
+
+}  // namespace chimere::quantizer

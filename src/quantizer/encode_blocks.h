@@ -1,0 +1,71 @@
+// encode_blocks.h  What the encoders of single blocks share: their input, their scales, and the list of them.
+//
+// A block is encoded in units of its own: its values times a power of two that brings the largest to [1, 2). Sums of
+// squares then neither overflow nor vanish, whatever the rows hold. Scales go back to the units of the file when they
+// are rounded to the half that is stored, and what the half holds is what the searches go on with.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tensor/half.h"
+#include "tensor/quant_blocks.h"
+
+namespace chimere::quantizer {
+
+struct BlockInput {
+  const float* x;   // [kElems], the largest magnitude in [1, 4)
+  const float* w;   // [kElems], positive, about one on average over a row
+  float to_file;    // factor from these units to those of the file, a power of two
+  float from_file;  // its inverse
+};
+
+struct StoredHalf {
+  uint16_t bits;
+  float value;  // in the units of the block
+};
+
+// The nearest half. The largest stands in for what is larger: outliers are cut off instead of becoming infinite.
+inline StoredHalf store_half(const BlockInput& in, float value) {
+  const uint16_t bits = f32_to_f16(std::clamp(value * in.to_file, -65504.0f, 65504.0f));
+  return {bits, f16_to_f32(bits) * in.from_file};
+}
+
+// 1 / d, and 0 for a scale of 0, under which every code decodes alike.
+inline float inverse_of(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
+
+// Two bits a value, of 256: see "crumbs" in quant_blocks.h.
+inline void pack_crumbs(const uint8_t* codes, uint8_t* q) {
+  for (int n = 0; n < 2; ++n, codes += 128, q += 32) {
+    for (int l = 0; l < 32; ++l) {
+      q[l] = static_cast<uint8_t>((codes[l] & 3) | (codes[l + 32] & 3) << 2 | (codes[l + 64] & 3) << 4 |
+                                  (codes[l + 96] & 3) << 6);
+    }
+  }
+}
+
+// REQUIRES: the block has a value that is not zero.
+void encode_block(const BlockInput& in, BlockQ4_0& out);
+void encode_block(const BlockInput& in, BlockQ4_1& out);
+void encode_block(const BlockInput& in, BlockQ5_0& out);
+void encode_block(const BlockInput& in, BlockQ5_1& out);
+void encode_block(const BlockInput& in, BlockQ8_0& out);
+void encode_block(const BlockInput& in, BlockIQ4_NL& out);
+void encode_block(const BlockInput& in, BlockQ2_K& out);
+void encode_block(const BlockInput& in, BlockQ3_K& out);
+void encode_block(const BlockInput& in, BlockQ4_K& out);
+void encode_block(const BlockInput& in, BlockQ5_K& out);
+void encode_block(const BlockInput& in, BlockQ6_K& out);
+void encode_block(const BlockInput& in, BlockIQ4_XS& out);
+void encode_block(const BlockInput& in, BlockIQ3_S& out);
+void encode_block(const BlockInput& in, BlockIQ3_XXS& out);
+void encode_block(const BlockInput& in, BlockIQ2_S& out);
+void encode_block(const BlockInput& in, BlockIQ2_XS& out);
+void encode_block(const BlockInput& in, BlockIQ2_XXS& out);
+void encode_block(const BlockInput& in, BlockIQ1_S& out);
+void encode_block(const BlockInput& in, BlockIQ1_M& out);
+void encode_block(const BlockInput& in, BlockMXFP4& out);
+void encode_block(const BlockInput& in, BlockTQ1_0& out);
+void encode_block(const BlockInput& in, BlockTQ2_0& out);
+
+}  // namespace chimere::quantizer

@@ -1,0 +1,256 @@
+// collection_search.cpp  From a question to hits: by words, by vectors, their ranks together, then whoever reads the texts.
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "documents/document.h"
+#include "retrieval/collection_reader.h"
+#include "retrieval/collection_schema.h"
+#include "retrieval/collections.h"
+#include "retrieval/rank_fusion.h"
+#include "retrieval/search_terms.h"
+
+namespace chimere::retrieval {
+
+// One search under way.
+struct Collections::Searching {
+  const SearchCall& call;
+  Database& database;
+  std::vector<StoredCollection> collections;
+  size_t n_candidates = 0;  // of each ranking
+};
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kLeastCandidates = 64;
+constexpr size_t kRerankedHits = 32;
+// Rows that BM25 may have to score, which takes about a microsecond each. The commonest words of a question are left out
+// where they match more: they tell least.
+constexpr size_t kMaxMatches = 12'000;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+struct Scored {
+  double score = 0;
+  int64_t chunk = 0;
+};
+
+void take_best(std::vector<Scored>& all, size_t n, std::vector<int64_t>& ids) {
+  std::stable_sort(all.begin(), all.end(), [](const Scored& a, const Scored& b) { return a.score > b.score; });
+  for (size_t i = 0; i < std::min(n, all.size()); ++i) ids.push_back(all[i].chunk);
+}
+
+// What is looked for in one table.
+struct AskedRows {
+  std::vector<std::string> terms;
+  int64_t first_row = 0;  // those before it are not looked at
+};
+
+// The rarest terms, as many as can be scored. Where even the rarest is in too many chunks, the newest of these count.
+Result<AskedRows> rare_terms(const Database& database, const std::string& table,
+                             const std::vector<std::string>& terms) {
+  TRY_ASSIGN(Statement count,
+             database.prepare("SELECT count(*), min(rowid) FROM (SELECT rowid FROM " + table + " WHERE " + table +
+                              " MATCH ? ORDER BY rowid DESC LIMIT " + std::to_string(kMaxMatches) + ")"));
+  struct Counted {
+    int64_t n = 0, first_row = 0;
+    std::string term;
+  };
+  std::vector<Counted> counted;
+  for (const std::string& term : terms) {
+    TRY(count.with(std::string_view(match_any({term}))).step());
+    if (count.integer(0) > 0) counted.push_back({count.integer(0), count.integer(1), term});
+  }
+  std::stable_sort(counted.begin(), counted.end(), [](const Counted& a, const Counted& b) { return a.n < b.n; });
+  AskedRows asked;
+  size_t n_matches = 0;
+  for (const Counted& one : counted) {
+    n_matches += static_cast<size_t>(one.n);
+    if (n_matches > kMaxMatches && !asked.terms.empty()) break;
+    asked.terms.push_back(one.term);
+    if (n_matches >= kMaxMatches && asked.terms.size() == 1) asked.first_row = one.first_row;
+  }
+  return Result<AskedRows>{std::move(asked)};
+}
+
+Status search_words(const Database& database, const std::vector<StoredCollection>& collections,
+                    const std::string& query, size_t n, std::vector<int64_t>& ids) {
+  const std::vector<std::string> terms = asked_terms(query);
+  if (terms.empty()) return Ok{};
+  std::vector<Scored> all;
+  for (const StoredCollection& collection : collections) {
+    const std::string table = words_table(collection.id);
+    TRY_ASSIGN(const AskedRows asked, rare_terms(database, table, terms));
+    if (asked.terms.empty()) continue;
+    TRY_ASSIGN(Statement find, database.prepare("SELECT rowid, rank FROM " + table + " WHERE " + table +
+                                                " MATCH ? AND rowid >= ? ORDER BY rank LIMIT ?"));
+    find.with(std::string_view(match_any(asked.terms)), asked.first_row, static_cast<int64_t>(n));
+    for (;;) {
+      TRY_ASSIGN(const bool has_row, find.step());
+      if (!has_row) break;
+      all.push_back({-find.real(1), find.integer(0)});  // FTS5's are the smaller the better
+    }
+  }
+  take_best(all, n, ids);
+  return Ok{};
+}
+
+// A chunk that is gone meanwhile, or that no collection of this search has, is passed over.
+Result<std::vector<Hit>> read_hits(const Database& database, const std::vector<StoredCollection>& collections,
+                                   const std::vector<Fused>& fused, size_t n) {
+  std::map<int64_t, std::string> names;
+  for (const StoredCollection& collection : collections) names[collection.id] = collection.name;
+  TRY_ASSIGN(Statement read,
+             database.prepare("SELECT d.collection, d.name, d.title, c.heading, c.line, c.page, c.text FROM "
+                              "chunks c JOIN documents d ON d.id = c.document WHERE c.id = ?"));
+  std::vector<Hit> hits;
+  for (const Fused& one : fused) {
+    if (hits.size() == n) break;
+    TRY_ASSIGN(const bool has_row, read.with(one.id).step());
+    const auto name = has_row ? names.find(read.integer(0)) : names.end();
+    if (name == names.end()) continue;
+    Hit hit;
+    hit.collection = name->second;
+    hit.document = read.text(1);
+    hit.title = read.text(2);
+    hit.heading = read.text(3);
+    hit.place =
+        describe(documents::Place{static_cast<uint32_t>(read.integer(4)), static_cast<uint32_t>(read.integer(5))});
+    hit.text = read.text(6);
+    hit.score = one.score;
+    hit.word_rank = one.ranks[0];
+    hit.vector_rank = one.ranks[1];
+    hits.push_back(std::move(hit));
+  }
+  return Result<std::vector<Hit>>{std::move(hits)};
+}
+
+Status check_call(const SearchCall& call) {
+  if (call.query.size() > kMaxQueryBytes) {
+    return Error{Code::invalid_argument, "query: expected at most " + std::to_string(kMaxQueryBytes) +
+                                             " bytes, found " + std::to_string(call.query.size())};
+  }
+  if (call.k == 0 || call.k > kMaxHits) {
+    return Error{Code::invalid_argument,
+                 "k: expected 1 to " + std::to_string(kMaxHits) + ", found " + std::to_string(call.k)};
+  }
+  return Ok{};
+}
+
+bool must_end(const SearchCall& call) {
+  return Clock::now() >= call.deadline || (call.is_cancelled && call.is_cancelled());
+}
+
+Error ended(const SearchCall& call) {
+  return {Code::cancelled,
+          Clock::now() >= call.deadline ? "the search did not end in time" : "the search was cancelled"};
+}
+
+void skip(SearchTrace& trace, const char* stage, const Error& error) {
+  trace.skipped.push_back(std::string(stage) + ": " + error.message);
+}
+
+void grade(const SearchCall& call, SearchTrace& trace, std::vector<Hit>& hits) {
+  const auto start = Clock::now();
+  const auto kept = call.grader(call.query, hits);
+  trace.grade_ms = ms_since(start);
+  if (!kept) return skip(trace, "grade", kept.error());
+  if (kept->size() != hits.size()) {
+    return skip(trace, "grade", {Code::internal, "expected a word on each hit, found another number"});
+  }
+  size_t n = 0;
+  for (size_t i = 0; i < hits.size(); ++i) {
+    if (!(*kept)[i]) continue;
+    if (n != i) hits[n] = std::move(hits[i]);
+    ++n;
+  }
+  hits.resize(n);
+}
+
+}  // namespace
+
+Status Collections::search_vectors(const Searching& searching, SearchTrace& trace, std::vector<int64_t>& ids) const {
+  if (!embedder_) return Error{Code::unsupported, "there is no model for embeddings here"};
+  TRY_ASSIGN(const int64_t embedder, find_embedder(searching.database, embedder_));
+  if (embedder == 0) return Error{Code::not_found, "no document has vectors of '" + embedder_.name + "'"};
+  auto start = Clock::now();
+  TRY_ASSIGN(const auto vectors, embedder_.embed({&searching.call.query, 1}, searching.call.deadline));
+  trace.embed_ms = ms_since(start);
+  if (vectors.size() != 1 || vectors[0].size() != static_cast<size_t>(embedder_.dimensions)) {
+    return Error{Code::internal, "the embedder: expected one vector of " + std::to_string(embedder_.dimensions)};
+  }
+  start = Clock::now();
+  std::vector<Scored> all;
+  for (const StoredCollection& collection : searching.collections) {
+    TRY_ASSIGN(const auto near, shelf_.nearest(searching.database, collection.id, collection.revision, embedder,
+                                               vectors[0], searching.n_candidates));
+    for (const NearChunk& chunk : near) all.push_back({chunk.score, chunk.chunk});
+  }
+  trace.vectors_ms = ms_since(start);
+  take_best(all, searching.n_candidates, ids);
+  return Ok{};
+}
+
+void Collections::rerank(const SearchCall& call, SearchTrace& trace, std::vector<Hit>& hits) const {
+  const auto start = Clock::now();
+  std::vector<std::string> texts;
+  for (const Hit& hit : hits) texts.push_back(hit.title + "\n" + hit.text);
+  const auto scores = scorer_(call.query, texts, call.deadline);
+  trace.rerank_ms = ms_since(start);
+  if (!scores) return skip(trace, "rerank", scores.error());
+  if (scores->size() != hits.size()) {
+    return skip(trace, "rerank", {Code::internal, "expected a score for each hit, found another number"});
+  }
+  for (size_t i = 0; i < hits.size(); ++i) hits[i].score = (*scores)[i];
+  std::stable_sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.score > b.score; });
+}
+
+Result<std::vector<Hit>> Collections::search(const SearchCall& call, SearchTrace* trace_out) const {
+  TRY(check_call(call));
+  SearchTrace own_trace;
+  SearchTrace& trace = trace_out ? *trace_out : own_trace;
+  TRY_ASSIGN(Reader reader, this->reader());
+  reader->end_when([&call] { return must_end(call); });
+  TRY_ASSIGN(Transaction snapshot, Transaction::begin(*reader, Database::Mode::read));
+  Searching searching{call, *reader, {}, std::max(kLeastCandidates, 4 * call.k)};
+  if (call.collections.empty()) {
+    TRY_ASSIGN(searching.collections, collections_of(*reader, call.owner));
+  }
+  for (const std::string& name : call.collections) {
+    TRY_ASSIGN(StoredCollection found, find_collection(*reader, call.owner, name));
+    searching.collections.push_back(std::move(found));
+  }
+  std::vector<Ranking> rankings(2);
+  rankings[1].weight = call.vector_weight.value_or(embedder_.weight);
+  Status by_words = Ok{}, by_vectors = Ok{};
+  if (call.mode != SearchMode::vectors) {
+    const auto start = Clock::now();
+    by_words = search_words(*reader, searching.collections, call.query, searching.n_candidates, rankings[0].ids);
+    trace.words_ms = ms_since(start);
+  }
+  if (call.mode != SearchMode::words && !must_end(call)) {
+    by_vectors = search_vectors(searching, trace, rankings[1].ids);
+  }
+  if (must_end(call)) return ended(call);
+  trace.n_words = rankings[0].ids.size();
+  trace.n_vectors = rankings[1].ids.size();
+  if (!by_words) skip(trace, "words", by_words.error());
+  if (!by_vectors) skip(trace, "vectors", by_vectors.error());
+  if (!by_words && (!by_vectors || call.mode == SearchMode::words)) return by_words.error();
+  if (!by_vectors && call.mode == SearchMode::vectors) return by_vectors.error();
+  const bool reranks = scorer_ && call.rerank;
+  const size_t n_read = reranks ? std::max(kRerankedHits, call.k) : call.k;
+  TRY_ASSIGN(std::vector<Hit> hits, read_hits(*reader, searching.collections, fuse(rankings), n_read));
+  if (reranks && !hits.empty()) rerank(call, trace, hits);
+  if (hits.size() > call.k) hits.resize(call.k);
+  if (call.grader && !hits.empty()) grade(call, trace, hits);
+  return Result<std::vector<Hit>>{std::move(hits)};
+}
+
+}  // namespace chimere::retrieval

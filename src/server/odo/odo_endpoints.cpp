@@ -1,0 +1,196 @@
+// odo_endpoints.cpp  What the orchestrator has and did: /v1/odo/*, and /routes, /stats as such orchestrators have them; and
+// what it can do for others: /v1/search, and tools for other programs at /mcp.
+#include "odo/odo.h"
+
+#include <atomic>
+#include <chrono>
+#include "server/endpoints.h"
+#include "server/http/json.h"
+#include "server/job_answer.h"
+#include "server/odo/odo_json.h"
+#include "server/protocols/shared/engram_field.h"
+#include "server/protocols/shared/generate_fields.h"
+#include "tools/mcp_server.h"
+#include "web/web_search.h"
+
+namespace chimere::server {
+namespace {
+
+constexpr size_t kListedTraces = 50;
+
+Json routes_json(odo::Odo& odo) {
+  Json routes = Json::object();
+  for (const auto& [name, route] : odo.routes()->routes) {
+    Json json;
+    json["name"] = route.title.empty() ? name : route.title;
+    json["thinking"] = route.wishes.thinking ? Json(*route.wishes.thinking) : Json(nullptr);
+    json["engram"] = Json::array();
+    if (route.wishes.tables) {
+      for (const auto& table : *route.wishes.tables) json["engram"].push_back(table.name);
+    }
+    json["lora"] = route.wishes.adapters ? Json(route.wishes.adapters->front().name) : Json(nullptr);
+    json["tools"] = route.tools;
+    json["tools_on_cue"] = route.cued_tools;
+    json["collections"] = route.collections;
+    json["web"] = route.searches;
+    json["steps"] = Json::array();
+    for (const odo::PipelineStep& step : route.steps) json["steps"].push_back(step.agent);
+    routes[name] = std::move(json);
+  }
+  return routes;
+}
+
+Json stages_json(const odo::Odo& odo) {
+  Json stages = Json::object();
+  for (const auto& [stage, count] : odo.stage_counts()) {
+    stages[stage] = {{"n", count.n}, {"failed", count.failed}, {"skipped", count.skipped}, {"seconds", count.seconds}};
+  }
+  return stages;
+}
+
+Json status_json(odo::Odo& odo) {
+  Json json;
+  json["object"] = "odo.status";
+  json["models"] = odo.model_names();
+  json["modes"] = odo::list_of_modes();
+  json["routes"] = routes_json(odo);
+  json["problems"] = Json::object();
+  for (const auto& [file, problem] : odo.routes()->problems) json["problems"][file] = problem;
+  json["stages"] = stages_json(odo);
+  return json;
+}
+
+Json tools_json(odo::Odo& odo) {
+  Json list = Json::array();
+  for (const tools::ToolSpec& spec : odo.toolbox().list()) {
+    auto parameters = parse_json(spec.parameters);
+    list.push_back({{"name", spec.name},
+                    {"description", spec.description},
+                    {"policy", tools::policy_name(odo.toolbox().policy(spec.name))},
+                    {"parameters", parameters ? *parameters : Json::object()}});
+  }
+  return Json{{"object", "list"}, {"data", std::move(list)}};
+}
+
+HttpResponse approval(const Services& services, const Call& call) {
+  auto body = parse_json(call.request.body);
+  const bool is_fit = body && body->is_object() && body->contains("allow") && (*body)["allow"].is_boolean();
+  if (!is_fit) {
+    return error_response(
+        {400, "expected {\"allow\": true} or {\"allow\": false}", "invalid_request_error", "allow", ""});
+  }
+  const bool is_allowed = (*body)["allow"].get<bool>();
+  if (!services.odo->approvals().answer(call.parameter, call.request.client, is_allowed)) {
+    return error_response(
+        {404, "no call waits under '" + call.parameter + "'", "invalid_request_error", "id", "not_found"});
+  }
+  return json_response(Json{{"id", call.parameter}, {"allow", is_allowed}});
+}
+
+// Work that blocks is done by a thread of the runs. Nobody waits for longer than this, and a client that leaves ends it.
+constexpr std::chrono::seconds kLongestWork{60};
+
+tools::ToolContext context_of(const Call& call, const std::shared_ptr<std::atomic<bool>>& is_left) {
+  tools::ToolContext context;
+  context.owner = memory_owner(call.request.client, {});
+  context.key = call.request.client;
+  context.deadline = std::chrono::steady_clock::now() + kLongestWork;
+  context.is_cancelled = [is_left] { return is_left->load(); };
+  return context;
+}
+
+std::unique_ptr<Answer> worked(const Services& services, Call call, std::function<Result<std::string>()> work,
+                               const std::shared_ptr<std::atomic<bool>>& is_left) {
+  call.record->watch([is_left] { *is_left = true; });
+  auto job = services.odo->work(std::move(work), call.wake);
+  const auto whole = [](const std::string& text) {
+    if (text.empty()) return HttpResponse{202, {}, {}};
+    return HttpResponse{200, {{"Content-Type", "application/json"}}, text};
+  };
+  return std::make_unique<JobAnswer<std::string>>(std::move(job), std::move(call.record), whole, to_api_error);
+}
+
+// POST /mcp: one message of JSON-RPC in, its reply out. Nothing is kept between two of them.
+std::unique_ptr<Answer> mcp_message(const Services& services, Call call, const tools::McpServer& server) {
+  const auto is_left = std::make_shared<std::atomic<bool>>(false);
+  auto work = [&server, body = call.request.body, context = context_of(call, is_left)]() -> Result<std::string> {
+    return server.answer(body, context);
+  };
+  return worked(services, std::move(call), std::move(work), is_left);
+}
+
+// POST /v1/search {"query", "depth"}: sources and passages of the web.
+std::unique_ptr<Answer> web_search(const Services& services, Call call) {
+  const web::WebSearch* web = services.odo->shelves().web;
+  const auto refuse = [&](const char* field, const std::string& message) {
+    return answer_now(call, error_response({400, message, "invalid_request_error", field, ""}));
+  };
+  if (!web) return refuse("query", "no search server is configured: start the server with --searxng URL");
+  auto parsed = parse_body(call.request.body);
+  if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
+  JsonFields fields(std::get<OwnedJson>(parsed));
+  std::string query, depth = "standard";
+  fields.string("query", query);
+  fields.string("depth", depth);
+  if (!fields.ok()) return answer_now(call, error_response(fields.error()));
+  const auto named = web::search_depth(depth);
+  if (query.empty()) return refuse("query", "query: expected a text, found none");
+  if (!named) return refuse("depth", "depth: expected quick, standard or deep, found '" + depth.substr(0, 64) + "'");
+  const auto is_left = std::make_shared<std::atomic<bool>>(false);
+  auto work = [web, query, depth = *named, context = context_of(call, is_left)]() -> Result<std::string> {
+    web::SearchOptions options;
+    options.depth = depth;
+    TRY_ASSIGN(const web::SearchOutcome outcome,
+               web->run(query, options, {}, {context.deadline, context.is_cancelled}));
+    return web::search_answer(outcome, "");
+  };
+  return worked(services, std::move(call), std::move(work), is_left);
+}
+
+}  // namespace
+
+void add_odo_endpoints(Router& router, const Services& services) {
+  if (!services.odo) return;
+  odo::Odo& odo = *services.odo;
+  router.add({.method = "GET", .path = "/v1/odo/status", .handler = [&odo](Call call) {
+                return answer_now(call, json_response(status_json(odo)));
+              }});
+  router.add({.method = "GET", .path = "/v1/odo/tools", .handler = [&odo](Call call) {
+                return answer_now(call, json_response(tools_json(odo)));
+              }});
+  router.add({.method = "GET", .path = "/v1/odo/traces", .handler = [&odo](Call call) {
+                Json list = Json::array();
+                for (const odo::Trace& trace : odo.traces().list(call.request.client, kListedTraces))
+                  list.push_back(trace_json(trace));
+                return answer_now(call, json_response(Json{{"object", "list"}, {"data", std::move(list)}}));
+              }});
+  router.add({.method = "GET", .path = "/v1/odo/traces/{id}", .handler = [&odo](Call call) {
+                const auto trace = odo.traces().find(call.parameter, call.request.client);
+                if (trace) return answer_now(call, json_response(trace_json(*trace)));
+                return answer_now(call, error_response({404, "no trace '" + call.parameter + "' is kept",
+                                                        "invalid_request_error", "id", "not_found"}));
+              }});
+  router.add({.method = "POST", .path = "/v1/odo/approvals/{id}", .handler = [services](Call call) {
+                return answer_now(call, approval(services, call));
+              }});
+  // What others may use of us: what we know, not what this machine can do.
+  const auto mcp = std::make_shared<const tools::McpServer>(
+      odo.toolbox(), services.version, std::vector<std::string>{"retrieve", "remember", "forget", "web_search"});
+  router.add({.method = "POST", .path = "/mcp", .handler = [services, mcp](Call call) {
+                return mcp_message(services, std::move(call), *mcp);
+              }});
+  router.add({.method = "POST", .path = "/v1/search", .handler = [services](Call call) {
+                return web_search(services, std::move(call));
+              }});
+  router.add({.method = "GET", .path = "/routes", .handler = [&odo](Call call) {
+                return answer_now(call, json_response(Json{{"routes", routes_json(odo)}}));
+              }});
+  router.add({.method = "GET", .path = "/stats", .handler = [&odo](Call call) {
+                Json json;
+                json["routes"] = odo.routes()->names();
+                json["stages"] = stages_json(odo);
+                return answer_now(call, json_response(json));
+              }});
+}
+
+}  // namespace chimere::server

@@ -1,0 +1,37 @@
+#include "server/odo/start_chat.h"
+
+#include <utility>
+
+namespace chimere::server {
+
+std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& ask, int n) {
+  if (!services.odo || !odo::Odo::is_odo(ask.model)) return services.names.refuse_to_chat(ask.model);
+  if (n != 1) {
+    return ApiError{400, "n: expected 1 of '" + ask.model + "', found " + std::to_string(n), "invalid_request_error",
+                    "n", ""};
+  }
+  const Status known = services.odo->check(ask);
+  if (known) return std::nullopt;
+  if (known.error().code == Code::not_found) {
+    return ApiError{404, "model: " + known.error().message, "invalid_request_error", "model", "model_not_found"};
+  }
+  return ApiError{400, known.error().message, "invalid_request_error", "odo", ""};
+}
+
+std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Services& services, const Call& call,
+                                                                    odo::Ask ask, orchestrator::ChatRequest request,
+                                                                    int n) {
+  std::vector<std::unique_ptr<orchestrator::AnswerStream>> choices;
+  if (services.odo && odo::Odo::is_odo(ask.model)) {
+    choices.push_back(services.odo->start(std::move(ask), std::move(request), call.wake));
+    return choices;
+  }
+  for (auto& stream : services.chat.start(std::move(request), n, call.wake)) choices.push_back(std::move(stream));
+  return choices;
+}
+
+std::string answering_name(const Services& services, const std::string& asked) {
+  return services.odo && odo::Odo::is_odo(asked) ? asked : services.names.chat;
+}
+
+}  // namespace chimere::server

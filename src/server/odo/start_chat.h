@@ -1,0 +1,25 @@
+// start_chat.h  Who answers a chat: the model, or the orchestrator where its name is asked for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "odo/odo.h"
+#include "server/endpoints.h"
+
+namespace chimere::server {
+
+// Why nobody answers to that name, or not so.
+std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& ask, int n = 1);
+
+// REQUIRES: refuse_chat() has nothing to say.
+std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Services& services, const Call& call,
+                                                                    odo::Ask ask, orchestrator::ChatRequest request,
+                                                                    int n = 1);
+
+// The name that the answer carries: the model's, or the one of a run as it was asked for.
+std::string answering_name(const Services& services, const std::string& asked);
+
+}  // namespace chimere::server

@@ -1,0 +1,214 @@
+#include "tools/run_code.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/platform/child_process.h"
+#include "tools/arguments.h"
+
+namespace chimere::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kNobody = 65534;
+constexpr size_t kMaxErrorBytes = 16 << 10;
+
+// Sets the limits from within, where the number of processes is counted for this sandbox alone, and reads the program.
+// The value of an expression on its last line is printed, as at a prompt: models expect it.
+constexpr const char* kPrelude = R"python(
+import sys
+import resource as r
+_, memory, processes, seconds, size = sys.argv
+code = sys.stdin.buffer.read().decode('utf-8', 'replace')
+for name, limit in (('AS', memory), ('NPROC', processes), ('CPU', seconds), ('FSIZE', size), ('NOFILE', 64), ('CORE', 0)):
+    r.setrlimit(getattr(r, 'RLIMIT_' + name), (int(limit), int(limit)))
+del sys.argv[1:]
+import ast, linecache, traceback
+linecache.cache['<code>'] = (len(code), None, code.splitlines(True), '<code>')
+names = {'__name__': '__main__', '__builtins__': __builtins__}
+try:
+    tree = ast.parse(code, '<code>')
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, '<code>', 'exec'), names)
+    if last is not None:
+        value = eval(compile(ast.Expression(last.value), '<code>', 'eval'), names)
+        if value is not None:
+            print(repr(value))
+except SystemExit:
+    raise
+except BaseException as problem:
+    sys.stdout.flush()
+    problem.__traceback__ = problem.__traceback__ and problem.__traceback__.tb_next
+    traceback.print_exception(problem)
+    sys.exit(1)
+)python";
+
+// Where the interpreter and what it loads lie.
+struct Interpreter {
+  std::string program;
+  std::vector<std::string> folders;
+};
+
+Result<Interpreter> find_interpreter(const RunCodeOptions& options) {
+  if (find_program(options.python).empty()) {
+    return Error{Code::unsupported, options.python + " is not there (Debian package python3)"};
+  }
+  RunOptions limits;
+  limits.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  limits.child.environment = {{"PATH=/usr/bin:/bin"}};
+  TRY_ASSIGN(const ProgramRun run,
+             run_program({options.python, "-I", "-S", "-c",
+                          "import os, sys, sysconfig as s\n"
+                          "print(os.path.realpath(sys.executable), s.get_path('stdlib'), s.get_path('platstdlib'), "
+                          "'/usr/lib/' + (s.get_config_var('MULTIARCH') or '.no'), sep='\\n')"},
+                         limits));
+  std::vector<std::string> lines;
+  for (size_t begin = 0, end; (end = run.output.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back(run.output.substr(begin, end - begin));
+  }
+  if (!run.exit.is_success() || lines.size() != 4) {
+    return Error{Code::unsupported, options.python + " does not say where its library is: " + describe(run.exit)};
+  }
+  Interpreter found{lines[0], {lines[1]}};
+  if (lines[2] != lines[1]) found.folders.push_back(lines[2]);
+  // Shared libraries: Debian's folder of the machine's kind, or else the one folder that other systems have.
+  found.folders.push_back(fs::is_directory(lines[3]) ? lines[3] : "/usr/lib64");
+  return Result<Interpreter>{std::move(found)};
+}
+
+std::vector<std::string> sandbox_arguments(const RunCodeOptions& options, const Interpreter& interpreter) {
+  std::vector<std::string> all = {options.bubblewrap,  "--unshare-user",
+                                  "--disable-userns",  "--unshare-ipc",
+                                  "--unshare-pid",     "--unshare-net",
+                                  "--unshare-uts",     "--unshare-cgroup-try",
+                                  "--hostname",        "sandbox",
+                                  "--die-with-parent", "--new-session",
+                                  "--cap-drop",        "ALL"};
+  const auto add = [&all](std::initializer_list<std::string> more) { all.insert(all.end(), more); };
+  add({"--ro-bind", interpreter.program, interpreter.program});
+  for (const std::string& folder : interpreter.folders) add({"--ro-bind", folder, folder});
+  // The loader's own path is part of every program.
+  for (const std::string loader : {"/usr/lib64/ld-linux-x86-64.so.2", "/usr/lib/ld-linux-aarch64.so.1"}) {
+    add({"--ro-bind-try", loader, loader});
+  }
+  for (const std::string name : {"lib", "lib64"}) {
+    std::error_code ignored;
+    if (fs::is_symlink("/" + name, ignored)) {
+      add({"--symlink", "usr/" + name, "/" + name});
+    } else {
+      add({"--ro-bind-try", "/" + name, "/" + name});
+    }
+  }
+  for (const std::string device : {"/dev/null", "/dev/zero", "/dev/urandom"}) add({"--dev-bind", device, device});
+  add({"--size", std::to_string(options.folder_bytes), "--tmpfs", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"});
+  const int64_t seconds = std::chrono::ceil<std::chrono::seconds>(options.time).count() + 1;
+  add({"--", interpreter.program, "-I", "-S", "-X", "utf8", "-c", kPrelude, std::to_string(options.memory_bytes),
+       std::to_string(options.processes), std::to_string(seconds), std::to_string(options.folder_bytes)});
+  return all;
+}
+
+Result<ProgramRun> run_in_sandbox(const RunCodeOptions& options, const std::vector<std::string>& arguments,
+                                  std::string_view code, const ToolContext& context) {
+  RunOptions run;
+  run.input = code;
+  run.max_output_bytes = options.output_bytes;
+  run.max_error_bytes = kMaxErrorBytes;
+  run.deadline = std::min(context.deadline, std::chrono::steady_clock::now() + options.time);
+  run.is_cancelled = context.is_cancelled;
+  run.child.folder = "/";
+  run.child.environment = {{"PATH=/usr/bin", "HOME=/tmp", "LANG=C.UTF-8"}};
+  // Limits of processes do not hold for root, in no namespace.
+  if (::geteuid() == 0) run.child.user = kNobody;
+  return run_program(arguments, run);
+}
+
+class RunCode : public Tool {
+ public:
+  RunCode(RunCodeOptions options, const Interpreter& interpreter)
+      : options_(std::move(options)), arguments_(sandbox_arguments(options_, interpreter)) {
+    spec_.name = "run_code";
+    spec_.description =
+        "Runs a Python 3 program with the standard library and returns what it prints, and the value of an expression "
+        "on "
+        "its last line. No network, no files but /tmp, which is empty at the start; at most " +
+        std::to_string(std::chrono::ceil<std::chrono::seconds>(options_.time).count()) + " seconds.";
+    spec_.parameters =
+        R"json({"type":"object","properties":{"code":{"type":"string","description":"the whole program"}},)json"
+        R"json("required":["code"],"additionalProperties":false})json";
+  }
+
+  const ToolSpec& spec() const override { return spec_; }
+
+  ToolResult run(const std::string& arguments, const ToolContext& context) override {
+    const auto given = read_arguments(arguments);
+    if (!given) return {given.error().message, true};
+    const std::string code = text_argument(*given, "code");
+    if (code.size() > kMaxCodeBytes) {
+      return {
+          "code: expected at most " + std::to_string(kMaxCodeBytes) + " bytes, found " + std::to_string(code.size()),
+          true};
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const auto run = run_in_sandbox(options_, arguments_, code, context);
+    if (!run) return {"run_code: " + run.error().message, true};
+    ToolResult result = described(*run);
+    Json detail;
+    detail["exit"] = describe(run->exit);
+    detail["milliseconds"] =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count();
+    result.detail = to_text(detail);
+    return result;
+  }
+
+ private:
+  ToolResult described(const ProgramRun& run) const {
+    ToolResult result{run.output, true, true};
+    const auto add_line = [&result](const std::string& line) {
+      if (!result.text.empty() && result.text.back() != '\n') result.text += '\n';
+      result.text += line;
+    };
+    if (!run.error.empty()) add_line(run.error);
+    switch (run.end) {
+      case ProgramRun::End::deadline: add_line("[ended: no time left]"); break;
+      case ProgramRun::End::cancelled: add_line("[ended: cancelled]"); break;
+      case ProgramRun::End::output_limit:
+        add_line("[ended: more than " + std::to_string(options_.output_bytes) + " bytes of output]");
+        break;
+      case ProgramRun::End::exited:
+        result.is_error = !run.exit.is_success();
+        if (result.is_error) add_line("[" + describe(run.exit) + "]");
+        if (result.text.empty()) result.text = "[no output]";
+    }
+    return result;
+  }
+
+  RunCodeOptions options_;
+  std::vector<std::string> arguments_;
+  ToolSpec spec_;
+};
+
+}  // namespace
+
+Status run_code_availability(const RunCodeOptions& options) {
+  const auto tool = make_run_code(options);
+  return tool ? Status(Ok{}) : Status(tool.error());
+}
+
+Result<std::shared_ptr<Tool>> make_run_code(const RunCodeOptions& options) {
+  const auto refused = [](const std::string& why) {
+    return Error{Code::unsupported, "run_code is not offered: " + why};
+  };
+  if (find_program(options.bubblewrap).empty()) {
+    return refused(options.bubblewrap + " is not there (Debian package bubblewrap)");
+  }
+  const auto interpreter = find_interpreter(options);
+  if (!interpreter) return refused(interpreter.error().message);
+  auto tool = std::make_shared<RunCode>(options, *interpreter);
+  const ToolResult tried = tool->run(R"json({"code":"print(6 * 7)"})json", {});
+  if (tried.is_error || tried.text != "42\n") return refused("a sandbox cannot be made here: " + tried.text);
+  return Result<std::shared_ptr<Tool>>{std::move(tool)};
+}
+
+}  // namespace chimere::tools
