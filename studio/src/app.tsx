@@ -4,21 +4,25 @@ import { ChatScreen } from './chat/screen'
 import { isPanelOpen, SettingsPanel, uncoverScreen } from './chat/settings_panel'
 import { newConversation, Sidebar } from './chat/sidebar'
 import { closeArtefact, openedArtefact } from './artefacts/open'
-import { LazyGuide } from './guide/lazy'
-import { LazyMemory } from './memory/lazy'
 import { t } from './i18n'
 import { addressOf } from './store/address'
 import { openConversation, openId, storageFailed } from './store/conversations'
 import { isBeingWritten, stop } from './store/generation'
 import { canLearn } from './store/memory'
 import { chatModel } from './store/model'
+import { odo, openOdo } from './store/odo'
 import { isOnline, modelList } from './store/session'
 import { Announcer } from './ui/announcer'
 import { ConfirmDialog, KeyDialog } from './ui/dialog'
-import { Book, Bubble, Gear, Menu, Pulse } from './ui/icons'
+import { Book, Bubble, Fork, Gear, Menu, Pulse } from './ui/icons'
+import { lazy } from './ui/lazy'
 import { NoticeBar } from './ui/notice'
 import { screen, type Screen } from './ui/route'
-import { LazyStatus } from './status/lazy'
+
+const LazyGuide = lazy(() => import('./guide/screen').then((module) => module.GuideScreen))
+const LazyMemory = lazy(() => import('./memory/screen').then((module) => module.MemoryScreen))
+const LazyOdo = lazy(() => import('./odo/screen').then((module) => module.OdoScreen))
+const LazyStatus = lazy(() => import('./status/screen').then((module) => module.StatusScreen))
 
 function Banner() {
   const text = !isOnline.value ? t('connectionLost') : storageFailed.value ? t('storageFailed') : null
@@ -45,7 +49,10 @@ function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => v
         <Menu />
       </button>
       <span class="brand">Chimère</span>
-      <span class="model-name">{(chatModel.value ?? modelList.value[0])?.id ?? ''}</span>
+      <span class="model-name">
+        {(chatModel.value ?? modelList.value[0])?.id ?? ''}
+        {odo.value && openOdo() && ' · odo'}
+      </span>
       <nav aria-label={t('page')}>
         <a href={addressOf(openId.value)} aria-current={isHere('chat')}>
           <Bubble /> <span>{t('chat')}</span>
@@ -53,6 +60,11 @@ function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => v
         {canLearn.value && (
           <a href="#/memory" aria-current={isHere('memory')}>
             <Book /> <span>{t('memoryScreen')}</span>
+          </a>
+        )}
+        {odo.value && (
+          <a href="#/odo" aria-current={isHere('odo')}>
+            <Fork /> <span>{t('odo')}</span>
           </a>
         )}
         <a href="#/status" aria-current={isHere('status')}>
@@ -131,6 +143,7 @@ export function App() {
         {isMenuShown && <div class="shade" onClick={() => setIsMenuShown(false)} />}
         {screen.value === 'chat' && <ChatScreen />}
         {screen.value === 'memory' && <LazyMemory />}
+        {screen.value === 'odo' && <LazyOdo />}
         {screen.value === 'status' && <LazyStatus />}
         {screen.value === 'guide' && <LazyGuide />}
         <SettingsPanel />

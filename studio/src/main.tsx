@@ -7,11 +7,13 @@ import { startConnection } from './store/connection'
 import { loadConversations } from './store/conversations'
 import { answerOthers } from './store/generation'
 import { watchLoading } from './store/model_loading'
+import { startSync } from './store/sync'
 import './styles/base.css'
 import './styles/layout.css'
 import './styles/chat.css'
 import './styles/markdown.css'
 import './styles/memory.css'
+import './styles/odo.css'
 import './styles/status.css'
 
 startAddress()
@@ -20,4 +22,5 @@ void loadConversations()
 startConnection()
 answerOthers()
 watchLoading()
+startSync()
 keepForOffline()

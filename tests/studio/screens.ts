@@ -1,9 +1,10 @@
 // screens.ts  Pictures of every screen on a page that is ten minutes old, run by hand: STUDIO_RUN=screens tests/studio/run
 // They land in studio-tests/screens of the build tree. Those in docs/ are the model's own words, as they came, at
 // temperature 0: studio-chat.png is chat-light-desktop, studio-phone.png tool-light-phone, studio-status.png
-// status-dark-desktop, studio-tokens.png tokens-light-desktop, studio-memory.png memory-dark-desktop. What the model in the box cannot write is an example, on a page that names no model:
+// status-dark-desktop, studio-tokens.png tokens-light-desktop, studio-memory.png memory-dark-desktop, studio-odo.png
+// odo-steps-light-desktop. What the model in the box cannot write is an example, on a page that names no model:
 // studio-artefact.png is example-chart-light-desktop.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from '@playwright/test'
@@ -143,6 +144,67 @@ for (const theme of ['light', 'dark'] as const) {
       await shoot(page, 'memory')
       await server.stop()
       rmSync(folder, { recursive: true, force: true })
+    })
+
+    test(`the orchestrator, ${theme}, ${name}`, async ({ page, server }) => {
+      const slow = new SlowChat(server)
+      await slow.start()
+      const folder = mkdtempSync(join(tmpdir(), 'chimere-routes-'))
+      const own = new Server(['--odo-routes', folder])
+      await own.start()
+      const chooseOdo = async (studio: Studio) => {
+        await studio.openSettings()
+        await page.getByLabel('Temperature').fill('0')
+        await studio.choose('Answers come from', 'odo')
+        await page.getByLabel('Answers come from').scrollIntoViewIfNeeded()
+      }
+      const studio = await prepare(page, own.url)
+      await chooseOdo(studio)
+      await shoot(page, 'odo-picker')
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+      await studio.send('What is 48271 * 3947?')
+      await studio.settled()
+      await shoot(page, 'odo-quiet')
+      await page.locator('.run summary').click()
+      await scrollTo(page, 'bottom')
+      await shoot(page, 'odo-steps')
+      writeFileSync(join(folder, 'code.yaml'), 'title: Programs\ntools: [run_code]\nsteps:\n  - {agent: architect, prompt: Plan.}\n')
+      writeFileSync(join(folder, 'broken.yaml'), 'title: [\n')
+      await page.getByRole('link', { name: 'Orchestrator' }).click()
+      await expect(page.locator('.runs > li')).toHaveCount(1)
+      await shoot(page, 'odo')
+      await page.locator('.odo').evaluate((box) => (box.scrollTop = box.scrollHeight))
+      await page.locator('.runs summary').click()
+      await page.locator('.odo').evaluate((box) => (box.scrollTop = box.scrollHeight))
+      await shoot(page, 'odo-end')
+      await own.stop()
+      rmSync(folder, { recursive: true, force: true })
+
+      const example = await prepare(page, slow.url)
+      await chooseOdo(example)
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+      await example.send('How many days of rain has Lisbon?')
+      await expect.poll(() => slow.isAsked).toBe(true)
+      const code = 'days = [14, 12, 13]\nfor n in days:\n    print(n)\nprint(sum(days))'
+      const sources = [
+        { title: 'Climate of Lisbon', url: 'https://example.org/lisbon', snippet: 'Rain falls mostly from October to March.' },
+        { title: 'rain.csv', snippet: '14, 12, 13' },
+      ]
+      const found = { tool: 'web_search', arguments: { query: 'rain Lisbon' }, result: '2 pages', is_untrusted: true, detail: { sources } }
+      const asked = { tool: 'run_code', arguments: { code }, approval_id: 'a' }
+      const steps = [
+        { index: 0, stage: 'route', state: 'done', about: 'research: asked for', ms: 0.1 },
+        { index: 1, stage: 'tool', state: 'done', about: 'web_search', ms: 812, detail: found },
+        { index: 2, stage: 'grade', state: 'failed', about: 'no answer in 5 s', ms: 5000 },
+        { index: 3, stage: 'tool', state: 'asks', about: 'run_code: waits to be allowed', ms: 0, detail: asked },
+      ]
+      slow.tell({ odo: { id: 'x', route: 'research', mode: 'quality', steps } })
+      slow.write({ content: 'It rains mostly in winter [1].' })
+      await expect(page.locator('.approval')).toBeVisible()
+      await shoot(page, 'odo-approval')
+      await page.locator('.run summary').click()
+      await shoot(page, 'odo-live')
+      slow.stop()
     })
 
     test(`examples, ${theme}, ${name}`, async ({ page, server }) => {

@@ -7,12 +7,28 @@ import { expect, test as base, type Locator, type Page } from '@playwright/test'
 
 export class Server {
   private child: ChildProcess | null = null
+  private output = ''
   url = ''
 
   constructor(
     private readonly options: string[] = [],
-    private readonly kind = { hasDiskCache: false },
+    private readonly kind: { hasDiskCache: boolean; env?: Record<string, string> } = { hasDiskCache: false },
   ) {}
+
+  add(option: string) {
+    this.options.push(option)
+  }
+
+  // What it has written to its terminal, once it has.
+  async says(text: RegExp): Promise<RegExpExecArray> {
+    await expect.poll(() => text.test(this.output)).toBe(true)
+    return text.exec(this.output)!
+  }
+
+  async saysLast(text: RegExp): Promise<string> {
+    await this.says(text)
+    return this.output.match(new RegExp(text, 'g'))!.at(-1)!
+  }
 
   // The same port as before when it was started before.
   async start() {
@@ -22,15 +38,17 @@ export class Server {
     if (!this.kind.hasDiskCache) fixed.push('--no-disk-cache')
     const child = spawn(process.env.CHIMERE_BINARY!, ['serve', ...fixed, ...this.options], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env,
+      env: { ...env, ...this.kind.env },
     })
     this.child = child
+    this.output = ''
     this.url = await new Promise<string>((resolve, reject) => {
       let output = ''
       child.on('exit', (code) => reject(new Error(`chimere serve ended with ${code}: ${output}`)))
       child.stderr!.on('data', (bytes) => (output = (output + bytes).slice(-4000)))
       child.stdout!.on('data', (bytes) => {
         output += bytes
+        this.output += bytes
         const ready = /(?:is|are) ready on (http:[^\s;]+)/.exec(output)
         if (ready) resolve(ready[1]!)
       })
@@ -118,6 +136,7 @@ export class Studio {
 export class SlowChat {
   readonly requestId = 'req-slow-chat'
   readonly stopped: string[] = [] // ids of thoughts that the page asked to end
+  readonly approvals: { id: string; allow: boolean }[] = [] // that the page gave
   hasLeft = false // the page has closed the stream
   url = ''
   private response: ServerResponse | null = null
@@ -139,14 +158,20 @@ export class SlowChat {
     this.response!.write(deltas(reply))
   }
 
-  // How much of the prompt is read.
-  progress(total: number, processed: number) {
-    const choices = [{ index: 0, delta: {}, finish_reason: null }]
-    this.response!.write(`data: ${JSON.stringify({ choices, prompt_progress: { total, cache: 0, processed } })}\n\n`)
+  // Whatever else a chunk may have, with a delta.
+  tell(more: object, delta: object = {}) {
+    const choices = [{ index: 0, delta, finish_reason: null }]
+    this.response!.write(`data: ${JSON.stringify({ choices, ...more })}\n\n`)
   }
 
-  end() {
-    this.response!.end(chunk({}, 'stop') + 'data: [DONE]\n\n')
+  // How much of the prompt is read.
+  progress(total: number, processed: number) {
+    this.tell({ prompt_progress: { total, cache: 0, processed } })
+  }
+
+  end(finish = 'stop') {
+    this.response!.end(chunk({}, finish) + 'data: [DONE]\n\n')
+    this.response = null
   }
 
   private handle(request: IncomingMessage, response: ServerResponse) {
@@ -154,6 +179,10 @@ export class SlowChat {
     if (stop) {
       this.stopped.push(stop[1]!)
       response.end('{}')
+    } else if (request.url!.startsWith('/v1/odo/approvals/')) {
+      const id = request.url!.split('/').at(-1)!
+      request.on('data', (body) => this.approvals.push({ id, ...JSON.parse(body) }))
+      request.on('end', () => response.end('{}'))
     } else if (request.url === '/v1/chat/completions') {
       this.response = response
       response.writeHead(200, { 'Content-Type': 'text/event-stream', 'X-Request-Id': this.requestId })

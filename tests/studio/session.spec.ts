@@ -1,4 +1,8 @@
 // Keys and restarts: servers of their own.
+import { createHash } from 'node:crypto'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { problems } from './accessibility'
 import { answerWith, expect, Server, Studio, test as shared } from './server'
 import { test, type Page } from '@playwright/test'
@@ -26,6 +30,33 @@ test('asks for the key, keeps it for the tab alone', async ({ page }) => {
     await expect(dialog).toHaveCount(0)
     const stored = await page.evaluate(() => JSON.stringify({ ...localStorage }))
     expect(stored).not.toContain('open-sesame')
+  } finally {
+    await server.stop()
+  }
+})
+
+test('the status shows the tokens of the key, and a spent budget is said in the chat', async ({ page }) => {
+  const file = join(mkdtempSync(join(tmpdir(), 'chimere-keys-')), 'keys')
+  const hash = createHash('sha256').update('ann-key').digest('hex')
+  writeFileSync(file, `ann:${hash}:tokens-per-day=20\n`)
+  const server = new Server(['--api-keys-file', file], {
+    hasDiskCache: false,
+    env: { CHIMERE_HOME: mkdtempSync(join(tmpdir(), 'chimere-home-')) },
+  })
+  await server.start()
+  try {
+    await page.addInitScript("sessionStorage.setItem('chimere.key', 'ann-key')")
+    await page.goto(server.url)
+    const studio = new Studio(page)
+    await studio.send('Hello')
+    await studio.settled()
+    await page.goto(`${server.url}/#/status`)
+    const row = page.getByRole('region', { name: 'Tokens by key' }).getByRole('row', { name: /ann/ })
+    await expect(row).toContainText(/\d+ of 20/)
+    expect(await problems(page), 'status').toEqual([])
+    await page.goto(`${server.url}/#/`)
+    await studio.send('Once more')
+    await expect(studio.answers.last()).toContainText('of its 20 tokens of today')
   } finally {
     await server.stop()
   }

@@ -1,4 +1,5 @@
 // The status screen on the real server.
+import type { Route } from '@playwright/test'
 import { expect, test } from './server'
 
 test('plots move, and the card tells about the model', async ({ studio, page, server }) => {
@@ -44,6 +45,22 @@ test('a running request is listed, and its button ends it', async ({ studio, pag
   await expect(page.getByText('No request is running.')).toBeVisible()
   expect(await ended).toBeGreaterThan(0)
   expect((await (await page.request.get(`${server.url}/v1/requests`)).json()).data).toEqual([])
+})
+
+test('what was guessed is counted by source and place', async ({ studio, page, server }) => {
+  const answered = await page.request.post(`${server.url}/v1/completions`, {
+    data: { prompt: 'one two three one two three one two three one two', max_tokens: 40, temperature: 0, speculation: 'always' },
+  })
+  expect(answered.ok()).toBe(true)
+  await page.getByRole('link', { name: 'Status' }).click()
+  const table = page.getByRole('region', { name: 'Guesses at the next tokens' })
+  const { speculation } = await (await page.request.get(`${server.url}/v1/status`)).json()
+  expect(speculation.sources.length).toBeGreaterThan(0)
+  for (const source of speculation.sources) {
+    await expect(table.getByRole('row').filter({ hasText: source.source })).toHaveCount(1)
+    const places = source.by_position.map((place: { draft_tokens: number }) => place.draft_tokens)
+    expect(places.reduce((a: number, b: number) => a + b, 0)).toBe(source.draft_tokens)
+  }
 })
 
 test('asks only while it is looked at', async ({ studio, page }) => {
@@ -95,4 +112,40 @@ test('on a phone the status is not covered by the settings or the menu', async (
   await page.getByRole('link', { name: 'Status' }).click()
   await expect(heading).toBeVisible()
   await expect(page.getByRole('complementary', { name: 'Settings' })).toBeVisible()
+})
+
+test('a card is given away and taken again, and a reason why not is said', async ({ studio, page }) => {
+  await expect(studio.input).toBeVisible()
+  let isSleeping = false
+  let refusal = ''
+  await page.route('**/v1/status', async (route) => {
+    const response = await route.fetch()
+    const status = await response.json()
+    await route.fulfill({ json: { ...status, is_sleeping: isSleeping, model: { ...status.model, backend: 'cuda' } } })
+  })
+  const answer = (asleep: boolean) => async (route: Route) => {
+    if (refusal) return route.fulfill({ status: 429, json: { error: { message: refusal } } })
+    isSleeping = asleep
+    await route.fulfill({ json: { is_sleeping: asleep, freed_bytes: asleep ? 1 : 0 } })
+  }
+  await page.route('**/sleep', answer(true))
+  await page.route('**/wake_up', answer(false))
+  await page.getByRole('link', { name: 'Status' }).click()
+  const card = page.getByRole('region', { name: 'Give the card to other programs' })
+  await expect(card.getByRole('status')).toHaveText('The model is on the graphics card.')
+  await card.getByRole('button', { name: 'Give the card to other programs' }).click()
+  await expect(card.getByRole('status')).toContainText('The model waits in RAM')
+  refusal = 'the model sleeps and can not be woken: the card is full'
+  await card.getByRole('button', { name: 'Bring it back' }).click()
+  await expect(card.getByRole('status')).toHaveText(refusal)
+  refusal = ''
+  await card.getByRole('button', { name: 'Bring it back' }).click()
+  await expect(card.getByRole('status')).toHaveText('The model is on the graphics card.')
+})
+
+test('a model on the CPU has no card to give away', async ({ studio, page }) => {
+  await expect(studio.input).toBeVisible()
+  await page.getByRole('link', { name: 'Status' }).click()
+  await expect(page.getByRole('heading', { name: 'Throughput' })).toBeVisible()
+  await expect(page.getByRole('button', { name: 'Give the card to other programs' })).toHaveCount(0)
 })

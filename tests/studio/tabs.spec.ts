@@ -96,6 +96,47 @@ test('of two tabs that begin the same answer at the same moment one gives way', 
   await expect(studio.answers).not.toContainText('Stopped.')
 })
 
+// What a tab tells the others, held back until it is let go.
+async function holdNews(page: Page): Promise<() => Promise<void>> {
+  await page.evaluate(() => {
+    const post = BroadcastChannel.prototype.postMessage
+    const held: (() => void)[] = []
+    BroadcastChannel.prototype.postMessage = function (news) {
+      held.push(() => post.call(this, news))
+    }
+    Object.assign(window, {
+      letGo: () => {
+        BroadcastChannel.prototype.postMessage = post
+        for (const send of held) send()
+      },
+    })
+  })
+  return () => page.evaluate(() => (window as unknown as { letGo: () => void }).letGo())
+}
+
+test('of two tabs that ask at the same moment one has its question back', async ({ page, slow }) => {
+  await page.goto(slow.url)
+  const studio = new Studio(page)
+  await studio.send('Before')
+  await expect.poll(() => slow.isAsked).toBe(true)
+  slow.write({ content: 'Yes' })
+  slow.end()
+  await studio.settled()
+  const other = await another(page)
+  await expect(other.questions).toHaveText([/Before/])
+  const release = [await holdNews(page), await holdNews(other.page)]
+  await studio.send('Question one')
+  await other.send('Question two')
+  await expect(studio.questions).toHaveText([/Before/, /one/])
+  await expect(other.questions).toHaveText([/Before/, /two/])
+  for (const letGo of release) await letGo()
+  const told = (tab: Studio) => tab.page.getByText('Another tab asked first.')
+  await expect.poll(async () => (await told(studio).count()) + (await told(other).count())).toBe(1)
+  const isFirst = (await told(other).count()) === 1
+  for (const tab of [studio, other]) await expect(tab.questions).toHaveText([/Before/, isFirst ? /one/ : /two/])
+  await expect((isFirst ? other : studio).input).toHaveValue(isFirst ? 'Question two' : 'Question one')
+})
+
 test('the answer of a tab that was closed is not waited for', async ({ page, slow }) => {
   await page.goto(slow.url)
   const studio = new Studio(page)
@@ -130,7 +171,7 @@ test('all conversations go into one Markdown file, and come back', async ({ stud
   await studio.button('Delete all conversations').click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
   await page.locator('input[data-purpose=import]').setInputFiles([{ name: 'all.md', mimeType: 'text/markdown', buffer }])
-  await expect(page.getByText('2 conversations imported.')).toBeVisible()
+  await expect(page.getByText('Conversations imported: 2')).toBeVisible()
   await expect(list(page)).toHaveText(['First', 'Second'])
   await expect(page.getByRole('heading', { name: 'Pinned' })).toBeVisible()
   await list(page).last().click()

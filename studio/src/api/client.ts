@@ -1,4 +1,5 @@
 // client.ts  The only place that talks to the server: keys, errors, and whether it answers at all.
+import { admission } from '../store/pairing'
 import { askForKey, apiKey, forgetKey, markOffline, markOnline } from '../store/session'
 import { events } from './sse'
 import type {
@@ -6,11 +7,15 @@ import type {
   Cache,
   ChatChunk,
   Cleared,
+  ConversationEntry,
+  ConversationList,
   ErrorBody,
   Health,
   Memory,
   ModelEntry,
   Note,
+  OdoStatus,
+  OdoTool,
   RunningRequest,
   Status,
 } from './types'
@@ -49,6 +54,7 @@ async function errorOf(response: Response): Promise<ApiError> {
 }
 
 async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  await admission
   for (;;) {
     const headers = new Headers(init.headers)
     const key = apiKey()
@@ -62,7 +68,7 @@ async function request(path: string, init: RequestInit = {}): Promise<Response> 
       throw new ConnectionLost()
     }
     markOnline()
-    if (response.ok) return response
+    if (response.ok || response.status === 304) return response
     const error = await errorOf(response)
     if (response.status !== 401) throw error
     forgetKey(key)
@@ -78,8 +84,36 @@ const post = <T>(path: string, body: object) =>
 export const health = () => json<Health>('/health')
 export const models = async () => (await json<{ data: ModelEntry[] }>('/v1/models')).data
 export const status = () => json<Status>('/v1/status')
+// Null: nothing has changed since the list of this tag.
+export async function listConversations(tag: string) {
+  const response = await request('/v1/conversations', { headers: tag ? { 'If-None-Match': tag } : {} })
+  if (response.status === 304) return null
+  const list = (await response.json()) as ConversationList
+  return { ...list, tag: response.headers.get('ETag') ?? '' }
+}
+
+const conversationPath = (id: string) => `/v1/conversations/${encodeURIComponent(id)}`
+// What must hold there for a change to be made: it is at this revision; with 0, there is none.
+const onlyAt = (revision: number): Record<string, string> =>
+  revision ? { 'If-Match': `"${revision}"` } : { 'If-None-Match': '*' }
+
+export async function readConversation(id: string) {
+  const response = await request(conversationPath(id))
+  const revision = Number(response.headers.get('ETag')?.replaceAll('"', ''))
+  return { revision, value: (await response.json()) as unknown }
+}
+export const writeConversation = async (id: string, text: string, revision: number) => {
+  const headers = { 'Content-Type': 'application/json', ...onlyAt(revision) }
+  return (await json<ConversationEntry>(conversationPath(id), { method: 'PUT', headers, body: text })).revision
+}
+export const deleteConversation = (id: string, revision: number) =>
+  json<unknown>(conversationPath(id), { method: 'DELETE', headers: onlyAt(revision) })
+export const deleteAllConversations = () => json<unknown>('/v1/conversations', { method: 'DELETE' })
+
 export const cache = () => json<Cache>('/v1/cache')
 export const clearCache = () => json<Cleared>('/v1/cache', { method: 'DELETE' })
+export const sleep = () => post<unknown>('/sleep', {})
+export const wakeUp = () => post<unknown>('/wake_up', {})
 export const countTokens = async (body: object) => (await post<{ count: number }>('/tokenize', body)).count
 export const adapters = async () => (await json<{ data: Adapter[] }>('/v1/lora')).data
 const ofUser = (user: string) => `?user=${encodeURIComponent(user)}`
@@ -87,6 +121,11 @@ export const memory = (user: string) => json<Memory>(`/v1/engram${ofUser(user)}`
 export const notes = async (user: string) => (await json<{ data: Note[] }>(`/v1/engram/notes${ofUser(user)}`)).data
 export const learn = (body: object) => post<{ learned: boolean; note?: number }>('/v1/engram/accept', body)
 export const forget = (body: object) => post<unknown>('/v1/engram/forget', body)
+export const odoStatus = () => json<OdoStatus>('/v1/odo/status')
+export const odoTools = async () => (await json<{ data: OdoTool[] }>('/v1/odo/tools')).data
+export const odoTraces = async () => (await json<{ data: unknown }>('/v1/odo/traces')).data
+export const answerApproval = (id: string, allow: boolean) =>
+  post<unknown>(`/v1/odo/approvals/${encodeURIComponent(id)}`, { allow })
 export const requests = async () => (await json<{ data: RunningRequest[] }>('/v1/requests')).data
 
 const act = (id: string, action: string) =>

@@ -9,6 +9,7 @@ export interface ModelEntry {
   id: string
   context_length?: number
   capabilities?: string[]
+  parent?: string // of another name for a model of the list: the orchestrator's
   status?: ModelStatus // on a server with a folder of models
 }
 
@@ -79,7 +80,13 @@ export interface Logprob {
 
 export interface ChatChunk {
   choices?: {
-    delta?: { content?: string | null; reasoning_content?: string | null; tool_calls?: ToolCallDelta[] }
+    delta?: {
+      content?: string | null
+      reasoning_content?: string | null
+      tool_calls?: ToolCallDelta[]
+      annotations?: unknown // read by store/run.ts, as `odo` is
+    }
+    message?: { annotations?: unknown }
     finish_reason?: string | null
     token_stats?: TokenStats[]
     logprobs?: { content?: Logprob[] | null } | null // of the same tokens, where both are asked for
@@ -87,6 +94,7 @@ export interface ChatChunk {
   usage?: Usage | null
   timings?: Timings | null
   engram?: EngramUse
+  odo?: unknown
   prompt_progress?: { total: number; cache: number; processed: number }
   error?: ErrorBody
 }
@@ -138,10 +146,34 @@ export interface ModelCard {
   formats: { type: string; tensors: number; bytes: number }[]
 }
 
+interface GuessCount {
+  draft_tokens: number
+  accepted_tokens: number
+}
+
+export interface GuessSource extends GuessCount {
+  source: string
+  by_position: GuessCount[]
+}
+
+export interface TokenCounts {
+  prompt: number
+  cached: number
+  generated: number
+}
+
+export interface KeyTokens {
+  name: string | null // null: the server has no keys
+  today: TokenCounts
+  all: TokenCounts
+  tokens_per_day: number | null
+}
+
 export interface Status {
   version: string
   uptime_seconds: number
   model: ModelCard
+  is_sleeping?: boolean
   load: { running: number; queued: number; max_running: number; max_queued: number; batch_rows: number }
   tokens: {
     prompt_total: number
@@ -150,12 +182,15 @@ export interface Status {
     prompt_per_second: number
     generated_per_second: number
   }
+  keys?: KeyTokens[]
   speculation?: {
     mode: string
     drafts: number
     draft_tokens: number
     accepted_tokens: number
     mtp?: { loaded: boolean; draft_tokens: number; accepted_tokens: number; guess_ms?: number }
+    draft_model?: { name: string; rows: number; guess_ms?: number }
+    sources?: GuessSource[]
     step_ms: { rows: number; ms: number }[]
   }
   cache: {
@@ -181,4 +216,44 @@ export interface RunningRequest {
   completion_tokens: number
   age_seconds: number
   user: string | null
+}
+
+// Of /v1/odo.
+export interface OdoRoute {
+  name: string // for people
+  tools?: string[]
+  tools_on_cue?: string[]
+  collections?: string[]
+  web?: boolean
+  thinking?: boolean | null
+  engram?: string[]
+  lora?: string | null
+  steps?: string[]
+}
+
+export interface OdoStatus {
+  modes?: string[]
+  routes: Record<string, OdoRoute>
+  problems?: Record<string, string> // by file
+}
+
+export interface OdoTool {
+  name: string
+  description: string
+  policy: 'allow' | 'ask' | 'deny'
+}
+
+// Of /v1/conversations.
+export interface ConversationEntry {
+  id: string
+  revision: number
+  bytes: number
+}
+
+export interface ConversationList {
+  store: string // another name: another collection, of which nothing is known
+  revision: number
+  data: ConversationEntry[]
+  bytes: number
+  limits: { count: number; bytes: number }
 }

@@ -132,12 +132,20 @@ export function Composer({ conversation, live, isElsewhere }: Props) {
           {...menuAria(menu)}
           onKeyDown={onKey}
         />
+        {/* Two buttons and not one that changes: a click that stops must not end on one that sends. */}
         {live || isElsewhere ? (
-          <button type="button" class="main round" aria-label={t('stop')} title={t('stop')} onClick={() => stop(id!)}>
+          <button
+            key="stop"
+            type="button"
+            class="main round"
+            aria-label={t('stop')}
+            title={t('stop')}
+            onClick={() => stop(id!)}
+          >
             <StopSquare />
           </button>
         ) : (
-          <button type="submit" class="main round" aria-label={t('send')} title={t('send')} disabled={!canSend}>
+          <button key="send" type="submit" class="main round" aria-label={t('send')} title={t('send')} disabled={!canSend}>
             <Send />
           </button>
         )}

@@ -6,10 +6,14 @@ import { Markdown } from '../markdown/markdown'
 import { find, type Message } from '../store/conversations'
 import { canContinue, edit, generate, openCalls, regenerate, type Live } from '../store/generation'
 import { canLearn, learn } from '../store/memory'
+import { citationsOf } from '../store/run'
 import { useGrowth } from '../ui/growth'
 import { memo } from '../ui/memo'
+import { Approvals } from './approval'
+import { Citations } from './citations'
 import { FullContext } from './full_context'
 import { HeatStrip } from './heat_strip'
+import { RunTrace } from './run_trace'
 import { Sources } from './sources'
 import { SpeedStrip } from './speed_strip'
 import { Thinking } from './thinking'
@@ -151,6 +155,10 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
   const calls = shown.toolCalls ?? []
   const isGrowing = live !== null || (isBusy && !message.outcome) // here, or in another page
   const isEmpty = !shown.content && !reasoning && !calls.length
+  const read = live?.text.value.read ?? null
+  const { run } = shown
+  const isWaiting = isGrowing && isEmpty && (!run || (read !== null && read < 1)) // steps tell by themselves
+  const cited = citationsOf(run, shown.citations)
   const open = isGrowing ? [] : openCalls(find(conversationId)?.messages ?? [])
   return (
     <article
@@ -168,12 +176,15 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
           onStop={live?.stopThinking ?? null}
         />
       )}
-      {isGrowing && isEmpty && <Waiting read={live?.text.value.read ?? null} />}
+      {isWaiting && <Waiting read={read} />}
       {shown.content && <Markdown text={shown.content} isGrowing={isGrowing} />}
       {shown.heat && shown.heat.length > 0 && (
         <HeatStrip {...{ conversationId, message, isBusy }} heat={shown.heat} />
       )}
+      {cited.length > 0 && <Citations list={cited} />}
       {!isGrowing && message.sources && <Sources sources={message.sources} />}
+      {run && <RunTrace run={run} isGrowing={isGrowing} />}
+      {run && isGrowing && <Approvals run={run} />}
       {calls.map((call, i) => (
         <ToolCallView
           key={call.id || i}

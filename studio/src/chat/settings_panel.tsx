@@ -9,12 +9,14 @@ import { chatModel, contextLength, requestedModel } from '../store/model'
 import { parseTools } from '../store/request'
 import { clearServerCache, loadServerCache, serverCache } from '../store/server_cache'
 import { chatModels } from '../store/session'
+import { eraseOnServer, phase, room, stopSync, type SyncPhase } from '../store/sync'
 import { change, settings, type Sampling, type Settings } from '../store/settings'
 import { download, fileName, toJson, toMarkdown, toMarkdownFile } from '../store/transfer'
 import { confirmThen } from '../ui/dialog'
 import { bytes, count } from '../ui/format'
 import { Cross } from '../ui/icons'
 import { AdapterPicker, MemoryPicker } from './memory_pickers'
+import { OdoPicker } from './odo_picker'
 import { Presets } from './presets'
 import { Prompts } from './prompts'
 
@@ -149,11 +151,44 @@ function Choice<K extends 'theme' | 'language' | 'thinking' | 'heat' | 'model'>(
 
 function deleteAll() {
   const hasCache = serverCache.value !== null
-  const question = hasCache ? 'clearAllSureCache' : 'clearAllSure'
+  const question = settings.value.keepOnServer ? 'clearAllSureServer' : hasCache ? 'clearAllSureCache' : 'clearAllSure'
   confirmThen(t(question, { n: conversations.value.length }), t('delete'), () => {
     removeAll()
     if (hasCache) void clearServerCache()
   })
+}
+
+const PHASES = {
+  off: 'syncHint',
+  working: 'syncWorking',
+  done: 'syncDone',
+  offline: 'syncOffline',
+  none: 'syncNone',
+  full: 'syncIsFull',
+  failed: 'syncFailed',
+} as const satisfies Record<SyncPhase, string>
+
+function KeepOnServer() {
+  const isOn = settings.value.keepOnServer
+  const taken = room.value
+  const size = { n: taken?.count ?? 0, size: bytes(taken?.bytes ?? 0), limit: bytes(taken?.limit ?? 0) }
+  const turn = () => {
+    if (!isOn) return change({ keepOnServer: true })
+    const hasSome = taken !== null && taken.count > 0
+    stopSync()
+    if (hasSome) confirmThen(t('syncErase'), t('syncEraseYes'), () => void eraseOnServer(), t('syncEraseNo'))
+  }
+  return (
+    <>
+      <label class="check">
+        <input type="checkbox" role="switch" checked={isOn} aria-describedby="sync-state" onChange={turn} />
+        {t('syncSwitch')}
+      </label>
+      <p class="hint" id="sync-state" role="status">
+        {t(PHASES[phase.value], size)}
+      </p>
+    </>
+  )
 }
 
 function KeptWhere() {
@@ -164,6 +199,7 @@ function KeptWhere() {
     <fieldset class="kept">
       <legend>{t('kept')}</legend>
       <p class="hint">{t('keptHere')}</p>
+      <KeepOnServer />
       {cache && (
         <>
           <p class="hint">
@@ -279,6 +315,7 @@ export function SettingsPanel() {
           ['off', t('thinkingOff')],
         ]}
       />
+      <OdoPicker />
       <Choice
         name="heat"
         label={t('heat')}

@@ -7,6 +7,28 @@ import { confirmThen } from '../ui/dialog'
 import { bytes, count } from '../ui/format'
 import { NoteEntry } from './note'
 
+// What is typed stays while notes arrive; it counts when the field is left.
+function OwnerField() {
+  const { user } = settings.value
+  const [text, setText] = useState(user)
+  useEffect(() => setText(user), [user])
+  const take = (given: string) => {
+    setText(given.trim() || user)
+    change({ user: given.trim() || user })
+  }
+  return (
+    <label class="owner">
+      {t('memoryOwner')}
+      <input
+        value={text}
+        required
+        onInput={(event) => setText(event.currentTarget.value)}
+        onChange={(event) => take(event.currentTarget.value)}
+      />
+    </label>
+  )
+}
+
 function TeachForm() {
   const [text, setText] = useState('')
   return (
@@ -47,10 +69,7 @@ export function MemoryScreen() {
       ) : (
         <>
           <p class="hint">{t('memoryHint')}</p>
-          <label class="owner">
-            {t('memoryOwner')}
-            <input value={user} required onChange={(event) => change({ user: event.currentTarget.value.trim() || user })} />
-          </label>
+          <OwnerField />
           <TeachForm />
           <h2 id="taught" tabIndex={-1}>
             {t('memoryTaught')}

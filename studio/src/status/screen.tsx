@@ -2,10 +2,13 @@
 import { useEffect } from 'preact/hooks'
 import { t } from '../i18n'
 import { bytes, count, duration } from '../ui/format'
+import { Guesses } from './guesses'
 import { isMissing, latest, watchStatus } from './history'
+import { Keys } from './keys'
 import { ModelCardView } from './model_card'
 import { Plots } from './plots'
 import { Requests } from './requests'
+import { Sleep } from './sleep'
 
 export function StatusScreen() {
   useEffect(watchStatus, [])
@@ -25,8 +28,11 @@ export function StatusScreen() {
                 drafted: count(status.speculation.draft_tokens),
               })}`}
           </p>
+          <Sleep status={status} />
           <Requests />
+          <Keys />
           <Plots />
+          {!!status.speculation?.sources?.length && <Guesses sources={status.speculation.sources} />}
           <ModelCardView model={status.model} />
         </>
       )}

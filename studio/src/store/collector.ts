@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ChatChunk, Logprob, TokenStats, ToolCallDelta } from '../api/types'
 import type { Heat, Message, Source, Speed, ToolCall } from './conversations'
+import { addToRun, readAnnotations, runAfter, type Citation, type Run } from './run'
 import { isWhole } from './tokens'
 
 export interface LiveText {
@@ -11,6 +12,8 @@ export interface LiveText {
   speed: Speed
   heat: Heat[]
   sources: Source[]
+  run: Run | null
+  citations: Citation[]
   isThinking: boolean
   read: number | null // of a prompt that is being read, the part that is, 0 to 1
 }
@@ -34,6 +37,8 @@ export class Collector {
     isThinking: false,
     heat: [],
     sources: [],
+    run: null,
+    citations: [],
     read: null,
     speed: NO_SPEED,
   }
@@ -42,14 +47,18 @@ export class Collector {
   private readonly began = performance.now()
   private firstAt = 0
   private before = { tokens: 0, thinkingTokens: 0 }
+  private earlierRun: Run | undefined
+  private run: Run | null = null
   private frame = 0
 
   // `begun`: an answer that goes on keeps what it has.
   constructor(begun: Message | null) {
     if (!begun) return
-    const { content, reasoning = '', heat = [], speed } = begun
+    const { content, reasoning = '', heat = [], run, citations = [], speed } = begun
+    this.earlierRun = run
     this.before = { tokens: speed?.tokens ?? 0, thinkingTokens: speed?.thinkingTokens ?? 0 }
-    this.next = { ...this.next, content, reasoning, heat, speed: { ...this.next.speed, ...this.before } }
+    const kept = { content, reasoning, heat, run: run ?? null, citations }
+    this.next = { ...this.next, ...kept, speed: { ...this.next.speed, ...this.before } }
     this.text.value = this.next
   }
 
@@ -67,9 +76,19 @@ export class Collector {
     const { notes = [], passages = [] } = chunk.engram ?? {}
     const sources = [...notes, ...passages].map(({ source, text }) => ({ source, text }))
     if (sources.length) this.next = { ...this.next, sources }
+    if (chunk.odo) this.addSteps(chunk.odo)
+    const cited = readAnnotations(choice?.delta?.annotations ?? choice?.message?.annotations)
+    if (cited.length) this.next = { ...this.next, citations: [...this.next.citations, ...cited] }
     if (choice?.finish_reason) this.finish = choice.finish_reason
     if (chunk.usage) this.settle(chunk)
     this.publishSoon()
+  }
+
+  private addSteps(told: unknown) {
+    const run = addToRun(this.run, told)
+    if (!run) return
+    this.run = { ...run, ms: performance.now() - this.began }
+    this.next = { ...this.next, run: runAfter(this.earlierRun, this.run) }
   }
 
   // One delta is one token nearly always; the usage at the end has the true count.
@@ -103,7 +122,8 @@ export class Collector {
         promptTokens: usage.prompt_tokens,
         cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,
         guessedTokens: timings?.draft_n_accepted ?? null,
-        totalTokens: usage.prompt_tokens + tokens,
+        // A run may have asked the model several times: their sum says nothing of the context.
+        totalTokens: this.run ? null : usage.prompt_tokens + tokens,
       },
     }
   }

@@ -4,6 +4,7 @@ import * as api from '../api/client'
 import { t } from '../i18n'
 import { notify } from '../ui/notice'
 import { loadMemory } from './memory'
+import { loadOdo } from './odo'
 import { isOnline, modelList, reconnects } from './session'
 
 const IDLE_MS = 10_000
@@ -12,7 +13,7 @@ const WAITING_MS = 1_000
 export async function loadModels() {
   try {
     modelList.value = await api.models()
-    await loadMemory()
+    await Promise.all([loadMemory(), loadOdo()])
   } catch {
     // Offline shows itself; without a key there is no list.
   }

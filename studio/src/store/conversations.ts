@@ -4,6 +4,8 @@ import { newId } from '../id'
 import type { Branch } from './branches'
 import { conversationRecords as records } from './database'
 import { markElsewhere, onNews, tell } from './tabs'
+import type { OdoChoice } from './odo'
+import type { Citation, Run } from './run'
 import { adoptDraft, changeDraft, draftOf, dropAllDrafts, dropDraft, loadDrafts } from './drafts'
 
 export interface ToolCall {
@@ -63,6 +65,8 @@ export interface Message {
   speed?: Speed
   heat?: Heat[]
   sources?: Source[]
+  run?: Run // of the orchestrator
+  citations?: Citation[] // beside those of the run
 }
 
 export interface Conversation {
@@ -71,6 +75,7 @@ export interface Conversation {
   created: number
   updated: number
   system: string
+  odo?: OdoChoice | null // null or missing: the model answers alone
   messages: Message[]
   unsent?: number // so many of the first messages are not sent any more
   branches?: Branch[] // other ways it went
@@ -123,10 +128,16 @@ export function put(conversation: Conversation) {
   records.save(conversation).catch(() => (storageFailed.value = true))
 }
 
+// What another browser did, in the place of what is here.
+export function replaceWith(conversation: Conversation) {
+  put(conversation)
+  if (!openId.value) openId.value = conversation.id
+}
+
 export function start(): Conversation {
   const now = Date.now()
   const id = newId()
-  const conversation = { id, title: '', created: now, updated: now, system: adoptDraft(id), messages: [] }
+  const conversation = { id, title: '', created: now, updated: now, ...adoptDraft(id), messages: [] }
   put(conversation)
   openId.value = conversation.id
   return conversation

@@ -1,7 +1,8 @@
-// database.ts  What the page keeps in the browser's IndexedDB: conversations and drafts, one record each. They are two
-// databases because a new store in an old database waits until every other tab with an older page is closed.
+// database.ts  What the page keeps in the browser's IndexedDB: conversations, drafts, and what of them the server has, one
+// record each. They are databases of their own because a new store in an old database waits until every other tab with an older page is closed.
 import type { Conversation } from './conversations'
 import type { StoredDraft } from './drafts'
+import type { SyncState } from './sync'
 
 function promised<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -46,3 +47,4 @@ class Records<T extends { id: string }> {
 
 export const conversationRecords = new Records<Conversation>('chimere', 'conversations')
 export const draftRecords = new Records<StoredDraft>('chimere-drafts', 'drafts')
+export const syncRecords = new Records<SyncState>('chimere-sync', 'states') // made when it is first used

@@ -3,12 +3,14 @@
 import { signal } from '@preact/signals'
 import type { AttachedFile } from './conversations'
 import { draftRecords } from './database'
+import type { OdoChoice } from './odo'
 import { onNews, tell } from './tabs'
 
 export interface Draft {
   text: string
   files: AttachedFile[]
   system: string // of the conversation that is not begun yet; the others have their own
+  odo?: OdoChoice | null // the same
 }
 
 export interface StoredDraft extends Draft {
@@ -23,7 +25,7 @@ const drafts = signal<ReadonlyMap<string, Draft>>(new Map())
 // `id`: null before there is a conversation.
 export const draftOf = (id: string | null): Draft => drafts.value.get(id ?? NOT_BEGUN) ?? empty
 
-const isEmpty = (draft: Draft) => !draft.text && !draft.files.length && !draft.system
+const isEmpty = (draft: Draft) => !draft.text && !draft.files.length && !draft.system && !draft.odo
 
 // The database is slower than a reload: what it has not confirmed when the page goes away waits in local storage for the
 // next page, which takes it out again.
@@ -76,12 +78,12 @@ export function changeDraft(id: string | null, change: (draft: Draft) => Partial
 
 export const dropDraft = (id: string | null) => put(id ?? NOT_BEGUN, empty)
 
-// The conversation has begun: what was written for it is its own now. Returns its system prompt.
-export function adoptDraft(id: string): string {
-  const { system, ...draft } = draftOf(null)
+// The conversation has begun: what was written for it is its own now. Returns what the conversation itself keeps.
+export function adoptDraft(id: string): Pick<Draft, 'system' | 'odo'> {
+  const { system, odo, ...draft } = draftOf(null)
   dropDraft(null)
   put(id, { ...draft, system: '' })
-  return system
+  return { system, ...(odo ? { odo } : {}) }
 }
 
 export function dropAllDrafts() {

@@ -1,14 +1,16 @@
 // generation.ts  Answers being written. Their text lives in signals of its own and reaches the conversation when it
 // ends, so that a token costs the page one small update and not a new list of conversations.
-import { signal, type Signal } from '@preact/signals'
+import { effect, signal, type Signal } from '@preact/signals'
 import * as api from '../api/client'
 import { announce } from '../ui/announcer'
+import { notify } from '../ui/notice'
 import { newId } from '../id'
 import { t } from '../i18n'
 import { partAt, showVariant } from './branches'
 import { Collector, NO_SPEED, type LiveText } from './collector'
 import { find, followOthers, start, titleOf, update, updateMessage, withoutEnd } from './conversations'
-import type { AttachedFile, Message, Outcome, ToolCall } from './conversations'
+import type { AttachedFile, Conversation, Message, Outcome, ToolCall } from './conversations'
+import { changeDraft } from './drafts'
 import { contextLength } from './model'
 import { chatBody } from './request'
 import { settings } from './settings'
@@ -44,6 +46,23 @@ function setRunning(id: string, live: Live | null) {
   running.value = next
 }
 
+// The list of models, which says how long the context is, may still be on its way when the first answers end.
+const CONTEXT_WAIT_MS = 5000
+function contextKnown(): Promise<void> {
+  if (contextLength.value !== null) return Promise.resolve()
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+      queueMicrotask(forget)
+    }
+    const timer = setTimeout(done, CONTEXT_WAIT_MS)
+    const forget = effect(() => {
+      if (contextLength.value !== null) done()
+    })
+  })
+}
+
 // An answer that ended for want of tokens did so by a limit of the settings, or because the context is full.
 function endOf({ finish, text }: Collector): Partial<Message> {
   const context = contextLength.value
@@ -68,16 +87,34 @@ export function answerOthers() {
         live.tell()
       }
     }
+    if (news.kind === 'put') giveBack(news.conversation)
     if (news.kind === 'stop' || news.kind === 'gone') running.value.get(news.id)?.stop()
     if (news.kind === 'writing' && news.by < thisPage) running.value.get(news.id)?.giveWay()
   })
 }
 
+// Questions whose answer gave way, by conversation, until the other page has shown its own.
+const gaveWay = new Map<string, Message>()
+
+// Both pages asked something: what the other does not have is in the composer again.
+function giveBack(theirs: Conversation) {
+  const mine = gaveWay.get(theirs.id)
+  gaveWay.delete(theirs.id)
+  if (!mine || theirs.messages.some((m) => m.id === mine.id)) return
+  changeDraft(theirs.id, ({ text, files }) => ({
+    text: text ? `${mine.content}\n${text}` : mine.content,
+    files: [...(mine.files ?? []), ...files],
+  }))
+  notify(t('askedElsewhere'))
+}
+
 // What can be read of it: this much is told to other pages again and again.
-const written = ({ content, reasoning, toolCalls, speed }: LiveText): Partial<Message> => ({
+const written = ({ content, reasoning, toolCalls, run, citations, speed }: LiveText): Partial<Message> => ({
   content,
   ...(reasoning ? { reasoning } : {}),
   ...(toolCalls.length ? { toolCalls } : {}),
+  ...(run ? { run } : {}),
+  ...(citations.length ? { citations } : {}),
   speed,
 })
 
@@ -140,6 +177,7 @@ export async function generate(id: string) {
       tellSometimes()
     }
     collector.publish()
+    if (collector.finish === 'length') await contextKnown()
     end = endOf(collector)
   } catch (error) {
     end = failure(error)
@@ -148,6 +186,7 @@ export async function generate(id: string) {
   clearInterval(telling)
   if (hasGivenWay) {
     setRunning(id, null)
+    if (last?.role === 'user') gaveWay.set(id, last)
     return tell({ kind: 'hello' })
   }
   keep(end)

@@ -5,6 +5,7 @@ import * as api from '../api/client'
 import type { Adapter, Memory, Note } from '../api/types'
 import { t } from '../i18n'
 import { notify, offer } from '../ui/notice'
+import { complain } from './complain'
 import { settings } from './settings'
 
 // Null: a server without memory, or one that does not tell.
@@ -31,10 +32,6 @@ export async function loadNotes() {
   } catch (error) {
     complain(error)
   }
-}
-
-function complain(error: unknown) {
-  notify(error instanceof api.ApiError ? error.message : t('connectionLostShort'), 'error')
 }
 
 type Lesson = Pick<Note, 'text' | 'source'> & Partial<Pick<Note, 'score'>>

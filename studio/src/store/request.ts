@@ -2,6 +2,7 @@
 import type { AttachedFile, Conversation, Message } from './conversations'
 import { adapters, canLearn, memory } from './memory'
 import { requestedModel } from './model'
+import { odoFields } from './odo'
 import type { Settings } from './settings'
 import { sentMessages } from './window'
 
@@ -79,6 +80,7 @@ export function chatBody(conversation: Conversation, settings: Settings) {
   return {
     messages,
     ...(requestedModel.value ? { model: requestedModel.value } : {}),
+    ...odoFields(conversation.odo),
     ...(tools.length ? { tools } : {}),
     ...(settings.thinking === 'auto' ? {} : { enable_thinking: settings.thinking === 'on' }),
     ...(settings.heat === 'on' ? { token_stats: true, logprobs: true, top_logprobs: TOP_TOKENS } : {}),

@@ -1,4 +1,5 @@
-// session.ts  What lives as long as the tab: the key, whether the server answers, which models it has.
+// session.ts  What lives as long as the tab: the key, whether the server answers, which models it has. The key of a
+// browser that was let in by a code (pairing.ts) lives longer.
 import { computed, signal } from '@preact/signals'
 import type { ModelEntry } from '../api/types'
 
@@ -6,8 +7,10 @@ export const isOnline = signal(true)
 // Bumped when the server answers again after it did not, so that what was loaded from it is loaded again.
 export const reconnects = signal(0)
 export const modelList = signal<ModelEntry[]>([])
-// Those that answer messages. A server that does not say is believed to have no others.
-export const chatModels = computed(() => modelList.value.filter((m) => m.capabilities?.includes('chat') ?? true))
+// Those that answer messages, each under its own name. A server that does not say is believed to have no others.
+export const chatModels = computed(() =>
+  modelList.value.filter((m) => !m.parent && (m.capabilities?.includes('chat') ?? true)),
+)
 
 export function markOnline() {
   if (isOnline.value) return
@@ -20,7 +23,8 @@ export function markOffline() {
 }
 
 const KEY = 'chimere.key'
-let key = sessionStorage.getItem(KEY)
+const PAIRED = 'chimere.browser-key'
+let key = sessionStorage.getItem(KEY) ?? localStorage.getItem(PAIRED)
 
 export const apiKey = () => key
 
@@ -29,6 +33,15 @@ export function forgetKey(refused: string | null) {
   if (key !== refused) return
   key = null
   sessionStorage.removeItem(KEY)
+  if (localStorage.getItem(PAIRED) === refused) localStorage.removeItem(PAIRED)
+}
+
+// A key that is this browser's own, not only this tab's.
+export function keepKey(given: string) {
+  key = given
+  sessionStorage.removeItem(KEY)
+  localStorage.setItem(PAIRED, given)
+  keyQuestion.value?.answer(given)
 }
 
 export interface KeyQuestion {

@@ -45,6 +45,7 @@ export interface Settings {
   lora: Record<string, number> // scales of the adapters that are used
   engram: EngramChoice
   user: string // whose memory it is
+  keepOnServer: boolean // conversations are there, too
 }
 
 const KEY = 'chimere.settings'
@@ -59,6 +60,7 @@ const initial: Settings = {
   lora: {},
   engram: { tables: [], passages: '', notes: true },
   user: 'me',
+  keepOnServer: false,
   presets: [],
   prompts: [],
 }

@@ -6,6 +6,9 @@
 import { newId } from '../id'
 import type { Branch } from './branches'
 import { promptName, type Library } from './library'
+import type { OdoChoice } from './odo'
+import { isObject, number, objects, text } from './read'
+import { citationsMarkdown, citationsOf, readCitations, readRun, runMarkdown } from './run'
 import type { Conversation, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
 
 const FORMAT = 'chimere-conversations'
@@ -26,6 +29,10 @@ function messageMarkdown(message: Message): string {
   if (message.reasoning) parts.push(mark('thinking'), protect(message.reasoning))
   parts.push(mark('text'), protect(message.content))
   if (message.toolCalls?.length) parts.push(mark('calls', inComment(message.toolCalls)))
+  // For people alone: what reads these files back leaves both out.
+  const cited = citationsOf(message.run, message.citations)
+  if (cited.length) parts.push(mark('sources'), protect(citationsMarkdown(cited)))
+  if (message.run) parts.push(mark('steps'), protect(runMarkdown(message.run)))
   return parts.join('\n') + '\n'
 }
 
@@ -54,15 +61,10 @@ export const toMarkdownFile = (list: Conversation[]) =>
     })
     .join('\n')
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
-const text = (value: unknown) => (typeof value === 'string' ? value : '')
-
 function readCalls(value: unknown): ToolCall[] {
   if (!Array.isArray(value)) return []
   return value.filter(isObject).map((c) => ({ id: text(c.id), name: text(c.name), arguments: text(c.arguments) }))
 }
-
-const number = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 
 function readSpeed(value: unknown): Speed | null {
   if (!isObject(value)) return null
@@ -99,19 +101,27 @@ const OUTCOMES: Outcome[] = ['done', 'length', 'full', 'overlong', 'loop', 'stop
 function readAnswer(value: Record<string, unknown>): Partial<Message> {
   const speed = readSpeed(value.speed)
   const heat = readHeat(value.heat)
-  const list = Array.isArray(value.sources) ? value.sources.filter(isObject) : []
-  const sources = list.map((s) => ({ source: text(s.source), text: text(s.text) }))
+  const run = readRun(value.run)
+  const citations = readCitations(value.citations)
+  const sources = objects(value.sources).map((s) => ({ source: text(s.source), text: text(s.text) }))
   return {
     outcome: OUTCOMES.find((outcome) => outcome === value.outcome) ?? 'done',
     ...(text(value.error) ? { error: text(value.error) } : {}),
     ...(speed ? { speed } : {}),
     ...(heat.length ? { heat } : {}),
     ...(sources.length ? { sources } : {}),
+    ...(run ? { run } : {}),
+    ...(citations.length ? { citations } : {}),
     ...(isObject(value.size) ? { size: { tokens: number(value.size.tokens), context: number(value.size.context) } } : {}),
   }
 }
 
-function readMessage(value: unknown): Message | null {
+// What is imported is a copy, also of what is still here, and has names of its own.
+type Namer = (name: unknown) => string
+const anew: Namer = () => newId()
+const asItIs: Namer = (name) => (typeof name === 'string' && /^\w{1,64}$/.test(name) ? name : newId())
+
+function readMessage(value: unknown, nameOf: Namer): Message | null {
   if (!isObject(value)) return null
   const role = value.role
   if (role !== 'user' && role !== 'assistant' && role !== 'tool') return null
@@ -120,7 +130,7 @@ function readMessage(value: unknown): Message | null {
     : []
   const calls = readCalls(value.toolCalls)
   return {
-    id: newId(),
+    id: nameOf(value.id),
     role,
     content: text(value.content),
     ...(text(value.reasoning) ? { reasoning: text(value.reasoning) } : {}),
@@ -132,20 +142,20 @@ function readMessage(value: unknown): Message | null {
 }
 
 // Reads messages and remembers which became which, since branches refer to them.
-function readMessages(list: unknown[], names: Map<unknown, string>): Message[] {
+function readMessages(list: unknown[], names: Map<unknown, string>, nameOf: Namer): Message[] {
   return list.flatMap((value) => {
-    const message = readMessage(value)
+    const message = readMessage(value, nameOf)
     if (message && isObject(value)) names.set(value.id, message.id)
     return message ? [message] : []
   })
 }
 
-function readBranches(value: unknown, names: Map<unknown, string>): Branch[] {
+function readBranches(value: unknown, names: Map<unknown, string>, nameOf: Namer): Branch[] {
   if (!Array.isArray(value)) return []
   const read = value.filter(isObject).map((branch) => ({
     after: branch.after,
     place: number(branch.place) ?? 0,
-    messages: readMessages(Array.isArray(branch.messages) ? branch.messages : [], names),
+    messages: readMessages(Array.isArray(branch.messages) ? branch.messages : [], names, nameOf),
     ...(number(branch.unsent) ? { unsent: number(branch.unsent)! } : {}),
   }))
   // Only now are all names known. A branch of nothing that is in the file has no place.
@@ -154,24 +164,32 @@ function readBranches(value: unknown, names: Map<unknown, string>): Branch[] {
     .map((branch) => ({ ...branch, after: branch.after === null ? null : names.get(branch.after)! }))
 }
 
-function readConversation(value: unknown): Conversation | null {
+const readOdo = (value: unknown): OdoChoice | null =>
+  isObject(value) ? { mode: text(value.mode), route: text(value.route) } : null
+
+function readConversation(value: unknown, nameOf = anew): Conversation | null {
   if (!isObject(value) || !Array.isArray(value.messages)) return null
   const names = new Map<unknown, string>()
-  const messages = readMessages(value.messages, names)
-  const branches = readBranches(value.branches, names)
+  const messages = readMessages(value.messages, names, nameOf)
+  const branches = readBranches(value.branches, names, nameOf)
+  const odo = readOdo(value.odo)
   const time = (at: unknown) => (typeof at === 'number' && Number.isFinite(at) ? at : Date.now())
   return {
-    id: newId(), // a copy, also of what is still here
+    id: nameOf(value.id),
     title: text(value.title),
     system: text(value.system),
     created: time(value.created),
     updated: time(value.updated),
+    ...(odo ? { odo } : {}),
     messages,
     ...(number(value.unsent) ? { unsent: number(value.unsent)! } : {}),
     ...(branches.length ? { branches } : {}),
     ...(value.pinned === true ? { pinned: true } : {}),
   }
 }
+
+// One that comes from the server, or is compared with one that does: the same conversation, with its own names.
+export const readKept = (value: unknown): Conversation | null => readConversation(value, asItIs)
 
 export interface Export extends Library {
   conversations: Conversation[]
@@ -198,7 +216,7 @@ function readLibrary(value: Record<string, unknown>): Library {
 function fromJson(source: string): Export {
   const value: unknown = JSON.parse(source)
   if (!isObject(value) || value.format !== FORMAT || !Array.isArray(value.conversations)) return NOTHING
-  return { conversations: value.conversations.map(readConversation).filter((c) => c !== null), ...readLibrary(value) }
+  return { conversations: value.conversations.map((one) => readConversation(one)).filter((c) => c !== null), ...readLibrary(value) }
 }
 
 function fromMarkdownFile(source: string): Conversation[] {

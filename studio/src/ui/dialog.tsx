@@ -73,10 +73,12 @@ interface Question {
   text: string
   verb: string
   onYes: () => void
+  otherwise?: string // what the other button says, in place of Cancel
 }
 const asked = signal<Question | null>(null)
 
-export const confirmThen = (text: string, verb: string, onYes: () => void) => (asked.value = { text, verb, onYes })
+export const confirmThen = (text: string, verb: string, onYes: () => void, otherwise?: string) =>
+  (asked.value = { text, verb, onYes, ...(otherwise ? { otherwise } : {}) })
 
 export function ConfirmDialog() {
   const question = asked.value
@@ -93,7 +95,7 @@ export function ConfirmDialog() {
     >
       <div class="buttons">
         <button type="button" class="quiet" onClick={close}>
-          {t('cancel')}
+          {question.otherwise ?? t('cancel')}
         </button>
         <button type="submit" class="danger">
           {question.verb}

@@ -18,6 +18,12 @@ export const count = (n: number, digits = 0) =>
 export const compact = (n: number) =>
   n.toLocaleString(language.value, { notation: 'compact', maximumFractionDigits: 1 })
 
+// Of something that takes moments.
+export function milliseconds(ms: number): string {
+  if (ms < 1) return '< 1 ms'
+  return ms < 1000 ? `${count(ms)} ms` : `${count(ms / 1000, 1)} s`
+}
+
 export function duration(seconds: number): string {
   const s = Math.floor(seconds)
   if (s < 60) return `${s} s`

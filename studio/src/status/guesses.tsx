@@ -1,0 +1,48 @@
+// guesses.tsx  How often guesses at the next tokens were right, by where they came from and by their place in a draft.
+import type { GuessSource } from '../api/types'
+import { t } from '../i18n'
+import { count } from '../ui/format'
+
+function share(part: number, of: number): string {
+  return of > 0 ? `${Math.round((100 * part) / of)} %` : ''
+}
+
+export function Guesses({ sources }: { sources: GuessSource[] }) {
+  const places = Math.max(...sources.map((source) => source.by_position.length))
+  return (
+    <section class="requests" aria-labelledby="guesses-title">
+      <h2 id="guesses-title">{t('guesses')}</h2>
+      <div class="table-scroller" tabIndex={0} role="region" aria-labelledby="guesses-title">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{t('guessSource')}</th>
+              <th scope="col">{t('guessTried')}</th>
+              <th scope="col">{t('guessRight')}</th>
+              {Array.from({ length: places }, (_, place) => (
+                <th scope="col" key={place} title={t('guessPlace', { n: place + 1 })}>
+                  {place + 1}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {sources.map((source) => (
+              <tr key={source.source}>
+                <th scope="row" class="mono">
+                  {source.source}
+                </th>
+                <td>{count(source.draft_tokens)}</td>
+                <td>{share(source.accepted_tokens, source.draft_tokens)}</td>
+                {Array.from({ length: places }, (_, place) => {
+                  const at = source.by_position[place]
+                  return <td key={place}>{at && share(at.accepted_tokens, at.draft_tokens)}</td>
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
