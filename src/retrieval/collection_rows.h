@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "retrieval/collection_types.h"
-#include "retrieval/sqlite.h"
+#include "retrieval/collection_schema.h"
 
 namespace chimere::retrieval {
 

@@ -1,5 +1,7 @@
 #include "retrieval/collection_schema.h"
 
+#include "store/schema.h"
+
 namespace chimere::retrieval {
 namespace {
 
@@ -28,55 +30,12 @@ CREATE TABLE vectors(
 CREATE INDEX chunks_of_document ON chunks(document);
 )";
 
-Result<int64_t> number(const Database& database, const char* sql) {
-  TRY_ASSIGN(Statement statement, database.prepare(sql));
-  TRY_ASSIGN(const bool has_row, statement.step());
-  return has_row ? statement.integer(0) : 0;
-}
-
-Status check_version(const Database& database, const std::string& path, int64_t version) {
-  TRY_ASSIGN(const int64_t application, number(database, "PRAGMA application_id"));
-  if (application != kApplicationId) {
-    return Error{Code::invalid_argument, path + ": expected a database of collections, found another one"};
-  }
-  if (version > kCollectionSchema) {
-    return Error{Code::unsupported, path + ": was written by a newer program: expected version " +
-                                        std::to_string(kCollectionSchema) + " or less, found " +
-                                        std::to_string(version)};
-  }
-  return Ok{};
-}
-
-// A file that holds nothing yet. Two processes may come here at once: the second finds the tables made.
-Status make_tables(const Database& database, const std::string& path) {
-  TRY_ASSIGN(Transaction transaction, Transaction::begin(database, Database::Mode::write));
-  TRY_ASSIGN(const int64_t version, number(database, "PRAGMA user_version"));
-  if (version > 0) return check_version(database, path, version);
-  TRY_ASSIGN(const int64_t n_tables, number(database, "SELECT count(*) FROM sqlite_master"));
-  if (n_tables > 0) {
-    return Error{Code::invalid_argument, path + ": expected a database of collections, found another one"};
-  }
-  TRY(database.execute(kTables));
-  TRY(database.execute("PRAGMA application_id=" + std::to_string(kApplicationId) +
-                       "; PRAGMA user_version=" + std::to_string(kCollectionSchema)));
-  return transaction.commit();
-}
+constexpr store::Schema kSchema{"collections", kApplicationId, kCollectionSchema, kTables};
 
 }  // namespace
 
 Result<Database> open_collection_database(const std::string& path, Database::Mode mode) {
-  TRY_ASSIGN(Database database, Database::open(path, mode));
-  TRY_ASSIGN(const int64_t version, number(database, "PRAGMA user_version"));
-  if (version > 0) {
-    TRY(check_version(database, path, version));
-  } else if (mode == Database::Mode::write) {
-    TRY(make_tables(database, path));
-  } else {
-    return Error{Code::not_found, path + ": holds no collections yet"};
-  }
-  // Those who read see the last commit while another writes.
-  if (mode == Database::Mode::write) TRY(database.execute("PRAGMA journal_mode=WAL"));
-  return Result<Database>{std::move(database)};
+  return store::open_database(path, mode, kSchema);
 }
 
 std::string words_table(int64_t collection) { return "words_" + std::to_string(collection); }

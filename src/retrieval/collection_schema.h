@@ -13,9 +13,13 @@
 #include <string>
 
 #include "base/result.h"
-#include "retrieval/sqlite.h"
+#include "store/sqlite.h"
 
 namespace chimere::retrieval {
+
+using store::Database;
+using store::Statement;
+using store::Transaction;
 
 inline constexpr int kCollectionSchema = 1;
 

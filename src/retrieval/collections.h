@@ -20,7 +20,7 @@
 #include "base/result.h"
 #include "retrieval/collection_rows.h"
 #include "retrieval/collection_types.h"
-#include "retrieval/sqlite.h"
+#include "retrieval/collection_schema.h"
 #include "retrieval/vector_shelf.h"
 
 namespace chimere::documents {

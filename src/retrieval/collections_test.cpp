@@ -15,7 +15,7 @@
 #include "base/scratch_for_test.h"
 #include "retrieval/rank_fusion.h"
 #include "retrieval/search_terms.h"
-#include "retrieval/sqlite.h"
+#include "retrieval/collection_schema.h"
 
 namespace chimere::retrieval {
 namespace {

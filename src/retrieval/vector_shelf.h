@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "retrieval/sqlite.h"
+#include "retrieval/collection_schema.h"
 #include "retrieval/vector_search.h"
 
 namespace chimere::retrieval {

@@ -1,4 +1,4 @@
-#include "retrieval/sqlite.h"
+#include "store/sqlite.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace chimere::retrieval {
+namespace chimere::store {
 namespace {
 
 constexpr int kBusyMilliseconds = 10'000;     // how long one who writes waits for another
@@ -168,4 +168,4 @@ Status Transaction::commit() {
   return Ok{};
 }
 
-}  // namespace chimere::retrieval
+}  // namespace chimere::store

@@ -1,4 +1,4 @@
-// sqlite.h  SQLite with errors as values. For this folder alone.
+// sqlite.h  SQLite with errors as values.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace chimere::retrieval {
+namespace chimere::store {
 
 // Statement and database are of one thread at a time.
 class Statement {
@@ -96,4 +96,4 @@ class Transaction {
   const Database* database_;  // null: ended
 };
 
-}  // namespace chimere::retrieval
+}  // namespace chimere::store
