@@ -37,7 +37,7 @@ function(chimere_layer name)
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/ops/*.cpp ${folder}/isa/*.cpp ${folder}/platform/*.cpp
        ${folder}/dialects/*.cpp ${folder}/http/*.cpp ${folder}/protocols/*.cpp ${folder}/protocols/shared/*.cpp
-       ${folder}/admin/*.cpp ${folder}/batch/*.cpp ${folder}/shelf/*.cpp ${folder}/odo/*.cpp
+       ${folder}/admin/*.cpp ${folder}/batch/*.cpp ${folder}/learning/*.cpp ${folder}/shelf/*.cpp ${folder}/odo/*.cpp
        ${folder}/routing/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
@@ -171,7 +171,7 @@ find_package(CLI11 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 
 find_package(SQLite3 REQUIRED)
-chimere_layer(store FUZZED DEPS text base LIBS SQLite::SQLite3)
+chimere_layer(store FUZZED DEPS chat text base LIBS SQLite::SQLite3)
 chimere_layer(retrieval FUZZED DEPS store documents engram tokenizer text base LIBS ${UTF8PROC_LIBRARY})
 add_executable(passages_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/passages_bench.cpp)
 target_link_libraries(passages_bench PRIVATE chimere_retrieval)
@@ -186,7 +186,7 @@ add_executable(quality_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieva
 target_link_libraries(quality_bench PRIVATE chimere_orchestrator)
 chimere_layer(odo FUZZED DEPS orchestrator tools retrieval web grammar chat tokenizer engine text base)
 include(cmake/studio.cmake)
-chimere_layer(server FUZZED DEPS odo orchestrator text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL
+chimere_layer(server FUZZED DEPS odo orchestrator store text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)
 target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 

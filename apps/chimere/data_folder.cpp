@@ -34,4 +34,9 @@ std::string default_collections_file() {
   return data.empty() ? "" : data + "/collections.db";
 }
 
+std::string default_journal_file() {
+  const std::string data = data_folder();
+  return data.empty() ? "" : data + "/journal.db";
+}
+
 }  // namespace chimere::apps

@@ -17,4 +17,7 @@ std::string default_cache_folder();
 // Of the collections of documents; empty when there is no data folder.
 std::string default_collections_file();
 
+// Of the answers that are kept to learn from; empty when there is no data folder.
+std::string default_journal_file();
+
 }  // namespace chimere::apps

@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   chimere::apps::add_logits(app, outcome);
   chimere::apps::add_perplexity(app, outcome);
   chimere::apps::add_engram(app, outcome);
+  chimere::apps::add_improve(app, outcome);
   chimere::apps::add_eval(app, outcome);
   chimere::apps::spell_out(argc, argv);
   std::vector<std::string> words(argv, argv + argc);

@@ -26,6 +26,7 @@
 #include "server/http/log.h"
 #include "server/server.h"
 #include "speculate.h"
+#include "store/journal.h"
 #include "thinking.h"
 
 namespace chimere::apps {
@@ -60,6 +61,9 @@ struct ServeOptions {
   retrieval::NoteLimits note_limits;
   std::string embedding_model;
   std::string rerank_model;
+  std::string learn = "ask";
+  std::string journal_file;
+  store::JournalLimits journal_limits;
   bool no_collections = false;
   std::string collections_file;
   std::vector<std::string> adapters;
@@ -138,6 +142,16 @@ Status open_conversations(ServeOptions& o) {
   limits.owner_bytes = static_cast<uint64_t>(o.conversations_mb) << 20;
   limits.all_bytes = std::max(limits.all_bytes, limits.owner_bytes);
   TRY_ASSIGN(o.server.conversations, server::ConversationStore::open(folder, limits));
+  return Ok{};
+}
+
+Status open_journal(ServeOptions& o) {
+  if (o.learn == "off") return Ok{};
+  const std::string file = o.journal_file.empty() ? default_journal_file() : o.journal_file;
+  if (file.empty()) return Ok{};
+  if (o.journal_file.empty()) TRY(make_private_folders(data_folder()));
+  const auto consent = o.learn == "on" ? store::Journal::Consent::given : store::Journal::Consent::ask;
+  TRY_ASSIGN(o.server.journal, store::Journal::open(file, consent, o.journal_limits));
   return Ok{};
 }
 
@@ -401,6 +415,7 @@ Status serve(ServeOptions& o) {
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
   TRY(open_conversations(o));
+  TRY(open_journal(o));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
   if (!o.model_folders.empty()) return serve_folders(o, chat_template);
@@ -505,6 +520,19 @@ void add_own_options(CLI::App& command, ServeOptions& o) {
       ->default_str("auto");
   add_thinking_options(command, o.thinking);
   add_speculate_options(command, o.speculate);
+}
+
+void add_learning_options(CLI::App& command, ServeOptions& o) {
+  command
+      .add_option("--learn", o.learn,
+                  "keep answers to learn from: off, ask (of those who agreed), on (of all who did not refuse)")
+      ->check(CLI::IsMember({"off", "ask", "on"}))
+      ->capture_default_str();
+  command.add_option("--journal", o.journal_file,
+                     "where they are kept; else journal.db in $CHIMERE_HOME or the XDG data folder");
+  command.add_option("--journal-days", o.journal_limits.days, "answers older than that are erased; 0: none are")
+      ->check(CLI::Range(0, 36500))
+      ->capture_default_str();
 }
 
 void add_conversation_options(CLI::App& command, ServeOptions& o) {
@@ -635,6 +663,7 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   add_odo_options(*command, o->odo);
   command->add_flag("--no-batches", o->no_batches, "take no files and no batches of requests");
   add_conversation_options(*command, *o);
+  add_learning_options(*command, *o);
   command->add_option("--embedding-model", o->embedding_model,
                       "GGUF file of an encoder or embedding model for /v1/embeddings and /v1/rerank; else the model "
                       "itself embeds");

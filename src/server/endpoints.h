@@ -26,6 +26,10 @@ namespace chimere::retrieval {
 class Collections;
 }
 
+namespace chimere::store {
+class Journal;
+}
+
 namespace chimere::server {
 
 class Access;             // http/access.h
@@ -53,6 +57,7 @@ struct Services {
   std::shared_ptr<ConversationStore> conversations = {};     // null: none are kept here
   std::shared_ptr<BatchStore> batches = {};                  // null: none are taken
   std::shared_ptr<retrieval::Collections> collections = {};  // of documents; null: none are kept here
+  std::shared_ptr<store::Journal> journal = {};              // of answers, to learn from; null: none are kept
 
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 
@@ -114,6 +119,8 @@ void add_odo_endpoints(Router& router, const Services& services);  // odo_endpoi
 // Nothing where there is no store.
 void add_batch_endpoints(Router& router, const Services& services);       // batch_endpoints.cpp
 void add_collection_endpoints(Router& router, const Services& services);  // collection_endpoints.cpp
+void add_learning_endpoints(Router& router, std::shared_ptr<store::Journal> journal,
+                            std::shared_ptr<Workers> workers);  // learning_endpoints.cpp
 void add_conversation_endpoints(Router& router, std::shared_ptr<ConversationStore> store,
                                 std::shared_ptr<Workers> workers);  // conversation_endpoints.cpp
 // Nothing where no browser can be let in so.

@@ -73,6 +73,7 @@ Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchCo
   add_ollama_endpoints(router_, services_);
   add_odo_endpoints(router_, services_);
   add_conversation_endpoints(router_, services_.conversations, services_.workers);
+  add_learning_endpoints(router_, services_.journal, services_.workers);
   add_batch_endpoints(router_, services_);
   add_collection_endpoints(router_, services_);
   add_pair_endpoints(router_, access_);

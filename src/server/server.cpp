@@ -64,6 +64,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
                     config.slots,
                     config.verbose};
   services.conversations = config.conversations;
+  services.journal = config.journal;
   services.batches = config.batches;
   services.odo = config.odo;
   services.collections = config.collections;
@@ -87,6 +88,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   lobby.slots = config.slots;
   lobby.verbose = config.verbose;
   lobby.conversations = config.conversations;
+  lobby.journal = config.journal;
   lobby.watch = config.watch;
   if (config.workers) lobby.workers = config.workers;
   auto access = std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts),

@@ -20,6 +20,10 @@ namespace chimere::retrieval {
 class Collections;
 }
 
+namespace chimere::store {
+class Journal;
+}
+
 namespace chimere::server {
 
 struct ServerConfig {
@@ -46,6 +50,7 @@ struct ServerConfig {
   std::shared_ptr<retrieval::Collections> collections;
   orchestrator::Embedder* reranker = nullptr;        // a cross-encoder for searches in them, which outlives the server
   std::shared_ptr<ConversationStore> conversations;  // what clients keep here; null: nothing
+  std::shared_ptr<store::Journal> journal;           // of answers, to learn from; null: none are kept
   std::shared_ptr<KeyUsage> key_usage;               // tokens by key; null: counts that end with the server
   int rate_limit = 0;  // requests a minute of each key or, without keys, of each address; 0: any number
 };

@@ -190,4 +190,16 @@ std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stat
   return out;
 }
 
+std::string journal_metrics_text(const store::JournalCounts& counts) {
+  std::string out;
+  family(out, "chimere_journal_answers_total", "counter", "Answers that were to be kept to learn from, by result.",
+         {{label("result", "kept"), static_cast<double>(counts.kept)},
+          {label("result", "dropped"), static_cast<double>(counts.dropped)},
+          {label("result", "failed"), static_cast<double>(counts.failed)}});
+  std::vector<Line> said;
+  for (const auto& [kind, n] : counts.feedback) said.push_back({label("kind", kind), static_cast<double>(n)});
+  if (!said.empty()) family(out, "chimere_feedback_total", "counter", "What people said of answers, by kind.", said);
+  return out;
+}
+
 }  // namespace chimere::server

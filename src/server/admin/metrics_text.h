@@ -9,11 +9,15 @@
 #include "odo/odo.h"
 #include "retrieval/note_library.h"
 #include "server/http/monitor.h"
+#include "store/journal.h"
 
 namespace chimere::server {
 
 std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stats, uint64_t resident_bytes,
                          const std::optional<retrieval::NoteUsage>& learned,
                          const std::map<std::string, odo::StageCount>& stages);
+
+// What is kept to learn from.
+std::string journal_metrics_text(const store::JournalCounts& counts);
 
 }  // namespace chimere::server

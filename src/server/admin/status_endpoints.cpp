@@ -163,6 +163,7 @@ void add_status_endpoints(Router& router, const Services& services, const std::s
     std::string text =
         metrics_text(services.monitor, services.chat.engine().stats(), resident_bytes(), services.chat.memory().usage(),
                      services.odo ? services.odo->stage_counts() : std::map<std::string, odo::StageCount>());
+    if (services.journal) text += journal_metrics_text(services.journal->counts());
     return answer_now(call, {200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}}, std::move(text)});
   };
   auto status = [services, access](Call call) {

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "server/learning/journaled_stream.h"
+#include "store/journal.h"
+
 namespace chimere::server {
 
 std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& ask, int n) {
@@ -20,13 +23,19 @@ std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& as
 
 std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Services& services, const Call& call,
                                                                     odo::Ask ask, orchestrator::ChatRequest request,
-                                                                    int n) {
+                                                                    int n, std::string answer_id) {
+  // Of several answers to one question the first is kept: what is said of the request is said of it.
+  std::optional<store::JournalAnswer> entry;
+  if (services.journal && !request.stays_private && services.journal->hears(request.memory.owner)) {
+    entry = journal_entry(request, answering_name(services, ask.model), call.request.id, std::move(answer_id));
+  }
   std::vector<std::unique_ptr<orchestrator::AnswerStream>> choices;
   if (services.odo && odo::Odo::is_odo(ask.model)) {
     choices.push_back(services.odo->start(std::move(ask), std::move(request), call.wake));
-    return choices;
+  } else {
+    for (auto& stream : services.chat.start(std::move(request), n, call.wake)) choices.push_back(std::move(stream));
   }
-  for (auto& stream : services.chat.start(std::move(request), n, call.wake)) choices.push_back(std::move(stream));
+  if (entry) choices.front() = journaled(std::move(choices.front()), services.journal, std::move(*entry));
   return choices;
 }
 

@@ -14,10 +14,11 @@ namespace chimere::server {
 // Why nobody answers to that name, or not so.
 std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& ask, int n = 1);
 
+// `answer_id`: the one that the answer's body has, by which its owner may speak of it later; empty: the request's alone.
 // REQUIRES: refuse_chat() has nothing to say.
 std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Services& services, const Call& call,
                                                                     odo::Ask ask, orchestrator::ChatRequest request,
-                                                                    int n = 1);
+                                                                    int n = 1, std::string answer_id = {});
 
 // The name that the answer carries: the model's, or the one of a run as it was asked for.
 std::string answering_name(const Services& services, const std::string& asked);

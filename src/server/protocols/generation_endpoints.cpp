@@ -58,10 +58,11 @@ std::unique_ptr<Answer> chat_completion(const Services& services, Call call, Cha
   asked.request.show_prompt = head.verbose;
   head.llama_words = call.request.is_llama_path;
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
+  const std::string answer_id = head.id;
   Generation generation;
   generation.writer = chat_writer(std::move(head));
   services.limit(asked.request, call);
-  generation.choices = start_chat(services, call, std::move(asked.odo), std::move(asked.request), asked.n);
+  generation.choices = start_chat(services, call, std::move(asked.odo), std::move(asked.request), asked.n, answer_id);
   generation.choices_per_prompt = static_cast<size_t>(asked.n);
   return answer_generated(services, call, std::move(asked), std::move(generation));
 }

@@ -154,6 +154,9 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const or
   }
   read_turn(fields, call.request);
   fields.boolean("verbose", call.verbose);
+  bool store = true;
+  fields.boolean("store", store);
+  call.request.stays_private = !store;
   read_progress(fields, call.stream, call.request);
   fields.integer("n", call.n, 1, kMaxChoices);
   std::vector<std::string> for_runs;

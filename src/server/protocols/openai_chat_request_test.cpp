@@ -440,7 +440,8 @@ TEST(ChatRequest, ReadsWhichTablesTakePart) {
 
 TEST(ChatRequest, ReportsWhatItIgnores) {
   const ChatCall call = accepted(R"("service_tier":"u","store":true,"stream_options":{"odd":1},"a\r\nX: y":1)");
-  EXPECT_EQ(ignored_header(call.ignored), "service_tier, store, a??X:?y, stream_options.odd");
+  EXPECT_FALSE(call.request.stays_private);
+  EXPECT_EQ(ignored_header(call.ignored), "service_tier, a??X:?y, stream_options.odd");
   const auto parsed = parse_chat_call(R"({"messages":[{"role":"user","content":"x","mood":"good"}]})", {});
   EXPECT_EQ(std::get<ChatCall>(parsed).ignored, std::vector<std::string>{"messages[0].mood"});
   EXPECT_LT(ignored_header(std::vector<std::string>(10'000, std::string(1000, 'x'))).size(), 2000u);

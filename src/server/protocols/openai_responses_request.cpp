@@ -306,6 +306,7 @@ void read_state(JsonFields& fields, bool can_keep, const Json& items, ResponsesC
   if (background) fields.fail("background", "expected false: answers are made while their client waits");
   fields.boolean("store", store);
   call.is_kept = store && can_keep;
+  call.request.stays_private = !store;
   if (fields.find("store") && store && !can_keep) call.ignored.push_back("store");
   if (!call.is_kept) return;
   for (const Json& item : items) {

@@ -100,6 +100,7 @@ Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
     services.slots = config_.slots;
     services.verbose = config_.verbose;
     services.workers = config_.workers;
+    services.journal = config_.journal;
     services.keeps_alive = true;
     room->routes = std::make_unique<Routes>(services, access_, config_.watch);
     model.attached = room;
@@ -147,6 +148,7 @@ void Lobby::add_own_endpoints() {
   router.add({.method = "GET", .path = "/v1/batches", .handler = refuse});
   router.add({.method = "POST", .path = "/v1/batches", .handler = refuse});
   add_conversation_endpoints(own_, config_.conversations, config_.workers);
+  add_learning_endpoints(own_, config_.journal, config_.workers);
   add_pair_endpoints(own_, access_);
   if (config_.page) add_page_endpoints(own_);
 }

@@ -26,6 +26,7 @@ struct LobbyConfig {
   bool slots = true;
   bool verbose = false;
   std::shared_ptr<ConversationStore> conversations;  // null: none are kept here
+  std::shared_ptr<store::Journal> journal;           // of answers, to learn from; null: none are kept
   WatchConfig watch;
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 };

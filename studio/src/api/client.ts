@@ -10,7 +10,9 @@ import type {
   ConversationEntry,
   ConversationList,
   ErrorBody,
+  FeedbackBody,
   Health,
+  Learning,
   Memory,
   ModelEntry,
   Note,
@@ -121,6 +123,17 @@ export const memory = (user: string) => json<Memory>(`/v1/engram${ofUser(user)}`
 export const notes = async (user: string) => (await json<{ data: Note[] }>(`/v1/engram/notes${ofUser(user)}`)).data
 export const learn = (body: object) => post<{ learned: boolean; note?: number }>('/v1/engram/accept', body)
 export const forget = (body: object) => post<unknown>('/v1/engram/forget', body)
+const ofOwner = (user: string | undefined) => (user === undefined ? '' : ofUser(user))
+export const learning = (user: string | undefined) => json<Learning>(`/v1/learning${ofOwner(user)}`)
+export const agreeToLearning = (body: { user?: string; agreed: boolean }) =>
+  json<Learning>('/v1/learning', {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+export const eraseLearned = (user: string | undefined) =>
+  json<{ answers: number }>(`/v1/learning${ofOwner(user)}`, { method: 'DELETE' })
+export const feedback = (body: FeedbackBody) => post<unknown>('/v1/feedback', body)
 export const odoStatus = () => json<OdoStatus>('/v1/odo/status')
 export const odoTools = async () => (await json<{ data: OdoTool[] }>('/v1/odo/tools')).data
 export const odoTraces = async () => (await json<{ data: unknown }>('/v1/odo/traces')).data

@@ -257,3 +257,20 @@ export interface ConversationList {
   bytes: number
   limits: { count: number; bytes: number }
 }
+
+// Whether answers are kept to learn from, and how many.
+export interface Learning {
+  mode: 'off' | 'ask' | 'on'
+  agreed: boolean | null // null: was not asked yet
+  keeps: boolean
+  answers: number
+  feedback: number
+  bytes?: number
+}
+
+// One word about an answer.
+export type FeedbackBody = { user?: string; request_id: string } & (
+  | { thumb: 'up' | 'down' | 'none' }
+  | { correction: string }
+  | { sign: 'copied' | 'regenerated' | 'edited' }
+)

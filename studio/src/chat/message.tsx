@@ -5,6 +5,7 @@ import { copyText } from '../markdown/code_view'
 import { Markdown } from '../markdown/markdown'
 import { find, type Message } from '../store/conversations'
 import { canContinue, edit, generate, openCalls, regenerate, type Live } from '../store/generation'
+import { tellSign } from '../store/learning'
 import { canLearn, learn } from '../store/memory'
 import { citationsOf } from '../store/run'
 import { useGrowth } from '../ui/growth'
@@ -13,6 +14,7 @@ import { Approvals } from './approval'
 import { Citations } from './citations'
 import { FullContext } from './full_context'
 import { HeatStrip } from './heat_strip'
+import { Rating } from './rating'
 import { RunTrace } from './run_trace'
 import { Sources } from './sources'
 import { SpeedStrip } from './speed_strip'
@@ -41,6 +43,12 @@ function Files({ message }: { message: Message }) {
   )
 }
 
+// The answer that a question got.
+function answerTo(conversationId: string, question: Message): Message | undefined {
+  const messages = find(conversationId)?.messages ?? []
+  return messages[messages.findIndex((m) => m.id === question.id) + 1]
+}
+
 function EditForm({ conversationId, message, onClose }: Pick<Props, 'conversationId' | 'message'> & { onClose: () => void }) {
   const [text, setText] = useState(message.content)
   const area = useRef<HTMLTextAreaElement>(null)
@@ -57,6 +65,7 @@ function EditForm({ conversationId, message, onClose }: Pick<Props, 'conversatio
       onSubmit={(event) => {
         event.preventDefault()
         onClose()
+        tellSign(answerTo(conversationId, message), 'edited')
         edit(conversationId, message.id, text)
       }}
     >
@@ -201,8 +210,16 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
         {!isGrowing && (
           <div class="actions">
             <VariantSwitch {...{ conversationId, place, count, isBusy }} messageId={message.id} />
+            {message.content && <Rating conversationId={conversationId} message={message} />}
             {message.content && (
-              <button type="button" class="quiet small" onClick={() => void copyText(message.content)}>
+              <button
+                type="button"
+                class="quiet small"
+                onClick={() => {
+                  tellSign(message, 'copied')
+                  void copyText(message.content)
+                }}
+              >
                 {t('copy')}
               </button>
             )}
@@ -220,7 +237,10 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
               type="button"
               class="quiet small"
               disabled={isBusy}
-              onClick={() => regenerate(conversationId, message.id)}
+              onClick={() => {
+                tellSign(message, 'regenerated')
+                regenerate(conversationId, message.id)
+              }}
             >
               {t('regenerate')}
             </button>

@@ -5,6 +5,7 @@ import { canLearn, forgetAll, learn, loadNotes, memory, notes } from '../store/m
 import { change, settings } from '../store/settings'
 import { confirmThen } from '../ui/dialog'
 import { bytes, count } from '../ui/format'
+import { LearningSection } from './learning'
 import { NoteEntry } from './note'
 
 // What is typed stays while notes arrive; it counts when the field is left.
@@ -96,6 +97,7 @@ export function MemoryScreen() {
           )}
         </>
       )}
+      <LearningSection />
     </main>
   )
 }

@@ -67,6 +67,8 @@ export interface Message {
   sources?: Source[]
   run?: Run // of the orchestrator
   citations?: Citation[] // beside those of the run
+  requestId?: string // of the answer, by which the server knows it
+  thumb?: 'up' | 'down' | null // what the user thought of it
 }
 
 export interface Conversation {

@@ -189,7 +189,7 @@ export async function generate(id: string) {
     if (last?.role === 'user') gaveWay.set(id, last)
     return tell({ kind: 'hello' })
   }
-  keep(end)
+  keep({ ...end, ...(requestId ? { requestId } : {}) })
   setRunning(id, null)
   tell({ kind: 'written', id })
   announce(t(end.outcome === 'done' ? 'answerComplete' : 'answerEnded'))

@@ -112,6 +112,8 @@ function readAnswer(value: Record<string, unknown>): Partial<Message> {
     ...(sources.length ? { sources } : {}),
     ...(run ? { run } : {}),
     ...(citations.length ? { citations } : {}),
+    ...(text(value.requestId) ? { requestId: text(value.requestId) } : {}),
+    ...(value.thumb === 'up' || value.thumb === 'down' ? { thumb: value.thumb } : {}),
     ...(isObject(value.size) ? { size: { tokens: number(value.size.tokens), context: number(value.size.context) } } : {}),
   }
 }

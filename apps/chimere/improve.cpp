@@ -1,0 +1,119 @@
+// improve.cpp  `chimere improve`: what is kept of answers to learn from: how much, of whom; out of it and away with it.
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+
+#include "commands.h"
+#include "common.h"
+#include "data_folder.h"
+#include "server/learning/export_forms.h"
+#include "store/journal.h"
+
+namespace chimere::apps {
+namespace {
+
+using store::Journal;
+
+constexpr int kPage = 200;
+
+struct ImproveOptions {
+  std::string file;
+  std::string owner;
+  std::string form = "journal";
+  std::string conversation;
+  bool is_sure = false;
+};
+
+Result<std::shared_ptr<Journal>> open_journal(const ImproveOptions& o) {
+  const std::string file = o.file.empty() ? default_journal_file() : o.file;
+  if (file.empty()) return Error{Code::invalid_argument, "--journal: expected a file, as no data folder is known"};
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) {
+    return Error{Code::not_found, file + ": nothing is kept there; `chimere serve` makes it, unless --learn off"};
+  }
+  return Journal::open(file, Journal::Consent::ask, {.days = 0});
+}
+
+const char* shown(const std::string& owner) { return owner.empty() ? "(without a name)" : owner.c_str(); }
+
+Status show(const ImproveOptions& o) {
+  TRY_ASSIGN(const auto journal, open_journal(o));
+  TRY_ASSIGN(const auto owners, journal->owners());
+  std::printf("%-32s %10s %10s %12s %s\n", "owner", "answers", "feedback", "bytes", "agreed");
+  for (const std::string& owner : owners) {
+    TRY_ASSIGN(const store::JournalState state, journal->state(owner));
+    std::printf("%-32s %10" PRIu64 " %10" PRIu64 " %12" PRIu64 " %s\n", shown(owner), state.answers, state.feedback,
+                state.bytes,
+                !state.agreed   ? "was not asked"
+                : *state.agreed ? "yes"
+                                : "no");
+  }
+  if (owners.empty()) std::printf("Nothing is kept yet.\n");
+  return Ok{};
+}
+
+// The newest first.
+Status write_lines(const ImproveOptions& o) {
+  const auto form = server::parse_export_form(o.form);
+  TRY_ASSIGN(const auto journal, open_journal(o));
+  int64_t before = 0;
+  for (;;) {
+    TRY_ASSIGN(const auto page, journal->list(o.owner, before, kPage));
+    for (const store::KeptAnswer& kept : page) {
+      const auto line = server::export_line(kept, *form);
+      if (line && std::printf("%s\n", line->c_str()) < 0) return Error{Code::io, "the output can not be written"};
+    }
+    if (page.size() < static_cast<size_t>(kPage)) break;
+    before = page.back().id;
+  }
+  return Ok{};
+}
+
+Status erase(const ImproveOptions& o) {
+  TRY_ASSIGN(const auto journal, open_journal(o));
+  TRY_ASSIGN(const store::JournalState state, journal->state(o.owner));
+  if (!o.is_sure) {
+    return Error{Code::invalid_argument, std::string("this would erase what is kept of ") + shown(o.owner) + " (" +
+                                             std::to_string(state.answers) + " answers" +
+                                             (o.conversation.empty() ? ")" : ", those of one conversation)") +
+                                             ": say --yes if you mean it"};
+  }
+  Result<uint64_t> erased =
+      o.conversation.empty() ? journal->erase(o.owner) : journal->erase_conversation(o.owner, o.conversation);
+  if (!erased) return erased.error();
+  std::printf("%" PRIu64 " answers erased.\n", *erased);
+  return Ok{};
+}
+
+}  // namespace
+
+void add_improve(CLI::App& app, Outcome& outcome) {
+  auto o = std::make_shared<ImproveOptions>();
+  CLI::App* command = app.add_subcommand("improve", "What is kept of answers, to learn from: list, export, erase");
+  command->require_subcommand(1);
+  const auto verb = [&](const char* name, const char* about, Status (*work)(const ImproveOptions&)) {
+    CLI::App* sub = command->add_subcommand(name, about);
+    sub->add_option("--journal", o->file, "the file; else journal.db in $CHIMERE_HOME or the XDG data folder");
+    sub->callback([o, work, &outcome] {
+      if (Status done = work(*o); !done) outcome.code = fail(done.error());
+    });
+    return sub;
+  };
+  const auto of_owner = [&](CLI::App* sub) {
+    sub->add_option("--owner", o->owner, "whose, as `improve journal` shows it; else of requests without a name");
+    return sub;
+  };
+  verb("journal", "who has answers there, how many, and who agreed to that", show);
+  of_owner(verb("export", "one owner's answers as lines of JSON, the newest first", write_lines))
+      ->add_option("--form", o->form,
+                   "journal (everything), training_pairs, quality_scores, spin_pairs (answers with a correction)")
+      ->check(CLI::IsMember({"journal", "training_pairs", "quality_scores", "spin_pairs"}))
+      ->capture_default_str();
+  CLI::App* erasing = of_owner(verb("erase", "one owner's answers, or those of one conversation", erase));
+  erasing->add_option("--conversation", o->conversation, "only this one, as the export names it");
+  erasing->add_flag("--yes", o->is_sure, "do it");
+}
+
+}  // namespace chimere::apps

@@ -1,0 +1,188 @@
+// journal.h  What was asked and answered, where its owner agreed to that, and what people said of it: what the system
+// learns from.
+//
+//   answers    by owner: the conversation as it was sent, the answer, what took part; all text masked (masking.h)
+//   feedback   on an answer: thumbs, a rating, a corrected text; what became of it (copied, regenerated, edited)
+//   agreements who agreed to be learned from, and who refused
+//
+// Nobody sees another owner's. Erased text is overwritten, in the database and in SQLite's own journal. Use it from any
+// thread; all but keeps() and add() wait for the disk.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/message.h"
+#include "store/sqlite.h"
+
+namespace chimere::store {
+
+struct JournalLimits {
+  int days = 365;                               // answers older than that go; 0: none do
+  uint64_t owner_bytes = uint64_t{256} << 20;   // beyond it an owner's oldest go
+  uint64_t answer_bytes = uint64_t{512} << 10;  // a larger one, with its conversation, is not kept
+  uint64_t waiting_bytes = uint64_t{32} << 20;  // that the disk has not taken yet; what comes then is not kept
+  uint64_t held_bytes = uint64_t{8} << 20;      // in memory, of owners who were not asked yet; the oldest go first
+  uint64_t text_bytes = uint64_t{64} << 10;     // of one feedback
+};
+
+// One answer and how it came about.
+struct JournalAnswer {
+  std::string request_id;  // X-Request-Id; of two of one owner the later counts
+  std::string answer_id;   // the one in its body; empty: it has none
+  std::string owner;
+  int64_t created = 0;  // seconds since 1970
+  std::string model;
+  std::string route;                   // that odo took; empty: the model answered alone
+  std::vector<std::string> artefacts;  // "lora:NAME", "engram:NAME", "notes": what changed the model
+  std::vector<std::string> foreign;    // "tool", "document", "web": texts that nobody here wrote took part
+  std::vector<chat::Message> messages;
+  std::string answer;
+  std::vector<chat::ToolCall> tool_calls;
+  std::string finish;
+  int32_t prompt_tokens = 0;
+  int32_t completion_tokens = 0;
+  double seconds = 0;
+};
+
+enum class FeedbackKind { thumb_up, thumb_down, no_thumb, rating, correction, copied, regenerated, edited };
+const char* feedback_name(FeedbackKind kind);
+
+struct Feedback {
+  FeedbackKind kind = FeedbackKind::thumb_up;
+  int rating = 0;    // 1 to 5, of `rating`
+  std::string text;  // of `correction`
+};
+
+// An answer as it is kept.
+struct KeptAnswer {
+  int64_t id = 0;
+  std::string request_id;
+  std::string answer_id;
+  std::string conversation;  // equal for the turns of one conversation
+  int64_t created = 0;
+  std::string model;
+  std::string route;
+  std::string artefacts;  // JSON arrays
+  std::string foreign;
+  std::string messages;
+  std::string answer;
+  std::string tool_calls;
+  std::string finish;
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;
+  int64_t milliseconds = 0;
+  struct Said {
+    std::string kind;
+    int64_t at = 0;
+    int64_t rating = 0;
+    std::string text;
+  };
+  std::vector<Said> feedback;
+
+  // 1 to 5 by the last that a person said outright; 0: nobody did.
+  int rating() const;
+};
+
+struct JournalState {
+  std::optional<bool> agreed;  // what the owner said; none: was not asked yet
+  uint64_t answers = 0;
+  uint64_t bytes = 0;
+  uint64_t feedback = 0;
+  int64_t oldest = 0;  // when the first of them was given
+};
+
+struct JournalCounts {
+  uint64_t kept = 0;
+  uint64_t dropped = 0;  // too large, or faster than the disk
+  uint64_t failed = 0;   // the disk refused them
+  std::map<std::string, uint64_t> feedback;
+};
+
+class Journal {
+ public:
+  enum class Consent { ask, given };  // of owners who said nothing: answers are kept once they agree, or at once
+
+  static Result<std::shared_ptr<Journal>> open(const std::string& path, Consent consent, JournalLimits limits = {});
+  // Writes what waits.
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  Consent consent() const { return consent_; }
+  const JournalLimits& limits() const { return limits_; }
+  // Whether answers to this owner are kept.
+  bool keeps(const std::string& owner) const;
+  // Whether add() has a use for them: they are kept, or held in memory until their owner has been asked, so that the
+  // answer about which somebody first says something is not lost.
+  bool hears(const std::string& owner) const;
+  void add(JournalAnswer answer);
+
+  // What is held of the owner is kept from then on, or gone. Who takes the agreement back keeps what is on the disk
+  // until erase().
+  Status agree(const std::string& owner, bool agreed);
+  Result<JournalState> state(const std::string& owner);
+  // `id`: a request's or an answer's. not_found: no answer of this owner is kept by that id.
+  Status give(const std::string& owner, const std::string& id, const Feedback& feedback);
+  // The newest first, those before the id `before` (0: from the newest on), at most `limit`.
+  Result<std::vector<KeptAnswer>> list(const std::string& owner, int64_t before, int limit);
+  Result<std::optional<KeptAnswer>> find(const std::string& owner, const std::string& id);
+  // One answer, or one conversation, or all; how many went.
+  Result<uint64_t> erase_answer(const std::string& owner, const std::string& id);
+  Result<uint64_t> erase_conversation(const std::string& owner, const std::string& conversation);
+  Result<uint64_t> erase(const std::string& owner);
+  // Who has answers here, by name.
+  Result<std::vector<std::string>> owners();
+
+  // Ends what is too old and too much, as of `now`; how many went. The journal does so itself, once an hour.
+  Result<uint64_t> prune(int64_t now);
+  JournalCounts counts() const;
+
+ private:
+  Journal(Database database, Consent consent, JournalLimits limits);
+  void write_waiting();
+  Status write(const std::vector<JournalAnswer>& answers);
+  Status insert(const JournalAnswer& answer);
+  void flush();
+  Status load_agreements();
+  void hold(JournalAnswer answer, uint64_t bytes);
+  std::vector<JournalAnswer> take_held(const std::string& owner);
+  std::optional<bool> said_by(const std::string& owner) const;
+  Result<uint64_t> erase_where(const char* condition, const std::string& owner, const std::string& value);
+  Result<std::vector<KeptAnswer>> read(Statement& statement);
+
+  const Consent consent_;
+  const JournalLimits limits_;
+
+  mutable std::mutex asking_;
+  std::map<std::string, bool> agreements_;
+  JournalCounts counts_;
+  std::deque<JournalAnswer> held_;  // oldest first
+  uint64_t held_bytes_ = 0;
+
+  std::mutex disk_;  // before waiting_mutex_, where both are held
+  Database database_;
+  int64_t pruned_at_ = 0;
+
+  std::mutex waiting_mutex_;
+  std::condition_variable changed_;
+  std::deque<JournalAnswer> waiting_;
+  uint64_t waiting_bytes_ = 0;
+  bool is_writing_ = false;
+  bool ends_ = false;
+  std::thread writer_;
+};
+
+// The same for all turns of one conversation of one owner: of the texts up to the first answer.
+std::string conversation_of(const std::string& owner, const std::vector<chat::Message>& messages);
+
+}  // namespace chimere::store

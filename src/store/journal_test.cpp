@@ -1,0 +1,237 @@
+#include "store/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "base/scratch_for_test.h"
+
+namespace chimere::store {
+namespace {
+
+class JournalTest : public testing::Test {
+ protected:
+  std::string path() const { return (folder_ / "journal.db").string(); }
+  std::shared_ptr<Journal> open(Journal::Consent consent = Journal::Consent::given, JournalLimits limits = {}) {
+    auto opened = Journal::open(path(), consent, limits);
+    EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
+    return opened ? *opened : nullptr;
+  }
+  static chat::Message said(const std::string& role, const std::string& text) {
+    chat::Message message;
+    message.role = role;
+    message.content = text;
+    return message;
+  }
+  static JournalAnswer answer(const std::string& owner, const std::string& id, const std::string& question = "hello") {
+    JournalAnswer made;
+    made.owner = owner;
+    made.request_id = id;
+    made.answer_id = "chatcmpl-" + id;
+    made.created = static_cast<int64_t>(std::time(nullptr));
+    made.model = "nano";
+    made.messages = {said("user", question)};
+    made.answer = "answer to " + question;
+    made.finish = "stop";
+    return made;
+  }
+  bool is_on_disk(const std::string& text) const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      if (bytes.find(text) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  const std::filesystem::path folder_ = fixture::scratch_folder();
+};
+
+TEST_F(JournalTest, KeepsAnswersByOwnerAndGivesThemBackNewestFirst) {
+  auto journal = open();
+  journal->add(answer("ann", "a"));
+  journal->add(answer("bob", "b"));
+  journal->add(answer("ann", "c", "and now?"));
+  const auto ann = journal->list("ann", 0, 10);
+  ASSERT_TRUE(ann && ann->size() == 2);
+  EXPECT_EQ((*ann)[0].request_id, "c");
+  EXPECT_EQ((*ann)[1].messages, R"([{"role":"user","content":"hello"}])");
+  EXPECT_EQ((*ann)[1].answer, "answer to hello");
+  const auto rest = journal->list("ann", (*ann)[0].id, 10);
+  ASSERT_TRUE(rest && rest->size() == 1);
+  EXPECT_FALSE(journal->find("ann", "b")->has_value());  // another's
+  EXPECT_TRUE(journal->find("bob", "chatcmpl-b")->has_value());
+  EXPECT_EQ(*journal->owners(), (std::vector<std::string>{"ann", "bob"}));
+  EXPECT_EQ(journal->counts().kept, 3u);
+}
+
+TEST_F(JournalTest, WithoutAnAgreementNothingReachesTheDisk) {
+  auto journal = open(Journal::Consent::ask);
+  journal->add(answer("ann", "a", "the question before"));
+  journal->add(answer("bob", "b", "a very secret question"));
+  EXPECT_EQ(journal->state("ann")->answers, 0u);
+  EXPECT_FALSE(journal->state("ann")->agreed.has_value());
+  EXPECT_FALSE(is_on_disk("question"));
+  // The answer about which somebody was asked counts.
+  ASSERT_TRUE(journal->agree("ann", true));
+  EXPECT_TRUE(journal->keeps("ann"));
+  EXPECT_TRUE(journal->give("ann", "a", {FeedbackKind::thumb_up, 0, {}}));
+  ASSERT_TRUE(journal->agree("bob", false));
+  EXPECT_FALSE(journal->hears("bob"));
+  ASSERT_TRUE(journal->agree("bob", true));
+  EXPECT_EQ(journal->state("bob")->answers, 0u);  // what was held when bob refused is gone
+  ASSERT_TRUE(journal->agree("ann", false));
+  journal->add(answer("ann", "c", "a very secret question"));
+  EXPECT_EQ(journal->state("ann")->answers, 1u);
+  EXPECT_TRUE(is_on_disk("the question before"));
+  EXPECT_FALSE(is_on_disk("a very secret question"));
+}
+
+TEST_F(JournalTest, OfThoseWhoWereNotAskedTheLatestAreHeld) {
+  JournalLimits limits;
+  limits.held_bytes = 2'000;
+  auto journal = open(Journal::Consent::ask, limits);
+  for (int i = 0; i < 20; ++i) journal->add(answer("ann", std::to_string(i)));
+  ASSERT_TRUE(journal->agree("ann", true));
+  const auto kept = journal->list("ann", 0, 100);
+  ASSERT_TRUE(kept && !kept->empty());
+  EXPECT_LT(kept->size(), 10u);
+  EXPECT_EQ(kept->front().request_id, "19");
+}
+
+TEST_F(JournalTest, AgreementsOutliveTheProcess) {
+  ASSERT_TRUE(open(Journal::Consent::ask)->agree("ann", true));
+  ASSERT_TRUE(open(Journal::Consent::given)->agree("bob", false));
+  auto journal = open(Journal::Consent::ask);
+  EXPECT_TRUE(journal->keeps("ann"));
+  EXPECT_EQ(journal->state("bob")->agreed, false);
+}
+
+TEST_F(JournalTest, MasksWhatIsPersonal) {
+  auto journal = open();
+  JournalAnswer made = answer("ann", "a", "my address is ann@example.org");
+  made.tool_calls = {{"", "mail", R"({"to":"ann@example.org"})"}};
+  journal->add(std::move(made));
+  ASSERT_TRUE(journal->give("ann", "a", {FeedbackKind::correction, 0, "call +33 6 12 34 56 78"}));
+  const KeptAnswer kept = journal->find("ann", "a")->value();
+  EXPECT_EQ(kept.answer, "answer to my address is [email]");
+  EXPECT_EQ(kept.feedback[0].text, "call [phone]");
+  EXPECT_NE(kept.tool_calls.find("[email]"), std::string::npos);
+  journal.reset();
+  EXPECT_FALSE(is_on_disk("ann@example.org"));
+  EXPECT_FALSE(is_on_disk("12 34 56"));
+}
+
+TEST_F(JournalTest, APersonsLastWordCounts) {
+  auto journal = open();
+  journal->add(answer("ann", "a"));
+  const auto rating = [&] { return journal->find("ann", "a")->value().rating(); };
+  EXPECT_EQ(rating(), 0);
+  ASSERT_TRUE(journal->give("ann", "a", {FeedbackKind::copied, 0, {}}));
+  EXPECT_EQ(rating(), 0);
+  ASSERT_TRUE(journal->give("ann", "chatcmpl-a", {FeedbackKind::thumb_up, 0, {}}));
+  EXPECT_EQ(rating(), 5);
+  ASSERT_TRUE(journal->give("ann", "a", {FeedbackKind::thumb_down, 0, {}}));
+  EXPECT_EQ(rating(), 1);
+  ASSERT_TRUE(journal->give("ann", "a", {FeedbackKind::rating, 4, {}}));
+  EXPECT_EQ(rating(), 4);
+  ASSERT_TRUE(journal->give("ann", "a", {FeedbackKind::no_thumb, 0, {}}));
+  EXPECT_EQ(journal->find("ann", "a")->value().feedback.size(), 2u);  // copied, rating
+  EXPECT_EQ(journal->give("bob", "a", {FeedbackKind::thumb_up, 0, {}}).error().code, Code::not_found);
+  EXPECT_EQ(journal->state("ann")->feedback, 2u);
+}
+
+TEST_F(JournalTest, WhatIsErasedIsNotOnTheDisk) {
+  auto journal = open();
+  for (int i = 0; i < 50; ++i) {
+    JournalAnswer made = answer("ann", std::to_string(i), i % 2 ? "the first conversation" : "the other conversation");
+    made.answer += std::string(3000, 'x') + "remarkable-" + std::to_string(i % 2);
+    journal->add(std::move(made));
+  }
+  journal->add(answer("bob", "b", "what bob asked"));
+  ASSERT_TRUE(journal->give("ann", "1", {FeedbackKind::correction, 0, "a remarkable correction"}));
+  ASSERT_TRUE(is_on_disk("remarkable-1"));
+  const std::string conversation = journal->find("ann", "1")->value().conversation;
+  EXPECT_EQ(*journal->erase_conversation("ann", conversation), 25u);
+  EXPECT_FALSE(is_on_disk("remarkable-1"));
+  EXPECT_FALSE(is_on_disk("a remarkable correction"));
+  EXPECT_TRUE(is_on_disk("remarkable-0"));
+  EXPECT_EQ(*journal->erase_answer("ann", "0"), 1u);
+  EXPECT_EQ(*journal->erase("ann"), 24u);
+  EXPECT_FALSE(is_on_disk("remarkable"));
+  EXPECT_TRUE(is_on_disk("what bob asked"));
+  EXPECT_EQ(journal->state("ann")->answers, 0u);
+}
+
+TEST_F(JournalTest, OldAndTooMuchGoes) {
+  JournalLimits limits;
+  limits.days = 10;
+  limits.owner_bytes = 5000;
+  auto journal = open(Journal::Consent::given, limits);
+  const auto now = static_cast<int64_t>(std::time(nullptr));
+  for (int i = 0; i < 20; ++i) {
+    JournalAnswer made = answer("ann", std::to_string(i));
+    made.created = i < 5 ? now - 20 * 86'400 : now;
+    made.answer = std::string(1000, 'x');
+    journal->add(std::move(made));
+  }
+  ASSERT_EQ(journal->state("ann")->answers, 20u);
+  EXPECT_EQ(*journal->prune(now), 16u);
+  EXPECT_TRUE(journal->find("ann", "19")->has_value());
+  EXPECT_LE(journal->state("ann")->bytes, 5000u);
+}
+
+TEST_F(JournalTest, LargeOnesAreCountedAndNotKept) {
+  JournalLimits limits;
+  limits.answer_bytes = 1000;
+  auto journal = open(Journal::Consent::given, limits);
+  journal->add(answer("ann", "a", std::string(2000, 'x')));
+  journal->add(answer("ann", "b"));
+  EXPECT_EQ(journal->state("ann")->answers, 1u);
+  EXPECT_EQ(journal->counts().dropped, 1u);
+}
+
+TEST_F(JournalTest, TurnsOfAConversationAreOne) {
+  const chat::Message first = said("user", "hello"), reply = said("assistant", "hi"), second = said("user", "and?"),
+                      rules = said("system", "be brief");
+  EXPECT_EQ(conversation_of("ann", {first}), conversation_of("ann", {first, reply, second}));
+  EXPECT_NE(conversation_of("ann", {first}), conversation_of("bob", {first}));
+  EXPECT_NE(conversation_of("ann", {first}), conversation_of("ann", {rules, first}));
+}
+
+TEST_F(JournalTest, ManyThreadsLoseNothing) {
+  auto journal = open();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const std::string id = std::to_string(t) + "-" + std::to_string(i);
+        journal->add(answer("ann", id));
+        if (i % 10 != 0) continue;
+        EXPECT_TRUE(journal->give("ann", id, {FeedbackKind::thumb_up, 0, {}}));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(journal->state("ann")->answers, 200u);
+  EXPECT_EQ(journal->state("ann")->feedback, 20u);
+  journal.reset();
+  EXPECT_EQ(open()->state("ann")->answers, 200u);
+}
+
+TEST_F(JournalTest, AnotherKindOfDatabaseIsRefused) {
+  {
+    auto other = Database::open(path(), Database::Mode::write);
+    ASSERT_TRUE(other && other->execute("CREATE TABLE t(x)"));
+  }
+  const auto opened = Journal::open(path(), Journal::Consent::ask);
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message.find("expected a database of answers"), std::string::npos) << opened.error().message;
+}
+
+}  // namespace
+}  // namespace chimere::store

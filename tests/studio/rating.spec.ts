@@ -1,0 +1,100 @@
+// What a person thinks of an answer: asked once whether answers may be kept, then told, corrected, seen and erased.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test as alone, type Page } from '@playwright/test'
+import { problems } from './accessibility'
+import { expect, Server, Studio } from './server'
+
+async function withJournal(page: Page, options: string[], visit: (studio: Studio, server: Server) => Promise<void>) {
+  const folder = mkdtempSync(join(tmpdir(), 'chimere-journal-'))
+  const server = new Server(['--journal', join(folder, 'journal.db'), ...options])
+  await server.start()
+  try {
+    await page.goto(server.url)
+    await visit(new Studio(page), server)
+  } finally {
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const kept = async (server: Server) => {
+  const user = '?user=me'
+  const named = await (await fetch(`${server.url}/v1/learning/answers${user}`)).json()
+  const nameless = await (await fetch(`${server.url}/v1/learning/answers`)).json()
+  return [...named.data, ...nameless.data]
+}
+
+alone('a thumb asks first whether answers may be kept, and the answer that was rated is', async ({ page }) => {
+  await withJournal(page, [], async (studio, server) => {
+    await studio.send('Hello!')
+    await studio.settled()
+    expect(await kept(server)).toEqual([])
+    const good = studio.answers.getByRole('button', { name: 'Good answer' })
+    const bad = studio.answers.getByRole('button', { name: 'Bad answer' })
+
+    await good.click()
+    await expect(page.getByRole('dialog')).toContainText('May the server keep your answers')
+    await page.getByRole('button', { name: 'Not now' }).click()
+    await expect(good).toHaveAttribute('aria-pressed', 'false')
+    expect(await kept(server)).toEqual([])
+
+    await good.press('Enter')
+    await page.getByRole('button', { name: 'Keep them' }).click()
+    await expect(good).toHaveAttribute('aria-pressed', 'true')
+    await expect.poll(async () => (await kept(server))[0]?.rating).toBe(5)
+
+    await bad.click()
+    await expect(good).toHaveAttribute('aria-pressed', 'false')
+    await page.getByLabel('What would have been right?').fill('Good morning!')
+    await page.getByRole('button', { name: 'Send', exact: true }).last().click()
+    await expect(page.getByText('Thank you: that is kept.')).toBeVisible()
+    await expect.poll(async () => (await kept(server))[0]?.feedback.at(-1)?.text).toBe('Good morning!')
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      expect(await problems(page)).toEqual([])
+    }
+
+    await page.reload()
+    await expect(bad).toHaveAttribute('aria-pressed', 'true')
+    await bad.click()
+    await expect(bad).toHaveAttribute('aria-pressed', 'false')
+    await expect.poll(async () => (await kept(server))[0]?.feedback.some(({ kind }: { kind: string }) => kind === 'down')).toBe(false)
+  })
+})
+
+alone('what is kept is counted and erased in Memory, and who takes the agreement back is not kept any more', async ({ page }) => {
+  await withJournal(page, ['--learn', 'on'], async (studio, server) => {
+    await studio.send('Hello!')
+    await studio.settled()
+    await expect.poll(async () => (await kept(server)).length).toBe(1)
+    await page.getByRole('link', { name: 'Memory', exact: true }).click()
+    const may = page.getByLabel('My answers may be kept to learn from')
+    await expect(may).toBeChecked()
+    await expect(page.getByText(/^1 answers are kept/)).toBeVisible()
+    await may.uncheck()
+    await page.getByRole('link', { name: 'Chat' }).click()
+    await studio.send('And again?')
+    await studio.settled()
+    expect((await kept(server)).length).toBe(1)
+
+    await page.getByRole('link', { name: 'Memory', exact: true }).click()
+    await page.getByRole('button', { name: 'Erase what is kept' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Erase what is kept' }).click()
+    await expect(page.getByText('1 answers erased.')).toBeVisible()
+    await expect(page.getByText(/^0 answers are kept/)).toBeVisible()
+    expect(await kept(server)).toEqual([])
+  })
+})
+
+alone('where nothing is kept there are no thumbs, and Memory says so', async ({ page }) => {
+  await withJournal(page, ['--learn', 'off'], async (studio) => {
+    await studio.send('Hello!')
+    await studio.settled()
+    await expect(studio.answers.getByRole('button', { name: 'Copy' })).toBeVisible()
+    await expect(studio.answers.getByRole('button', { name: 'Good answer' })).toHaveCount(0)
+    await page.getByRole('link', { name: 'Memory', exact: true }).click()
+    await expect(page.getByText('--learn off')).toBeVisible()
+  })
+})
