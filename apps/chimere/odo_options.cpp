@@ -27,6 +27,11 @@ std::string own_or(const std::string& given, const char* name) {
 
 void add_odo_options(CLI::App& command, OdoOptions& options) {
   command.add_flag("--no-odo", options.is_off, "do not offer the orchestrator, the models `odo` and `odo/...`");
+  command
+      .add_option("--odo-port", options.port,
+                  "a second port of the same server, at which `odo` answers whoever asks for the model itself or names "
+                  "none; 0: any free one")
+      ->check(CLI::Range(0, 65535));
   command.add_option("--odo-routes", options.routes_folder,
                      "folder of your own routes (YAML) beside those of the box; else routes/ in the data folder");
   command.add_option("--odo-config", options.config,

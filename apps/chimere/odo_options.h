@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -21,6 +23,7 @@ struct OdoOptions {
   std::string routes_folder;
   std::string config;   // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
   std::string searxng;  // a search server; empty: the web is not searched
+  std::optional<uint16_t> port;  // a second port, at which the orchestrator answers for the model
 };
 
 void add_odo_options(CLI::App& command, OdoOptions& options);

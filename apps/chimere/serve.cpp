@@ -96,6 +96,7 @@ CacheConfig cache_config(const ServeOptions& o, uint64_t model_bytes) {
 void print_ready(const server::Server& server, const orchestrator::ChatService& service, const ServeOptions& o) {
   std::printf("\n%s is ready on %s  (context of %d tokens, %d answers at a time)\n\n",
               service.model_info().name.c_str(), server.url().c_str(), service.context_length(), o.parallel);
+  if (const auto odo_url = server.odo_url()) std::printf("odo answers on %s\n\n", odo_url->c_str());
   // A model without a template continues text and answers no messages.
   const bool chats = service.model_info().chat;
   // With --lan the address that lets a browser in follows.
@@ -397,6 +398,10 @@ Status serve(ServeOptions& o) {
   o.server.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(o.request_timeout * 1000));
   o.server.keep_responses = std::chrono::minutes(o.keep_responses);
   o.server.watch.dump_on_stall = std::chrono::seconds(o.dump_on_stall);
+  if (o.odo.is_off && o.odo.port) {
+    return Error{Code::invalid_argument, "--odo-port: expected no --no-odo beside it"};
+  }
+  o.server.http.side_port = o.odo.port;
   TRY(open_to_lan(o.lan, o.server));
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
@@ -427,6 +432,11 @@ Status serve(ServeOptions& o) {
   if (embedding_model) service.memory().passages().add_embedder(embedding_model->embedder());
   TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, service, o.server.collections.get()));
   if (odo) o.server.odo = &odo->odo();
+  if (!odo && o.odo.port) {
+    return Error{Code::invalid_argument,
+                 "--odo-port: expected a model that answers messages, found one without a chat "
+                 "template (--chat-template)"};
+  }
   TRY_ASSIGN(auto server,
              server::Server::listen(o.server, service, embedding_model ? &embedding_model->embedder() : nullptr));
   print_ready(*server, service, o);
