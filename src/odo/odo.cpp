@@ -1,5 +1,6 @@
 #include "odo/odo.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <random>
@@ -217,14 +218,20 @@ void Odo::run(Job& job) {
   }
 }
 
+void StageCount::add(double took_seconds) {
+  ++n;
+  seconds += took_seconds;
+  const auto bound = std::lower_bound(kStageSeconds.begin(), kStageSeconds.end(), took_seconds);
+  ++by_seconds[static_cast<size_t>(bound - kStageSeconds.begin())];
+}
+
 void Odo::count(const RunReport& report) {
   std::lock_guard lock(counts_mutex_);
   for (const StepReport& step : report.steps) {
     StageCount& count = counts_[step.stage];
-    ++count.n;
+    count.add(step.ms / 1000);
     count.failed += step.state == State::failed;
     count.skipped += step.state == State::skipped;
-    count.seconds += step.ms / 1000;
   }
 }
 

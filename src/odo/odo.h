@@ -8,6 +8,7 @@
 // A run has a thread of its own while it lasts, and tells of its steps as they come (run_stream.h).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -51,10 +52,17 @@ struct Ask {
   std::string client;  // whose key it is: who has it sees the trace and may allow calls
 };
 
+// Bounds of the times of a stage, in seconds: from a route chosen by rules (0.01 ms) to an answer after a long thought.
+inline constexpr std::array<double, 15> kStageSeconds = {0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                                         0.5,    1,     2.5,   5,    10,    30,   60};
+
 // Times and counts of what ran, for metrics.
 struct StageCount {
   uint64_t n = 0, failed = 0, skipped = 0;
   double seconds = 0;
+  std::array<uint64_t, kStageSeconds.size() + 1> by_seconds = {};  // those up to each bound; the last: above all
+
+  void add(double took_seconds);
 };
 
 class Odo {

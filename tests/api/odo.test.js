@@ -124,4 +124,8 @@ test("policies hold, servers of tools are there, and the web is silent unless co
   const status = await get("/v1/odo/status");
   assert.deepEqual(status.problems, {});
   assert.ok(status.stages.tool.n >= 2);
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  const count = Number(/chimere_odo_stage_seconds_count\{stage="tool"\} (\d+)/.exec(metrics)[1]);
+  assert.equal(Number(/chimere_odo_stage_seconds_bucket\{stage="tool",le="\+Inf"\} (\d+)/.exec(metrics)[1]), count);
+  assert.ok(count >= 2);
 });
