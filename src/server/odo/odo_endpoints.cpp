@@ -185,8 +185,10 @@ void add_odo_endpoints(Router& router, const Services& services) {
   router.add({.method = "GET", .path = "/routes", .handler = [&odo](Call call) {
                 return answer_now(call, json_response(Json{{"routes", routes_json(odo)}}));
               }});
-  router.add({.method = "GET", .path = "/stats", .handler = [&odo](Call call) {
+  router.add({.method = "GET", .path = "/stats", .handler = [&odo, &chat = services.chat](Call call) {
                 Json json;
+                const auto learned = chat.memory().usage();
+                json["engram"] = learned ? Json{{"bytes", learned->bytes}, {"users", learned->files}} : Json();
                 json["routes"] = odo.routes()->names();
                 json["stages"] = stages_json(odo);
                 return answer_now(call, json_response(json));
