@@ -6,7 +6,6 @@
 
 #include "common.h"
 #include "data_folder.h"
-#include "odo/own_tools.h"
 #include "text/yaml.h"
 #include "tools/calculator.h"
 #include "tools/clock.h"
@@ -46,13 +45,26 @@ Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, orch
                                                  retrieval::Collections* collections) {
   if (options.is_off || !chat.model_info().chat) return std::unique_ptr<OdoParts>();
   auto parts = std::make_unique<OdoParts>();
-  TRY(parts->open_web(options.searxng));
-  TRY(parts->add_tools(chat));
-  if (collections) TRY(parts->toolbox_.add(odo::make_retrieve(*collections)));
+  TRY(parts->open_all(options, &chat, odo::memory_of(chat), collections));
+  return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
+}
+
+Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, odo::MemoryFinder memory) {
+  if (options.is_off) return std::unique_ptr<OdoParts>();
+  auto parts = std::make_unique<OdoParts>();
+  TRY(parts->open_all(options, nullptr, memory, nullptr));
+  return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
+}
+
+Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
+                          retrieval::Collections* collections) {
+  TRY(open_web(options.searxng));
+  TRY(add_tools(memory));
+  if (collections) TRY(toolbox_.add(odo::make_retrieve(*collections)));
   const std::string config_path = own_or(options.config, "odo.yaml");
   std::error_code ignored;
   if (!options.config.empty() || (!config_path.empty() && std::filesystem::exists(config_path, ignored))) {
-    TRY(parts->read_config(config_path));
+    TRY(read_config(config_path));
   }
   odo::OdoConfig config;
   config.route_folders.push_back(shipped_routes());
@@ -61,10 +73,10 @@ Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, orch
   }
   odo::Shelves shelves;
   shelves.collections = collections;
-  shelves.web = parts->web_.get();
-  parts->odo_ = std::make_unique<odo::Odo>(chat, parts->toolbox_, shelves, std::move(config));
-  for (const auto& [file, problem] : parts->odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
-  return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
+  shelves.web = web_.get();
+  odo_ = std::make_unique<odo::Odo>(chat, toolbox_, shelves, std::move(config));
+  for (const auto& [file, problem] : odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
+  return Ok{};
 }
 
 Status OdoParts::open_web(const std::string& searxng) {
@@ -77,11 +89,11 @@ Status OdoParts::open_web(const std::string& searxng) {
   return Ok{};
 }
 
-Status OdoParts::add_tools(orchestrator::ChatService& chat) {
+Status OdoParts::add_tools(const odo::MemoryFinder& memory) {
   TRY(toolbox_.add(tools::make_calculator()));
   TRY(toolbox_.add(tools::make_clock()));
-  TRY(toolbox_.add(odo::make_remember(chat.memory())));
-  TRY(toolbox_.add(odo::make_forget(chat.memory())));
+  TRY(toolbox_.add(odo::make_remember(memory)));
+  TRY(toolbox_.add(odo::make_forget(memory)));
   if (web_) {
     TRY(toolbox_.add(odo::make_web_search(*web_)));
     TRY(toolbox_.add(odo::make_fetch(*pages_)));

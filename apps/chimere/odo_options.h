@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "odo/odo.h"
+#include "odo/own_tools.h"
 #include "orchestrator/chat_service.h"
 #include "tools/mcp_client.h"
 #include "tools/toolbox.h"
@@ -34,11 +35,15 @@ class OdoParts {
   // Both outlive it; `collections` may be null. Null parts where it is off, or where the model answers no messages.
   static Result<std::unique_ptr<OdoParts>> open(const OdoOptions& options, orchestrator::ChatService& chat,
                                                 retrieval::Collections* collections);
+  // The same for models that come and go: each run brings its own. Null where it is off.
+  static Result<std::unique_ptr<OdoParts>> open(const OdoOptions& options, odo::MemoryFinder memory);
 
   odo::Odo& odo() { return *odo_; }
 
  private:
-  Status add_tools(orchestrator::ChatService& chat);
+  Status open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
+                  retrieval::Collections* collections);
+  Status add_tools(const odo::MemoryFinder& memory);
   Status open_web(const std::string& searxng);
   Status read_config(const std::string& path);
 

@@ -374,6 +374,14 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
   const auto plan = [&](const server::ModelFile& file) { return planned_memory(options_of(file), file, on_card); };
   server::ModelShelf shelf([&o] { return served_files(o); }, load, limits, plan);
   const std::string first = o.model.path.empty() ? "" : std::filesystem::path(o.model.path).stem().string();
+  const auto memory = [&shelf]() -> std::shared_ptr<orchestrator::MemoryService> {
+    auto latest = shelf.latest();
+    if (!latest) return nullptr;
+    const auto held = std::make_shared<server::ModelShelf::Lease>(std::move(*latest));
+    return {held, &(*held)->service->memory()};
+  };
+  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, memory));  // ends before the shelf: its runs hold models
+  if (odo) o.server.odo = &odo->odo();
   TRY_ASSIGN(auto server, server::Server::listen(o.server, shelf, first));
   size_t n_files = 0;
   shelf.list([&](const server::ModelShelf::Listed&) { ++n_files; });
@@ -381,6 +389,7 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
       "\n%zu models are ready on %s; each is loaded when it is first asked for\n\n"
       "Open %s in a browser, or list them: curl %s/v1/models\n\n",
       n_files, server->url().c_str(), server->url().c_str(), server->url().c_str());
+  if (const auto odo_url = server->odo_url()) std::printf("odo answers on %s\n\n", odo_url->c_str());
   std::fflush(stdout);
   invite(*server, o);
   server->run();

@@ -63,7 +63,7 @@ struct Odo::Job {
   std::string id = new_run_id();
 };
 
-Odo::Odo(orchestrator::ChatService& chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config)
+Odo::Odo(orchestrator::ChatService* chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config)
     : chat_(chat),
       toolbox_(toolbox),
       shelves_(shelves),
@@ -107,6 +107,8 @@ std::unique_ptr<orchestrator::AnswerStream> Odo::start(Ask ask, ChatRequest requ
   const auto refuse = [&](Error error) { RunTeller(link, {}).fail(std::move(error)); };
   if (const Status known = check(ask); !known) {
     refuse(known.error());
+  } else if (!ask.chat && !chat_) {
+    refuse({Code::internal, "no model was given to the run"});
   } else if (n_open_.fetch_add(1) >= config_.max_runs + config_.max_waiting) {
     --n_open_;
     refuse({Code::exhausted, "too many runs wait already"});
@@ -170,6 +172,7 @@ std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mo
 }
 
 void Odo::run(Job& job) {
+  orchestrator::ChatService& chat = job.ask.chat ? *job.ask.chat : *chat_;
   const auto began = std::chrono::steady_clock::now();
   const auto date = static_cast<int64_t>(std::time(nullptr));
   const std::shared_ptr<const RouteSet> set = folder_.routes();
@@ -201,8 +204,8 @@ void Odo::run(Job& job) {
   const bool runs_steps = job.ask.pipeline.value_or((route.is_automatic && (!mode || mode->may_run_pipeline)) ||
                                                     (mode && mode->runs_pipeline));
   ModelTurn turn = runs_steps && !route.steps.empty()
-                       ? run_pipeline(chat_, std::move(job.request), own, route, tools, config_.loop, teller)
-                       : answer_with_tools(chat_, std::move(job.request), tools, config_.loop, teller, "answer", true);
+                       ? run_pipeline(chat, std::move(job.request), own, route, tools, config_.loop, teller)
+                       : answer_with_tools(chat, std::move(job.request), tools, config_.loop, teller, "answer", true);
 
   turn.last.citations = citations_in(turn.content, found);
   // Before the last chunk: who has it may ask for the trace at once.

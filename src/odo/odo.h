@@ -50,6 +50,8 @@ struct Ask {
   std::vector<std::string> attachments;                 // names or types of files that came with the question
   bool can_approve = false;                             // somebody reads the steps and may allow calls
   std::string client;  // whose key it is: who has it sees the trace and may allow calls
+  // Who answers, held as long as the run lasts; null: the model that the orchestrator was made with.
+  std::shared_ptr<orchestrator::ChatService> chat;
 };
 
 // Bounds of the times of a stage, in seconds: from a route chosen by rules (0.01 ms) to an answer after a long thought.
@@ -67,8 +69,10 @@ struct StageCount {
 
 class Odo {
  public:
-  // All of them outlive it.
-  Odo(orchestrator::ChatService& chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config);
+  // All of them outlive it. Without a `chat` every run brings its own.
+  Odo(orchestrator::ChatService* chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config);
+  Odo(orchestrator::ChatService& chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config)
+      : Odo(&chat, toolbox, shelves, std::move(config)) {}
 
   // Whether a name is one of ours, known or not.
   static bool is_odo(std::string_view model);
@@ -100,7 +104,7 @@ class Odo {
   void run(Job& job);
   void count(const RunReport& report);
 
-  orchestrator::ChatService& chat_;
+  orchestrator::ChatService* const chat_;  // null: that of a run's Ask
   tools::Toolbox& toolbox_;
   const Shelves shelves_;
   const OdoConfig config_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -55,6 +56,9 @@ struct Services {
   std::shared_ptr<retrieval::Collections> collections = {};  // of documents; null: none are kept here
 
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
+
+  // The model, held by whoever has it; for runs, which may outlast their answer. Null: it stays until the server ends.
+  std::function<std::shared_ptr<orchestrator::ChatService>()> hold_chat = {};
 
   // What holds for every request that generates: its latest end, and that clients with different keys share no cached
   // state.
@@ -109,8 +113,14 @@ void add_cache_endpoints(Router& router, const Services& services);       // cac
 void add_sleep_endpoints(Router& router, const Services& services);       // sleep_endpoints.cpp
 void add_llama_endpoints(Router& router, const Services& services);       // llama_endpoints.cpp
 void add_ollama_endpoints(Router& router, const Services& services);      // ollama_endpoints.cpp
-// Nothing without an orchestrator.
-void add_odo_endpoints(Router& router, const Services& services);  // odo_endpoints.cpp
+
+// What the endpoints of the orchestrator show.
+struct OdoDesk {
+  odo::Odo* odo = nullptr;  // null: there are none
+  std::string version;
+  std::function<std::optional<retrieval::NoteUsage>()> learned;
+};
+void add_odo_endpoints(Router& router, const OdoDesk& desk);  // odo_endpoints.cpp
 // Nothing where there is no store.
 void add_batch_endpoints(Router& router, const Services& services);       // batch_endpoints.cpp
 void add_collection_endpoints(Router& router, const Services& services);  // collection_endpoints.cpp

@@ -87,6 +87,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   lobby.slots = config.slots;
   lobby.verbose = config.verbose;
   lobby.conversations = config.conversations;
+  lobby.odo = config.odo;
   lobby.watch = config.watch;
   if (config.workers) lobby.workers = config.workers;
   auto access = std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts),

@@ -11,6 +11,10 @@ std::string asked_name(const Services& services, const Call& call, const std::st
 
 bool is_run(const Services& services, const std::string& asked) { return services.odo && odo::Odo::is_odo(asked); }
 
+void drop_read(const Services& services, const std::string& asked, std::vector<std::string>& ignored) {
+  if (services.hold_chat && is_run(services, asked)) std::erase(ignored, kBaseModel);
+}
+
 std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& ask, int n) {
   if (!is_run(services, ask.model)) return services.names.refuse_to_chat(ask.model);
   if (n != 1) {
@@ -30,6 +34,7 @@ std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Servic
                                                                     int n) {
   std::vector<std::unique_ptr<orchestrator::AnswerStream>> choices;
   if (is_run(services, ask.model)) {
+    if (services.hold_chat) ask.chat = services.hold_chat();
     choices.push_back(services.odo->start(std::move(ask), std::move(request), call.wake));
     return choices;
   }

@@ -49,6 +49,7 @@ KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std
 std::unique_ptr<Answer> chat_completion(const Services& services, Call call, ChatCall& asked) {
   asked.odo.model = asked.model = asked_name(services, call, asked.model);
   asked.odo.client = call.request.client;
+  drop_read(services, asked.model, asked.ignored);
   if (is_run(services, asked.model)) {
     for (const std::string& name : asked.for_runs) std::erase(asked.ignored, name);
   }
@@ -94,6 +95,7 @@ std::unique_ptr<Answer> response(const Services& services, Call call, ResponsesC
   const std::string& owner = call.request.client;
   const odo::Ask ask = asked_of(services, asked.model, call);
   if (const auto error = refuse_chat(services, ask)) return answer_now(call, error_response(*error));
+  drop_read(services, ask.model, asked.ignored);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   ResponsesHead head;
   head.model = answering_name(services, ask.model);
@@ -155,6 +157,7 @@ std::unique_ptr<Answer> input_items(const Services& services, Call call) {
 std::unique_ptr<Answer> anthropic_message(const Services& services, Call call, AnthropicCall& asked) {
   const odo::Ask ask = asked_of(services, asked.model, call);
   if (const auto error = refuse_chat(services, ask)) return answer_now(call, anthropic_error_response(*error));
+  drop_read(services, ask.model, asked.ignored);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
   generation.writer = anthropic_writer(answering_name(services, ask.model), asked.request.token_stats);

@@ -119,6 +119,7 @@ std::unique_ptr<Answer> generate(const Services& services, Call call, OllamaCall
   if (const auto error = asked.is_chat ? refuse_chat(services, ask) : services.names.refuse_to_chat(asked.model)) {
     return refused(*error);
   }
+  drop_read(services, ask.model, asked.ignored);
   if (asked.wants_thought && !info.thinking) {
     return refused({400, "\"" + asked.named + "\" does not support thinking", "invalid_request_error", "think", ""});
   }
