@@ -22,6 +22,11 @@ std::string own_or(const std::string& given, const char* name) {
   return home.empty() ? "" : home + "/" + name;
 }
 
+void tell_status(const tools::McpServerStatus& status) {
+  if (!status.problem.empty()) spdlog::warn("MCP server {}: {}", status.name, status.problem);
+  if (status.is_connected) spdlog::info("MCP server {}: {} tools", status.name, status.n_tools);
+}
+
 }  // namespace
 
 void add_odo_options(CLI::App& command, OdoOptions& options) {
@@ -76,6 +81,7 @@ Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* 
   shelves.web = web_.get();
   odo_ = std::make_unique<odo::Odo>(chat, toolbox_, shelves, std::move(config));
   for (const auto& [file, problem] : odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
+  keep_tools();
   return Ok{};
 }
 
@@ -107,6 +113,16 @@ Status OdoParts::add_tools(const odo::MemoryFinder& memory) {
   return Ok{};
 }
 
+void OdoParts::keep_tools() {
+  std::vector<tools::ToolKeeper::Look> looks;
+  if (mcp_) {
+    looks.emplace_back([this](const tools::ToolContext& context) {
+      for (const tools::McpServerStatus& status : mcp_->refresh(context)) tell_status(status);
+    });
+  }
+  if (!looks.empty()) keeper_ = std::make_unique<tools::ToolKeeper>(std::move(looks));
+}
+
 Status OdoParts::read_config(const std::string& path) {
   TRY_ASSIGN(const YamlNode root, read_yaml(path));
   YamlFields fields(root, path);
@@ -118,10 +134,7 @@ Status OdoParts::read_config(const std::string& path) {
   tools::ToolContext context;
   context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   mcp_->refresh(context);
-  for (const tools::McpServerStatus& status : mcp_->status()) {
-    if (!status.problem.empty()) spdlog::warn("MCP server {}: {}", status.name, status.problem);
-    if (status.is_connected) spdlog::info("MCP server {}: {} tools", status.name, status.n_tools);
-  }
+  for (const tools::McpServerStatus& status : mcp_->status()) tell_status(status);
   if (!policies) return Ok{};
   YamlFields named(*policies, path);
   for (const auto& [name, value] : policies->pairs) {

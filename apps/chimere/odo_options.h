@@ -12,6 +12,7 @@
 #include "odo/own_tools.h"
 #include "orchestrator/chat_service.h"
 #include "tools/mcp_client.h"
+#include "tools/tool_keeper.h"
 #include "tools/toolbox.h"
 #include "web/page_fetcher.h"
 #include "web/searxng.h"
@@ -46,6 +47,8 @@ class OdoParts {
   Status add_tools(const odo::MemoryFinder& memory);
   Status open_web(const std::string& searxng);
   Status read_config(const std::string& path);
+  // From now on tools that change are found.
+  void keep_tools();
 
   tools::Toolbox toolbox_;
   std::unique_ptr<web::Searxng> searxng_;
@@ -53,6 +56,7 @@ class OdoParts {
   std::unique_ptr<web::WebSearch> web_;
   std::unique_ptr<tools::McpServers> mcp_;
   std::unique_ptr<odo::Odo> odo_;
+  std::unique_ptr<tools::ToolKeeper> keeper_;  // ends first: it looks at the others
 };
 
 }  // namespace chimere::apps
