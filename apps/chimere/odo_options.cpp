@@ -38,6 +38,9 @@ void add_odo_options(CLI::App& command, OdoOptions& options) {
       ->check(CLI::Range(0, 65535));
   command.add_option("--odo-routes", options.routes_folder,
                      "folder of your own routes (YAML) beside those of the box; else routes/ in the data folder");
+  command.add_option("--odo-skills", options.skills_folder,
+                     "folder of skills (YAML): programs of yours that a model may call, in a sandbox and without a "
+                     "shell; else skills/ in the data folder");
   command.add_option("--odo-config", options.config,
                      "YAML file with servers of tools (mcp_servers) and policies of tools; else odo.yaml in the data "
                      "folder, where there is one");
@@ -66,6 +69,7 @@ Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* 
   TRY(open_web(options.searxng));
   TRY(add_tools(memory));
   if (collections) TRY(toolbox_.add(odo::make_retrieve(*collections)));
+  TRY(open_skills(options.skills_folder));
   const std::string config_path = own_or(options.config, "odo.yaml");
   std::error_code ignored;
   if (!options.config.empty() || (!config_path.empty() && std::filesystem::exists(config_path, ignored))) {
@@ -79,6 +83,7 @@ Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* 
   odo::Shelves shelves;
   shelves.collections = collections;
   shelves.web = web_.get();
+  if (skills_) config.tool_problems = [this] { return skills_->problems(); };
   odo_ = std::make_unique<odo::Odo>(chat, toolbox_, shelves, std::move(config));
   for (const auto& [file, problem] : odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
   keep_tools();
@@ -113,11 +118,40 @@ Status OdoParts::add_tools(const odo::MemoryFinder& memory) {
   return Ok{};
 }
 
+// Where a sandbox can not be made none is offered: said where somebody asked for them, or has some.
+Status OdoParts::open_skills(const std::string& given) {
+  const std::string folder = own_or(given, "skills");
+  std::error_code error;
+  const bool is_there = !folder.empty() && std::filesystem::is_directory(folder, error);
+  if (!is_there && !given.empty()) {
+    return Error{Code::not_found, "--odo-skills " + given + ": expected a folder of skills"};
+  }
+  if (!is_there) return Ok{};
+  if (const Status can = tools::skill_availability(); !can) {
+    spdlog::warn("{}", can.error().message);
+    return Ok{};
+  }
+  skills_ = std::make_unique<tools::SkillFolder>(folder, toolbox_);
+  skills_->refresh();
+  for (const auto& [file, problem] : skills_->problems()) spdlog::warn("skill left out: {}", problem);
+  return Ok{};
+}
+
 void OdoParts::keep_tools() {
   std::vector<tools::ToolKeeper::Look> looks;
   if (mcp_) {
     looks.emplace_back([this](const tools::ToolContext& context) {
       for (const tools::McpServerStatus& status : mcp_->refresh(context)) tell_status(status);
+    });
+  }
+  if (skills_) {
+    looks.emplace_back([this, told = skills_->problems()](const tools::ToolContext&) mutable {
+      skills_->refresh();
+      auto now = skills_->problems();
+      for (const auto& [file, problem] : now) {
+        if (told.count(file) == 0 || told[file] != problem) spdlog::warn("skill not read again: {}", problem);
+      }
+      told = std::move(now);
     });
   }
   if (!looks.empty()) keeper_ = std::make_unique<tools::ToolKeeper>(std::move(looks));

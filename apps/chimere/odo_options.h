@@ -12,6 +12,7 @@
 #include "odo/own_tools.h"
 #include "orchestrator/chat_service.h"
 #include "tools/mcp_client.h"
+#include "tools/skill_folder.h"
 #include "tools/tool_keeper.h"
 #include "tools/toolbox.h"
 #include "web/page_fetcher.h"
@@ -23,8 +24,9 @@ namespace chimere::apps {
 struct OdoOptions {
   bool is_off = false;
   std::string routes_folder;
-  std::string config;   // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
-  std::string searxng;  // a search server; empty: the web is not searched
+  std::string config;         // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
+  std::string skills_folder;  // programs as tools; empty: skills/ of the data folder
+  std::string searxng;        // a search server; empty: the web is not searched
   std::optional<uint16_t> port;  // a second port, at which the orchestrator answers for the model
 };
 
@@ -47,6 +49,7 @@ class OdoParts {
   Status add_tools(const odo::MemoryFinder& memory);
   Status open_web(const std::string& searxng);
   Status read_config(const std::string& path);
+  Status open_skills(const std::string& given);
   // From now on tools that change are found.
   void keep_tools();
 
@@ -55,6 +58,7 @@ class OdoParts {
   std::unique_ptr<web::PageFetcher> pages_;
   std::unique_ptr<web::WebSearch> web_;
   std::unique_ptr<tools::McpServers> mcp_;
+  std::unique_ptr<tools::SkillFolder> skills_;
   std::unique_ptr<odo::Odo> odo_;
   std::unique_ptr<tools::ToolKeeper> keeper_;  // ends first: it looks at the others
 };

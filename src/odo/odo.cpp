@@ -80,6 +80,12 @@ std::vector<std::string> Odo::model_names() {
   return names;
 }
 
+std::map<std::string, std::string> Odo::problems() {
+  std::map<std::string, std::string> all = folder_.routes()->problems;
+  if (config_.tool_problems) all.merge(config_.tool_problems());
+  return all;
+}
+
 Status Odo::check(const Ask& ask) {
   const std::shared_ptr<const RouteSet> set = folder_.routes();
   const std::string part(part_of(ask.model));

@@ -34,8 +34,9 @@ namespace chimere::odo {
 struct OdoConfig {
   std::vector<std::string> route_folders;
   LoopLimits loop;
-  int max_runs = 16;     // at the same time
-  int max_waiting = 64;  // behind these; more are refused
+  std::function<std::map<std::string, std::string>()> tool_problems;  // by file, beside those of routes; null: none
+  int max_runs = 16;                                                  // at the same time
+  int max_waiting = 64;                                               // behind these; more are refused
 };
 
 // What a caller asks of a run, beside its ChatRequest.
@@ -89,6 +90,8 @@ class Odo {
 
   std::vector<std::string> model_names();
   std::shared_ptr<const RouteSet> routes() { return folder_.routes(); }
+  // Files that are broken: what is wrong with each.
+  std::map<std::string, std::string> problems();
   Approvals& approvals() { return approvals_; }
   const TraceStore& traces() const { return traces_; }
   tools::Toolbox& toolbox() { return toolbox_; }

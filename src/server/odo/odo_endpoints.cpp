@@ -55,7 +55,7 @@ Json status_json(odo::Odo& odo) {
   json["modes"] = odo::list_of_modes();
   json["routes"] = routes_json(odo);
   json["problems"] = Json::object();
-  for (const auto& [file, problem] : odo.routes()->problems) json["problems"][file] = problem;
+  for (const auto& [file, problem] : odo.problems()) json["problems"][file] = problem;
   json["stages"] = stages_json(odo);
   return json;
 }
