@@ -14,7 +14,7 @@ constexpr size_t kMaxWords = 64;
 constexpr size_t kMaxWordBytes = 4096;
 constexpr size_t kMaxSkillArguments = 16;
 constexpr size_t kMaxChoices = 64;
-constexpr int64_t kMaxValueBytes = int64_t{64} << 10;
+constexpr int64_t kMaxArgumentValueBytes = int64_t{64} << 10;
 
 bool is_argument_name(std::string_view name) {
   return !name.empty() && name.size() <= 32 && std::all_of(name.begin(), name.end(), [](char c) {
@@ -55,7 +55,7 @@ Result<SkillArgument> read_argument(const std::string& name, const YamlNode& map
     argument.fallback = fallback->word;
   }
   std::optional<int32_t> max_bytes;
-  fields.integer("max_bytes", max_bytes, 1, kMaxValueBytes);
+  fields.integer("max_bytes", max_bytes, 1, kMaxArgumentValueBytes);
   TRY(fields.end());
   if (max_bytes) argument.max_bytes = static_cast<size_t>(*max_bytes);
   argument.is_required = required.value_or(!argument.fallback);
