@@ -54,6 +54,7 @@ Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, orch
   if (const std::string own = own_or(options.routes_folder, "routes"); !own.empty()) {
     config.route_folders.push_back(own);
   }
+  config.servers = parts->mcp_.get();
   odo::Shelves shelves;
   shelves.collections = collections;
   shelves.web = parts->web_.get();

@@ -26,6 +26,7 @@
 #include "odo/run_stream.h"
 #include "odo/trace_store.h"
 #include "orchestrator/chat_service.h"
+#include "tools/mcp_client.h"
 #include "tools/toolbox.h"
 
 namespace chimere::odo {
@@ -33,8 +34,9 @@ namespace chimere::odo {
 struct OdoConfig {
   std::vector<std::string> route_folders;
   LoopLimits loop;
-  int max_runs = 16;     // at the same time
-  int max_waiting = 64;  // behind these; more are refused
+  int max_runs = 16;                           // at the same time
+  int max_waiting = 64;                        // behind these; more are refused
+  const tools::McpServers* servers = nullptr;  // whose tools are in the toolbox, for people to see; null: none
 };
 
 // What a caller asks of a run, beside its ChatRequest.
@@ -81,6 +83,7 @@ class Odo {
   const TraceStore& traces() const { return traces_; }
   tools::Toolbox& toolbox() { return toolbox_; }
   const Shelves& shelves() const { return shelves_; }
+  const tools::McpServers* servers() const { return config_.servers; }
   std::map<std::string, StageCount> stage_counts() const;
 
  private:

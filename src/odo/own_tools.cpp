@@ -69,7 +69,9 @@ class Retrieve : public TextTool {
     const auto hits = collections_.search(call);
     if (!hits) return failed(hits.error().message);
     std::vector<FoundText> found;
-    for (const retrieval::Hit& hit : *hits) found.push_back({hit.title, "", hit.document, hit.place, hit.text});
+    for (const retrieval::Hit& hit : *hits) {
+      found.push_back({hit.title, "", hit.document, hit.place, hit.text, hit.collection});
+    }
     return found_result(found, "Nothing was found.");
   }
 

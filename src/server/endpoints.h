@@ -47,7 +47,8 @@ struct Services {
   bool page = true;
   bool slots = true;
   bool verbose = false;
-  bool keeps_alive = false;  // `keep_alive` of a request has been followed
+  bool keeps_alive = false;   // `keep_alive` of a request has been followed
+  size_t max_body_bytes = 0;  // of a request
 
   odo::Odo* odo = nullptr;                                   // null: the model alone answers
   std::shared_ptr<ConversationStore> conversations = {};     // null: none are kept here

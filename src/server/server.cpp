@@ -67,6 +67,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   services.batches = config.batches;
   services.odo = config.odo;
   services.collections = config.collections;
+  services.max_body_bytes = config.http.max_body_bytes;
   if (config.collections) give_models(*config.collections, embedder, config.reranker);
   if (config.workers) services.workers = config.workers;
   server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);

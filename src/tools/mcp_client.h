@@ -40,6 +40,8 @@ struct McpServerStatus {
   size_t n_tools = 0;
   std::string problem = {};  // why it is not connected, or which tools were left out
   uint64_t n_starts = 0;
+  Policy policy = Policy::ask;          // of its tools, where none has its own
+  std::vector<std::string> tools = {};  // by our names, those in the toolbox
 };
 
 // A tool as its server names it, and as we do.

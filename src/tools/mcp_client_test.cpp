@@ -251,6 +251,10 @@ TEST(McpServers, KeepAToolboxUpToDate) {
   EXPECT_EQ(box.policy("test__die"), Policy::deny);
   EXPECT_EQ(servers.status()[0].n_tools, 4u);
   EXPECT_TRUE(servers.status()[0].is_connected);
+  EXPECT_EQ(servers.status()[0].policy, Policy::allow);
+  EXPECT_EQ(servers.status()[0].tools.size(), 4u);  // the denied one among them
+  EXPECT_TRUE(servers.status()[1].tools.empty());
+  EXPECT_FALSE(servers.status()[1].is_connected);
   EXPECT_EQ(servers.status()[1].problem, "the program ended with exit code 3: no licence");
 }
 

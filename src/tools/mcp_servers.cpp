@@ -67,6 +67,8 @@ std::vector<McpServerStatus> McpServers::status() const {
     all.push_back(place.client->status());
     const std::lock_guard lock(mutex_);
     if (all.back().problem.empty()) all.back().problem = place.problem;
+    all.back().policy = place.client->config().policy;
+    all.back().tools = place.names;
   }
   return all;
 }

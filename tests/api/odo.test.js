@@ -20,7 +20,7 @@ before(async () => {
   process.env.XDG_DATA_HOME = folder;
   const everything = resolve("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
   const config = join(folder, "odo.yaml");
-  await writeFile(config, `mcp_servers:\n  everything:\n    command: [${process.execPath}, ${everything}]\n    policy: deny\ntools: {run_code: deny}\n`);
+  await writeFile(config, `mcp_servers:\n  everything:\n    command: [${process.execPath}, ${everything}]\n    policy: deny\n  broken:\n    command: [sh, -c, "read greeting; echo no licence >&2; exit 3"]\ntools: {run_code: deny}\n`);
   server = await startServer(NANO, ["--odo-config", config]);
   client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
 });
@@ -106,14 +106,18 @@ test("documents of a collection are told to the model and listed as sources", as
   const step = answer.odo.steps.find((s) => s.stage === "retrieve");
   assert.equal(step.state, "done");
   assert.equal(step.detail.sources[0].document, "beans.md");
+  assert.equal(step.detail.sources[0].collection, "garden");
+  assert.match(step.detail.sources[0].snippet, /ninth of May/);
   assert.match(answer.choices[0].message.content, /ninth of May/);
 });
 
 test("policies hold, servers of tools are there, and the web is silent unless configured", async () => {
-  const { data } = await get("/v1/odo/tools");
+  const { data, denied } = await get("/v1/odo/tools");
   const names = data.map((tool) => tool.name);
   assert.ok(names.includes("calculator") && names.includes("clock") && names.includes("retrieve"), names.join());
   assert.ok(!names.includes("run_code") && !names.some((name) => name.startsWith("everything__")), names.join());
+  assert.ok(denied.every((tool) => tool.policy === "deny" && !names.includes(tool.name)));
+  assert.ok(denied.some((tool) => tool.name === "everything__echo"), "people see what is denied");
   assert.equal((await post("/v1/search", { query: "x" })).status, 400);
   const list = await post("/mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" });
   assert.deepEqual(list.json.result.tools.map((tool) => tool.name).sort(), ["forget", "remember", "retrieve"]);
@@ -123,5 +127,11 @@ test("policies hold, servers of tools are there, and the web is silent unless co
   assert.equal((await post("/v1/odo/approvals/none", { allow: true })).status, 404);
   const status = await get("/v1/odo/status");
   assert.deepEqual(status.problems, {});
+  assert.equal(status.web, false);
+  const [running, broken] = status.mcp_servers;
+  assert.deepEqual([running.name, running.state, running.policy, running.problem], ["everything", "running", "deny", ""]);
+  assert.ok(running.tools.includes("everything__echo") && running.server, JSON.stringify(running));
+  assert.deepEqual([broken.name, broken.state, broken.tools], ["broken", "failed", []]);
+  assert.match(broken.problem, /exit code 3: no licence/);
   assert.ok(status.stages.tool.n >= 2);
 });

@@ -48,6 +48,18 @@ Json stages_json(const odo::Odo& odo) {
   return stages;
 }
 
+// A server that answers no more is started again by the next call of one of its tools.
+Json server_json(const tools::McpServerStatus& status) {
+  return {{"name", status.name},
+          {"state", status.is_connected ? "running" : "failed"},
+          {"server", status.server},
+          {"protocol", status.version},
+          {"policy", tools::policy_name(status.policy)},
+          {"tools", status.tools},
+          {"problem", status.problem},
+          {"starts", status.n_starts}};
+}
+
 Json status_json(odo::Odo& odo) {
   Json json;
   json["object"] = "odo.status";
@@ -57,6 +69,11 @@ Json status_json(odo::Odo& odo) {
   json["problems"] = Json::object();
   for (const auto& [file, problem] : odo.routes()->problems) json["problems"][file] = problem;
   json["stages"] = stages_json(odo);
+  json["web"] = odo.shelves().web != nullptr;
+  json["mcp_servers"] = Json::array();
+  if (const tools::McpServers* servers = odo.servers()) {
+    for (const tools::McpServerStatus& status : servers->status()) json["mcp_servers"].push_back(server_json(status));
+  }
   return json;
 }
 
@@ -69,7 +86,11 @@ Json tools_json(odo::Odo& odo) {
                     {"policy", tools::policy_name(odo.toolbox().policy(spec.name))},
                     {"parameters", parameters ? *parameters : Json::object()}});
   }
-  return Json{{"object", "list"}, {"data", std::move(list)}};
+  Json denied = Json::array();
+  for (const tools::ToolSpec& spec : odo.toolbox().denied()) {
+    denied.push_back({{"name", spec.name}, {"description", spec.description}, {"policy", "deny"}});
+  }
+  return Json{{"object", "list"}, {"data", std::move(list)}, {"denied", std::move(denied)}};
 }
 
 HttpResponse approval(const Services& services, const Call& call) {
