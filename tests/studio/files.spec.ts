@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as alone, type Page } from '@playwright/test'
-import { problems } from './accessibility'
+import { looksRight } from './accessibility'
 import { expect, Server, Studio } from './server'
 
 const BEANS = '# Beans\n\nThe beans of Orlo are planted on the ninth of May.\n'
@@ -32,18 +32,6 @@ async function make(page: Page, name: string) {
   await page.getByRole('link', { name: 'Files', exact: true }).click()
   await page.getByLabel('Name of a new collection').fill(name)
   await page.keyboard.press('Enter')
-}
-
-async function looksRight(page: Page, name: string) {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    expect(await problems(page), `${name}, ${colorScheme}`).toEqual([])
-  }
-  const size = page.viewportSize()!
-  await page.setViewportSize({ width: 360, height: 740 })
-  expect(await problems(page), `${name}, phone`).toEqual([])
-  expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), name).toBeLessThanOrEqual(0)
-  await page.setViewportSize(size)
 }
 
 alone('a collection is made, filled, searched and deleted', async ({ page }) => {

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as alone, type Page } from '@playwright/test'
-import { problems } from './accessibility'
+import { looksRight, problems } from './accessibility'
 import { expect, Server, SlowChat, Studio, test } from './server'
 
 const closeSettings = (page: Page) => page.locator('.panel').getByRole('button', { name: 'Close' }).click()
@@ -24,20 +24,6 @@ function bodiesOf(page: Page): Record<string, any>[] {
     if (request.url().endsWith('/v1/chat/completions')) bodies.push(request.postDataJSON())
   })
   return bodies
-}
-
-const overflow = (page: Page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-
-async function looksRight(page: Page, name: string) {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    expect(await problems(page), `${name}, ${colorScheme}`).toEqual([])
-  }
-  const size = page.viewportSize()!
-  await page.setViewportSize({ width: 360, height: 740 })
-  expect(await problems(page), `${name}, phone`).toEqual([])
-  expect(await overflow(page), name).toBeLessThanOrEqual(0)
-  await page.setViewportSize(size)
 }
 
 test('a sum is computed by a tool, and the steps stay with the answer', async ({ studio, page }) => {

@@ -1,15 +1,8 @@
 // upload_list.tsx  What is on its way into a collection, and what came of it.
 import { t } from '../i18n'
-import { cancelUpload, clearEnded, isEnded, uploads, type Upload, type UploadState } from '../store/uploads'
+import { cancelUpload, clearEnded, isEnded, uploads, type Upload } from '../store/uploads'
 
-const WORDS: Record<UploadState, 'uploadWaits' | 'uploadSending' | 'uploadIndexing' | 'uploadDone' | 'uploadFailed' | 'uploadCancelled'> = {
-  waits: 'uploadWaits',
-  sending: 'uploadSending',
-  indexing: 'uploadIndexing',
-  done: 'uploadDone',
-  failed: 'uploadFailed',
-  cancelled: 'uploadCancelled',
-}
+const WORDS = { waits: 'uploadWaits', sending: 'uploadSending', indexing: 'uploadIndexing', cancelled: 'uploadCancelled' } as const
 
 function UploadEntry({ upload }: { upload: Upload }) {
   const { id, name, state, sent, words } = upload
@@ -21,7 +14,7 @@ function UploadEntry({ upload }: { upload: Upload }) {
         {/* While the server reads it nobody knows how long that takes. */}
         {state === 'sending' && <progress aria-label={name} max={100} value={percent} />}
         {state === 'indexing' && <progress aria-label={name} />}
-        <p class={state === 'failed' ? 'problem' : 'hint'}>{words || t(WORDS[state], { n: percent })}</p>
+        <p class={state === 'failed' ? 'problem' : 'hint'}>{state === 'done' || state === 'failed' ? words : t(WORDS[state], { n: percent })}</p>
       </div>
       {!isEnded(upload) && (
         <button

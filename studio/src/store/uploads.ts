@@ -18,7 +18,7 @@ export interface Upload {
   name: string
   state: UploadState
   sent: number // 0 to 1
-  words: string // what came of it
+  words: string // what came of it, where it is done or has failed
 }
 
 export const uploads = signal<Upload[]>([])
@@ -69,10 +69,13 @@ async function work({ id, collection, file, ending }: Waiting) {
 }
 
 async function workOff() {
-  for (current = queue.shift() ?? null; current; current = queue.shift() ?? null) await work(current)
-  const failed = uploads.value.filter(({ state }) => state === 'failed').length
-  const added = uploads.value.filter(({ state }) => state === 'done').length
-  announce(t('filesAllDone', { added: count(added), failed: count(failed) }))
+  const worked = new Set<string>()
+  for (current = queue.shift() ?? null; current; current = queue.shift() ?? null) {
+    worked.add(current.id)
+    await work(current)
+  }
+  const n = (wanted: UploadState) => count(uploads.value.filter(({ id, state }) => worked.has(id) && state === wanted).length)
+  announce(t('filesAllDone', { added: n('done'), failed: n('failed') }))
 }
 
 export function addFiles(collection: string, files: Iterable<File>) {
