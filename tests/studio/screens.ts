@@ -2,7 +2,8 @@
 // They land in studio-tests/screens of the build tree. Those in docs/ are the model's own words, as they came, at
 // temperature 0: studio-chat.png is chat-light-desktop, studio-phone.png tool-light-phone, studio-status.png
 // status-dark-desktop, studio-tokens.png tokens-light-desktop, studio-memory.png memory-dark-desktop, studio-odo.png
-// odo-steps-light-desktop, studio-files.png files-found-light-desktop. What the model in the box cannot write is an example, on a page that names no model:
+// odo-steps-light-desktop, studio-files.png files-found-light-desktop, studio-sources.png
+// odo-cited-light-phone. What the model in the box cannot write is an example, on a page that names no model:
 // studio-artefact.png is example-chart-light-desktop.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
