@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "odo/calculate.h"
 #include "odo/pipeline.h"
 #include "odo/tool_cues.h"
 #include "orchestrator/recall.h"
@@ -51,6 +52,12 @@ std::vector<std::string> tools_for(const Route& route, const ChatRequest& reques
   std::vector<std::string> names = cued_tools(orchestrator::question_of(request.messages), route.cued_tools);
   names.insert(names.end(), route.tools.begin(), route.tools.end());
   return names;
+}
+
+// Who names the tools that may be used, and not the calculator, wants nothing calculated.
+bool calculates(const Ask& ask, const Route& route) {
+  const bool may_calculate = !ask.tools || is_named(kCalculator, *ask.tools);
+  return ask.calculates.value_or(route.calculates && may_calculate);
 }
 
 }  // namespace
@@ -148,14 +155,19 @@ RouteChoice Odo::choose(const Router& router, const Job& job) const {
   return router.choose(orchestrator::question_of(job.request.messages), attachments, {});
 }
 
-std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const {
-  std::vector<FoundText> found;
-  const std::string question = orchestrator::question_of(job.request.messages);
+tools::ToolContext Odo::context_of(const Job& job, const RunTeller& teller) {
   tools::ToolContext context;
   context.owner = job.request.memory.owner;
   context.key = job.ask.client;
   context.deadline = job.request.deadline;
   context.is_cancelled = [&teller] { return teller.is_cancelled(); };
+  return context;
+}
+
+std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const {
+  std::vector<FoundText> found;
+  const std::string question = orchestrator::question_of(job.request.messages);
+  const tools::ToolContext context = context_of(job, teller);
   const std::vector<std::string> collections =
       job.ask.collections ? *job.ask.collections : collections_there(shelves_, context.key, route.collections);
   if (!collections.empty()) retrieve(shelves_, collections, question, context, teller, found);
@@ -190,10 +202,14 @@ void Odo::run(Job& job) {
   own.over(route.wishes).over(mode ? mode->wishes : Wishes()).apply_to(job.request);
   add_system(job.request, route.system_prompt);
   const std::vector<FoundText> found = look_up(job, route, mode, teller);
+  const bool is_calculated =
+      calculates(job.ask, route) && calculate(toolbox_, context_of(job, teller), teller, job.request);
 
   LoopTools tools;
   tools.box = &toolbox_;
   tools.names = job.ask.tools.value_or(tools_for(route, job.request));
+  // It reads calls of it, so it is told of it.
+  if (is_calculated) tools.names.emplace_back(kCalculator);
   tools.approvals = job.ask.can_approve ? &approvals_ : nullptr;
   tools.owner = job.request.memory.owner;
   tools.client = job.ask.client;

@@ -45,6 +45,7 @@ struct Ask {
   std::optional<std::vector<std::string>> tools;        // of the program; absent: those of the route
   std::optional<std::vector<std::string>> collections;  // of documents to look in; absent: those of the route
   std::optional<bool> web;                              // whether the web is searched; absent: as the route says
+  std::optional<bool> calculates;                       // whether sums are computed before the answer; absent: the same
   std::optional<bool> pipeline;                         // whether the steps of the route run
   std::vector<std::string> attachments;                 // names or types of files that came with the question
   bool can_approve = false;                             // somebody reads the steps and may allow calls
@@ -86,6 +87,7 @@ class Odo {
  private:
   struct Job;
 
+  static tools::ToolContext context_of(const Job& job, const RunTeller& teller);
   RouteChoice choose(const Router& router, const Job& job) const;
   // Texts for the question, where the request or the route wants some; the request is told of them.
   std::vector<FoundText> look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const;

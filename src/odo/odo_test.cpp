@@ -148,8 +148,53 @@ TEST_F(OdoTest, AGreetingIsAnsweredAsTheModelAnswersIt) {
   EXPECT_EQ(whole.last.run->steps.size(), 2u);
 }
 
-TEST_F(OdoTest, ASumIsCalculated) {
+TEST_F(OdoTest, ASumIsComputedBeforeTheAnswer) {
   const Whole whole = run(asked("odo"), question("What is 48271 * 3947?"));
+  ASSERT_EQ(whole.steps("calculate").size(), 1u);
+  EXPECT_EQ(whole.steps("calculate").front().state, State::done);
+  EXPECT_EQ(whole.steps("calculate").front().detail, R"({"expression":"48271 * 3947","result":"190525637"})");
+  EXPECT_TRUE(whole.steps("tool").empty());
+  EXPECT_EQ(whole.steps("answer").size(), 1u);
+  EXPECT_NE(whole.content.find("190525637"), std::string::npos) << whole.content;
+  const Whole failed = run(asked("odo"), question("What is 5 / 0 + 1?"));
+  ASSERT_EQ(failed.steps("calculate").size(), 1u);
+  EXPECT_EQ(failed.steps("calculate").front().state, State::failed);
+  EXPECT_EQ(failed.last.finish, Finish::stop);
+}
+
+// The request's word, then the route's; who names tools without the calculator, or denies it, has said no as well.
+TEST_F(OdoTest, WhetherSumsAreComputedIsSaidByRequestAndRoute) {
+  write("words", "calculate: false\n");
+  odo_.reset();
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  const auto n_computed = [&](Ask ask) {
+    ChatRequest request = question("What is 48271 * 3947?");
+    request.max_tokens = 1;
+    return run(std::move(ask), std::move(request)).steps("calculate").size();
+  };
+  for (const auto& [model, by_route] : {std::pair("odo/sums", 1u), std::pair("odo/words", 0u)}) {
+    Ask ask = asked(model);
+    EXPECT_EQ(n_computed(ask), by_route) << model;
+    ask.calculates = true;
+    EXPECT_EQ(n_computed(ask), 1u) << model;
+    ask.calculates = false;
+    EXPECT_EQ(n_computed(ask), 0u) << model;
+  }
+  Ask ask = asked("odo");
+  ask.tools = std::vector<std::string>();
+  EXPECT_EQ(n_computed(ask), 0u);
+  ask.tools = {"calculator"};
+  EXPECT_EQ(n_computed(ask), 1u);
+  ASSERT_TRUE(box_.set_policy("calculator", tools::Policy::ask));
+  EXPECT_EQ(n_computed(ask), 0u);
+}
+
+TEST_F(OdoTest, ASumIsCalculated) {
+  Ask ask = asked("odo");
+  ask.calculates = false;
+  const Whole whole = run(ask, question("What is 48271 * 3947?"));
   const std::vector<StepReport> calls = whole.steps("tool");
   ASSERT_GE(calls.size(), 1u) << whole.content;
   EXPECT_EQ(calls.front().state, State::done) << calls.front().detail;

@@ -12,6 +12,7 @@ import { NANO, startServer } from "./server.js";
 
 const user = (content) => ({ role: "user", content });
 const sum = { model: "odo", messages: [user("What is 48271 * 3947?")], temperature: 0, enable_thinking: false };
+const calledSum = { ...sum, odo: { calculate: false } }; // the model has to call the calculator itself
 
 let server, client, folder;
 
@@ -48,8 +49,26 @@ test("the names are listed, and another one is refused with the list", async () 
   await assert.rejects(client.chat.completions.create({ ...sum, n: 2 }), { status: 400 });
 });
 
-test("a sum is calculated, and the answer says how", async () => {
+test("a sum is computed before the model answers, unless the request says no", async () => {
   const answer = await client.chat.completions.create(sum);
+  assert.match(answer.choices[0].message.content.replaceAll(",", ""), /190525637/);
+  assert.deepEqual(answer.odo.steps.map((step) => step.stage), ["route", "calculate", "answer"]);
+  const step = answer.odo.steps[1];
+  assert.equal(step.state, "done");
+  assert.deepEqual(step.detail, { expression: "48271 * 3947", result: "190525637" });
+  for (const odo of [{ calculate: false }, { tools: [] }]) {
+    const other = await client.chat.completions.create({ ...sum, max_tokens: 5, odo });
+    assert.ok(!other.odo.steps.some((s) => s.stage === "calculate"), JSON.stringify(odo));
+  }
+  const date = await client.chat.completions.create({ ...sum, messages: [user("What is 2024-11-17?")], max_tokens: 5 });
+  assert.ok(!date.odo.steps.some((s) => s.stage === "calculate"));
+  const wrong = await client.chat.completions.create({ ...sum, messages: [user("What is 5 / 0 + 1?")], max_tokens: 5 });
+  assert.equal(wrong.odo.steps.find((s) => s.stage === "calculate").state, "failed");
+  await assert.rejects(client.chat.completions.create({ ...sum, odo: { calculate: "no" } }), { status: 400 });
+});
+
+test("a sum is calculated by a tool that the model calls, and the answer says how", async () => {
+  const answer = await client.chat.completions.create(calledSum);
   assert.match(answer.choices[0].message.content.replaceAll(",", ""), /190525637/);
   assert.equal(answer.model, "odo");
   assert.equal(answer.choices[0].finish_reason, "stop");
@@ -66,7 +85,7 @@ test("a sum is calculated, and the answer says how", async () => {
 test("a stream tells each step when it begins and when it ends, and the text as it comes", async () => {
   const states = new Map();
   let text = "", run;
-  const stream = await client.chat.completions.create({ ...sum, stream: true });
+  const stream = await client.chat.completions.create({ ...calledSum, stream: true });
   for await (const chunk of stream) {
     text += chunk.choices[0]?.delta?.content ?? "";
     for (const step of chunk.odo?.steps ?? []) states.set(step.index, [...(states.get(step.index) ?? []), step.state]);

@@ -278,6 +278,7 @@ export const en = {
   source: 'Source',
   sources: 'Read beside the question: {n}',
   stageAnswer: 'Asking the model',
+  stageCalculate: 'Calculating',
   stageOther: 'Step “{stage}”',
   stageRetrieve: 'Looking in the collections',
   stageRoute: 'Choosing the route',

@@ -280,6 +280,7 @@ export const fr: Words = {
   source: 'Source',
   sources: 'Lu à côté de la question : {n}',
   stageAnswer: 'Question au modèle',
+  stageCalculate: 'Calcul',
   stageOther: 'Étape « {stage} »',
   stageRetrieve: 'Recherche dans les collections',
   stageRoute: 'Choix de la route',
