@@ -1,6 +1,7 @@
 #include "odo/answer_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <iterator>
 #include <map>
@@ -51,6 +52,11 @@ Json call_detail(const chat::ToolCall& call) {
   json["call_id"] = call.id;
   json["arguments"] = arguments ? *arguments : Json(cut(call.arguments_json, kMaxReportedBytes));
   return json;
+}
+
+// {"entropy", "thinks"}
+std::string doubt_detail(const DoubtedTurn& asked) {
+  return to_text(Json{{"entropy", std::round(asked.entropy * 1000) / 1000}, {"thinks", asked.thinks}});
 }
 
 chat::Message tool_message(const chat::ToolCall& call, const std::string& text) {
@@ -117,15 +123,21 @@ class Loop {
       const bool has_news = !shown.reasoning.empty() || !shown.content.empty() || !shown.tool_calls.empty() ||
                             !shown.tokens.empty() || shown.progress;
       if (has_news) teller_.tell(std::move(shown));
+      return true;
     };
-    ModelTurn turn =
-        is_live ? ask_model(chat_, request_, teller_, step, forward) : ask_model(chat_, request_, teller_, step);
-    if (turn.has_failed()) {
-      teller_.end(step, State::failed, turn.last.error->message);
+    const std::function<bool(const ChatChunk&)> shown = is_live ? forward : std::function<bool(const ChatChunk&)>();
+    const bool is_in_question = tools_.doubt && !request_.enable_thinking;
+    DoubtedTurn asked;
+    if (is_in_question) {
+      asked = ask_in_doubt(chat_, request_, *tools_.doubt, teller_, step, shown);
+      request_.enable_thinking = asked.thinks;  // in the rounds that follow as well
     } else {
-      teller_.end(step, State::done, "");
+      asked.turn = ask_model(chat_, request_, teller_, step, shown);
     }
-    return turn;
+    const ModelTurn& turn = asked.turn;
+    teller_.end(step, turn.has_failed() ? State::failed : State::done,
+                turn.has_failed() ? turn.last.error->message : "", is_in_question ? doubt_detail(asked) : "");
+    return std::move(asked.turn);
   }
 
   // A name that nobody declared is answered with an error here, as it can only confuse a caller who did not ask for it.

@@ -54,6 +54,9 @@ std::vector<std::string> tools_for(const Route& route, const ChatRequest& reques
   return names;
 }
 
+// Rules of the default route are of what it certainly is for.
+bool is_small_talk(const RouteChoice& choice) { return choice.route == "default" && choice.stage == "rules"; }
+
 // Who names the tools that may be used, and not the calculator, wants nothing calculated.
 bool calculates(const Ask& ask, const Route& route) {
   const bool may_calculate = !ask.tools || is_named(kCalculator, *ask.tools);
@@ -215,7 +218,17 @@ void Odo::run(Job& job) {
   tools.client = job.ask.client;
   const bool runs_steps = job.ask.pipeline.value_or((route.is_automatic && (!mode || mode->may_run_pipeline)) ||
                                                     (mode && mode->runs_pipeline));
-  ModelTurn turn = runs_steps && !route.steps.empty()
+  const bool is_pipeline = runs_steps && !route.steps.empty();
+  const bool weighs_doubt = job.ask.entropy.value_or(route.weighs_doubt && (!mode || mode->may_skip_thought));
+  // A limit is the caller's word about thoughts as well.
+  if (weighs_doubt && !is_pipeline && !job.request.enable_thinking && !own.thinking_limit) {
+    // A sum that is computed needs no thought. The rule was fitted to plain answers, not to calls of tools; and small talk,
+    // which rules know, is the bare model's to the letter.
+    const bool is_plain = tools.names.empty() && job.request.tools.empty() && !is_small_talk(choice);
+    if (is_calculated) job.request.enable_thinking = false;
+    if (is_plain || job.ask.entropy) tools.doubt.emplace();
+  }
+  ModelTurn turn = is_pipeline
                        ? run_pipeline(chat_, std::move(job.request), own, route, tools, config_.loop, teller)
                        : answer_with_tools(chat_, std::move(job.request), tools, config_.loop, teller, "answer", true);
 

@@ -46,6 +46,7 @@ struct Ask {
   std::optional<std::vector<std::string>> collections;  // of documents to look in; absent: those of the route
   std::optional<bool> web;                              // whether the web is searched; absent: as the route says
   std::optional<bool> calculates;                       // whether sums are computed before the answer; absent: the same
+  std::optional<bool> entropy;                          // whether a sure answer goes without a thought; the same
   std::optional<bool> pipeline;                         // whether the steps of the route run
   std::vector<std::string> attachments;                 // names or types of files that came with the question
   bool can_approve = false;                             // somebody reads the steps and may allow calls

@@ -22,6 +22,14 @@ using State = StepReport::State;
 
 ChatRequest question(const std::string& text) { return orchestrator::plain_question(text, 200); }
 
+// The same, by a caller who does not say whether to think.
+ChatRequest open_question(const std::string& text) {
+  ChatRequest request = question(text);
+  request.enable_thinking.reset();
+  request.given = {"temperature", "max_tokens"};
+  return request;
+}
+
 Ask asked(const std::string& model) {
   Ask ask;
   ask.model = model;
@@ -202,6 +210,65 @@ TEST_F(OdoTest, ASumIsCalculated) {
   EXPECT_EQ(whole.last.finish, Finish::stop);
   EXPECT_TRUE(whole.calls.empty());
   EXPECT_EQ(whole.steps("answer").size(), 2u);
+}
+
+// What the rule decides, whatever the model in the box is sure of: below every entropy and above all of them.
+TEST_F(OdoTest, DoubtDecidesWhetherAnAnswerIsThoughtAbout) {
+  const ChatRequest request = open_question("What is the capital of France?");
+  for (const bool thinks : {false, true}) {
+    ChatRequest bare = request;
+    bare.enable_thinking = thinks;
+    const auto alone = chat_->start(bare);
+    const Whole expected = read(*alone);
+    RunTeller teller(std::make_shared<RunLink>(std::function<void()>()), {});
+    std::string shown;
+    const auto look = [&](const ChatChunk& chunk) {
+      EXPECT_TRUE(chunk.tokens.empty());
+      shown += chunk.content;
+      return true;
+    };
+    const DoubtRule rule = {.n_tokens = 3, .threshold = thinks ? 0.0f : 1e9f};
+    const DoubtedTurn asked = ask_in_doubt(*chat_, request, rule, teller, teller.begin("answer", "", false), look);
+    EXPECT_EQ(asked.thinks, thinks);
+    EXPECT_EQ(asked.turn.content, expected.content);
+    EXPECT_EQ(shown, expected.content);
+    EXPECT_EQ(asked.turn.reasoning.empty(), !thinks);
+    EXPECT_GE(asked.entropy, 0);
+    // A sure answer costs nothing more, the other one what was thrown away.
+    const int32_t extra = teller.usage().completion_tokens - expected.last.usage.completion_tokens;
+    EXPECT_TRUE(thinks ? extra >= 3 : extra == 0) << extra;
+  }
+  // An answer that ends before the rule has its tokens is judged by those it has.
+  ChatRequest one = request;
+  one.max_tokens = 1;
+  RunTeller teller(std::make_shared<RunLink>(std::function<void()>()), {});
+  const DoubtedTurn cut =
+      ask_in_doubt(*chat_, one, {.n_tokens = 8, .threshold = 1e9f}, teller, teller.begin("answer", ""));
+  EXPECT_FALSE(cut.thinks);
+  EXPECT_FALSE(cut.turn.content.empty());
+}
+
+TEST_F(OdoTest, DoubtIsWeighedWhereNobodySaysOtherwise) {
+  const auto is_weighed = [&](const Ask& ask, const ChatRequest& request) {
+    return !run(ask, request).steps("answer").front().detail.empty();
+  };
+  ChatRequest request = open_question("What is the capital of France?");
+  Ask ask = asked("odo");
+  EXPECT_TRUE(is_weighed(ask, request));
+  ask.entropy = false;
+  EXPECT_FALSE(is_weighed(ask, request));
+  ask.entropy.reset();
+  ask.mode = "ultra";
+  EXPECT_FALSE(is_weighed(ask, request));
+  ask.entropy = true;
+  EXPECT_TRUE(is_weighed(ask, request));
+  EXPECT_FALSE(is_weighed(ask, question("What is the capital of France?")));
+  request.given.emplace_back("thinking_budget");
+  EXPECT_FALSE(is_weighed(ask, request));
+  // A sum that is computed needs no thought.
+  const Whole computed = run(asked("odo"), open_question("What is 48271 * 3947?"));
+  EXPECT_EQ(computed.last.usage.reasoning_tokens, 0);
+  EXPECT_TRUE(computed.steps("answer").front().detail.empty());
 }
 
 TEST_F(OdoTest, ResultsAreReadAndOwnersAreTold) {

@@ -35,6 +35,7 @@ struct Route {
   std::vector<std::string> collections;
   bool searches = false;      // the web, where it is set up
   bool calculates = true;     // sums of the question before the model answers (calculate.h)
+  bool weighs_doubt = true;   // a sure answer goes without a thought (doubt.h)
   bool is_automatic = false;  // its pipeline runs without being asked for
   std::vector<PipelineStep> steps;
 };

@@ -106,6 +106,18 @@ test("a greeting costs no token more, and the bare model is told what it does no
   assert.match(response.headers.get("x-chimere-ignored"), /odo/);
 });
 
+test("the model's doubt says whether to think, where nobody else does", async () => {
+  const capital = { model: "odo/default", messages: [user("What is the capital of France?")], temperature: 0, max_tokens: 100 };
+  const answerStep = async (more) => (await client.chat.completions.create({ ...capital, ...more })).odo.steps.find((step) => step.stage === "answer");
+  const { detail } = await answerStep({});
+  assert.equal(typeof detail.entropy, "number");
+  assert.equal(typeof detail.thinks, "boolean");
+  for (const more of [{ odo: { entropy: false } }, { enable_thinking: false }, { model: "odo/ultra" }]) {
+    assert.equal((await answerStep(more)).detail, undefined, JSON.stringify(more));
+  }
+  await assert.rejects(client.chat.completions.create({ ...capital, odo: { entropy: "yes" } }), { status: 400 });
+});
+
 test("the caller's own tools go to the caller", async () => {
   const tools = [{ type: "function", function: { name: "get_weather", description: "Says what the weather is in a city.", parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } } }];
   const messages = [user("What is the weather in Lyon?")];

@@ -81,6 +81,7 @@ void read_odo(JsonFields& fields, odo::Ask& ask, std::vector<std::string>& read)
   if (inner.find("collections")) ask.collections = read_strings(inner, "collections", kMaxAskedTools, 64);
   read_choice(inner, "web", ask.web);
   read_choice(inner, "calculate", ask.calculates);
+  read_choice(inner, "entropy", ask.entropy);
   read_attachments(inner, "files", ask.attachments);
   inner.boolean("approve", ask.can_approve);
   for (const std::string& name : inner.unknown()) {
