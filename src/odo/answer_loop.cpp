@@ -69,7 +69,11 @@ class Loop {
       : chat_(chat), request_(std::move(request)), tools_(tools), limits_(limits), teller_(teller) {
     for (const chat::Tool& tool : request_.tools) callers_.insert(name_of(tool));
     caller_tools_ = request_.tools;
-    if (!tools_.box || request_.tool_choice == orchestrator::ToolChoice::none) return;
+    using orchestrator::ToolChoice;
+    const ToolChoice choice = request_.tool_choice;
+    // A call that a caller with tools demands is one of his own.
+    const bool is_demanded = choice == ToolChoice::required || choice == ToolChoice::named;
+    if (!tools_.box || choice == ToolChoice::none || (is_demanded && !caller_tools_.empty())) return;
     for (const tools::ToolSpec& spec : tools_.box->list()) {
       const bool is_wanted = is_named(spec.name, tools_.names) && callers_.count(spec.name) == 0;
       if (!is_wanted) continue;

@@ -188,6 +188,18 @@ TEST_F(OdoTest, TheCallersToolsAreTheCallers) {
   EXPECT_TRUE(whole.steps("tool").empty());
 }
 
+TEST_F(OdoTest, ACallThatIsDemandedIsOneOfTheCallers) {
+  ChatRequest request = question("What is 48271 * 3947?");
+  request.tools = {{R"({"type":"function","function":{"name":"find_train","description":"Finds a train to a city.",)"
+                    R"("parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}})"}};
+  request.tool_choice = orchestrator::ToolChoice::required;
+  const Whole whole = run(asked("odo/sums"), request);
+  EXPECT_EQ(whole.last.finish, Finish::tool_calls);
+  ASSERT_FALSE(whole.calls.empty());
+  EXPECT_EQ(whole.calls.front().name, "find_train");
+  EXPECT_TRUE(whole.steps("tool").empty());
+}
+
 TEST_F(OdoTest, WhatNeedsAPersonsWordWaitsForIt) {
   for (const bool is_allowed : {true, false}) {
     const int before = secret_->n_runs;
