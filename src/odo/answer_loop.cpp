@@ -150,6 +150,8 @@ class Loop {
     if (!turn.reasoning.empty()) said.reasoning_content = turn.reasoning;
     said.tool_calls = turn.calls;
     request_.messages.push_back(said);
+    // What the caller had begun has been gone on with.
+    request_.goes_on = false;
     const size_t n_calls = turn.calls.size();
     std::vector<std::string> results(n_calls);
     for (size_t begin = 0; begin < n_calls; begin += static_cast<size_t>(limits_.at_once)) {

@@ -200,6 +200,24 @@ TEST_F(OdoTest, ACallThatIsDemandedIsOneOfTheCallers) {
   EXPECT_TRUE(whole.steps("tool").empty());
 }
 
+TEST_F(OdoTest, AnAnswerThatTheCallerBeganMayCallTools) {
+  for (const bool is_thought : {false, true}) {
+    ChatRequest request = question("What is 48271 * 3947?");
+    chat::Message begun;
+    begun.role = "assistant";
+    begun.content = is_thought ? "" : "Let me calculate that.";
+    if (is_thought) begun.reasoning_content = "I should use the calculator";
+    request.messages.push_back(begun);
+    request.goes_on = true;
+    request.thinking_budget = 20;
+    request.tool_choice = orchestrator::ToolChoice::required;
+    const Whole whole = run(asked("odo/sums"), request);
+    EXPECT_FALSE(whole.last.error) << whole.last.error->message;
+    EXPECT_GE(whole.steps("tool").size(), 1u);
+    EXPECT_NE(whole.last.finish, Finish::tool_calls);
+  }
+}
+
 TEST_F(OdoTest, WhatNeedsAPersonsWordWaitsForIt) {
   for (const bool is_allowed : {true, false}) {
     const int before = secret_->n_runs;
