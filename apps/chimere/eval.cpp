@@ -15,7 +15,8 @@ struct Stage {
 };
 
 // A stage that can be measured is a line here and a file eval_NAME.cpp.
-constexpr std::array kStages = {Stage{"routing", eval_routing}, Stage{"tools", eval_tools}};
+constexpr std::array kStages = {Stage{"routing", eval_routing}, Stage{"tools", eval_tools},
+                                Stage{"entropy", eval_entropy}};
 
 Status run_stage(const EvalOptions& o) {
   for (const Stage& stage : kStages) {
@@ -35,10 +36,12 @@ void add_eval(CLI::App& app, Outcome& outcome) {
   CLI::App* odo = command->add_subcommand("odo", "Measure the stages of ODO");
   add_model_options(*odo, options->model, false);
   odo->add_option("--stage", options->stage,
-                  "which one: routing, or tools (sums of two operations, made by the program)")
+                  "which one: routing; tools (sums of two operations, made by the program); entropy (when to think)")
       ->capture_default_str();
   odo->add_option("--questions", options->questions, "routing: lines of: route, tab, source, tab, question");
-  odo->add_option("-n", options->n, "tools: how many sums")->check(CLI::Range(1, 100000))->capture_default_str();
+  odo->add_option("-n", options->n, "tools, entropy: how many tasks of a kind")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   odo->add_option("--routes", options->routes, "folder of routes; without it those in the box");
   odo->add_flag("--no-model", options->no_model, "leave out the stages that need a model");
   odo->add_option("--dump", options->dump, "write what each stage made of each question to this file, as JSON lines");

@@ -21,5 +21,6 @@ struct EvalOptions {
 
 Status eval_routing(const EvalOptions& options);
 Status eval_tools(const EvalOptions& options);
+Status eval_entropy(const EvalOptions& options);
 
 }  // namespace chimere::apps

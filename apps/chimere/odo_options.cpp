@@ -6,7 +6,6 @@
 
 #include "common.h"
 #include "data_folder.h"
-#include "odo/own_tools.h"
 #include "text/yaml.h"
 #include "tools/calculator.h"
 #include "tools/clock.h"
@@ -23,12 +22,25 @@ std::string own_or(const std::string& given, const char* name) {
   return home.empty() ? "" : home + "/" + name;
 }
 
+void tell_status(const tools::McpServerStatus& status) {
+  if (!status.problem.empty()) spdlog::warn("MCP server {}: {}", status.name, status.problem);
+  if (status.is_connected) spdlog::info("MCP server {}: {} tools", status.name, status.n_tools);
+}
+
 }  // namespace
 
 void add_odo_options(CLI::App& command, OdoOptions& options) {
   command.add_flag("--no-odo", options.is_off, "do not offer the orchestrator, the models `odo` and `odo/...`");
+  command
+      .add_option("--odo-port", options.port,
+                  "a second port of the same server, at which `odo` answers whoever asks for the model itself or names "
+                  "none; 0: any free one")
+      ->check(CLI::Range(0, 65535));
   command.add_option("--odo-routes", options.routes_folder,
                      "folder of your own routes (YAML) beside those of the box; else routes/ in the data folder");
+  command.add_option("--odo-skills", options.skills_folder,
+                     "folder of skills (YAML): programs of yours that a model may call, in a sandbox and without a "
+                     "shell; else skills/ in the data folder");
   command.add_option("--odo-config", options.config,
                      "YAML file with servers of tools (mcp_servers) and policies of tools; else odo.yaml in the data "
                      "folder, where there is one");
@@ -41,25 +53,42 @@ Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, orch
                                                  retrieval::Collections* collections) {
   if (options.is_off || !chat.model_info().chat) return std::unique_ptr<OdoParts>();
   auto parts = std::make_unique<OdoParts>();
-  TRY(parts->open_web(options.searxng));
-  TRY(parts->add_tools(chat));
-  if (collections) TRY(parts->toolbox_.add(odo::make_retrieve(*collections)));
+  TRY(parts->open_all(options, &chat, odo::memory_of(chat), collections));
+  return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
+}
+
+Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, odo::MemoryFinder memory) {
+  if (options.is_off) return std::unique_ptr<OdoParts>();
+  auto parts = std::make_unique<OdoParts>();
+  TRY(parts->open_all(options, nullptr, memory, nullptr));
+  return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
+}
+
+Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
+                          retrieval::Collections* collections) {
+  TRY(open_web(options.searxng));
+  TRY(add_tools(memory));
+  if (collections) TRY(toolbox_.add(odo::make_retrieve(*collections)));
+  TRY(open_skills(options.skills_folder));
   const std::string config_path = own_or(options.config, "odo.yaml");
   std::error_code ignored;
   if (!options.config.empty() || (!config_path.empty() && std::filesystem::exists(config_path, ignored))) {
-    TRY(parts->read_config(config_path));
+    TRY(read_config(config_path));
   }
   odo::OdoConfig config;
   config.route_folders.push_back(shipped_routes());
   if (const std::string own = own_or(options.routes_folder, "routes"); !own.empty()) {
     config.route_folders.push_back(own);
   }
+  config.servers = mcp_.get();
   odo::Shelves shelves;
   shelves.collections = collections;
-  shelves.web = parts->web_.get();
-  parts->odo_ = std::make_unique<odo::Odo>(chat, parts->toolbox_, shelves, std::move(config));
-  for (const auto& [file, problem] : parts->odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
-  return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
+  shelves.web = web_.get();
+  if (skills_) config.tool_problems = [this] { return skills_->problems(); };
+  odo_ = std::make_unique<odo::Odo>(chat, toolbox_, shelves, std::move(config));
+  for (const auto& [file, problem] : odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
+  keep_tools();
+  return Ok{};
 }
 
 Status OdoParts::open_web(const std::string& searxng) {
@@ -72,11 +101,11 @@ Status OdoParts::open_web(const std::string& searxng) {
   return Ok{};
 }
 
-Status OdoParts::add_tools(orchestrator::ChatService& chat) {
+Status OdoParts::add_tools(const odo::MemoryFinder& memory) {
   TRY(toolbox_.add(tools::make_calculator()));
   TRY(toolbox_.add(tools::make_clock()));
-  TRY(toolbox_.add(odo::make_remember(chat.memory())));
-  TRY(toolbox_.add(odo::make_forget(chat.memory())));
+  TRY(toolbox_.add(odo::make_remember(memory)));
+  TRY(toolbox_.add(odo::make_forget(memory)));
   if (web_) {
     TRY(toolbox_.add(odo::make_web_search(*web_)));
     TRY(toolbox_.add(odo::make_fetch(*pages_)));
@@ -90,6 +119,45 @@ Status OdoParts::add_tools(orchestrator::ChatService& chat) {
   return Ok{};
 }
 
+// Where a sandbox can not be made none is offered: said where somebody asked for them, or has some.
+Status OdoParts::open_skills(const std::string& given) {
+  const std::string folder = own_or(given, "skills");
+  std::error_code error;
+  const bool is_there = !folder.empty() && std::filesystem::is_directory(folder, error);
+  if (!is_there && !given.empty()) {
+    return Error{Code::not_found, "--odo-skills " + given + ": expected a folder of skills"};
+  }
+  if (!is_there) return Ok{};
+  if (const Status can = tools::skill_availability(); !can) {
+    spdlog::warn("{}", can.error().message);
+    return Ok{};
+  }
+  skills_ = std::make_unique<tools::SkillFolder>(folder, toolbox_);
+  skills_->refresh();
+  for (const auto& [file, problem] : skills_->problems()) spdlog::warn("skill left out: {}", problem);
+  return Ok{};
+}
+
+void OdoParts::keep_tools() {
+  std::vector<tools::ToolKeeper::Look> looks;
+  if (mcp_) {
+    looks.emplace_back([this](const tools::ToolContext& context) {
+      for (const tools::McpServerStatus& status : mcp_->refresh(context)) tell_status(status);
+    });
+  }
+  if (skills_) {
+    looks.emplace_back([this, told = skills_->problems()](const tools::ToolContext&) mutable {
+      skills_->refresh();
+      auto now = skills_->problems();
+      for (const auto& [file, problem] : now) {
+        if (told.count(file) == 0 || told[file] != problem) spdlog::warn("skill not read again: {}", problem);
+      }
+      told = std::move(now);
+    });
+  }
+  if (!looks.empty()) keeper_ = std::make_unique<tools::ToolKeeper>(std::move(looks));
+}
+
 Status OdoParts::read_config(const std::string& path) {
   TRY_ASSIGN(const YamlNode root, read_yaml(path));
   YamlFields fields(root, path);
@@ -101,10 +169,7 @@ Status OdoParts::read_config(const std::string& path) {
   tools::ToolContext context;
   context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   mcp_->refresh(context);
-  for (const tools::McpServerStatus& status : mcp_->status()) {
-    if (!status.problem.empty()) spdlog::warn("MCP server {}: {}", status.name, status.problem);
-    if (status.is_connected) spdlog::info("MCP server {}: {} tools", status.name, status.n_tools);
-  }
+  for (const tools::McpServerStatus& status : mcp_->status()) tell_status(status);
   if (!policies) return Ok{};
   YamlFields named(*policies, path);
   for (const auto& [name, value] : policies->pairs) {

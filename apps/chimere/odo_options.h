@@ -2,13 +2,18 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "odo/odo.h"
+#include "odo/own_tools.h"
 #include "orchestrator/chat_service.h"
 #include "tools/mcp_client.h"
+#include "tools/skill_folder.h"
+#include "tools/tool_keeper.h"
 #include "tools/toolbox.h"
 #include "web/page_fetcher.h"
 #include "web/searxng.h"
@@ -19,8 +24,10 @@ namespace chimere::apps {
 struct OdoOptions {
   bool is_off = false;
   std::string routes_folder;
-  std::string config;   // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
-  std::string searxng;  // a search server; empty: the web is not searched
+  std::string config;         // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
+  std::string skills_folder;  // programs as tools; empty: skills/ of the data folder
+  std::string searxng;        // a search server; empty: the web is not searched
+  std::optional<uint16_t> port;  // a second port, at which the orchestrator answers for the model
 };
 
 void add_odo_options(CLI::App& command, OdoOptions& options);
@@ -31,20 +38,29 @@ class OdoParts {
   // Both outlive it; `collections` may be null. Null parts where it is off, or where the model answers no messages.
   static Result<std::unique_ptr<OdoParts>> open(const OdoOptions& options, orchestrator::ChatService& chat,
                                                 retrieval::Collections* collections);
+  // The same for models that come and go: each run brings its own. Null where it is off.
+  static Result<std::unique_ptr<OdoParts>> open(const OdoOptions& options, odo::MemoryFinder memory);
 
   odo::Odo& odo() { return *odo_; }
 
  private:
-  Status add_tools(orchestrator::ChatService& chat);
+  Status open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
+                  retrieval::Collections* collections);
+  Status add_tools(const odo::MemoryFinder& memory);
   Status open_web(const std::string& searxng);
   Status read_config(const std::string& path);
+  Status open_skills(const std::string& given);
+  // From now on tools that change are found.
+  void keep_tools();
 
   tools::Toolbox toolbox_;
   std::unique_ptr<web::Searxng> searxng_;
   std::unique_ptr<web::PageFetcher> pages_;
   std::unique_ptr<web::WebSearch> web_;
   std::unique_ptr<tools::McpServers> mcp_;
+  std::unique_ptr<tools::SkillFolder> skills_;
   std::unique_ptr<odo::Odo> odo_;
+  std::unique_ptr<tools::ToolKeeper> keeper_;  // ends first: it looks at the others
 };
 
 }  // namespace chimere::apps

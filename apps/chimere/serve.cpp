@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "common.h"
 #include "data_folder.h"
+#include "kept_data.h"
 #include "lan.h"
 #include "model_config.h"
 #include "odo_options.h"
@@ -26,7 +27,6 @@
 #include "server/http/log.h"
 #include "server/server.h"
 #include "speculate.h"
-#include "store/journal.h"
 #include "thinking.h"
 
 namespace chimere::apps {
@@ -34,6 +34,7 @@ namespace {
 
 struct ServeOptions {
   ModelOptions model;
+  KeptOptions kept;
   server::ServerConfig server;
   std::vector<std::string> api_keys;
   std::string api_keys_file;
@@ -52,20 +53,11 @@ struct ServeOptions {
   bool no_disk_cache = false;
   bool open = false;
   LanOptions lan;
-  bool no_conversations = false;
-  bool no_batches = false;
   OdoOptions odo;
-  std::string conversations_folder;
-  int conversations_mb = 128;
   std::string engram;
   retrieval::NoteLimits note_limits;
   std::string embedding_model;
   std::string rerank_model;
-  std::string learn = "ask";
-  std::string journal_file;
-  store::JournalLimits journal_limits;
-  bool no_collections = false;
-  std::string collections_file;
   std::vector<std::string> adapters;
   std::vector<std::string> model_folders;
   double models_gb = 0;
@@ -100,6 +92,7 @@ CacheConfig cache_config(const ServeOptions& o, uint64_t model_bytes) {
 void print_ready(const server::Server& server, const orchestrator::ChatService& service, const ServeOptions& o) {
   std::printf("\n%s is ready on %s  (context of %d tokens, %d answers at a time)\n\n",
               service.model_info().name.c_str(), server.url().c_str(), service.context_length(), o.parallel);
+  if (const auto odo_url = server.odo_url()) std::printf("odo answers on %s\n\n", odo_url->c_str());
   // A model without a template continues text and answers no messages.
   const bool chats = service.model_info().chat;
   // With --lan the address that lets a browser in follows.
@@ -130,45 +123,6 @@ Status collect_keys(ServeOptions& o) {
     TRY(make_private_folders(data_folder()));
     o.server.key_usage = std::make_shared<server::KeyUsage>(key_usage_file());
   }
-  return Ok{};
-}
-
-Status open_conversations(ServeOptions& o) {
-  if (o.no_conversations) return Ok{};
-  std::string folder = o.conversations_folder;
-  if (folder.empty() && !data_folder().empty()) folder = data_folder() + "/conversations";
-  if (folder.empty()) return Ok{};
-  server::ConversationLimits limits;
-  limits.owner_bytes = static_cast<uint64_t>(o.conversations_mb) << 20;
-  limits.all_bytes = std::max(limits.all_bytes, limits.owner_bytes);
-  TRY_ASSIGN(o.server.conversations, server::ConversationStore::open(folder, limits));
-  return Ok{};
-}
-
-Status open_journal(ServeOptions& o) {
-  if (o.learn == "off") return Ok{};
-  const std::string file = o.journal_file.empty() ? default_journal_file() : o.journal_file;
-  if (file.empty()) return Ok{};
-  if (o.journal_file.empty()) TRY(make_private_folders(data_folder()));
-  const auto consent = o.learn == "on" ? store::Journal::Consent::given : store::Journal::Consent::ask;
-  TRY_ASSIGN(o.server.journal, store::Journal::open(file, consent, o.journal_limits));
-  return Ok{};
-}
-
-Status open_batches(ServeOptions& o) {
-  if (o.no_batches || data_folder().empty()) return Ok{};
-  const std::string folder = data_folder() + "/batches";
-  TRY_ASSIGN(o.server.batches, server::BatchStore::open(folder));
-  if (!o.server.batches) spdlog::warn("{} belongs to another server: this one takes no batches", folder);
-  return Ok{};
-}
-
-Status open_collections(ServeOptions& o) {
-  if (o.no_collections) return Ok{};
-  const std::string file = o.collections_file.empty() ? default_collections_file() : o.collections_file;
-  if (file.empty()) return Ok{};
-  if (o.collections_file.empty()) TRY(make_private_folders(data_folder()));
-  TRY_ASSIGN(o.server.collections, retrieval::Collections::open(file));
   return Ok{};
 }
 
@@ -387,6 +341,14 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
   const auto plan = [&](const server::ModelFile& file) { return planned_memory(options_of(file), file, on_card); };
   server::ModelShelf shelf([&o] { return served_files(o); }, load, limits, plan);
   const std::string first = o.model.path.empty() ? "" : std::filesystem::path(o.model.path).stem().string();
+  const auto memory = [&shelf]() -> std::shared_ptr<orchestrator::MemoryService> {
+    auto latest = shelf.latest();
+    if (!latest) return nullptr;
+    const auto held = std::make_shared<server::ModelShelf::Lease>(std::move(*latest));
+    return {held, &(*held)->service->memory()};
+  };
+  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, memory));  // ends before the shelf: its runs hold models
+  if (odo) o.server.odo = &odo->odo();
   TRY_ASSIGN(auto server, server::Server::listen(o.server, shelf, first));
   size_t n_files = 0;
   shelf.list([&](const server::ModelShelf::Listed&) { ++n_files; });
@@ -394,6 +356,7 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
       "\n%zu models are ready on %s; each is loaded when it is first asked for\n\n"
       "Open %s in a browser, or list them: curl %s/v1/models\n\n",
       n_files, server->url().c_str(), server->url().c_str(), server->url().c_str());
+  if (const auto odo_url = server->odo_url()) std::printf("odo answers on %s\n\n", odo_url->c_str());
   std::fflush(stdout);
   invite(*server, o);
   server->run();
@@ -411,11 +374,14 @@ Status serve(ServeOptions& o) {
   o.server.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(o.request_timeout * 1000));
   o.server.keep_responses = std::chrono::minutes(o.keep_responses);
   o.server.watch.dump_on_stall = std::chrono::seconds(o.dump_on_stall);
+  if (o.odo.is_off && o.odo.port) {
+    return Error{Code::invalid_argument, "--odo-port: expected no --no-odo beside it"};
+  }
+  o.server.http.side_port = o.odo.port;
   TRY(open_to_lan(o.lan, o.server));
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
-  TRY(open_conversations(o));
-  TRY(open_journal(o));
+  TRY(open_kept(o.kept, o.server));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
   if (!o.model_folders.empty()) return serve_folders(o, chat_template);
@@ -427,8 +393,7 @@ Status serve(ServeOptions& o) {
                  "--ram: expected --models beside it: one model takes what it needs, and --state-gb is what its states "
                  "may take"};
   }
-  TRY(open_batches(o));
-  TRY(open_collections(o));
+  TRY(open_kept_of_one_model(o.kept, o.server));
   ModelOptions model_options = o.model;
   model_options.vram_bytes -= companion_vram(o, o.embedding_model) + companion_vram(o, o.rerank_model);
   TRY_ASSIGN(const auto opened, open_model(o, model_options, chat_template));
@@ -442,6 +407,11 @@ Status serve(ServeOptions& o) {
   if (embedding_model) service.memory().passages().add_embedder(embedding_model->embedder());
   TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, service, o.server.collections.get()));
   if (odo) o.server.odo = &odo->odo();
+  if (!odo && o.odo.port) {
+    return Error{Code::invalid_argument,
+                 "--odo-port: expected a model that answers messages, found one without a chat "
+                 "template (--chat-template)"};
+  }
   TRY_ASSIGN(auto server,
              server::Server::listen(o.server, service, embedding_model ? &embedding_model->embedder() : nullptr));
   print_ready(*server, service, o);
@@ -520,29 +490,6 @@ void add_own_options(CLI::App& command, ServeOptions& o) {
       ->default_str("auto");
   add_thinking_options(command, o.thinking);
   add_speculate_options(command, o.speculate);
-}
-
-void add_learning_options(CLI::App& command, ServeOptions& o) {
-  command
-      .add_option("--learn", o.learn,
-                  "keep answers to learn from: off, ask (of those who agreed), on (of all who did not refuse)")
-      ->check(CLI::IsMember({"off", "ask", "on"}))
-      ->capture_default_str();
-  command.add_option("--journal", o.journal_file,
-                     "where they are kept; else journal.db in $CHIMERE_HOME or the XDG data folder");
-  command.add_option("--journal-days", o.journal_limits.days, "answers older than that are erased; 0: none are")
-      ->check(CLI::Range(0, 36500))
-      ->capture_default_str();
-}
-
-void add_conversation_options(CLI::App& command, ServeOptions& o) {
-  command.add_flag("--no-conversations", o.no_conversations,
-                   "keep no conversations for pages that ask for it; else they are kept by key");
-  command.add_option("--conversations-dir", o.conversations_folder,
-                     "where they are kept; else conversations/ in $CHIMERE_HOME or the XDG data folder");
-  command.add_option("--conversations-mb", o.conversations_mb, "of each key, in MiB")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
 }
 
 }  // namespace
@@ -661,17 +608,12 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_flag("--open", o->open, "show the web page in the desktop's browser once the model is ready");
   add_engram_options(*command, *o);
   add_odo_options(*command, o->odo);
-  command->add_flag("--no-batches", o->no_batches, "take no files and no batches of requests");
-  add_conversation_options(*command, *o);
-  add_learning_options(*command, *o);
+  add_kept_options(*command, o->kept);
   command->add_option("--embedding-model", o->embedding_model,
                       "GGUF file of an encoder or embedding model for /v1/embeddings and /v1/rerank; else the model "
                       "itself embeds");
   command->add_option("--rerank-model", o->rerank_model,
                       "GGUF file of a cross-encoder that reads again what a search in a collection has found");
-  command->add_flag("--no-collections", o->no_collections, "keep no collections of documents");
-  command->add_option("--collections-db", o->collections_file,
-                      "the database of collections; else collections.db in $CHIMERE_HOME or the XDG data folder");
   command->add_option("--lora-dir", o->server.lora_folder,
                       "folder of adapters (NAME.gguf) that clients may load by POST /v1/lora");
   add_own_options(*command, *o);

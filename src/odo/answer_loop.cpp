@@ -1,6 +1,7 @@
 #include "odo/answer_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <iterator>
 #include <map>
@@ -53,6 +54,11 @@ Json call_detail(const chat::ToolCall& call) {
   return json;
 }
 
+// {"entropy", "thinks"}
+std::string doubt_detail(const DoubtedTurn& asked) {
+  return to_text(Json{{"entropy", std::round(asked.entropy * 1000) / 1000}, {"thinks", asked.thinks}});
+}
+
 chat::Message tool_message(const chat::ToolCall& call, const std::string& text) {
   chat::Message message;
   message.role = "tool";
@@ -69,7 +75,11 @@ class Loop {
       : chat_(chat), request_(std::move(request)), tools_(tools), limits_(limits), teller_(teller) {
     for (const chat::Tool& tool : request_.tools) callers_.insert(name_of(tool));
     caller_tools_ = request_.tools;
-    if (!tools_.box || request_.tool_choice == orchestrator::ToolChoice::none) return;
+    using orchestrator::ToolChoice;
+    const ToolChoice choice = request_.tool_choice;
+    // A call that a caller with tools demands is one of his own.
+    const bool is_demanded = choice == ToolChoice::required || choice == ToolChoice::named;
+    if (!tools_.box || choice == ToolChoice::none || (is_demanded && !caller_tools_.empty())) return;
     for (const tools::ToolSpec& spec : tools_.box->list()) {
       const bool is_wanted = is_named(spec.name, tools_.names) && callers_.count(spec.name) == 0;
       if (!is_wanted) continue;
@@ -117,15 +127,21 @@ class Loop {
       const bool has_news = !shown.reasoning.empty() || !shown.content.empty() || !shown.tool_calls.empty() ||
                             !shown.tokens.empty() || shown.progress;
       if (has_news) teller_.tell(std::move(shown));
+      return true;
     };
-    ModelTurn turn =
-        is_live ? ask_model(chat_, request_, teller_, step, forward) : ask_model(chat_, request_, teller_, step);
-    if (turn.has_failed()) {
-      teller_.end(step, State::failed, turn.last.error->message);
+    const std::function<bool(const ChatChunk&)> shown = is_live ? forward : std::function<bool(const ChatChunk&)>();
+    const bool is_in_question = tools_.doubt && !request_.enable_thinking;
+    DoubtedTurn asked;
+    if (is_in_question) {
+      asked = ask_in_doubt(chat_, request_, *tools_.doubt, teller_, step, shown);
+      request_.enable_thinking = asked.thinks;  // in the rounds that follow as well
     } else {
-      teller_.end(step, State::done, "");
+      asked.turn = ask_model(chat_, request_, teller_, step, shown);
     }
-    return turn;
+    const ModelTurn& turn = asked.turn;
+    teller_.end(step, turn.has_failed() ? State::failed : State::done,
+                turn.has_failed() ? turn.last.error->message : "", is_in_question ? doubt_detail(asked) : "");
+    return std::move(asked.turn);
   }
 
   // A name that nobody declared is answered with an error here, as it can only confuse a caller who did not ask for it.
@@ -146,6 +162,8 @@ class Loop {
     if (!turn.reasoning.empty()) said.reasoning_content = turn.reasoning;
     said.tool_calls = turn.calls;
     request_.messages.push_back(said);
+    // What the caller had begun has been gone on with.
+    request_.goes_on = false;
     const size_t n_calls = turn.calls.size();
     std::vector<std::string> results(n_calls);
     for (size_t begin = 0; begin < n_calls; begin += static_cast<size_t>(limits_.at_once)) {

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "odo/approvals.h"
+#include "odo/doubt.h"
 #include "odo/model_turn.h"
 #include "tools/toolbox.h"
 
@@ -29,6 +31,7 @@ struct LoopTools {
   Approvals* approvals = nullptr;  // null: calls that need a person's word are refused
   std::string owner;               // whose data the tools may touch
   std::string client;              // the key: whose documents they may read, and who may allow calls
+  std::optional<DoubtRule> doubt;  // whether the answer is thought about is the model's to say; absent: the request's
 };
 
 // Whether a name is one of `patterns`, where `*` at the end stands for any text.

@@ -11,7 +11,7 @@ namespace {
 
 using State = StepReport::State;
 
-constexpr size_t kSnippetBytes = 300;
+constexpr size_t kSnippetBytes = 1200;  // a chunk of a document whole: who reads [n] wants to see what it says
 constexpr std::chrono::seconds kLookupTime{20};
 
 std::string snippet_of(const std::string& text) {
@@ -49,7 +49,7 @@ void retrieve(const Shelves& shelves, const std::vector<std::string>& collection
   for (const retrieval::Hit& hit : *hits) {
     // What is near by its vector alone is near to everything.
     if (hit.word_rank == 0) continue;
-    found.push_back({hit.title, "", hit.document, hit.place, hit.text});
+    found.push_back({hit.title, "", hit.document, hit.place, hit.text, hit.collection});
   }
   teller.end(step, State::done, counted(found.size() - before), sources_detail(found, before));
 }
@@ -90,7 +90,12 @@ std::string sources_detail(const std::vector<FoundText>& found, size_t first) {
   json["is_untrusted"] = true;
   for (size_t i = first; i < found.size(); ++i) {
     Json source = {{"n", i + 1}, {"title", name_of(found[i])}, {"snippet", snippet_of(found[i].text)}};
-    source[found[i].url.empty() ? "document" : "url"] = found[i].url.empty() ? found[i].document : found[i].url;
+    if (found[i].url.empty()) {
+      source["document"] = found[i].document;
+      source["collection"] = found[i].collection;
+    } else {
+      source["url"] = found[i].url;
+    }
     json["sources"].push_back(std::move(source));
   }
   return to_text(json);

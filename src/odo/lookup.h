@@ -20,6 +20,7 @@ struct FoundText {
   std::string document;  // of a file
   std::string place;     // in the file
   std::string text;
+  std::string collection = {};  // of the file
 };
 
 // Where texts come from; null: nowhere.
@@ -41,7 +42,7 @@ void search_web(const Shelves& shelves, const web::SearchDepth& depth, const std
 std::vector<std::string> collections_there(const Shelves& shelves, const std::string& key,
                                            const std::vector<std::string>& names);
 
-// {"sources": [{"n", "title", "url" or "document", "snippet"}]} of those from `first` on.
+// {"sources": [{"n", "title", "url" or "document" with "collection", "snippet"}]} of those from `first` on.
 std::string sources_detail(const std::vector<FoundText>& found, size_t first = 0);
 // The texts of a tool's result, numbered.
 std::string as_numbered(const std::vector<FoundText>& found);

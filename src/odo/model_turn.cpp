@@ -24,7 +24,7 @@ void add(ModelTurn& turn, const ChatChunk& chunk) {
 }  // namespace
 
 ModelTurn ask_model(orchestrator::ChatService& chat, orchestrator::ChatRequest request, RunTeller& teller, int step,
-                    const std::function<void(const ChatChunk&)>& on_delta) {
+                    const std::function<bool(const ChatChunk&)>& on_delta) {
   ModelTurn turn;
   const std::unique_ptr<orchestrator::ChatStream> stream = chat.start(std::move(request));
   bool cancel_sent = false;
@@ -44,7 +44,10 @@ ModelTurn ask_model(orchestrator::ChatService& chat, orchestrator::ChatRequest r
     }
     if (chunk->kind != ChatChunk::Kind::delta) continue;
     add(turn, *chunk);
-    if (on_delta) on_delta(*chunk);
+    if (on_delta && !cancel_sent && !on_delta(*chunk)) {
+      stream->cancel();
+      cancel_sent = true;
+    }
   }
 }
 

@@ -20,9 +20,9 @@ struct ModelTurn {
   bool is_cancelled() const { return !has_failed() && last.finish == orchestrator::Finish::cancelled; }
 };
 
-// Waits for it. `on_delta` sees each piece as it comes; `step` is charged for the tokens. A run that is cancelled ends
-// the turn, and so does a run whose reader wants the answer now with its thought.
+// Waits for it. `on_delta` sees each piece as it comes and ends the turn by false; `step` is charged for the tokens. A run
+// that is cancelled ends the turn as well, and a run whose reader wants the answer now ends its thought.
 ModelTurn ask_model(orchestrator::ChatService& chat, orchestrator::ChatRequest request, RunTeller& teller, int step,
-                    const std::function<void(const ChatChunk&)>& on_delta = {});
+                    const std::function<bool(const ChatChunk&)>& on_delta = {});
 
 }  // namespace chimere::odo

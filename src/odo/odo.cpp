@@ -1,10 +1,12 @@
 #include "odo/odo.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <random>
 #include <utility>
 
+#include "odo/calculate.h"
 #include "odo/pipeline.h"
 #include "odo/tool_cues.h"
 #include "orchestrator/recall.h"
@@ -53,6 +55,15 @@ std::vector<std::string> tools_for(const Route& route, const ChatRequest& reques
   return names;
 }
 
+// Rules of the default route are of what it certainly is for.
+bool is_small_talk(const RouteChoice& choice) { return choice.route == "default" && choice.stage == "rules"; }
+
+// Who names the tools that may be used, and not the calculator, wants nothing calculated.
+bool calculates(const Ask& ask, const Route& route) {
+  const bool may_calculate = !ask.tools || is_named(kCalculator, *ask.tools);
+  return ask.calculates.value_or(route.calculates && may_calculate);
+}
+
 }  // namespace
 
 struct Odo::Job {
@@ -62,7 +73,7 @@ struct Odo::Job {
   std::string id = new_run_id();
 };
 
-Odo::Odo(orchestrator::ChatService& chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config)
+Odo::Odo(orchestrator::ChatService* chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config)
     : chat_(chat),
       toolbox_(toolbox),
       shelves_(shelves),
@@ -77,6 +88,12 @@ std::vector<std::string> Odo::model_names() {
   for (const std::string& mode : list_of_modes()) names.push_back(std::string(kPrefix) + mode);
   for (const auto& [name, route] : folder_.routes()->routes) names.push_back(std::string(kPrefix) + name);
   return names;
+}
+
+std::map<std::string, std::string> Odo::problems() {
+  std::map<std::string, std::string> all = folder_.routes()->problems;
+  if (config_.tool_problems) all.merge(config_.tool_problems());
+  return all;
 }
 
 Status Odo::check(const Ask& ask) {
@@ -106,6 +123,8 @@ std::unique_ptr<orchestrator::AnswerStream> Odo::start(Ask ask, ChatRequest requ
   const auto refuse = [&](Error error) { RunTeller(link, {}).fail(std::move(error)); };
   if (const Status known = check(ask); !known) {
     refuse(known.error());
+  } else if (!ask.chat && !chat_) {
+    refuse({Code::internal, "no model was given to the run"});
   } else if (n_open_.fetch_add(1) >= config_.max_runs + config_.max_waiting) {
     --n_open_;
     refuse({Code::exhausted, "too many runs wait already"});
@@ -148,14 +167,19 @@ RouteChoice Odo::choose(const Router& router, const Job& job) const {
   return router.choose(orchestrator::question_of(job.request.messages), attachments, {});
 }
 
-std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const {
-  std::vector<FoundText> found;
-  const std::string question = orchestrator::question_of(job.request.messages);
+tools::ToolContext Odo::context_of(const Job& job, const RunTeller& teller) {
   tools::ToolContext context;
   context.owner = job.request.memory.owner;
   context.key = job.ask.client;
   context.deadline = job.request.deadline;
   context.is_cancelled = [&teller] { return teller.is_cancelled(); };
+  return context;
+}
+
+std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const {
+  std::vector<FoundText> found;
+  const std::string question = orchestrator::question_of(job.request.messages);
+  const tools::ToolContext context = context_of(job, teller);
   const std::vector<std::string> collections =
       job.ask.collections ? *job.ask.collections : collections_there(shelves_, context.key, route.collections);
   if (!collections.empty()) retrieve(shelves_, collections, question, context, teller, found);
@@ -169,6 +193,7 @@ std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mo
 }
 
 void Odo::run(Job& job) {
+  orchestrator::ChatService& chat = job.ask.chat ? *job.ask.chat : *chat_;
   const auto began = std::chrono::steady_clock::now();
   const auto date = static_cast<int64_t>(std::time(nullptr));
   const std::shared_ptr<const RouteSet> set = folder_.routes();
@@ -190,18 +215,32 @@ void Odo::run(Job& job) {
   own.over(route.wishes).over(mode ? mode->wishes : Wishes()).apply_to(job.request);
   add_system(job.request, route.system_prompt);
   const std::vector<FoundText> found = look_up(job, route, mode, teller);
+  const bool is_calculated =
+      calculates(job.ask, route) && calculate(toolbox_, context_of(job, teller), teller, job.request);
 
   LoopTools tools;
   tools.box = &toolbox_;
   tools.names = job.ask.tools.value_or(tools_for(route, job.request));
+  // It reads calls of it, so it is told of it.
+  if (is_calculated) tools.names.emplace_back(kCalculator);
   tools.approvals = job.ask.can_approve ? &approvals_ : nullptr;
   tools.owner = job.request.memory.owner;
   tools.client = job.ask.client;
   const bool runs_steps = job.ask.pipeline.value_or((route.is_automatic && (!mode || mode->may_run_pipeline)) ||
                                                     (mode && mode->runs_pipeline));
-  ModelTurn turn = runs_steps && !route.steps.empty()
-                       ? run_pipeline(chat_, std::move(job.request), own, route, tools, config_.loop, teller)
-                       : answer_with_tools(chat_, std::move(job.request), tools, config_.loop, teller, "answer", true);
+  const bool is_pipeline = runs_steps && !route.steps.empty();
+  const bool weighs_doubt = job.ask.entropy.value_or(route.weighs_doubt && (!mode || mode->may_skip_thought));
+  // A limit is the caller's word about thoughts as well.
+  if (weighs_doubt && !is_pipeline && !job.request.enable_thinking && !own.thinking_limit) {
+    // A sum that is computed needs no thought. The rule was fitted to plain answers, not to calls of tools; and small talk,
+    // which rules know, is the bare model's to the letter.
+    const bool is_plain = tools.names.empty() && job.request.tools.empty() && !is_small_talk(choice);
+    if (is_calculated) job.request.enable_thinking = false;
+    if (is_plain || job.ask.entropy) tools.doubt.emplace();
+  }
+  ModelTurn turn = is_pipeline
+                       ? run_pipeline(chat, std::move(job.request), own, route, tools, config_.loop, teller)
+                       : answer_with_tools(chat, std::move(job.request), tools, config_.loop, teller, "answer", true);
 
   turn.last.citations = citations_in(turn.content, found);
   // Before the last chunk: who has it may ask for the trace at once.
@@ -217,14 +256,20 @@ void Odo::run(Job& job) {
   }
 }
 
+void StageCount::add(double took_seconds) {
+  ++n;
+  seconds += took_seconds;
+  const auto bound = std::lower_bound(kStageSeconds.begin(), kStageSeconds.end(), took_seconds);
+  ++by_seconds[static_cast<size_t>(bound - kStageSeconds.begin())];
+}
+
 void Odo::count(const RunReport& report) {
   std::lock_guard lock(counts_mutex_);
   for (const StepReport& step : report.steps) {
     StageCount& count = counts_[step.stage];
-    ++count.n;
+    count.add(step.ms / 1000);
     count.failed += step.state == State::failed;
     count.skipped += step.state == State::skipped;
-    count.seconds += step.ms / 1000;
   }
 }
 

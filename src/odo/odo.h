@@ -8,6 +8,7 @@
 // A run has a thread of its own while it lasts, and tells of its steps as they come (run_stream.h).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -26,6 +27,7 @@
 #include "odo/run_stream.h"
 #include "odo/trace_store.h"
 #include "orchestrator/chat_service.h"
+#include "tools/mcp_client.h"
 #include "tools/toolbox.h"
 
 namespace chimere::odo {
@@ -33,8 +35,10 @@ namespace chimere::odo {
 struct OdoConfig {
   std::vector<std::string> route_folders;
   LoopLimits loop;
-  int max_runs = 16;     // at the same time
-  int max_waiting = 64;  // behind these; more are refused
+  const tools::McpServers* servers = nullptr;  // whose tools are in the toolbox, for people to see; null: none
+  std::function<std::map<std::string, std::string>()> tool_problems;  // by file, beside those of routes; null: none
+  int max_runs = 16;                                                  // at the same time
+  int max_waiting = 64;                                               // behind these; more are refused
 };
 
 // What a caller asks of a run, beside its ChatRequest.
@@ -45,22 +49,35 @@ struct Ask {
   std::optional<std::vector<std::string>> tools;        // of the program; absent: those of the route
   std::optional<std::vector<std::string>> collections;  // of documents to look in; absent: those of the route
   std::optional<bool> web;                              // whether the web is searched; absent: as the route says
+  std::optional<bool> calculates;                       // whether sums are computed before the answer; absent: the same
+  std::optional<bool> entropy;                          // whether a sure answer goes without a thought; the same
   std::optional<bool> pipeline;                         // whether the steps of the route run
   std::vector<std::string> attachments;                 // names or types of files that came with the question
   bool can_approve = false;                             // somebody reads the steps and may allow calls
   std::string client;  // whose key it is: who has it sees the trace and may allow calls
+  // Who answers, held as long as the run lasts; null: the model that the orchestrator was made with.
+  std::shared_ptr<orchestrator::ChatService> chat;
 };
+
+// Bounds of the times of a stage, in seconds: from a route chosen by rules (0.01 ms) to an answer after a long thought.
+inline constexpr std::array<double, 15> kStageSeconds = {0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                                         0.5,    1,     2.5,   5,    10,    30,   60};
 
 // Times and counts of what ran, for metrics.
 struct StageCount {
   uint64_t n = 0, failed = 0, skipped = 0;
   double seconds = 0;
+  std::array<uint64_t, kStageSeconds.size() + 1> by_seconds = {};  // those up to each bound; the last: above all
+
+  void add(double took_seconds);
 };
 
 class Odo {
  public:
-  // All of them outlive it.
-  Odo(orchestrator::ChatService& chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config);
+  // All of them outlive it. Without a `chat` every run brings its own.
+  Odo(orchestrator::ChatService* chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config);
+  Odo(orchestrator::ChatService& chat, tools::Toolbox& toolbox, Shelves shelves, OdoConfig config)
+      : Odo(&chat, toolbox, shelves, std::move(config)) {}
 
   // Whether a name is one of ours, known or not.
   static bool is_odo(std::string_view model);
@@ -77,22 +94,26 @@ class Odo {
 
   std::vector<std::string> model_names();
   std::shared_ptr<const RouteSet> routes() { return folder_.routes(); }
+  // Files that are broken: what is wrong with each.
+  std::map<std::string, std::string> problems();
   Approvals& approvals() { return approvals_; }
   const TraceStore& traces() const { return traces_; }
   tools::Toolbox& toolbox() { return toolbox_; }
   const Shelves& shelves() const { return shelves_; }
+  const tools::McpServers* servers() const { return config_.servers; }
   std::map<std::string, StageCount> stage_counts() const;
 
  private:
   struct Job;
 
+  static tools::ToolContext context_of(const Job& job, const RunTeller& teller);
   RouteChoice choose(const Router& router, const Job& job) const;
   // Texts for the question, where the request or the route wants some; the request is told of them.
   std::vector<FoundText> look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const;
   void run(Job& job);
   void count(const RunReport& report);
 
-  orchestrator::ChatService& chat_;
+  orchestrator::ChatService* const chat_;  // null: that of a run's Ask
   tools::Toolbox& toolbox_;
   const Shelves shelves_;
   const OdoConfig config_;

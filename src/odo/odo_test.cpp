@@ -22,6 +22,14 @@ using State = StepReport::State;
 
 ChatRequest question(const std::string& text) { return orchestrator::plain_question(text, 200); }
 
+// The same, by a caller who does not say whether to think.
+ChatRequest open_question(const std::string& text) {
+  ChatRequest request = question(text);
+  request.enable_thinking.reset();
+  request.given = {"temperature", "max_tokens"};
+  return request;
+}
+
 Ask asked(const std::string& model) {
   Ask ask;
   ask.model = model;
@@ -148,8 +156,53 @@ TEST_F(OdoTest, AGreetingIsAnsweredAsTheModelAnswersIt) {
   EXPECT_EQ(whole.last.run->steps.size(), 2u);
 }
 
-TEST_F(OdoTest, ASumIsCalculated) {
+TEST_F(OdoTest, ASumIsComputedBeforeTheAnswer) {
   const Whole whole = run(asked("odo"), question("What is 48271 * 3947?"));
+  ASSERT_EQ(whole.steps("calculate").size(), 1u);
+  EXPECT_EQ(whole.steps("calculate").front().state, State::done);
+  EXPECT_EQ(whole.steps("calculate").front().detail, R"({"expression":"48271 * 3947","result":"190525637"})");
+  EXPECT_TRUE(whole.steps("tool").empty());
+  EXPECT_EQ(whole.steps("answer").size(), 1u);
+  EXPECT_NE(whole.content.find("190525637"), std::string::npos) << whole.content;
+  const Whole failed = run(asked("odo"), question("What is 5 / 0 + 1?"));
+  ASSERT_EQ(failed.steps("calculate").size(), 1u);
+  EXPECT_EQ(failed.steps("calculate").front().state, State::failed);
+  EXPECT_EQ(failed.last.finish, Finish::stop);
+}
+
+// The request's word, then the route's; who names tools without the calculator, or denies it, has said no as well.
+TEST_F(OdoTest, WhetherSumsAreComputedIsSaidByRequestAndRoute) {
+  write("words", "calculate: false\n");
+  odo_.reset();
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  const auto n_computed = [&](Ask ask) {
+    ChatRequest request = question("What is 48271 * 3947?");
+    request.max_tokens = 1;
+    return run(std::move(ask), std::move(request)).steps("calculate").size();
+  };
+  for (const auto& [model, by_route] : {std::pair("odo/sums", 1u), std::pair("odo/words", 0u)}) {
+    Ask ask = asked(model);
+    EXPECT_EQ(n_computed(ask), by_route) << model;
+    ask.calculates = true;
+    EXPECT_EQ(n_computed(ask), 1u) << model;
+    ask.calculates = false;
+    EXPECT_EQ(n_computed(ask), 0u) << model;
+  }
+  Ask ask = asked("odo");
+  ask.tools = std::vector<std::string>();
+  EXPECT_EQ(n_computed(ask), 0u);
+  ask.tools = {"calculator"};
+  EXPECT_EQ(n_computed(ask), 1u);
+  ASSERT_TRUE(box_.set_policy("calculator", tools::Policy::ask));
+  EXPECT_EQ(n_computed(ask), 0u);
+}
+
+TEST_F(OdoTest, ASumIsCalculated) {
+  Ask ask = asked("odo");
+  ask.calculates = false;
+  const Whole whole = run(ask, question("What is 48271 * 3947?"));
   const std::vector<StepReport> calls = whole.steps("tool");
   ASSERT_GE(calls.size(), 1u) << whole.content;
   EXPECT_EQ(calls.front().state, State::done) << calls.front().detail;
@@ -157,6 +210,65 @@ TEST_F(OdoTest, ASumIsCalculated) {
   EXPECT_EQ(whole.last.finish, Finish::stop);
   EXPECT_TRUE(whole.calls.empty());
   EXPECT_EQ(whole.steps("answer").size(), 2u);
+}
+
+// What the rule decides, whatever the model in the box is sure of: below every entropy and above all of them.
+TEST_F(OdoTest, DoubtDecidesWhetherAnAnswerIsThoughtAbout) {
+  const ChatRequest request = open_question("What is the capital of France?");
+  for (const bool thinks : {false, true}) {
+    ChatRequest bare = request;
+    bare.enable_thinking = thinks;
+    const auto alone = chat_->start(bare);
+    const Whole expected = read(*alone);
+    RunTeller teller(std::make_shared<RunLink>(std::function<void()>()), {});
+    std::string shown;
+    const auto look = [&](const ChatChunk& chunk) {
+      EXPECT_TRUE(chunk.tokens.empty());
+      shown += chunk.content;
+      return true;
+    };
+    const DoubtRule rule = {.n_tokens = 3, .threshold = thinks ? 0.0f : 1e9f};
+    const DoubtedTurn asked = ask_in_doubt(*chat_, request, rule, teller, teller.begin("answer", "", false), look);
+    EXPECT_EQ(asked.thinks, thinks);
+    EXPECT_EQ(asked.turn.content, expected.content);
+    EXPECT_EQ(shown, expected.content);
+    EXPECT_EQ(asked.turn.reasoning.empty(), !thinks);
+    EXPECT_GE(asked.entropy, 0);
+    // A sure answer costs nothing more, the other one what was thrown away.
+    const int32_t extra = teller.usage().completion_tokens - expected.last.usage.completion_tokens;
+    EXPECT_TRUE(thinks ? extra >= 3 : extra == 0) << extra;
+  }
+  // An answer that ends before the rule has its tokens is judged by those it has.
+  ChatRequest one = request;
+  one.max_tokens = 1;
+  RunTeller teller(std::make_shared<RunLink>(std::function<void()>()), {});
+  const DoubtedTurn cut =
+      ask_in_doubt(*chat_, one, {.n_tokens = 8, .threshold = 1e9f}, teller, teller.begin("answer", ""));
+  EXPECT_FALSE(cut.thinks);
+  EXPECT_FALSE(cut.turn.content.empty());
+}
+
+TEST_F(OdoTest, DoubtIsWeighedWhereNobodySaysOtherwise) {
+  const auto is_weighed = [&](const Ask& ask, const ChatRequest& request) {
+    return !run(ask, request).steps("answer").front().detail.empty();
+  };
+  ChatRequest request = open_question("What is the capital of France?");
+  Ask ask = asked("odo");
+  EXPECT_TRUE(is_weighed(ask, request));
+  ask.entropy = false;
+  EXPECT_FALSE(is_weighed(ask, request));
+  ask.entropy.reset();
+  ask.mode = "ultra";
+  EXPECT_FALSE(is_weighed(ask, request));
+  ask.entropy = true;
+  EXPECT_TRUE(is_weighed(ask, request));
+  EXPECT_FALSE(is_weighed(ask, question("What is the capital of France?")));
+  request.given.emplace_back("thinking_budget");
+  EXPECT_FALSE(is_weighed(ask, request));
+  // A sum that is computed needs no thought.
+  const Whole computed = run(asked("odo"), open_question("What is 48271 * 3947?"));
+  EXPECT_EQ(computed.last.usage.reasoning_tokens, 0);
+  EXPECT_TRUE(computed.steps("answer").front().detail.empty());
 }
 
 TEST_F(OdoTest, ResultsAreReadAndOwnersAreTold) {
@@ -186,6 +298,36 @@ TEST_F(OdoTest, TheCallersToolsAreTheCallers) {
   EXPECT_EQ(whole.calls.front().name, "get_weather");
   EXPECT_EQ(weather_->n_runs, 0);
   EXPECT_TRUE(whole.steps("tool").empty());
+}
+
+TEST_F(OdoTest, ACallThatIsDemandedIsOneOfTheCallers) {
+  ChatRequest request = question("What is 48271 * 3947?");
+  request.tools = {{R"({"type":"function","function":{"name":"find_train","description":"Finds a train to a city.",)"
+                    R"("parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}})"}};
+  request.tool_choice = orchestrator::ToolChoice::required;
+  const Whole whole = run(asked("odo/sums"), request);
+  EXPECT_EQ(whole.last.finish, Finish::tool_calls);
+  ASSERT_FALSE(whole.calls.empty());
+  EXPECT_EQ(whole.calls.front().name, "find_train");
+  EXPECT_TRUE(whole.steps("tool").empty());
+}
+
+TEST_F(OdoTest, AnAnswerThatTheCallerBeganMayCallTools) {
+  for (const bool is_thought : {false, true}) {
+    ChatRequest request = question("What is 48271 * 3947?");
+    chat::Message begun;
+    begun.role = "assistant";
+    begun.content = is_thought ? "" : "Let me calculate that.";
+    if (is_thought) begun.reasoning_content = "I should use the calculator";
+    request.messages.push_back(begun);
+    request.goes_on = true;
+    request.thinking_budget = 20;
+    request.tool_choice = orchestrator::ToolChoice::required;
+    const Whole whole = run(asked("odo/sums"), request);
+    EXPECT_FALSE(whole.last.error) << whole.last.error->message;
+    EXPECT_GE(whole.steps("tool").size(), 1u);
+    EXPECT_NE(whole.last.finish, Finish::tool_calls);
+  }
 }
 
 TEST_F(OdoTest, WhatNeedsAPersonsWordWaitsForIt) {

@@ -14,6 +14,8 @@ using tools::ToolResult;
 
 constexpr size_t kMaxPageBytes = 16 << 10;  // of a page that the model reads
 constexpr std::chrono::milliseconds kLookForResult{2};
+constexpr const char* kNobody = "nobody's memory can be told: the request has no key and no user";
+constexpr const char* kNoModel = "no model is loaded: the first request for one loads it";
 
 // The schema of one text, which every one of these takes.
 std::string one_text(const char* name, const char* description) {
@@ -69,7 +71,9 @@ class Retrieve : public TextTool {
     const auto hits = collections_.search(call);
     if (!hits) return failed(hits.error().message);
     std::vector<FoundText> found;
-    for (const retrieval::Hit& hit : *hits) found.push_back({hit.title, "", hit.document, hit.place, hit.text});
+    for (const retrieval::Hit& hit : *hits) {
+      found.push_back({hit.title, "", hit.document, hit.place, hit.text, hit.collection});
+    }
     return found_result(found, "Nothing was found.");
   }
 
@@ -130,38 +134,42 @@ Result<T> result_of(orchestrator::ServiceJob<T>& job, const ToolContext& context
 
 class Remember : public TextTool {
  public:
-  explicit Remember(orchestrator::MemoryService& memory)
+  explicit Remember(MemoryFinder memory)
       : TextTool("remember", "Keeps a fact that the user told, for later conversations.", "text",
                  "The fact, as a sentence of its own."),
-        memory_(memory) {}
+        memory_(std::move(memory)) {}
 
  private:
   ToolResult answer(const std::string& text, const ToolContext& context) override {
-    if (context.owner.empty()) return failed("nobody's memory can be told: the request has no key and no user");
+    if (context.owner.empty()) return failed(kNobody);
+    const auto memory = memory_();
+    if (!memory) return failed(kNoModel);
     orchestrator::LessonCall call;
     call.owner = context.owner;
     call.text = text;
     call.source = "remember";
-    const auto job = memory_.learn(std::move(call), {});
+    const auto job = memory->learn(std::move(call), {});
     const auto learned = result_of(*job, context);
     if (!learned) return failed(learned.error().message);
     if (!learned->learned) return failed("there is no room: " + learned->no_room);
     return {"Kept as note " + std::to_string(learned->note) + "."};
   }
 
-  orchestrator::MemoryService& memory_;
+  const MemoryFinder memory_;
 };
 
 class Forget : public TextTool {
  public:
-  explicit Forget(orchestrator::MemoryService& memory)
+  explicit Forget(MemoryFinder memory)
       : TextTool("forget", "Forgets a fact that was kept with remember.", "text", "The fact, in its words."),
-        memory_(memory) {}
+        memory_(std::move(memory)) {}
 
  private:
   ToolResult answer(const std::string& text, const ToolContext& context) override {
-    if (context.owner.empty()) return failed("nobody's memory can be told: the request has no key and no user");
-    const auto listing = memory_.list_notes(context.owner, {});
+    if (context.owner.empty()) return failed(kNobody);
+    const auto memory = memory_();
+    if (!memory) return failed(kNoModel);
+    const auto listing = memory->list_notes(context.owner, {});
     const auto notes = result_of(*listing, context);
     if (!notes) return failed(notes.error().message);
     for (const retrieval::Note& note : *notes) {
@@ -170,14 +178,14 @@ class Forget : public TextTool {
       orchestrator::ForgetCall call;
       call.owner = context.owner;
       call.note = note.id;
-      const auto job = memory_.forget(std::move(call), {});
+      const auto job = memory->forget(std::move(call), {});
       const auto forgotten = result_of(*job, context);
       return forgotten ? ToolResult{"Forgotten: " + note.text} : failed(forgotten.error().message);
     }
     return failed("no kept fact has these words");
   }
 
-  orchestrator::MemoryService& memory_;
+  const MemoryFinder memory_;
 };
 
 }  // namespace
@@ -189,11 +197,12 @@ std::shared_ptr<tools::Tool> make_web_search(const web::WebSearch& search) {
   return std::make_shared<WebSearchTool>(search);
 }
 std::shared_ptr<tools::Tool> make_fetch(web::PageFetcher& pages) { return std::make_shared<Fetch>(pages); }
-std::shared_ptr<tools::Tool> make_remember(orchestrator::MemoryService& memory) {
-  return std::make_shared<Remember>(memory);
+MemoryFinder memory_of(orchestrator::ChatService& chat) {
+  return [&chat] { return std::shared_ptr<orchestrator::MemoryService>(std::shared_ptr<void>(), &chat.memory()); };
 }
-std::shared_ptr<tools::Tool> make_forget(orchestrator::MemoryService& memory) {
-  return std::make_shared<Forget>(memory);
+std::shared_ptr<tools::Tool> make_remember(MemoryFinder memory) {
+  return std::make_shared<Remember>(std::move(memory));
 }
+std::shared_ptr<tools::Tool> make_forget(MemoryFinder memory) { return std::make_shared<Forget>(std::move(memory)); }
 
 }  // namespace chimere::odo

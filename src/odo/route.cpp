@@ -132,10 +132,14 @@ Result<Route> read_route(const YamlNode& root, const std::string& name, const st
   if (const YamlNode* thinking = fields.find("thinking")) fields.take(read_thinking(*thinking, file, route.wishes));
   if (const YamlNode* engram = fields.find("engram")) fields.take(read_engram(*engram, file, route.wishes));
   if (const YamlNode* lora = fields.find("lora")) fields.take(read_lora(*lora, file, route.wishes));
-  std::optional<bool> searches, is_automatic;
+  std::optional<bool> searches, calculates, weighs_doubt, is_automatic;
   fields.boolean("web", searches);
+  fields.boolean("calculate", calculates);
+  fields.boolean("entropy", weighs_doubt);
   fields.boolean("pipeline_auto", is_automatic);
   route.searches = searches.value_or(false);
+  route.calculates = calculates.value_or(true);
+  route.weighs_doubt = weighs_doubt.value_or(true);
   route.is_automatic = is_automatic.value_or(false);
   if (const YamlNode* steps = fields.find("steps")) fields.take(read_steps(*steps, file, route.steps));
   TRY(fields.end());

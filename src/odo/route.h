@@ -34,6 +34,8 @@ struct Route {
   std::vector<std::string> cued_tools;  // the same, for questions that sound like them (tool_cues.h)
   std::vector<std::string> collections;
   bool searches = false;      // the web, where it is set up
+  bool calculates = true;     // sums of the question before the model answers (calculate.h)
+  bool weighs_doubt = true;   // a sure answer goes without a thought (doubt.h)
   bool is_automatic = false;  // its pipeline runs without being asked for
   std::vector<PipelineStep> steps;
 };

@@ -7,13 +7,13 @@
 namespace chimere::odo {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::chrono::seconds kLookAgain{1};
 constexpr size_t kMaxRoutes = 64;
 
-Result<Route> route_of_file(const std::string& name, const std::string& path) {
-  TRY_ASSIGN(const YamlNode root, read_yaml(path));
+Result<Route> route_of_file(const YamlNode& root, const std::string& name, const std::string& path) {
+  if (!is_route_name(name)) {
+    return Error{Code::invalid_argument,
+                 "expected a name of small letters, digits, - and _ that is no mode, found '" + name + "'"};
+  }
   return read_route(root, name, path);
 }
 
@@ -30,58 +30,21 @@ std::string RouteSet::names() const {
   return text;
 }
 
-RouteFolder::RouteFolder(std::vector<std::string> folders) : folders_(std::move(folders)) {
-  files_ = look();
-  read(files_);
-  looked_ = std::chrono::steady_clock::now();
+RouteFolder::RouteFolder(std::vector<std::string> folders) : folder_(std::move(folders), kMaxRoutes, route_of_file) {
+  folder_.update();
+  build();
 }
 
 std::shared_ptr<const RouteSet> RouteFolder::routes() {
   std::lock_guard lock(mutex_);
-  const auto now = std::chrono::steady_clock::now();
-  if (now - looked_ >= kLookAgain) {
-    looked_ = now;
-    Files files = look();
-    if (files != files_) {
-      read(files);
-      files_ = std::move(files);
-    }
-  }
+  if (folder_.update()) build();
   return set_;
 }
 
-RouteFolder::Files RouteFolder::look() const {
-  Files files;
-  for (const std::string& folder : folders_) {
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-      std::error_code ignored;
-      const fs::path& path = entry.path();
-      if (path.extension() != ".yaml" || !entry.is_regular_file(ignored) || files.size() >= kMaxRoutes) continue;
-      files[path.stem().string()] = {entry.last_write_time(ignored), entry.file_size(ignored), path.string()};
-    }
-  }
-  return files;
-}
-
-void RouteFolder::read(const Files& files) {
+void RouteFolder::build() {
   auto set = std::make_shared<RouteSet>();
-  for (const auto& [name, file] : files) {
-    if (!is_route_name(name)) {
-      set->problems[file.path] =
-          "expected a name of small letters, digits, - and _ that is no mode, found '" + name + "'";
-      continue;
-    }
-    const auto before = files_.find(name);
-    const bool is_known = set_ && before != files_.end() && set_->routes.count(name) > 0;
-    Result<Route> route = route_of_file(name, file.path);
-    if (route) {
-      set->routes.emplace(name, std::move(*route));
-      continue;
-    }
-    set->problems[file.path] = route.error().message;
-    if (is_known) set->routes.emplace(name, set_->routes.at(name));
-  }
+  set->routes = folder_.items();
+  set->problems = folder_.problems();
   Route plain;
   plain.name = "default";
   set->routes.emplace("default", std::move(plain));

@@ -3,8 +3,6 @@
 // A file that is broken keeps its last good version in use; what is wrong with it is listed.
 #pragma once
 
-#include <chrono>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +11,7 @@
 
 #include "odo/route.h"
 #include "odo/routing/router.h"
+#include "text/yaml_folder.h"
 
 namespace chimere::odo {
 
@@ -37,21 +36,10 @@ class RouteFolder {
   std::shared_ptr<const RouteSet> routes();
 
  private:
-  struct File {
-    std::filesystem::file_time_type time;
-    uintmax_t bytes = 0;
-    std::string path;
-    bool operator==(const File&) const = default;
-  };
-  using Files = std::map<std::string, File>;  // by the name of the route
+  void build();
 
-  Files look() const;
-  void read(const Files& files);
-
-  const std::vector<std::string> folders_;
   std::mutex mutex_;  // guards all below
-  std::chrono::steady_clock::time_point looked_{};
-  Files files_;
+  YamlFolder<Route> folder_;
   std::shared_ptr<const RouteSet> set_;
 };
 

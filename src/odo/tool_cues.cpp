@@ -65,12 +65,13 @@ size_t count_numbers(const std::string& words) {
 }
 
 bool sounds_like_sums(std::string_view text, const std::string& words) {
+  // Operations by name. Words of a story ("how many are left") are none: the model thinks such a problem through, and a
+  // tool at hand keeps the small one from that.
   static const std::vector<std::string_view> kOperations = {
-      "plus",    "minus",      "times",       "divided",    "multiplied", "multiply",  "product",   "sum",
-      "percent", "percentage", "square root", "squared",    "cubed",      "factorial", "calculate", "compute",
-      "modulo",  "average",    "total",       "altogether", "each",       "left",      "moins",     "fois",
-      "divisé",  "multiplié",  "somme",       "produit",    "pour cent",  "racine",    "calcule",   "calculer",
-      "moyenne", "reste",      "chacun",      "how much",   "how many",   "combien"};
+      "plus",      "minus",      "times",       "divided",  "multiplied", "multiply",  "product",   "sum",
+      "percent",   "percentage", "square root", "squared",  "cubed",      "factorial", "calculate", "compute",
+      "modulo",    "average",    "moins",       "fois",     "divisé",     "multiplié", "somme",     "produit",
+      "pour cent", "racine",     "calcule",     "calculer", "moyenne"};
   if (has_arithmetic(text)) return true;
   return count_numbers(words) >= 2 && has_one_of(words, kOperations);
 }

@@ -29,9 +29,9 @@ Wishes thoughts(ThinkingMode mode, int32_t limit) {
 
 const std::array<Mode, 3>& modes() {
   static const std::array<Mode, 3> kModes = {{
-      {"fast", thoughts(ThinkingMode::fast, 256), false, false, false},
-      {"quality", thoughts(ThinkingMode::quality, 1024), false, true, true},
-      {"ultra", thoughts(ThinkingMode::ultra, 4096), true, true, true},
+      {"fast", thoughts(ThinkingMode::fast, 256), false, false, false, true},
+      {"quality", thoughts(ThinkingMode::quality, 1024), false, true, true, true},
+      {"ultra", thoughts(ThinkingMode::ultra, 4096), true, true, true, false},
   }};
   return kModes;
 }

@@ -41,16 +41,17 @@ Wishes wishes_of(const orchestrator::ChatRequest& request);
 // How much an answer may cost. The words mean for thoughts what thinking control says (orchestrator/thinking_options.h),
 // and beside that:
 //
-//              a thought of at most   steps of a route's pipeline   the web, where a route has it
-//   fast       256 tokens             never                         no
-//   quality    1,024                  if the route does so itself   yes
-//   ultra      4,096                  always                        yes
+//              a thought of at most   steps of a route's pipeline   the web, where a route has it   a thought is left out
+//   fast       256 tokens             never                         no                              if the model is sure
+//   quality    1,024                  if the route does so itself   yes                             if the model is sure
+//   ultra      4,096                  always                        yes                             never
 struct Mode {
   std::string_view name;
   Wishes wishes;
   bool runs_pipeline = false;  // also where a route does not do so by itself
   bool may_run_pipeline = true;
   bool may_search = true;
+  bool may_skip_thought = true;
 };
 
 // Null when there is none of that name.

@@ -104,9 +104,9 @@ struct ChatRequest : GenerateOptions {
   int32_t thinking_budget = -1;         // tokens of the thought; -1: what the file says, or half of the context left
   int32_t thinking_limit = -1;          // at most this many where thinking_budget does not say
   std::string template_kwargs;          // a JSON object of further template variables; empty: none
-  bool goes_on = false;                 // with the last message, a text of the assistant; nothing of it comes back
-  bool stays_private = false;           // nothing of it is kept to learn from, whatever its owner agreed to
-  bool add_generation_prompt = true;    // false: the model goes on behind the last message, whatever comes there
+  bool goes_on = false;        // with the last message, a text of the assistant, or his thought if there is no text
+  bool stays_private = false;  // nothing of it is kept to learn from, whatever its owner agreed to
+  bool add_generation_prompt = true;  // false: the model goes on behind the last message, whatever comes there
 };
 
 // Text to be continued as it is, without a template.

@@ -135,6 +135,12 @@ std::unique_ptr<ServiceJob<std::vector<retrieval::Note>>> MemoryService::list_no
   return lessons_.run<std::vector<retrieval::Note>>(std::move(work), std::move(notify));
 }
 
+std::unique_ptr<ServiceJob<std::vector<MemoryEntry>>> MemoryService::query(MemoryQuery query,
+                                                                           std::function<void()> notify) {
+  auto work = [this, query = std::move(query)] { return query_memory(files_, tokenizer_, query); };
+  return lessons_.run<std::vector<MemoryEntry>>(std::move(work), std::move(notify));
+}
+
 std::optional<retrieval::NoteUsage> MemoryService::usage() const {
   if (!files_.notes) return std::nullopt;
   return files_.notes->known_usage();

@@ -16,6 +16,7 @@
 #include "engram/table_memory.h"
 #include "orchestrator/chat_request.h"
 #include "orchestrator/memory_files.h"
+#include "orchestrator/memory_query.h"
 #include "orchestrator/passage_memory.h"
 #include "orchestrator/prepare_thread.h"
 #include "retrieval/note_library.h"
@@ -93,6 +94,7 @@ class MemoryService {
   // not_found when there is nothing of the kind.
   std::unique_ptr<ServiceJob<Forgotten>> forget(ForgetCall call, std::function<void()> notify);
   std::unique_ptr<ServiceJob<std::vector<retrieval::Note>>> list_notes(std::string owner, std::function<void()> notify);
+  std::unique_ptr<ServiceJob<std::vector<MemoryEntry>>> query(MemoryQuery query, std::function<void()> notify);
   // The tables and passages there are for this owner.
   std::unique_ptr<ServiceJob<MemoryList>> list(std::string owner, std::function<void()> notify);
 

@@ -115,6 +115,35 @@ TEST(OpenAnswer, GoesOnWithWhatTheRequestBegan) {
   EXPECT_EQ(called.last.finish, Finish::tool_calls);
 }
 
+TEST(OpenAnswer, GoesOnWithAThoughtThatBrokeOff) {
+  const auto service = nano_service();
+  ChatRequest request = silent_question("Tom has 3 apples and buys 4 more. How many apples does he have?");
+  request.enable_thinking = true;
+  request.max_tokens = 80;
+  const Heard whole = hear(*service, request);
+  const size_t cut = whole.reasoning.find(' ', whole.reasoning.size() / 2);
+  ASSERT_NE(cut, std::string::npos) << whole.reasoning;
+  chat::Message begun;
+  begun.role = "assistant";
+  begun.content = "";
+  begun.reasoning_content = whole.reasoning.substr(0, cut);
+  request.messages.push_back(begun);
+  request.goes_on = true;
+  for (const auto thinks : {std::optional<bool>(), std::optional<bool>(true), std::optional<bool>(false)}) {
+    request.enable_thinking = thinks;
+    const Heard rest = hear(*service, request);
+    EXPECT_EQ(rest.reasoning, whole.reasoning.substr(cut));
+    EXPECT_EQ(rest.content, whole.content);
+    EXPECT_GT(rest.last.usage.reasoning_tokens, 0);
+  }
+  // Where the template opens no thought by itself, it is opened: the model is still inside it.
+  const auto plain = nano_service(
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
+  request.max_tokens = 12;
+  EXPECT_NE(hear(*plain, request).reasoning, "");
+}
+
 TEST(OpenAnswer, PartsOfAMessageStandOnTheirOwnLines) {
   const auto service = nano_service();
   const auto n_tokens = [&](const chat::Message& message) {

@@ -84,6 +84,49 @@ std::string generation_prompt(const chat::ChatTemplate& chat_template, chat::Ren
   return prompt ? std::move(*prompt) : std::string();
 }
 
+// Whether the answer broke off within its thought, so that it is the thought that goes on.
+bool goes_on_thinking(const ChatRequest& request) {
+  if (!request.goes_on || request.messages.empty()) return false;
+  const chat::Message& last = request.messages.back();
+  return last.reasoning_content && chat::text_of(last).find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+// The conversation up to a thought that has begun behind it. A template that leaves it to the model whether it thinks has
+// the thought opened for it.
+Result<chat::Rendered> render_thought(const chat::ChatTemplate& chat_template, chat::ChatInput input,
+                                      chat::RenderAllowance& allowance) {
+  const std::string thought = *input.messages.back().reasoning_content;
+  input.messages.pop_back();
+  input.add_generation_prompt = true;
+  TRY_ASSIGN(chat::Rendered rendered, chat_template.render(input, allowance));
+  const auto append = [&](std::string_view text, bool is_input) {
+    const size_t begin = rendered.text.size();
+    rendered.text += text;
+    rendered.spans.push_back({begin, rendered.text.size(), is_input});
+  };
+  const chat::ThoughtMarkers& markers = chat_template.thought_markers();
+  const bool is_open = chat::ends_inside_reasoning(last_words(rendered), markers);
+  if (!is_open) append(std::string(markers.open) + "\n", false);
+  append(thought, true);
+  return Result<chat::Rendered>{std::move(rendered)};
+}
+
+Result<chat::Rendered> rendered_for(const ChatRequest& request, const chat::ChatTemplate& chat_template,
+                                    const chat::ChatInput& input, chat::RenderAllowance& allowance) {
+  if (!request.goes_on) return chat_template.render(input, allowance);
+  return goes_on_thinking(request) ? render_thought(chat_template, input, allowance)
+                                   : chat_template.render_open(input, allowance);
+}
+
+// A thought loses the blanks at its beginning. Where it has begun, a letter of it is read before, so that those that
+// come now stay.
+chat::OutputParser parser_for(const chat::OutputOptions& output, bool in_thought) {
+  chat::OutputParser parser(output);
+  std::vector<chat::OutputEvent> begun;
+  if (in_thought) parser.feed("x", begun);
+  return parser;
+}
+
 void bind(const Constraints::Made& form, const GenerateOptions& request, engine::Request& generate) {
   generate.constraint = form.constraint;
   generate.completes = form.completes;
@@ -154,18 +197,25 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
     input.tools.clear();
     if (!output.dialect->is_framed) output.dialect = &chat::default_dialect();
   }
-  // An answer that has begun has no thought before it.
-  input.enable_thinking = request.goes_on ? false : request.enable_thinking;
+  // An answer that has begun has no thought before it, and a thought that has begun is one.
+  const bool in_thought = goes_on_thinking(request);
+  input.enable_thinking = request.goes_on ? in_thought : request.enable_thinking;
   input.add_generation_prompt = request.add_generation_prompt;
   input.tells_date = true;
   input.extra_kwargs_json = request.template_kwargs;
   chat::RenderAllowance allowance = chat_template->allowance();
-  auto rendered =
-      request.goes_on ? chat_template->render_open(input, allowance) : chat_template->render(input, allowance);
+  auto rendered = rendered_for(request, *chat_template, input, allowance);
   // Whatever stopped the template, it was this conversation that it could not render.
   if (!rendered) return Error{Code::invalid_argument, "chat template: " + rendered.error().message};
-  output.starts_in_content = request.goes_on;
-  output.starts_in_reasoning = chat::ends_inside_reasoning(last_words(*rendered), output.thought);
+  output.starts_in_content = request.goes_on && !in_thought;
+  output.starts_in_reasoning = in_thought || chat::ends_inside_reasoning(last_words(*rendered), output.thought);
+  if (in_thought && model_.tokenizer.find_token(output.thought.open) < 0) {
+    return Error{
+        Code::invalid_argument,
+        "messages: expected a text to go on with in the last message, found a thought alone: this model has no "
+        "token '" +
+            std::string(output.thought.open) + "'"};
+  }
   engine::Request generate = generation_request(request, model_.tokenizer);
   generate.prompt = encode(model_.tokenizer, *rendered);
   Constraints::Lead lead;
@@ -191,7 +241,7 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
   const bool is_unbound = output.dialect->is_framed || output.dialect->may_lack_marker;
   const bool one_call = !request.parallel_tool_calls && !output.tools.empty() && is_unbound;
   TRY_ASSIGN(Prepared prepared,
-             finished(request, std::move(generate), chat::OutputParser(output), std::move(found), one_call));
+             finished(request, std::move(generate), parser_for(output, in_thought), std::move(found), one_call));
   if (model_.tokenizer.adds_bos()) chat_template->drop_leading_bos(*rendered);
   prepared.rendered = std::move(rendered->text);
   return Result<Prepared>{std::move(prepared)};

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "chat/tool_schema.h"
-#include "retrieval/question.h"
 
 namespace chimere::orchestrator {
 namespace {
@@ -35,6 +34,10 @@ bool is_plain_question(std::string_view message) {
 }
 
 }  // namespace
+
+retrieval::Rarity rarity_by(const Tokenizer& tokenizer) {
+  return [&tokenizer](std::string_view word) { return rarity_of(tokenizer, word); };
+}
 
 std::string question_of(const std::vector<chat::Message>& messages) {
   for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
@@ -70,7 +73,7 @@ std::vector<UsedPassage> recall(const MemoryService& memory, const ChatRequest& 
   std::vector<UsedPassage> notes;
   const auto notebook = use.notes > 0 && use.alpha > 0 ? memory.notebook_of(use.owner) : nullptr;
   if (!notebook && passages.empty()) return notes;
-  const auto rarity = [&](std::string_view word) { return rarity_of(memory.tokenizer(), word); };
+  const retrieval::Rarity rarity = rarity_by(memory.tokenizer());
   const auto is_users = [](const chat::Message& message) { return message.role == "user"; };
   const auto last = std::find_if(messages.rbegin(), messages.rend(), is_users);
   const bool may_be_text = request.form.is_free() && request.tools.empty();

@@ -12,6 +12,7 @@
 #include "orchestrator/chat_chunk.h"
 #include "orchestrator/chat_request.h"
 #include "orchestrator/memory_service.h"
+#include "retrieval/question.h"
 
 namespace chimere::orchestrator {
 
@@ -24,6 +25,9 @@ std::string question_of(const std::vector<chat::Message>& messages);
 std::vector<UsedPassage> recall(const MemoryService& memory, const ChatRequest& request,
                                 const std::vector<UsedPassage>& passages, int context_length,
                                 std::vector<chat::Message>& messages);
+
+// How much a word tells, by its place in the vocabulary. The tokenizer outlives it.
+retrieval::Rarity rarity_by(const Tokenizer& tokenizer);
 
 // What was found for a message, in the words that the model in the box reads best (docs/engram.md): the sentence that
 // is nearest to the question, the texts that say more than it, and, before a plain question, the wish for a sentence.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -51,7 +52,8 @@ struct Services {
   bool page = true;
   bool slots = true;
   bool verbose = false;
-  bool keeps_alive = false;  // `keep_alive` of a request has been followed
+  bool keeps_alive = false;   // `keep_alive` of a request has been followed
+  size_t max_body_bytes = 0;  // of a request
 
   odo::Odo* odo = nullptr;                                   // null: the model alone answers
   std::shared_ptr<ConversationStore> conversations = {};     // null: none are kept here
@@ -60,6 +62,9 @@ struct Services {
   std::shared_ptr<store::Journal> journal = {};              // of answers, to learn from; null: none are kept
 
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
+
+  // The model, held by whoever has it; for runs, which may outlast their answer. Null: it stays until the server ends.
+  std::function<std::shared_ptr<orchestrator::ChatService>()> hold_chat = {};
 
   // What holds for every request that generates: its latest end, and that clients with different keys share no cached
   // state.
@@ -114,8 +119,14 @@ void add_cache_endpoints(Router& router, const Services& services);       // cac
 void add_sleep_endpoints(Router& router, const Services& services);       // sleep_endpoints.cpp
 void add_llama_endpoints(Router& router, const Services& services);       // llama_endpoints.cpp
 void add_ollama_endpoints(Router& router, const Services& services);      // ollama_endpoints.cpp
-// Nothing without an orchestrator.
-void add_odo_endpoints(Router& router, const Services& services);  // odo_endpoints.cpp
+
+// What the endpoints of the orchestrator show.
+struct OdoDesk {
+  odo::Odo* odo = nullptr;  // null: there are none
+  std::string version;
+  std::function<std::optional<retrieval::NoteUsage>()> learned;
+};
+void add_odo_endpoints(Router& router, const OdoDesk& desk);  // odo_endpoints.cpp
 // Nothing where there is no store.
 void add_batch_endpoints(Router& router, const Services& services);       // batch_endpoints.cpp
 void add_collection_endpoints(Router& router, const Services& services);  // collection_endpoints.cpp

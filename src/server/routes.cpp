@@ -71,7 +71,8 @@ Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchCo
   add_sleep_endpoints(router_, services_);
   add_llama_endpoints(router_, services_);
   add_ollama_endpoints(router_, services_);
-  add_odo_endpoints(router_, services_);
+  add_odo_endpoints(router_,
+                    {services_.odo, services_.version, [&chat = services_.chat] { return chat.memory().usage(); }});
   add_conversation_endpoints(router_, services_.conversations, services_.workers);
   add_learning_endpoints(router_, services_.journal, services_.workers);
   add_batch_endpoints(router_, services_);

@@ -68,6 +68,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   services.batches = config.batches;
   services.odo = config.odo;
   services.collections = config.collections;
+  services.max_body_bytes = config.http.max_body_bytes;
   if (config.collections) give_models(*config.collections, embedder, config.reranker);
   if (config.workers) services.workers = config.workers;
   server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);
@@ -89,6 +90,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   lobby.verbose = config.verbose;
   lobby.conversations = config.conversations;
   lobby.journal = config.journal;
+  lobby.odo = config.odo;
   lobby.watch = config.watch;
   if (config.workers) lobby.workers = config.workers;
   auto access = std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts),

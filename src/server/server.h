@@ -73,6 +73,8 @@ class Server {
   std::chrono::steady_clock::time_point stop_began() const { return http_->stop_began(); }
   uint16_t port() const { return http_->port(); }
   std::string url() const { return http_->url(); }
+  // Where the orchestrator answers for the model (HttpConfig::side_port); nullopt where there is no such port.
+  std::optional<std::string> odo_url() const { return http_->side_url(); }
 
  private:
   explicit Server(std::chrono::seconds keep_responses) : kept_(keep_responses) {}

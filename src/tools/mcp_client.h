@@ -40,6 +40,8 @@ struct McpServerStatus {
   size_t n_tools = 0;
   std::string problem = {};  // why it is not connected, or which tools were left out
   uint64_t n_starts = 0;
+  Policy policy = Policy::ask;          // of its tools, where none has its own
+  std::vector<std::string> tools = {};  // by our names, those in the toolbox
 };
 
 // A tool as its server names it, and as we do.
@@ -94,15 +96,17 @@ class McpServers {
   McpServers(const std::vector<McpServerConfig>& configs, Toolbox& toolbox, const McpClientOptions& options = {});
 
   // Puts new tools into the toolbox and takes those out that are gone, of servers that said so or were not asked yet. A
-  // server that cannot be reached keeps its place; status() says why.
-  void refresh(const ToolContext& context);
+  // server that cannot be reached keeps its place; status() says why. Those whose list was read anew, by their status.
+  // A tool that comes back is denied, or asks, where it did before it went.
+  std::vector<McpServerStatus> refresh(const ToolContext& context);
   std::vector<McpServerStatus> status() const;
 
  private:
   struct Place {
     std::shared_ptr<McpClient> client;
-    std::vector<std::string> names = {};  // of its tools in the toolbox
-    std::string problem = {};             // of tools that found no place there
+    std::vector<std::string> names = {};        // of its tools in the toolbox
+    std::string problem = {};                   // of tools that found no place there
+    std::map<std::string, Policy> strict = {};  // of those that are gone, where it was stricter than the server's
   };
   void put_into_toolbox(Place& place, const std::vector<std::shared_ptr<Tool>>& tools);
 

@@ -9,11 +9,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <thread>
 
 #include "tools/mcp_content.h"
 #include "tools/rpc.h"
+#include "tools/tool_keeper.h"
 #include "web/server_for_test.h"
 
 namespace chimere::tools {
@@ -251,7 +253,53 @@ TEST(McpServers, KeepAToolboxUpToDate) {
   EXPECT_EQ(box.policy("test__die"), Policy::deny);
   EXPECT_EQ(servers.status()[0].n_tools, 4u);
   EXPECT_TRUE(servers.status()[0].is_connected);
+  EXPECT_EQ(servers.status()[0].policy, Policy::allow);
+  EXPECT_EQ(servers.status()[0].tools.size(), 4u);  // the denied one among them
+  EXPECT_TRUE(servers.status()[1].tools.empty());
+  EXPECT_FALSE(servers.status()[1].is_connected);
   EXPECT_EQ(servers.status()[1].problem, "the program ended with exit code 3: no licence");
+}
+
+// Waits for as long as it takes: a keeper that does nothing is found by the limit of the whole test.
+void wait_until(const std::function<bool()>& is_so) {
+  for (int i = 0; i < 30'000 && !is_so(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+TEST(McpServers, AreLookedAtWhenTheyChangeOrWereStartedAgain) {
+  Toolbox box;
+  McpServerConfig allowed = config_of("usual");
+  allowed.policy = Policy::allow;
+  McpServers servers({allowed}, box);
+  const auto has_more = [&box] { return box.find("test__more") != nullptr; };
+  ToolKeeper keeper({[&servers](const ToolContext& context) { servers.refresh(context); }},
+                    std::chrono::milliseconds(5));
+  wait_until([&box] { return box.find("test__die") != nullptr; });
+  ASSERT_TRUE(box.find("test__die"));
+  EXPECT_EQ(box.run("test__read_file", "{}", {}).text, "grown");
+  wait_until(has_more);
+  ASSERT_TRUE(has_more()) << "it said that its list has changed";
+  ASSERT_TRUE(box.set_policy("test__more", Policy::deny));
+  EXPECT_TRUE(box.run("test__die", "{}", {}).is_error);
+  wait_until([&] { return !has_more(); });
+  EXPECT_FALSE(has_more()) << "the one that was started again has three";
+  EXPECT_EQ(servers.status()[0].n_starts, 2u);
+  EXPECT_EQ(box.run("test__read_file", "{}", {}).text, "grown");
+  wait_until(has_more);
+  ASSERT_TRUE(has_more());
+  EXPECT_EQ(box.policy("test__more"), Policy::deny) << "what was denied stays denied when it comes back";
+}
+
+TEST(ToolKeeper, EndsALookThatIsUnderWay) {
+  std::atomic<bool> began = false;
+  {
+    ToolKeeper keeper({[&began](const ToolContext& context) {
+                        began = true;
+                        while (!context.is_cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                      }},
+                      std::chrono::milliseconds(1));
+    wait_until([&began] { return began.load(); });
+  }
+  EXPECT_TRUE(began);
 }
 
 TEST(McpClient, AsksAgainWhereTheListChanged) {

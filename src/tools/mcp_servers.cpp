@@ -12,7 +12,7 @@ McpServers::McpServers(const std::vector<McpServerConfig>& configs, Toolbox& too
   for (const McpServerConfig& config : configs) places_.push_back({std::make_shared<McpClient>(config, options)});
 }
 
-void McpServers::refresh(const ToolContext& context) {
+std::vector<McpServerStatus> McpServers::refresh(const ToolContext& context) {
   const std::lock_guard one(refreshing_);
   // All at once: one that hangs must not keep the others away.
   std::vector<std::optional<std::vector<std::shared_ptr<Tool>>>> found(places_.size());
@@ -24,9 +24,13 @@ void McpServers::refresh(const ToolContext& context) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  std::vector<McpServerStatus> read;
   for (size_t i = 0; i < places_.size(); ++i) {
-    if (found[i]) put_into_toolbox(places_[i], *found[i]);
+    if (!found[i]) continue;
+    put_into_toolbox(places_[i], *found[i]);
+    read.push_back(places_[i].client->status());
   }
+  return read;
 }
 
 void McpServers::put_into_toolbox(Place& place, const std::vector<std::shared_ptr<Tool>>& tools) {
@@ -46,6 +50,8 @@ void McpServers::put_into_toolbox(Place& place, const std::vector<std::shared_pt
       // A tool that says something else than before has to be allowed again; what was denied stays denied.
       if (old) policy = std::max(policy, toolbox_.policy(spec.name));
       toolbox_.remove(spec.name);
+    } else if (const auto known = place.strict.find(spec.name); known != place.strict.end()) {
+      policy = std::max(policy, known->second);
     }
     if (const Status added = toolbox_.add(tool, policy)) {
       names.push_back(spec.name);
@@ -54,7 +60,11 @@ void McpServers::put_into_toolbox(Place& place, const std::vector<std::shared_pt
     }
   }
   for (const std::string& name : place.names) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) toolbox_.remove(name);
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    // What a person has said of it holds for the next one of that name, too.
+    const Policy said = toolbox_.policy(name);
+    if (said > place.client->config().policy && place.strict.size() < kMaxTools) place.strict[name] = said;
+    toolbox_.remove(name);
   }
   const std::lock_guard lock(mutex_);
   place.names = std::move(names);
@@ -67,6 +77,8 @@ std::vector<McpServerStatus> McpServers::status() const {
     all.push_back(place.client->status());
     const std::lock_guard lock(mutex_);
     if (all.back().problem.empty()) all.back().problem = place.problem;
+    all.back().policy = place.client->config().policy;
+    all.back().tools = place.names;
   }
   return all;
 }

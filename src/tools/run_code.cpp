@@ -1,7 +1,5 @@
 #include "tools/run_code.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 
 #include "base/platform/child_process.h"
@@ -11,9 +9,6 @@ namespace chimere::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr uint32_t kNobody = 65534;
-constexpr size_t kMaxErrorBytes = 16 << 10;
 
 // Sets the limits from within, where the number of processes is counted for this sandbox alone, and reads the program.
 // The value of an expression on its last line is printed, as at a prompt: models expect it.
@@ -78,62 +73,29 @@ Result<Interpreter> find_interpreter(const RunCodeOptions& options) {
   return Result<Interpreter>{std::move(found)};
 }
 
-std::vector<std::string> sandbox_arguments(const RunCodeOptions& options, const Interpreter& interpreter) {
-  std::vector<std::string> all = {options.bubblewrap,  "--unshare-user",
-                                  "--disable-userns",  "--unshare-ipc",
-                                  "--unshare-pid",     "--unshare-net",
-                                  "--unshare-uts",     "--unshare-cgroup-try",
-                                  "--hostname",        "sandbox",
-                                  "--die-with-parent", "--new-session",
-                                  "--cap-drop",        "ALL"};
-  const auto add = [&all](std::initializer_list<std::string> more) { all.insert(all.end(), more); };
-  add({"--ro-bind", interpreter.program, interpreter.program});
-  for (const std::string& folder : interpreter.folders) add({"--ro-bind", folder, folder});
-  // The loader's own path is part of every program.
-  for (const std::string loader : {"/usr/lib64/ld-linux-x86-64.so.2", "/usr/lib/ld-linux-aarch64.so.1"}) {
-    add({"--ro-bind-try", loader, loader});
-  }
-  for (const std::string name : {"lib", "lib64"}) {
-    std::error_code ignored;
-    if (fs::is_symlink("/" + name, ignored)) {
-      add({"--symlink", "usr/" + name, "/" + name});
-    } else {
-      add({"--ro-bind-try", "/" + name, "/" + name});
-    }
-  }
-  for (const std::string device : {"/dev/null", "/dev/zero", "/dev/urandom"}) add({"--dev-bind", device, device});
-  add({"--size", std::to_string(options.folder_bytes), "--tmpfs", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"});
-  const int64_t seconds = std::chrono::ceil<std::chrono::seconds>(options.time).count() + 1;
-  add({"--", interpreter.program, "-I", "-S", "-X", "utf8", "-c", kPrelude, std::to_string(options.memory_bytes),
-       std::to_string(options.processes), std::to_string(seconds), std::to_string(options.folder_bytes)});
+// What runs a program that comes by standard input, within limits that it can not lift.
+std::vector<std::string> python_arguments(const RunCodeOptions& options, const Interpreter& interpreter) {
+  std::vector<std::string> seen = interpreter.folders;
+  seen.push_back(interpreter.program);
+  const SandboxLimits& limits = options.limits;
+  std::vector<std::string> all = sandbox_arguments(options.bubblewrap, limits, seen);
+  const int64_t seconds = std::chrono::ceil<std::chrono::seconds>(limits.time).count() + 1;
+  all.insert(all.end(),
+             {"--", interpreter.program, "-I", "-S", "-X", "utf8", "-c", kPrelude, std::to_string(limits.memory_bytes),
+              std::to_string(limits.processes), std::to_string(seconds), std::to_string(limits.folder_bytes)});
   return all;
-}
-
-Result<ProgramRun> run_in_sandbox(const RunCodeOptions& options, const std::vector<std::string>& arguments,
-                                  std::string_view code, const ToolContext& context) {
-  RunOptions run;
-  run.input = code;
-  run.max_output_bytes = options.output_bytes;
-  run.max_error_bytes = kMaxErrorBytes;
-  run.deadline = std::min(context.deadline, std::chrono::steady_clock::now() + options.time);
-  run.is_cancelled = context.is_cancelled;
-  run.child.folder = "/";
-  run.child.environment = {{"PATH=/usr/bin", "HOME=/tmp", "LANG=C.UTF-8"}};
-  // Limits of processes do not hold for root, in no namespace.
-  if (::geteuid() == 0) run.child.user = kNobody;
-  return run_program(arguments, run);
 }
 
 class RunCode : public Tool {
  public:
   RunCode(RunCodeOptions options, const Interpreter& interpreter)
-      : options_(std::move(options)), arguments_(sandbox_arguments(options_, interpreter)) {
+      : options_(std::move(options)), arguments_(python_arguments(options_, interpreter)) {
     spec_.name = "run_code";
     spec_.description =
         "Runs a Python 3 program with the standard library and returns what it prints, and the value of an expression "
         "on "
         "its last line. No network, no files but /tmp, which is empty at the start; at most " +
-        std::to_string(std::chrono::ceil<std::chrono::seconds>(options_.time).count()) + " seconds.";
+        std::to_string(std::chrono::ceil<std::chrono::seconds>(options_.limits.time).count()) + " seconds.";
     spec_.parameters =
         R"json({"type":"object","properties":{"code":{"type":"string","description":"the whole program"}},)json"
         R"json("required":["code"],"additionalProperties":false})json";
@@ -150,40 +112,13 @@ class RunCode : public Tool {
           "code: expected at most " + std::to_string(kMaxCodeBytes) + " bytes, found " + std::to_string(code.size()),
           true};
     }
-    const auto begin = std::chrono::steady_clock::now();
-    const auto run = run_in_sandbox(options_, arguments_, code, context);
+    const auto began = std::chrono::steady_clock::now();
+    const auto run = run_in_sandbox(options_.limits, arguments_, code, context);
     if (!run) return {"run_code: " + run.error().message, true};
-    ToolResult result = described(*run);
-    Json detail;
-    detail["exit"] = describe(run->exit);
-    detail["milliseconds"] =
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count();
-    result.detail = to_text(detail);
-    return result;
+    return sandbox_result(*run, options_.limits, began);
   }
 
  private:
-  ToolResult described(const ProgramRun& run) const {
-    ToolResult result{run.output, true, true};
-    const auto add_line = [&result](const std::string& line) {
-      if (!result.text.empty() && result.text.back() != '\n') result.text += '\n';
-      result.text += line;
-    };
-    if (!run.error.empty()) add_line(run.error);
-    switch (run.end) {
-      case ProgramRun::End::deadline: add_line("[ended: no time left]"); break;
-      case ProgramRun::End::cancelled: add_line("[ended: cancelled]"); break;
-      case ProgramRun::End::output_limit:
-        add_line("[ended: more than " + std::to_string(options_.output_bytes) + " bytes of output]");
-        break;
-      case ProgramRun::End::exited:
-        result.is_error = !run.exit.is_success();
-        if (result.is_error) add_line("[" + describe(run.exit) + "]");
-        if (result.text.empty()) result.text = "[no output]";
-    }
-    return result;
-  }
-
   RunCodeOptions options_;
   std::vector<std::string> arguments_;
   ToolSpec spec_;

@@ -5,12 +5,11 @@
 // in by its standard input, so that no shell and no argument carries it.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "tools/sandbox.h"
 #include "tools/tool.h"
 
 namespace chimere::tools {
@@ -18,11 +17,7 @@ namespace chimere::tools {
 struct RunCodeOptions {
   std::string bubblewrap = "bwrap";
   std::string python = "/usr/bin/python3";
-  std::chrono::milliseconds time{10'000};
-  uint64_t memory_bytes = uint64_t{512} << 20;  // of each process
-  uint64_t folder_bytes = uint64_t{64} << 20;   // of all files that it writes
-  uint32_t processes = 8;                       // and threads, all together
-  uint64_t output_bytes = uint64_t{64} << 10;   // more ends the program
+  SandboxLimits limits = {};
 };
 
 inline constexpr size_t kMaxCodeBytes = size_t{256} << 10;

@@ -113,14 +113,18 @@ Error Toolbox::unknown(std::string_view name) const {
                                     (nearest.empty() ? "" : "; did you mean '" + nearest + "'?")};
 }
 
-std::vector<ToolSpec> Toolbox::list() const {
+std::vector<ToolSpec> Toolbox::specs(bool is_denied) const {
   const std::shared_lock lock(mutex_);
   std::vector<ToolSpec> specs;
   for (const auto& [name, entry] : entries_) {
-    if (entry->policy != Policy::deny) specs.push_back(entry->tool->spec());
+    if ((entry->policy == Policy::deny) == is_denied) specs.push_back(entry->tool->spec());
   }
   return specs;
 }
+
+std::vector<ToolSpec> Toolbox::list() const { return specs(false); }
+
+std::vector<ToolSpec> Toolbox::denied() const { return specs(true); }
 
 Result<std::vector<ToolSpec>> Toolbox::list(const std::vector<std::string>& names) const {
   std::vector<ToolSpec> specs;

@@ -38,6 +38,8 @@ class Toolbox {
   // What a model is told of: all that are not denied, by name; or those named, where an unknown name is an error.
   std::vector<ToolSpec> list() const;
   Result<std::vector<ToolSpec>> list(const std::vector<std::string>& names) const;
+  // The others, for people to see.
+  std::vector<ToolSpec> denied() const;
 
   Status set_policy(std::string_view name, Policy policy);
   Policy policy(std::string_view name) const;  // deny for those that are not here
@@ -53,6 +55,7 @@ class Toolbox {
   std::map<std::string, std::shared_ptr<const Entry>, std::less<>> entries_;
 
   std::shared_ptr<const Entry> entry(std::string_view name) const;
+  std::vector<ToolSpec> specs(bool is_denied) const;
   Error unknown(std::string_view name) const;
 };
 

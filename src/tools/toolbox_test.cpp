@@ -33,6 +33,8 @@ TEST(Toolbox, FindsListsAndRemovesByName) {
   ASSERT_TRUE(box.add(std::make_shared<SpokenTool>("c"), Policy::deny));
   ASSERT_EQ(box.list().size(), 2u);
   EXPECT_EQ(box.list()[0].name, "a");
+  ASSERT_EQ(box.denied().size(), 1u);
+  EXPECT_EQ(box.denied()[0].name, "c");
   ASSERT_TRUE(box.list({"b", "c"}));
   EXPECT_EQ(box.list({"b", "c"})->size(), 1u);
   EXPECT_EQ(box.list({"nobody"}).error().message, "there is no tool 'nobody'");

@@ -8,17 +8,19 @@ import { t } from './i18n'
 import { addressOf } from './store/address'
 import { openConversation, openId, storageFailed } from './store/conversations'
 import { isBeingWritten, stop } from './store/generation'
+import { collections } from './store/collections'
 import { canLearn } from './store/memory'
 import { chatModel } from './store/model'
 import { odo, openOdo } from './store/odo'
 import { isOnline, modelList } from './store/session'
 import { Announcer } from './ui/announcer'
 import { ConfirmDialog, KeyDialog } from './ui/dialog'
-import { Book, Bubble, Fork, Gear, Menu, Pulse } from './ui/icons'
+import { Book, Bubble, Folder, Fork, Gear, Menu, Pulse } from './ui/icons'
 import { lazy } from './ui/lazy'
 import { NoticeBar } from './ui/notice'
-import { screen, type Screen } from './ui/route'
+import { filesAddress, screen, type Screen } from './ui/route'
 
+const LazyFiles = lazy(() => import('./files/screen').then((module) => module.FilesScreen))
 const LazyGuide = lazy(() => import('./guide/screen').then((module) => module.GuideScreen))
 const LazyMemory = lazy(() => import('./memory/screen').then((module) => module.MemoryScreen))
 const LazyOdo = lazy(() => import('./odo/screen').then((module) => module.OdoScreen))
@@ -60,6 +62,11 @@ function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => v
         {canLearn.value && (
           <a href="#/memory" aria-current={isHere('memory')}>
             <Book /> <span>{t('memoryScreen')}</span>
+          </a>
+        )}
+        {collections.value && (
+          <a href={filesAddress()} aria-current={isHere('files')}>
+            <Folder /> <span>{t('files')}</span>
           </a>
         )}
         {odo.value && (
@@ -143,6 +150,7 @@ export function App() {
         {isMenuShown && <div class="shade" onClick={() => setIsMenuShown(false)} />}
         {screen.value === 'chat' && <ChatScreen />}
         {screen.value === 'memory' && <LazyMemory />}
+        {screen.value === 'files' && <LazyFiles />}
         {screen.value === 'odo' && <LazyOdo />}
         {screen.value === 'status' && <LazyStatus />}
         {screen.value === 'guide' && <LazyGuide />}

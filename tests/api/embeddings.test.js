@@ -50,6 +50,19 @@ test("fewer dimensions, token ids, and what is wrong", async () => {
   );
 });
 
+test("ids and texts in one list are one text", async () => {
+  const [{ body: one }, { body: both }] = await Promise.all([
+    server.json("/v1/embeddings", { input: "Hello world" }),
+    server.json("/v1/embeddings", { input: ["Hello world", [2, "Hello world", 3], [2, "Hello", 1216, 1511, 3], { prompt_string: "Hello world" }] }),
+  ]);
+  assert.equal(both.data.length, 4);
+  for (const { embedding } of both.data) assert.deepEqual(embedding, one.data[0].embedding);
+  const mixed = await server.json("/v1/embeddings", { input: [2, "Hello world", 3] });
+  assert.deepEqual(mixed.body.data[0].embedding, one.data[0].embedding);
+  // A number behind texts is taken for a mistake.
+  assert.equal((await server.json("/v1/embeddings", { input: ["Hello", 3] })).status, 400);
+});
+
 test("chats and embeds at the same time", async () => {
   const question = { model: "nano", messages: [{ role: "user", content: "Hello" }], temperature: 0, max_tokens: 16 };
   const alone = await client.chat.completions.create(question);

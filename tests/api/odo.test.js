@@ -12,6 +12,7 @@ import { NANO, startServer } from "./server.js";
 
 const user = (content) => ({ role: "user", content });
 const sum = { model: "odo", messages: [user("What is 48271 * 3947?")], temperature: 0, enable_thinking: false };
+const calledSum = { ...sum, odo: { calculate: false } }; // the model has to call the calculator itself
 
 let server, client, folder;
 
@@ -20,7 +21,7 @@ before(async () => {
   process.env.XDG_DATA_HOME = folder;
   const everything = resolve("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
   const config = join(folder, "odo.yaml");
-  await writeFile(config, `mcp_servers:\n  everything:\n    command: [${process.execPath}, ${everything}]\n    policy: deny\ntools: {run_code: deny}\n`);
+  await writeFile(config, `mcp_servers:\n  everything:\n    command: [${process.execPath}, ${everything}]\n    policy: deny\n  broken:\n    command: [sh, -c, "read greeting; echo no licence >&2; exit 3"]\ntools: {run_code: deny}\n`);
   server = await startServer(NANO, ["--odo-config", config]);
   client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
 });
@@ -48,8 +49,26 @@ test("the names are listed, and another one is refused with the list", async () 
   await assert.rejects(client.chat.completions.create({ ...sum, n: 2 }), { status: 400 });
 });
 
-test("a sum is calculated, and the answer says how", async () => {
+test("a sum is computed before the model answers, unless the request says no", async () => {
   const answer = await client.chat.completions.create(sum);
+  assert.match(answer.choices[0].message.content.replaceAll(",", ""), /190525637/);
+  assert.deepEqual(answer.odo.steps.map((step) => step.stage), ["route", "calculate", "answer"]);
+  const step = answer.odo.steps[1];
+  assert.equal(step.state, "done");
+  assert.deepEqual(step.detail, { expression: "48271 * 3947", result: "190525637" });
+  for (const odo of [{ calculate: false }, { tools: [] }]) {
+    const other = await client.chat.completions.create({ ...sum, max_tokens: 5, odo });
+    assert.ok(!other.odo.steps.some((s) => s.stage === "calculate"), JSON.stringify(odo));
+  }
+  const date = await client.chat.completions.create({ ...sum, messages: [user("What is 2024-11-17?")], max_tokens: 5 });
+  assert.ok(!date.odo.steps.some((s) => s.stage === "calculate"));
+  const wrong = await client.chat.completions.create({ ...sum, messages: [user("What is 5 / 0 + 1?")], max_tokens: 5 });
+  assert.equal(wrong.odo.steps.find((s) => s.stage === "calculate").state, "failed");
+  await assert.rejects(client.chat.completions.create({ ...sum, odo: { calculate: "no" } }), { status: 400 });
+});
+
+test("a sum is calculated by a tool that the model calls, and the answer says how", async () => {
+  const answer = await client.chat.completions.create(calledSum);
   assert.match(answer.choices[0].message.content.replaceAll(",", ""), /190525637/);
   assert.equal(answer.model, "odo");
   assert.equal(answer.choices[0].finish_reason, "stop");
@@ -66,7 +85,7 @@ test("a sum is calculated, and the answer says how", async () => {
 test("a stream tells each step when it begins and when it ends, and the text as it comes", async () => {
   const states = new Map();
   let text = "", run;
-  const stream = await client.chat.completions.create({ ...sum, stream: true });
+  const stream = await client.chat.completions.create({ ...calledSum, stream: true });
   for await (const chunk of stream) {
     text += chunk.choices[0]?.delta?.content ?? "";
     for (const step of chunk.odo?.steps ?? []) states.set(step.index, [...(states.get(step.index) ?? []), step.state]);
@@ -85,6 +104,18 @@ test("a greeting costs no token more, and the bare model is told what it does no
   assert.equal(bare.odo, undefined);
   const { response } = await client.chat.completions.create({ ...hello, model: "nano", odo: { mode: "fast" } }).withResponse();
   assert.match(response.headers.get("x-chimere-ignored"), /odo/);
+});
+
+test("the model's doubt says whether to think, where nobody else does", async () => {
+  const capital = { model: "odo/default", messages: [user("What is the capital of France?")], temperature: 0, max_tokens: 100 };
+  const answerStep = async (more) => (await client.chat.completions.create({ ...capital, ...more })).odo.steps.find((step) => step.stage === "answer");
+  const { detail } = await answerStep({});
+  assert.equal(typeof detail.entropy, "number");
+  assert.equal(typeof detail.thinks, "boolean");
+  for (const more of [{ odo: { entropy: false } }, { enable_thinking: false }, { model: "odo/ultra" }]) {
+    assert.equal((await answerStep(more)).detail, undefined, JSON.stringify(more));
+  }
+  await assert.rejects(client.chat.completions.create({ ...capital, odo: { entropy: "yes" } }), { status: 400 });
 });
 
 test("the caller's own tools go to the caller", async () => {
@@ -106,14 +137,18 @@ test("documents of a collection are told to the model and listed as sources", as
   const step = answer.odo.steps.find((s) => s.stage === "retrieve");
   assert.equal(step.state, "done");
   assert.equal(step.detail.sources[0].document, "beans.md");
+  assert.equal(step.detail.sources[0].collection, "garden");
+  assert.match(step.detail.sources[0].snippet, /ninth of May/);
   assert.match(answer.choices[0].message.content, /ninth of May/);
 });
 
 test("policies hold, servers of tools are there, and the web is silent unless configured", async () => {
-  const { data } = await get("/v1/odo/tools");
+  const { data, denied } = await get("/v1/odo/tools");
   const names = data.map((tool) => tool.name);
   assert.ok(names.includes("calculator") && names.includes("clock") && names.includes("retrieve"), names.join());
   assert.ok(!names.includes("run_code") && !names.some((name) => name.startsWith("everything__")), names.join());
+  assert.ok(denied.every((tool) => tool.policy === "deny" && !names.includes(tool.name)));
+  assert.ok(denied.some((tool) => tool.name === "everything__echo"), "people see what is denied");
   assert.equal((await post("/v1/search", { query: "x" })).status, 400);
   const list = await post("/mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" });
   assert.deepEqual(list.json.result.tools.map((tool) => tool.name).sort(), ["forget", "remember", "retrieve"]);
@@ -123,5 +158,15 @@ test("policies hold, servers of tools are there, and the web is silent unless co
   assert.equal((await post("/v1/odo/approvals/none", { allow: true })).status, 404);
   const status = await get("/v1/odo/status");
   assert.deepEqual(status.problems, {});
+  assert.equal(status.web, false);
+  const [running, broken] = status.mcp_servers;
+  assert.deepEqual([running.name, running.state, running.policy, running.problem], ["everything", "running", "deny", ""]);
+  assert.ok(running.tools.includes("everything__echo") && running.server, JSON.stringify(running));
+  assert.deepEqual([broken.name, broken.state, broken.tools], ["broken", "failed", []]);
+  assert.match(broken.problem, /exit code 3: no licence/);
   assert.ok(status.stages.tool.n >= 2);
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  const count = Number(/chimere_odo_stage_seconds_count\{stage="tool"\} (\d+)/.exec(metrics)[1]);
+  assert.equal(Number(/chimere_odo_stage_seconds_bucket\{stage="tool",le="\+Inf"\} (\d+)/.exec(metrics)[1]), count);
+  assert.ok(count >= 2);
 });

@@ -32,6 +32,7 @@ export async function startServer(model = NANO, options = []) {
   });
   return {
     url,
+    pid: child.pid,
     log: () => printed,
     async stop() {
       const ended = once(child, "exit");

@@ -181,6 +181,37 @@ test("an answer goes on with what the request began", async () => {
   );
 });
 
+test("a thought that broke off goes on, in three APIs", async () => {
+  const client = openai(servers.tags);
+  const asked = [{ role: "user", content: "Tom has 3 apples and buys 4 more. How many apples does he have?" }];
+  const request = { model: "nano", messages: asked, temperature: 0, max_tokens: 80, enable_thinking: true };
+  const whole = (await client.chat.completions.create(request)).choices[0].message;
+  const cut = whole.reasoning_content.indexOf(" ", whole.reasoning_content.length / 2);
+  const [begun, rest] = [whole.reasoning_content.slice(0, cut), whole.reasoning_content.slice(cut)];
+  const messages = [...asked, { role: "assistant", content: "", reasoning_content: begun }];
+  for (const more of [{}, { continue_final_message: true }, { enable_thinking: false }]) {
+    const { message } = (await client.chat.completions.create({ ...request, ...more, messages })).choices[0];
+    assert.equal(message.reasoning_content, rest);
+    assert.equal(message.content, whole.content);
+  }
+  const claude = await anthropic(servers.tags).messages.create({
+    model: "nano",
+    max_tokens: 80,
+    temperature: 0,
+    thinking: { type: "enabled", budget_tokens: 1024 },
+    messages: [...asked, { role: "assistant", content: [{ type: "thinking", thinking: begun, signature: "" }] }],
+  });
+  assert.deepEqual(claude.content.map((block) => block.thinking ?? block.text), [rest, whole.content]);
+  const ollama = await servers.tags.json("/api/chat", {
+    stream: false,
+    think: true,
+    options: { temperature: 0, num_predict: 80 },
+    messages: [...asked, { role: "assistant", content: "", thinking: begun }],
+  });
+  assert.equal(ollama.body.message.thinking, rest);
+  assert.equal(ollama.body.message.content, whole.content);
+});
+
 test("parts of a message stand on lines of their own in all three APIs", async () => {
   const texts = ["First part", "second part"];
   const joined = texts.join("\n");

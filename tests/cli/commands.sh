@@ -267,6 +267,8 @@ expect "data: [DONE]" curl -sN "$url/v1/chat/completions" -d "${body%\}},\"strea
 expect '"error"' curl -s "$url/v1/chat/completions" -d '{"messages": [}'
 expect '"error"' curl -s "$url/nowhere"
 expect "is taken" "$chimere" serve "$model" --port "${url##*:}"
+expect "choose another with --odo-port" "$chimere" serve "$model" --port 0 --odo-port "${url##*:}"
+expect "expected no --no-odo beside it" "$chimere" serve "$model" --port 0 --odo-port 0 --no-odo
 stop_server
 
 # What a server keeps of prompts is shown and cleared; what lay in the folder before stays.

@@ -331,7 +331,7 @@ for (const kind of ['JSON', 'Markdown']) {
     await studio.page.locator('input[data-purpose=import]').setInputFiles([
       { name: first.name, mimeType: 'text/plain', buffer },
     ])
-    await expect(studio.page.getByText('Conversations imported: 1')).toBeVisible()
+    await expect(studio.page.getByText('One conversation was imported.')).toBeVisible()
     await expect(studio.page.locator('.sidebar li')).toHaveCount(2)
     await expect(studio.answers.last()).toContainText('The end')
     const second = readFileSync((await exported()).path)

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as alone, type Page } from '@playwright/test'
-import { problems } from './accessibility'
+import { looksRight, problems } from './accessibility'
 import { expect, Server, SlowChat, Studio, test } from './server'
 
 const closeSettings = (page: Page) => page.locator('.panel').getByRole('button', { name: 'Close' }).click()
@@ -26,21 +26,7 @@ function bodiesOf(page: Page): Record<string, any>[] {
   return bodies
 }
 
-const overflow = (page: Page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-
-async function looksRight(page: Page, name: string) {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    expect(await problems(page), `${name}, ${colorScheme}`).toEqual([])
-  }
-  const size = page.viewportSize()!
-  await page.setViewportSize({ width: 360, height: 740 })
-  expect(await problems(page), `${name}, phone`).toEqual([])
-  expect(await overflow(page), name).toBeLessThanOrEqual(0)
-  await page.setViewportSize(size)
-}
-
-test('a sum is computed by a tool, and the steps stay with the answer', async ({ studio, page }) => {
+test('a sum is computed, and the steps stay with the answer', async ({ studio, page }) => {
   const bodies = bodiesOf(page)
   await chooseOdo(studio)
   await expect(page.locator('.model-name')).toContainText('· odo')
@@ -49,26 +35,26 @@ test('a sum is computed by a tool, and the steps stay with the answer', async ({
   expect(bodies[0]).toMatchObject({ model: 'odo', odo: { approve: true } })
   await expect(studio.answers.locator('.markdown')).toContainText('190525637')
   const run = studio.answers.locator('.run')
-  await expect(run.locator('summary')).toHaveText(/^Route \w+ · 4 steps · [\d.,]+ m?s$/)
+  await expect(run.locator('summary')).toHaveText(/^Route \w+ · 3 steps · [\d.,]+ m?s$/)
   await run.locator('summary').press('Enter')
   const steps = run.getByRole('listitem')
-  await expect(steps).toHaveCount(4)
+  await expect(steps).toHaveCount(3)
   await expect(steps.nth(0)).toContainText('Choosing the route')
-  await expect(steps.nth(1)).toContainText(/Asking the model[\d.,]+ m?s · [\d,]+ tokens/)
-  await expect(steps.nth(2)).toContainText('Calling calculator')
-  await expect(steps.nth(2).locator('pre')).toHaveText(['48271 * 3947', '190525637'])
+  await expect(steps.nth(1)).toContainText(/Calculating.*48271 \* 3947/)
+  await expect(steps.nth(1).locator('pre')).toHaveText(['190525637'])
+  await expect(steps.nth(2)).toContainText(/Asking the model[\d.,]+ m?s · [\d,]+ tokens/)
   await looksRight(page, 'steps')
 
   const download = page.waitForEvent('download')
   await studio.openSettings()
   await studio.button('Export (Markdown)').click()
   const markdown = readFileSync(await (await download).path(), 'utf8')
-  expect(markdown).toMatch(/chimere:steps -->\nRoute \w+\n- route: .*\n- answer \(\d+ ms\)\n- tool: calculator \(/)
+  expect(markdown).toMatch(/chimere:steps -->\nRoute \w+\n- route: .*\n- calculate: 48271 \* 3947 \(\d+ ms\)\n- answer \(/)
 
   await page.reload()
-  await expect(run.locator('summary')).toHaveText(/^Route \w+ · 4 steps · /)
+  await expect(run.locator('summary')).toHaveText(/^Route \w+ · 3 steps · /)
   await run.locator('summary').click()
-  await expect(steps.nth(2)).toContainText('190525637')
+  await expect(steps.nth(1)).toContainText('190525637')
   await studio.openSettings()
   await expect(page.getByLabel('Answers come from')).toHaveValue('odo')
 
@@ -182,6 +168,159 @@ alone('a call that needs a word waits for it, and runs or does not', async ({ pa
     await server.stop()
     rmSync(folder, { recursive: true, force: true })
   }
+})
+
+test('collections, the web and tools are chosen for a conversation, shown as chips, and asked for', async ({ page, slow }) => {
+  await page.route('**/v1/collections', (route) => {
+    const one = (name: string) => ({ name, documents: 1, chunks: 1, bytes: 10 })
+    const room = { documents: 2, chunks: 2, bytes: 20 }
+    return route.fulfill({ json: { data: [one('garden'), one('kitchen')], used: room, limits: { ...room, collections: 9, document_bytes: 9 } } })
+  })
+  let hasWeb = true
+  await page.route('**/v1/odo/status', async (route) => {
+    const answer = await route.fetch()
+    await route.fulfill({ json: { ...(await answer.json()), web: hasWeb } })
+  })
+  const bodies = bodiesOf(page)
+  await page.goto(slow.url)
+  const studio = new Studio(page)
+  const button = page.getByRole('button', { name: 'Sources and tools' })
+  await expect(page.locator('.model-name')).toHaveText('chimere-nano')
+  await expect(button).toHaveCount(0) // the model alone uses none of it
+  await chooseOdo(studio)
+  await button.press('Enter')
+  const choices = page.getByRole('group', { name: 'Sources and tools' })
+  await choices.getByRole('combobox', { name: 'Collections' }).selectOption('these')
+  await choices.getByRole('checkbox', { name: 'kitchen' }).uncheck()
+  await choices.getByRole('combobox', { name: 'Web' }).selectOption('yes')
+  await choices.getByRole('combobox', { name: 'Tools' }).selectOption('none')
+  const chips = page.getByRole('list', { name: 'Sources and tools' })
+  await expect(chips.getByRole('listitem')).toHaveText(['garden', 'Search the web', 'No tools'])
+  await looksRight(page, 'choices')
+  await page.keyboard.press('Escape')
+  await expect(choices).toHaveCount(0)
+  await expect(button).toBeFocused()
+  const ask = async (text: string) => {
+    await studio.send(text)
+    await expect.poll(() => slow.isAsked).toBe(true)
+    slow.end()
+    await studio.settled()
+  }
+  await ask('One')
+  expect(bodies.at(-1)!.odo).toEqual({ approve: true, collections: ['garden'], web: true, tools: [] })
+  await page.reload()
+  await expect(chips.getByRole('listitem')).toHaveText(['garden', 'Search the web', 'No tools'])
+
+  // Another conversation has its own.
+  await page.keyboard.press('Alt+n')
+  await chooseOdo(studio)
+  await expect(chips).toHaveCount(0)
+  await ask('Two')
+  expect(bodies.at(-1)!.odo).toEqual({ approve: true })
+  await page.goBack()
+
+  await chips.getByRole('button', { name: 'Remove No tools' }).press('Enter')
+  await expect(button).toBeFocused()
+  await chips.getByRole('button', { name: 'Remove garden' }).click()
+  await expect(chips.getByRole('listitem')).toHaveText(['Search the web'])
+  await button.click()
+  await choices.getByRole('combobox', { name: 'Tools' }).selectOption('these')
+  await choices.getByRole('checkbox', { name: 'clock' }).uncheck()
+  await choices.getByRole('combobox', { name: 'Collections' }).selectOption('none')
+  await ask('Three')
+  expect(bodies.at(-1)!.odo).toMatchObject({ approve: true, collections: [], web: true })
+  expect(bodies.at(-1)!.odo.tools).toContain('calculator')
+  expect(bodies.at(-1)!.odo.tools).not.toContain('clock')
+
+  // Where there is nothing to search with, that is said and nothing is asked of it.
+  hasWeb = false
+  await page.reload()
+  await button.click()
+  await expect(choices.getByRole('combobox', { name: 'Web' })).toBeDisabled()
+  await expect(choices.getByText('serve --searxng URL')).toBeVisible()
+  await ask('Four')
+  expect(bodies.at(-1)!.odo.web).toBe(undefined)
+})
+
+alone('servers of tools are listed with their state, and tools with what may be done with them', async ({ page }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'chimere-mcp-'))
+  const script = join(folder, 'server.mjs')
+  writeFileSync(script, TOOL_SERVER)
+  const config = join(folder, 'odo.yaml')
+  writeFileSync(
+    config,
+    `mcp_servers:\n  notes:\n    command: [${process.execPath}, ${script}]\n  broken:\n    command: [sh, -c, "read greeting; echo no licence >&2; exit 3"]\n` +
+      'tools: {clock: deny}\n',
+  )
+  const server = new Server(['--odo-config', config, '--odo-routes', folder])
+  await server.start()
+  try {
+    await page.goto(`${server.url}/#/odo`)
+    const entries = page.getByRole('main').locator('.entry')
+    const notes = entries.filter({ hasText: 'Calls itself' })
+    await expect(notes).toHaveAttribute('data-state', 'running')
+    await expect(notes).toContainText('runs')
+    await expect(notes).toContainText('example 1.0')
+    await expect(notes).toContainText('notes__look')
+    const broken = page.getByRole('main').locator('.entry[data-state=failed]')
+    await expect(broken).toContainText('does not run')
+    await expect(broken).toContainText('the program ended with exit code 3: no licence')
+    const policyOf = (name: string) => entries.filter({ has: page.locator('strong', { hasText: new RegExp(`^${name}$`) }) }).locator('.badge')
+    await expect(policyOf('notes__look')).toHaveText('asks first')
+    await expect(policyOf('calculator')).toHaveText('runs by itself')
+    await expect(policyOf('clock')).toHaveText('is refused')
+    await looksRight(page, 'servers of tools')
+  } finally {
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+// A server of tools with one tool, as small as the protocol allows.
+const TOOL_SERVER = `
+import { createInterface } from 'node:readline'
+const results = {
+  initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'example', version: '1.0' } },
+  'tools/list': { tools: [{ name: 'look', description: 'Looks into the notes.', inputSchema: { type: 'object' } }] },
+}
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line)
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} }))
+})
+`
+
+test('a number in the answer opens the passage it names', async ({ page, slow }) => {
+  const studio = await slowly(page, slow)
+  const long = 'The beans of Orlo are planted in May. '.repeat(20).trim()
+  const sources = [
+    { n: 1, title: 'Beans, line 1', document: 'a/beans & co.md', collection: 'garden', snippet: long },
+    { n: 2, title: 'A page', url: 'https://example.org/a', snippet: 'Short.' },
+  ]
+  slow.tell({ odo: { id: 'odo-1', route: 'default', steps: [step(0, 'retrieve', 'done', { about: '2 texts', detail: { sources } })] } })
+  slow.write({ content: 'In May [1], and not in June [2] [3]. Code: `list[1]`\n\n| when | where |\n|---|---|\n| May [1] | Orlo |\n' })
+  slow.end()
+  await studio.settled()
+  const answer = studio.answers.last()
+  const numbers = answer.locator('.markdown').getByRole('button', { name: /^\[\d\]: show the source$/ })
+  await expect(numbers).toHaveText(['[1]', '[2]', '[1]']) // neither one that names nothing nor code
+  const cited = answer.getByRole('region', { name: 'Sources' }).getByRole('listitem')
+  const height = async () => (await cited.first().locator('p').boundingBox())!.height
+  const brief = await height()
+  await numbers.first().press('Enter')
+  await expect(cited.first()).toBeFocused()
+  await expect.poll(height).toBeGreaterThan(brief)
+  await looksRight(page, 'passage')
+  const fold = cited.first().getByRole('button', { name: 'Show less of source 1' })
+  await expect(fold).toHaveAttribute('aria-expanded', 'true')
+  await fold.press('Enter')
+  await expect.poll(height).toBe(brief)
+  await expect(cited.first().getByRole('button', { name: 'Whole passage of source 1' })).toBeFocused()
+  await numbers.nth(1).click()
+  await expect(cited.nth(1)).toBeFocused()
+  await expect(cited.first().getByRole('link')).toHaveAttribute('href', '#/files/garden/a%2Fbeans%20%26%20co.md')
+  await page.reload()
+  await numbers.last().click()
+  await expect(cited.first()).toBeFocused()
 })
 
 // A conversation that the orchestrator answers in the words of the test.

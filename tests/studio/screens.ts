@@ -2,7 +2,8 @@
 // They land in studio-tests/screens of the build tree. Those in docs/ are the model's own words, as they came, at
 // temperature 0: studio-chat.png is chat-light-desktop, studio-phone.png tool-light-phone, studio-status.png
 // status-dark-desktop, studio-tokens.png tokens-light-desktop, studio-memory.png memory-dark-desktop, studio-odo.png
-// odo-steps-light-desktop. What the model in the box cannot write is an example, on a page that names no model:
+// odo-steps-light-desktop, studio-files.png files-found-light-desktop, studio-sources.png
+// odo-cited-light-phone. What the model in the box cannot write is an example, on a page that names no model:
 // studio-artefact.png is example-chart-light-desktop.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -205,6 +206,65 @@ for (const theme of ['light', 'dark'] as const) {
       await page.locator('.run summary').click()
       await shoot(page, 'odo-live')
       slow.stop()
+    })
+
+    test(`files, ${theme}, ${name}`, async ({ page }) => {
+      const folder = mkdtempSync(join(tmpdir(), 'chimere-files-'))
+      const config = join(folder, 'odo.yaml')
+      writeFileSync(config, 'mcp_servers:\n  notes:\n    command: [sh, -c, "read greeting; echo no licence >&2; exit 3"]\ntools: {clock: deny}\n')
+      const own = new Server(['--collections-db', join(folder, 'c.db'), '--odo-config', config, '--engram', folder])
+      await own.start()
+      const studio = await prepare(page, own.url)
+      await page.getByRole('link', { name: 'Files', exact: true }).click()
+      for (const collection of ['handbook', 'garden']) {
+        await page.getByLabel('Name of a new collection').fill(collection)
+        await page.keyboard.press('Enter')
+        await expect(page.getByRole('heading', { name: collection })).toBeVisible()
+        if (collection === 'handbook') await page.getByRole('link', { name: 'All collections' }).click()
+      }
+      await shoot(page, 'files-new')
+      const file = (file: string, text: string) => ({ name: file, mimeType: 'text/plain', buffer: Buffer.from(text, 'latin1') })
+      const sowing = '# Sowing\n\nThe beans of Orlo are planted on the ninth of May, two thumbs deep.\n\n# Water\n\nBeans want water every second day.\n'
+      await page.locator('[data-purpose=documents]').setInputFiles([
+        file('beans.md', sowing),
+        file('harvest 2025.csv', 'month,kilograms\nJuly,12\nAugust,31\n'),
+        file('picture.png', '\x89PNG\r\n\x1a\n\0\0'),
+      ])
+      await expect(page.locator('.upload').last()).toHaveAttribute('data-state', 'failed')
+      await shoot(page, 'files-added')
+      await page.getByRole('button', { name: 'Clear this list' }).click()
+      await page.getByLabel('A question or words').fill('when are the beans planted')
+      await page.keyboard.press('Enter')
+      await expect(page.locator('.passage').first()).toBeVisible()
+      await shoot(page, 'files-found')
+      await page.locator('.shelf').evaluate((box) => (box.scrollTop = box.scrollHeight))
+      await shoot(page, 'files-end')
+      await page.getByRole('link', { name: 'All collections' }).click()
+      await shoot(page, 'files')
+      await page.getByRole('button', { name: 'Delete “garden”' }).click()
+      await shoot(page, 'files-delete')
+      await page.keyboard.press('Escape')
+      await page.getByRole('link', { name: 'Orchestrator' }).click()
+      await page.getByRole('heading', { name: 'Servers of tools (MCP)' }).scrollIntoViewIfNeeded()
+      await shoot(page, 'odo-servers')
+
+      await page.getByRole('link', { name: 'Chat' }).click()
+      await studio.openSettings()
+      await page.getByLabel('Temperature').fill('0')
+      await studio.choose('Answers come from', 'odo')
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+      await page.getByRole('button', { name: 'Sources and tools' }).click()
+      await page.getByRole('combobox', { name: 'Collections' }).selectOption('these')
+      await page.getByRole('checkbox', { name: 'handbook' }).uncheck()
+      await shoot(page, 'odo-choices')
+      await page.keyboard.press('Escape')
+      await studio.send('When are the beans of Orlo planted?')
+      await studio.settled()
+      const number = studio.answers.getByRole('button', { name: /show the source/ }).first()
+      if (await number.isVisible()) await number.click()
+      await shoot(page, 'odo-cited')
+      await own.stop()
+      rmSync(folder, { recursive: true, force: true })
     })
 
     test(`examples, ${theme}, ${name}`, async ({ page, server }) => {

@@ -29,6 +29,7 @@ struct CollectionContext {
   std::shared_ptr<BatchStore> files;  // null: there are none
   Monitor* monitor = nullptr;
   std::chrono::milliseconds timeout{0};  // of a search; 0: any
+  size_t max_body_bytes = 0;
   std::shared_ptr<Workers> adding = std::make_shared<Workers>(1);
   std::shared_ptr<Workers> looking = std::make_shared<Workers>(2);
 };
@@ -93,8 +94,15 @@ Json added_json(const retrieval::Added& added) {
   return json;
 }
 
+// Of a file that is sent by itself: what a body has room for beside the head of its part.
+uint64_t most_document_bytes(const Collections& collections, size_t max_body_bytes) {
+  const size_t room = max_body_bytes - std::min(max_body_bytes, kMaxPartHeadBytes);
+  return std::min<uint64_t>(collections.limits().document_bytes, room);
+}
+
 std::unique_ptr<Answer> list_collections(const CollectionContext& context, Call call) {
-  const auto work = [owner = call.request.client](Collections& collections) -> Result<Json> {
+  const auto work = [owner = call.request.client,
+                     max_body_bytes = context.max_body_bytes](Collections& collections) -> Result<Json> {
     TRY_ASSIGN(const auto all, collections.list(owner));
     TRY_ASSIGN(const retrieval::OwnerUsage used, collections.usage(owner));
     Json json{{"object", "list"}, {"data", Json::array()}};
@@ -103,6 +111,7 @@ std::unique_ptr<Answer> list_collections(const CollectionContext& context, Call 
     json["used"] = usage_json(used);
     json["limits"] = usage_json({limits.documents, limits.chunks, limits.bytes});
     json["limits"]["collections"] = limits.collections;
+    json["limits"]["document_bytes"] = most_document_bytes(collections, max_body_bytes);
     return json;
   };
   return answer_from<Json>(context, *context.looking, call, work, json_response);
@@ -310,6 +319,7 @@ void add_collection_endpoints(Router& router, const Services& services) {
   context.files = services.batches;
   context.monitor = &services.monitor;
   context.timeout = services.request_timeout;
+  context.max_body_bytes = services.max_body_bytes;
   const auto with = [context](std::unique_ptr<Answer> (*handler)(const CollectionContext&, Call)) {
     return [context, handler](Call call) { return handler(context, std::move(call)); };
   };

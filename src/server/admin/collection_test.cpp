@@ -87,6 +87,8 @@ TEST_F(CollectionApi, DocumentsAreAddedFoundAndRemoved) {
   EXPECT_EQ(all["data"][0]["name"], "notes");
   EXPECT_EQ(all["data"][0]["documents"], 3);
   EXPECT_EQ(all["used"]["documents"], 3);
+  // A file in a body of its own: what is smaller of the two limits.
+  EXPECT_EQ(all["limits"]["document_bytes"], server_.config.http.max_body_bytes - 4096);
   const std::string metrics = ask("GET", "/metrics").body;
   EXPECT_NE(metrics.find("chimere_collection_documents 3\n"), std::string::npos);
   EXPECT_NE(metrics.find("chimere_collection_documents_added_total 3\n"), std::string::npos);

@@ -1,9 +1,11 @@
 // engram_endpoints.cpp  /v1/engram: what tables and passages there are; accept, notes and forget below it: what is kept
-// of answers that a user found good, and what is taken back.
+// of answers that a user found good, and what is taken back; query: what there is about a text.
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <utility>
 
+#include "base/hash.h"
 #include "server/endpoints.h"
 #include "server/job_answer.h"
 #include "server/protocols/shared/engram_field.h"
@@ -16,6 +18,8 @@ namespace {
 using orchestrator::ServiceJob;
 
 constexpr size_t kMaxLessonBytes = size_t{256} << 10;
+constexpr size_t kMaxQueryBytes = 4096;
+constexpr int64_t kMaxEntries = 50;
 constexpr const char* kDefaultSource = "accepted";
 
 ApiError failure(const Error& error) {
@@ -126,6 +130,57 @@ std::unique_ptr<Answer> notes(const Services& services, Call call) {
   return answer_later(std::move(job), call, write);
 }
 
+// "00c3..." of a text: the same text has the same, whoever keeps it.
+std::string text_hash(const std::string& text) {
+  char hex[17];
+  std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash64(text)));
+  return hex;
+}
+
+// POST /v1/engram/query, with the fields that clients of such orchestrators know.
+std::unique_ptr<Answer> query_own(const Services& services, Call call, OwnedJson& body) {
+  JsonFields fields(body);
+  orchestrator::MemoryQuery asked;
+  std::string user;
+  int64_t top = static_cast<int64_t>(asked.top);
+  fields.string("query", asked.text);
+  fields.string("domain", asked.domain);
+  fields.string("user", user);
+  fields.integer("top_k", top, 1, kMaxEntries);
+  fields.number("min_similarity", asked.min_similarity, 0, 1);
+  asked.top = static_cast<size_t>(top);
+  asked.owner = memory_owner(call.request.client, user);
+  call.record->set_user(std::move(user));
+  const bool is_own =
+      asked.domain.empty() || asked.domain == orchestrator::kNotesDomain || asked.domain == orchestrator::kOwnDomain;
+  if (asked.owner.empty() && is_own) {
+    fields.fail("user", "expected the name of the user whose memory it is about, found none");
+  }
+  if (asked.text.empty() || asked.text.size() > kMaxQueryBytes) {
+    fields.fail("query", "expected a text of 1 to " + std::to_string(kMaxQueryBytes) + " bytes, found one of " +
+                             std::to_string(asked.text.size()));
+  }
+  if (!fields.ok()) return answer_now(call, error_response(fields.error()));
+  const auto write = [domain = asked.domain](const std::vector<orchestrator::MemoryEntry>& entries) {
+    Json json{{"object", "engram.query"}, {"entries", Json::array()}};
+    for (const orchestrator::MemoryEntry& entry : entries) {
+      json["entries"].push_back({{"text", entry.text},
+                                 {"domain", entry.domain},
+                                 {"similarity", entry.similarity},
+                                 {"prompt_hash", text_hash(entry.text)}});
+    }
+    json["method"] = domain.empty() ? "words+ngrams" : domain == orchestrator::kNotesDomain ? "words" : "ngrams";
+    return json_response(json);
+  };
+  const auto failed = [](const Error& error) -> ApiError {
+    if (error.code != Code::not_found) return to_api_error(error);
+    return {404, error.message, "invalid_request_error", "domain", "not_found"};
+  };
+  auto job = services.chat.memory().query(std::move(asked), call.wake);
+  return std::make_unique<JobAnswer<std::vector<orchestrator::MemoryEntry>>>(
+      std::move(job), std::move(call.record), write, failed, ignored_header(fields.unknown()));
+}
+
 std::unique_ptr<Answer> accept(const Services& services, Call call, OwnedJson& body) {
   JsonFields fields(body);
   orchestrator::LessonCall lesson;
@@ -185,6 +240,7 @@ void add_engram_endpoints(Router& router, const Services& services) {
   router.add({.method = "GET", .path = "/v1/engram/notes", .handler = [services](Call call) {
                 return notes(services, std::move(call));
               }});
+  add_parsed_route(router, services, "/v1/engram/query", parse_body, query_own);
   add_parsed_route(router, services, "/v1/engram/accept", parse_body, accept);
   add_parsed_route(router, services, "/v1/engram/forget", parse_body, forget);
 }

@@ -136,19 +136,22 @@ void add_memory(std::string& out, const engine::EngineStats& stats, uint64_t res
 // By stage of the orchestrator: nothing where there is none, or where nobody has asked it.
 void add_stages(std::string& out, const std::map<std::string, odo::StageCount>& stages) {
   if (stages.empty()) return;
-  std::vector<Line> n, seconds;
+  const std::vector<double> bounds(odo::kStageSeconds.begin(), odo::kStageSeconds.end());
+  const std::string name = "chimere_odo_stage_seconds";
+  std::string seconds = Histogram::head(name, "Time of a step of the orchestrator, by stage.");
+  std::vector<Line> n;
   for (const auto& [stage, count] : stages) {
-    const std::string begin = label("stage", stage);
-    const auto with_result = [&](const char* result) {
-      return begin.substr(0, begin.size() - 1) + ",result=\"" + result + "\"}";
-    };
+    const std::string braced = label("stage", stage);
+    const std::string own = braced.substr(1, braced.size() - 2);
+    const auto with_result = [&own](const char* result) { return "{" + own + ",result=\"" + result + "\"}"; };
     n.push_back({with_result("done"), static_cast<double>(count.n - count.failed - count.skipped)});
     n.push_back({with_result("failed"), static_cast<double>(count.failed)});
     n.push_back({with_result("skipped"), static_cast<double>(count.skipped)});
-    seconds.push_back({begin, count.seconds});
+    const std::vector<uint64_t> counts(count.by_seconds.begin(), count.by_seconds.end());
+    seconds += Histogram(bounds, counts, count.seconds).lines(name, own);
   }
   family(out, "chimere_odo_steps_total", "counter", "Steps of the orchestrator, by stage and result.", n);
-  family(out, "chimere_odo_step_seconds_total", "counter", "Time of these steps, by stage.", seconds);
+  out += seconds;
 }
 
 }  // namespace

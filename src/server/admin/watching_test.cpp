@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "server/admin/metrics_text.h"
 #include "server/admin/stall_watch.h"
 #include "server/http/log.h"
 #include "server/server_for_test.h"
@@ -107,8 +108,10 @@ void check_metrics(const std::string& text, std::map<std::string, double>& sampl
       EXPECT_GE(value, last_bucket) << line;
       last_bucket = value;
     }
-    if (type == "histogram" && first == family + "_count") {
+    // Behind it may come the buckets of another label.
+    if (type == "histogram" && first.rfind(family + "_count", 0) == 0) {
       EXPECT_EQ(value, last_bucket) << line;
+      last_bucket = 0;
     }
     EXPECT_TRUE(samples.emplace(first, value).second) << "twice: " << line;
   }
@@ -135,6 +138,29 @@ TEST(Watching, MetricsCountWhatHappened) {
   EXPECT_GE(samples["chimere_batch_rows_count"], 5);
   EXPECT_GT(samples[R"(chimere_memory_bytes{purpose="weights"})"], 0);
   EXPECT_GT(samples["process_resident_memory_bytes"], 0);
+}
+
+TEST(Watching, StagesOfTheOrchestratorAreHistograms) {
+  std::map<std::string, odo::StageCount> stages;
+  for (const double seconds : {0.00001, 0.0001, 0.0002}) stages["route"].add(seconds);
+  stages["answer"].add(1.5);
+  stages["answer"].add(1000);
+  stages["answer"].failed = 1;
+  Monitor monitor;
+  std::map<std::string, double> samples;
+  check_metrics(metrics_text(monitor, engine::EngineStats(), 0, std::nullopt, stages), samples);
+  const auto bucket = [&](const std::string& stage, const std::string& bound) {
+    return samples.at("chimere_odo_stage_seconds_bucket{stage=\"" + stage + "\",le=\"" + bound + "\"}");
+  };
+  EXPECT_EQ(bucket("route", "0.0001"), 2);  // a bound belongs to its bucket
+  EXPECT_EQ(bucket("route", "0.001"), 3);
+  EXPECT_EQ(bucket("answer", "1"), 0);
+  EXPECT_EQ(bucket("answer", "60"), 1);
+  EXPECT_EQ(bucket("answer", "+Inf"), 2);
+  EXPECT_EQ(samples.at(R"(chimere_odo_stage_seconds_sum{stage="answer"})"), 1001.5);
+  EXPECT_EQ(samples.at(R"(chimere_odo_stage_seconds_count{stage="answer"})"), 2);
+  EXPECT_EQ(samples.at(R"(chimere_odo_steps_total{stage="answer",result="failed"})"), 1);
+  EXPECT_EQ(samples.count("chimere_odo_step_seconds_total"), 0u);
 }
 
 TEST(Watching, RequestsAreListedAndCancelled) {

@@ -121,8 +121,9 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
  public:
   static constexpr bool kIsTls = std::is_same_v<Stream, TlsStream>;
 
-  Connection(Shared& shared, Stream stream)
-      : shared_(shared), stream_(std::move(stream)), woken_timer_(shared.poller->io) {
+  // `by_side`: it was taken at the second port.
+  Connection(Shared& shared, Stream stream, bool by_side)
+      : shared_(shared), stream_(std::move(stream)), by_side_(by_side), woken_timer_(shared.poller->io) {
     shared_.connections.insert(this);
     error_code ec;
     socket().set_option(tcp::no_delay(true), ec);  // tokens are small and should not wait for each other
@@ -209,6 +210,7 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
     if (head_ec && request.path.empty()) read_first_line(text_of(buffer_), request);
     request.id = request_id_or_new(request.header("X-Request-Id"));
     request.remote = remote_;
+    request.by_side_port = by_side_;
     head_ = request;
     if (head_ec) {
       co_await refuse(head_ec, false);
@@ -492,6 +494,7 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
 
   Shared& shared_;
   Stream stream_;
+  const bool by_side_;
   beast::flat_buffer buffer_{kMaxUnparsedBytes};
   std::shared_ptr<BodyLease> lease_;  // of the body that is coming
   std::unique_ptr<Answer> work_;      // of the request that is served now

@@ -28,15 +28,25 @@ void Histogram::add(double value, uint64_t times) {
 }
 
 std::string Histogram::text(const std::string& name, const std::string& help) const {
-  std::string out = "# HELP " + name + " " + help + "\n# TYPE " + name + " histogram\n";
+  return head(name, help) + lines(name, {});
+}
+
+std::string Histogram::head(const std::string& name, const std::string& help) {
+  return "# HELP " + name + " " + help + "\n# TYPE " + name + " histogram\n";
+}
+
+std::string Histogram::lines(const std::string& name, const std::string& label) const {
+  const std::string labels = label.empty() ? "" : "{" + label + "}";
+  std::string out;
   uint64_t below = 0;
   for (size_t i = 0; i < counts_.size(); ++i) {
     below += counts_[i];
     const std::string bound = i < bounds_.size() ? number_text(bounds_[i]) : "+Inf";
-    out += name + "_bucket{le=\"" + bound + "\"} " + std::to_string(below) + "\n";
+    const std::string before = label.empty() ? "" : label + ",";
+    out += name + "_bucket{" + before + "le=\"" + bound + "\"} " + std::to_string(below) + "\n";
   }
-  out += name + "_sum " + number_text(sum_) + "\n";
-  out += name + "_count " + std::to_string(count_) + "\n";
+  out += name + "_sum" + labels + " " + number_text(sum_) + "\n";
+  out += name + "_count" + labels + " " + std::to_string(count_) + "\n";
   return out;
 }
 

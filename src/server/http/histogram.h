@@ -20,6 +20,9 @@ class Histogram {
 
   // "# HELP", "# TYPE" and one line for each bucket, the sum and the count.
   std::string text(const std::string& name, const std::string& help) const;
+  static std::string head(const std::string& name, const std::string& help);
+  // What follows the head, once for each of several histograms of one name; `label`: name="value", or nothing.
+  std::string lines(const std::string& name, const std::string& label) const;
 
  private:
   std::vector<double> bounds_;

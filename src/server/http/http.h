@@ -20,6 +20,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct HttpRequest {
   std::string id;              // X-Request-Id of the answer, set by the connection
   std::string remote;          // address of the client
+  bool by_side_port = false;   // it came in by the second port of the server (HttpConfig::side_port)
   std::string client;          // the name of its API key; empty where the server has no keys
   bool is_admin = false;       // the key sees what all keys do; so does everybody where there are none
   std::string method;          // as sent: "GET", "POST", ...

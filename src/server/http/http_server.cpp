@@ -31,21 +31,32 @@ Result<asio::ip::address> parse_host(const std::string& host) {
   return address;
 }
 
-Status bind(tcp::acceptor& acceptor, const HttpConfig& config) {
+Status bind(tcp::acceptor& acceptor, const HttpConfig& config, uint16_t port, const char* option) {
   TRY_ASSIGN(const asio::ip::address address, parse_host(config.host));
-  const tcp::endpoint endpoint(address, config.port);
+  const tcp::endpoint endpoint(address, port);
   error_code ec;
   acceptor.open(endpoint.protocol(), ec);
   if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
   if (!ec) acceptor.bind(endpoint, ec);
   if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
   if (!ec) return Ok{};
-  const std::string where = config.host + ":" + std::to_string(config.port);
+  const std::string where = config.host + ":" + std::to_string(port);
   if (ec == asio::error::address_in_use) {
-    return Error{Code::io, "port " + std::to_string(config.port) + " is taken: another program listens on " + where +
-                               "; stop it, or choose another with --port"};
+    return Error{Code::io, "port " + std::to_string(port) + " is taken: another program listens on " + where +
+                               "; stop it, or choose another with " + option};
   }
   return Error{Code::io, "cannot listen on " + where + ": " + ec.message()};
+}
+
+// Both ports, of which the second may not be wanted.
+Status bind_all(tcp::acceptor& acceptor, tcp::acceptor& side, const HttpConfig& config) {
+  if (config.side_port && *config.side_port == config.port && config.port != 0) {
+    return Error{Code::invalid_argument,
+                 "--odo-port: expected another port than --port, found " + std::to_string(config.port) + " for both"};
+  }
+  TRY(bind(acceptor, config, config.port, "--port"));
+  if (config.side_port) TRY(bind(side, config, *config.side_port, "--odo-port"));
+  return Ok{};
 }
 
 Result<asio::ssl::context> make_tls(const HttpConfig& config) {
@@ -101,6 +112,7 @@ struct HttpServer::Impl {
       : shared(std::move(config), handler),
         io(shared.poller->io),
         acceptor(io),
+        side_acceptor(io),
         signals(io),
         grace(io),
         tick_timer(io),
@@ -111,12 +123,12 @@ struct HttpServer::Impl {
     };
   }
 
-  asio::awaitable<void> accept_loop() {
+  asio::awaitable<void> accept_loop(tcp::acceptor& door) {
     asio::steady_timer pause(io);
     while (!shared.stopping) {
       bool accepted = false;
       try {
-        accepted = co_await accept_one();
+        accepted = co_await accept_one(door);
       } catch (const std::exception& e) {
         spdlog::error("a connection could not be taken: {}", e.what());
       }
@@ -127,23 +139,24 @@ struct HttpServer::Impl {
     }
   }
 
-  asio::awaitable<bool> accept_one() {
+  asio::awaitable<bool> accept_one(tcp::acceptor& door) {
     tcp::socket socket(io);
-    const auto [ec] = co_await acceptor.async_accept(socket, kAwait);
+    const bool by_side = &door == &side_acceptor;
+    const auto [ec] = co_await door.async_accept(socket, kAwait);
     if (ec || shared.stopping) co_return false;
     if (shared.connections.size() >= static_cast<size_t>(shared.config.max_connections)) {
       turn_away(socket);
     } else if (tls) {
-      serve<TlsStream>(TlsStream(PlainStream(std::move(socket)), *tls));
+      serve<TlsStream>(TlsStream(PlainStream(std::move(socket)), *tls), by_side);
     } else {
-      serve<PlainStream>(PlainStream(std::move(socket)));
+      serve<PlainStream>(PlainStream(std::move(socket)), by_side);
     }
     co_return true;
   }
 
   template <class Stream>
-  void serve(Stream stream) {
-    const auto connection = std::make_shared<Connection<Stream>>(shared, std::move(stream));
+  void serve(Stream stream, bool by_side) {
+    const auto connection = std::make_shared<Connection<Stream>>(shared, std::move(stream), by_side);
     // An exception here is one no handler could have expected; it costs its connection and nothing else.
     asio::co_spawn(io, connection->serve(), [connection](std::exception_ptr e) {
       if (e) connection->close();
@@ -162,6 +175,12 @@ struct HttpServer::Impl {
     socket.non_blocking(true, ec);
     socket.write_some(asio::buffer(bytes), ec);
     socket.shutdown(tcp::socket::shutdown_send, ec);
+  }
+
+  std::string url_of(uint16_t own_port) const {
+    const std::string& host = shared.config.host;
+    const bool v6 = host.find(':') != std::string::npos;
+    return (tls ? "https://" : "http://") + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(own_port);
   }
 
   void wait_for_signal() {
@@ -204,6 +223,7 @@ struct HttpServer::Impl {
     stop_began = AnyConnection::Clock::now();
     error_code ec;
     acceptor.close(ec);
+    side_acceptor.close(ec);
     for (AnyConnection* connection : std::set<AnyConnection*>(shared.connections)) {
       if (!connection->is_busy()) connection->close();
     }
@@ -236,6 +256,7 @@ struct HttpServer::Impl {
   asio::io_context& io;
   std::optional<asio::ssl::context> tls;
   tcp::acceptor acceptor;
+  tcp::acceptor side_acceptor;  // closed where there is no second port
   asio::signal_set signals;
   asio::steady_timer grace;
   asio::steady_timer tick_timer;
@@ -245,6 +266,7 @@ struct HttpServer::Impl {
   bool finished = false;
   AnyConnection::Clock::time_point stop_began;
   uint16_t port = 0;
+  uint16_t side_port = 0;
 };
 
 bool is_loopback(const std::string& host) {
@@ -258,8 +280,8 @@ HttpServer::~HttpServer() = default;
 Status check_address(const HttpConfig& config) {
   if (wants_tls(config)) TRY(make_tls(config));
   asio::io_context io;
-  tcp::acceptor acceptor(io);
-  return bind(acceptor, config);
+  tcp::acceptor acceptor(io), side(io);
+  return bind_all(acceptor, side, config);
 }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(HttpConfig config, HttpHandler& handler) {
@@ -268,9 +290,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(HttpConfig config, HttpHa
     TRY_ASSIGN(asio::ssl::context tls, make_tls(impl->shared.config));
     impl->tls.emplace(std::move(tls));
   }
-  TRY(bind(impl->acceptor, impl->shared.config));
+  TRY(bind_all(impl->acceptor, impl->side_acceptor, impl->shared.config));
   error_code ec;
   impl->port = impl->acceptor.local_endpoint(ec).port();
+  if (impl->side_acceptor.is_open()) impl->side_port = impl->side_acceptor.local_endpoint(ec).port();
   return Result<std::unique_ptr<HttpServer>>{std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)))};
 }
 
@@ -282,7 +305,10 @@ void HttpServer::run() {
     impl_->wait_for_signal();
   }
   impl_->wait_for_tick();
-  asio::co_spawn(impl_->io, impl_->accept_loop(), asio::detached);
+  asio::co_spawn(impl_->io, impl_->accept_loop(impl_->acceptor), asio::detached);
+  if (impl_->side_acceptor.is_open()) {
+    asio::co_spawn(impl_->io, impl_->accept_loop(impl_->side_acceptor), asio::detached);
+  }
   for (;;) {
     try {
       impl_->io.run();
@@ -302,10 +328,10 @@ std::chrono::steady_clock::time_point HttpServer::stop_began() const { return im
 
 uint16_t HttpServer::port() const { return impl_->port; }
 
-std::string HttpServer::url() const {
-  const std::string& host = impl_->shared.config.host;
-  const bool v6 = host.find(':') != std::string::npos;
-  return (impl_->tls ? "https://" : "http://") + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(impl_->port);
+std::string HttpServer::url() const { return impl_->url_of(impl_->port); }
+
+std::optional<std::string> HttpServer::side_url() const {
+  return impl_->shared.config.side_port ? std::optional(impl_->url_of(impl_->side_port)) : std::nullopt;
 }
 
 }  // namespace chimere::server

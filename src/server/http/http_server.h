@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/platform/process.h"
@@ -21,6 +22,8 @@ namespace chimere::server {
 struct HttpConfig {
   std::string host = "127.0.0.1";  // an address, or "localhost"
   uint16_t port = 8081;            // 0: any free one
+  std::optional<uint16_t>
+      side_port;  // a second one, whose requests say so (HttpRequest::by_side_port); 0: any free one
   size_t max_body_bytes = size_t{8} << 20;
   size_t max_body_memory = size_t{64} << 20;  // of all requests together
   uint32_t max_header_bytes = 16 << 10;
@@ -65,6 +68,8 @@ class HttpServer {
   uint16_t port() const;
   // "http://127.0.0.1:8081"
   std::string url() const;
+  // The same of the second port; nullopt where there is none.
+  std::optional<std::string> side_url() const;
 
  private:
   struct Impl;

@@ -64,6 +64,7 @@ class Echo : public HttpHandler {
     if (request.path == "/count") return std::make_unique<Counter>(std::atoi(request.query.c_str()), wake, alive);
     if (request.path == "/full") return immediate({429, {}, "full"});
     if (request.path == "/throw") return std::make_unique<Throwing>();
+    if (request.path == "/door") return immediate({200, {}, request.by_side_port ? "side" : "main"});
     if (request.path == "/hold") std::this_thread::sleep_for(std::chrono::milliseconds(1200));
     return immediate({200, {{"X-Test", "yes"}}, request.method + " " + request.path + " " + request.body});
   }
@@ -358,6 +359,39 @@ TEST_F(HttpServerTest, SaysThatThePortIsTaken) {
   const auto second = HttpServer::listen(config, echo_);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find("is taken"), std::string::npos) << second.error().message;
+}
+
+uint16_t port_of(const std::string& url) {
+  return static_cast<uint16_t>(std::atoi(url.substr(url.rfind(':') + 1).c_str()));
+}
+
+TEST_F(HttpServerTest, ASecondPortSaysSoInItsRequests) {
+  HttpConfig config;
+  config.side_port = 0;
+  start(config);
+  const auto side = server_->side_url();
+  ASSERT_TRUE(side);
+  EXPECT_EQ(side->rfind("http://127.0.0.1:", 0), 0u) << *side;
+  ASSERT_NE(port_of(*side), port());
+  EXPECT_EQ(Client(port()).request("GET", "/door").body, "main");
+  EXPECT_EQ(Client(port_of(*side)).request("GET", "/door").body, "side");
+
+  config.port = 0;
+  config.side_port = port_of(*side);
+  for (const Status& taken : {check_address(config), Status(HttpServer::listen(config, echo_).error())}) {
+    ASSERT_FALSE(taken);
+    EXPECT_NE(taken.error().message.find("is taken"), std::string::npos) << taken.error().message;
+    EXPECT_NE(taken.error().message.find("--odo-port"), std::string::npos) << taken.error().message;
+  }
+  config.port = port_of(*side);
+  const Status same = check_address(config);
+  ASSERT_FALSE(same);
+  EXPECT_NE(same.error().message.find("for both"), std::string::npos) << same.error().message;
+}
+
+TEST_F(HttpServerTest, WithoutASecondPortThereIsNone) {
+  start();
+  EXPECT_FALSE(server_->side_url());
 }
 
 TEST(IsLoopback, KnowsWhatStaysOnTheMachine) {

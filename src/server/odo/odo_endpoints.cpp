@@ -48,6 +48,18 @@ Json stages_json(const odo::Odo& odo) {
   return stages;
 }
 
+// A server that answers no more is started again by the next call of one of its tools.
+Json server_json(const tools::McpServerStatus& status) {
+  return {{"name", status.name},
+          {"state", status.is_connected ? "running" : "failed"},
+          {"server", status.server},
+          {"protocol", status.version},
+          {"policy", tools::policy_name(status.policy)},
+          {"tools", status.tools},
+          {"problem", status.problem},
+          {"starts", status.n_starts}};
+}
+
 Json status_json(odo::Odo& odo) {
   Json json;
   json["object"] = "odo.status";
@@ -55,8 +67,13 @@ Json status_json(odo::Odo& odo) {
   json["modes"] = odo::list_of_modes();
   json["routes"] = routes_json(odo);
   json["problems"] = Json::object();
-  for (const auto& [file, problem] : odo.routes()->problems) json["problems"][file] = problem;
+  for (const auto& [file, problem] : odo.problems()) json["problems"][file] = problem;
   json["stages"] = stages_json(odo);
+  json["web"] = odo.shelves().web != nullptr;
+  json["mcp_servers"] = Json::array();
+  if (const tools::McpServers* servers = odo.servers()) {
+    for (const tools::McpServerStatus& status : servers->status()) json["mcp_servers"].push_back(server_json(status));
+  }
   return json;
 }
 
@@ -69,10 +86,14 @@ Json tools_json(odo::Odo& odo) {
                     {"policy", tools::policy_name(odo.toolbox().policy(spec.name))},
                     {"parameters", parameters ? *parameters : Json::object()}});
   }
-  return Json{{"object", "list"}, {"data", std::move(list)}};
+  Json denied = Json::array();
+  for (const tools::ToolSpec& spec : odo.toolbox().denied()) {
+    denied.push_back({{"name", spec.name}, {"description", spec.description}, {"policy", "deny"}});
+  }
+  return Json{{"object", "list"}, {"data", std::move(list)}, {"denied", std::move(denied)}};
 }
 
-HttpResponse approval(const Services& services, const Call& call) {
+HttpResponse approval(odo::Odo& odo, const Call& call) {
   auto body = parse_json(call.request.body);
   const bool is_fit = body && body->is_object() && body->contains("allow") && (*body)["allow"].is_boolean();
   if (!is_fit) {
@@ -80,7 +101,7 @@ HttpResponse approval(const Services& services, const Call& call) {
         {400, "expected {\"allow\": true} or {\"allow\": false}", "invalid_request_error", "allow", ""});
   }
   const bool is_allowed = (*body)["allow"].get<bool>();
-  if (!services.odo->approvals().answer(call.parameter, call.request.client, is_allowed)) {
+  if (!odo.approvals().answer(call.parameter, call.request.client, is_allowed)) {
     return error_response(
         {404, "no call waits under '" + call.parameter + "'", "invalid_request_error", "id", "not_found"});
   }
@@ -99,10 +120,10 @@ tools::ToolContext context_of(const Call& call, const std::shared_ptr<std::atomi
   return context;
 }
 
-std::unique_ptr<Answer> worked(const Services& services, Call call, std::function<Result<std::string>()> work,
+std::unique_ptr<Answer> worked(odo::Odo& odo, Call call, std::function<Result<std::string>()> work,
                                const std::shared_ptr<std::atomic<bool>>& is_left) {
   call.record->watch([is_left] { *is_left = true; });
-  auto job = services.odo->work(std::move(work), call.wake);
+  auto job = odo.work(std::move(work), call.wake);
   const auto whole = [](const std::string& text) {
     if (text.empty()) return HttpResponse{202, {}, {}};
     return HttpResponse{200, {{"Content-Type", "application/json"}}, text};
@@ -111,17 +132,17 @@ std::unique_ptr<Answer> worked(const Services& services, Call call, std::functio
 }
 
 // POST /mcp: one message of JSON-RPC in, its reply out. Nothing is kept between two of them.
-std::unique_ptr<Answer> mcp_message(const Services& services, Call call, const tools::McpServer& server) {
+std::unique_ptr<Answer> mcp_message(odo::Odo& odo, Call call, const tools::McpServer& server) {
   const auto is_left = std::make_shared<std::atomic<bool>>(false);
   auto work = [&server, body = call.request.body, context = context_of(call, is_left)]() -> Result<std::string> {
     return server.answer(body, context);
   };
-  return worked(services, std::move(call), std::move(work), is_left);
+  return worked(odo, std::move(call), std::move(work), is_left);
 }
 
 // POST /v1/search {"query", "depth"}: sources and passages of the web.
-std::unique_ptr<Answer> web_search(const Services& services, Call call) {
-  const web::WebSearch* web = services.odo->shelves().web;
+std::unique_ptr<Answer> web_search(odo::Odo& odo, Call call) {
+  const web::WebSearch* web = odo.shelves().web;
   const auto refuse = [&](const char* field, const std::string& message) {
     return answer_now(call, error_response({400, message, "invalid_request_error", field, ""}));
   };
@@ -144,14 +165,14 @@ std::unique_ptr<Answer> web_search(const Services& services, Call call) {
                web->run(query, options, {}, {context.deadline, context.is_cancelled}));
     return web::search_answer(outcome, "");
   };
-  return worked(services, std::move(call), std::move(work), is_left);
+  return worked(odo, std::move(call), std::move(work), is_left);
 }
 
 }  // namespace
 
-void add_odo_endpoints(Router& router, const Services& services) {
-  if (!services.odo) return;
-  odo::Odo& odo = *services.odo;
+void add_odo_endpoints(Router& router, const OdoDesk& desk) {
+  if (!desk.odo) return;
+  odo::Odo& odo = *desk.odo;
   router.add({.method = "GET", .path = "/v1/odo/status", .handler = [&odo](Call call) {
                 return answer_now(call, json_response(status_json(odo)));
               }});
@@ -170,23 +191,25 @@ void add_odo_endpoints(Router& router, const Services& services) {
                 return answer_now(call, error_response({404, "no trace '" + call.parameter + "' is kept",
                                                         "invalid_request_error", "id", "not_found"}));
               }});
-  router.add({.method = "POST", .path = "/v1/odo/approvals/{id}", .handler = [services](Call call) {
-                return answer_now(call, approval(services, call));
+  router.add({.method = "POST", .path = "/v1/odo/approvals/{id}", .handler = [&odo](Call call) {
+                return answer_now(call, approval(odo, call));
               }});
   // What others may use of us: what we know, not what this machine can do.
   const auto mcp = std::make_shared<const tools::McpServer>(
-      odo.toolbox(), services.version, std::vector<std::string>{"retrieve", "remember", "forget", "web_search"});
-  router.add({.method = "POST", .path = "/mcp", .handler = [services, mcp](Call call) {
-                return mcp_message(services, std::move(call), *mcp);
+      odo.toolbox(), desk.version, std::vector<std::string>{"retrieve", "remember", "forget", "web_search"});
+  router.add({.method = "POST", .path = "/mcp", .handler = [&odo, mcp](Call call) {
+                return mcp_message(odo, std::move(call), *mcp);
               }});
-  router.add({.method = "POST", .path = "/v1/search", .handler = [services](Call call) {
-                return web_search(services, std::move(call));
+  router.add({.method = "POST", .path = "/v1/search", .handler = [&odo](Call call) {
+                return web_search(odo, std::move(call));
               }});
   router.add({.method = "GET", .path = "/routes", .handler = [&odo](Call call) {
                 return answer_now(call, json_response(Json{{"routes", routes_json(odo)}}));
               }});
-  router.add({.method = "GET", .path = "/stats", .handler = [&odo](Call call) {
+  router.add({.method = "GET", .path = "/stats", .handler = [&odo, learned_now = desk.learned](Call call) {
                 Json json;
+                const auto learned = learned_now();
+                json["engram"] = learned ? Json{{"bytes", learned->bytes}, {"users", learned->files}} : Json();
                 json["routes"] = odo.routes()->names();
                 json["stages"] = stages_json(odo);
                 return answer_now(call, json_response(json));

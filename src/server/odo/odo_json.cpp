@@ -51,10 +51,10 @@ void read_attachments(JsonFields& fields, const std::string& name, std::vector<s
   }
 }
 
-void read_pipeline(JsonFields& fields, std::optional<bool>& out) {
-  if (!fields.find("pipeline")) return;
+void read_choice(JsonFields& fields, const char* name, std::optional<bool>& out) {
+  if (!fields.find(name)) return;
   bool wanted = false;
-  fields.boolean("pipeline", wanted);
+  fields.boolean(name, wanted);
   out = wanted;
 }
 
@@ -65,7 +65,7 @@ void read_odo(JsonFields& fields, odo::Ask& ask, std::vector<std::string>& read)
     if (fields.find(name)) read.emplace_back(name);
   }
   fields.string("mode", ask.mode);
-  read_pipeline(fields, ask.pipeline);
+  read_choice(fields, "pipeline", ask.pipeline);
   if (const Json* metadata = fields.object("odo_metadata")) {
     JsonFields inner(*metadata, "odo_metadata.");
     read_attachments(inner, "files", ask.attachments);
@@ -77,13 +77,11 @@ void read_odo(JsonFields& fields, odo::Ask& ask, std::vector<std::string>& read)
   inner.string("mode", ask.mode);
   inner.string("route", ask.route);
   if (inner.find("tools")) ask.tools = read_strings(inner, "tools", kMaxAskedTools, 64);
-  read_pipeline(inner, ask.pipeline);
+  read_choice(inner, "pipeline", ask.pipeline);
   if (inner.find("collections")) ask.collections = read_strings(inner, "collections", kMaxAskedTools, 64);
-  if (inner.find("web")) {
-    bool wanted = false;
-    inner.boolean("web", wanted);
-    ask.web = wanted;
-  }
+  read_choice(inner, "web", ask.web);
+  read_choice(inner, "calculate", ask.calculates);
+  read_choice(inner, "entropy", ask.entropy);
   read_attachments(inner, "files", ask.attachments);
   inner.boolean("approve", ask.can_approve);
   for (const std::string& name : inner.unknown()) {

@@ -7,8 +7,19 @@
 
 namespace chimere::server {
 
+std::string asked_name(const Services& services, const Call& call, const std::string& named) {
+  const bool is_meant = call.request.by_side_port && services.odo && !odo::Odo::is_odo(named);
+  return is_meant && !services.names.refuse_to_chat(named) ? "odo" : named;
+}
+
+bool is_run(const Services& services, const std::string& asked) { return services.odo && odo::Odo::is_odo(asked); }
+
+void drop_read(const Services& services, const std::string& asked, std::vector<std::string>& ignored) {
+  if (services.hold_chat && is_run(services, asked)) std::erase(ignored, kBaseModel);
+}
+
 std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& ask, int n) {
-  if (!services.odo || !odo::Odo::is_odo(ask.model)) return services.names.refuse_to_chat(ask.model);
+  if (!is_run(services, ask.model)) return services.names.refuse_to_chat(ask.model);
   if (n != 1) {
     return ApiError{400, "n: expected 1 of '" + ask.model + "', found " + std::to_string(n), "invalid_request_error",
                     "n", ""};
@@ -30,7 +41,8 @@ std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Servic
     entry = journal_entry(request, answering_name(services, ask.model), call.request.id, std::move(answer_id));
   }
   std::vector<std::unique_ptr<orchestrator::AnswerStream>> choices;
-  if (services.odo && odo::Odo::is_odo(ask.model)) {
+  if (is_run(services, ask.model)) {
+    if (services.hold_chat) ask.chat = services.hold_chat();
     choices.push_back(services.odo->start(std::move(ask), std::move(request), call.wake));
   } else {
     for (auto& stream : services.chat.start(std::move(request), n, call.wake)) choices.push_back(std::move(stream));
@@ -40,7 +52,7 @@ std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Servic
 }
 
 std::string answering_name(const Services& services, const std::string& asked) {
-  return services.odo && odo::Odo::is_odo(asked) ? asked : services.names.chat;
+  return is_run(services, asked) ? asked : services.names.chat;
 }
 
 }  // namespace chimere::server

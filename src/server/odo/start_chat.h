@@ -11,6 +11,18 @@
 
 namespace chimere::server {
 
+// The name that a request asks for: its own, but at the orchestrator's port `odo` for every name to which the model itself
+// would answer.
+std::string asked_name(const Services& services, const Call& call, const std::string& named);
+
+// Whether that is the orchestrator's.
+bool is_run(const Services& services, const std::string& asked);
+
+// The field that names the model of a run, where there are several (shelf/lobby.h).
+inline constexpr const char* kBaseModel = "base_model";
+// Takes the names of fields out that were read for a run.
+void drop_read(const Services& services, const std::string& asked, std::vector<std::string>& ignored);
+
 // Why nobody answers to that name, or not so.
 std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& ask, int n = 1);
 

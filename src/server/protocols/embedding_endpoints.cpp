@@ -46,7 +46,10 @@ void add_embedding_endpoints(Router& router, const Services& services) {
   const Embedder& embedder = services.embedder;
   add_parsed_route(
       router, services, "/v1/embeddings",
-      [&embedder](const std::string& body) { return parse_embedding_call(body, embedder.dimensions()); }, embeddings);
+      [&embedder](const std::string& body) {
+        return parse_embedding_call(body, embedder.dimensions(), &embedder.tokenizer());
+      },
+      embeddings);
   add_parsed_route(router, services, "/v1/rerank", parse_rerank_call, rerank);
 }
 

@@ -11,25 +11,64 @@ namespace {
 
 using orchestrator::EmbedInput;
 
-// False when it is no list of ids.
-bool read_ids(const Json& list, std::vector<int32_t>& ids) {
-  if (list.empty() || !std::all_of(list.begin(), list.end(), is_token_id)) return false;
-  for (const Json& id : list) ids.push_back(id.get<int32_t>());
+// Token ids, and texts among them, which become their tokens. False when it is no such list.
+bool read_ids(const Json& list, const Tokenizer* tokenizer, std::vector<int32_t>& ids) {
+  const auto is_piece = [](const Json& item) { return is_token_id(item) || item.is_string(); };
+  if (!std::all_of(list.begin(), list.end(), is_piece)) return false;
+  if (!std::any_of(list.begin(), list.end(), is_token_id)) return false;
+  if (!tokenizer && !std::all_of(list.begin(), list.end(), is_token_id)) return false;
+  for (const Json& item : list) {
+    if (is_token_id(item)) {
+      ids.push_back(item.get<int32_t>());
+      continue;
+    }
+    const std::vector<int32_t> more = tokenizer->encode(item.get<std::string>(), EncodeMode::plain, false);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
   return true;
 }
 
-void read_inputs(JsonFields& fields, std::vector<EmbedInput>& inputs) {
-  constexpr const char* kExpected = "a string, a list of strings, a list of token ids or a list of such lists";
+// {"prompt_string": TEXT} or {"content": [{"type": "text", "text": TEXT}, ...]}, as llama.cpp has them.
+bool read_object(const Json& object, std::string& text) {
+  if (object.contains("multimodal_data")) return false;
+  if (const auto prompt = object.find("prompt_string"); prompt != object.end()) {
+    if (prompt->is_string()) text = prompt->get<std::string>();
+    return prompt->is_string();
+  }
+  const auto parts = object.find("content");
+  if (parts == object.end() || !parts->is_array() || parts->empty()) return false;
+  for (const Json& part : *parts) {
+    const bool is_text = part.is_object() && part.value("type", Json()) == "text" && part.contains("text");
+    if (!is_text || !part["text"].is_string()) return false;
+    text += part["text"].get<std::string>();
+  }
+  return true;
+}
+
+// One text in any of its shapes; false when it is none.
+bool read_input(const Json& item, const Tokenizer* tokenizer, EmbedInput& to) {
+  if (item.is_object()) return read_object(item, to.text);
+  if (item.is_array()) return read_ids(item, tokenizer, to.ids);
+  if (item.is_string()) to.text = item.get<std::string>();
+  return item.is_string();
+}
+
+void read_inputs(JsonFields& fields, const Tokenizer* tokenizer, std::vector<EmbedInput>& inputs) {
+  constexpr const char* kExpected =
+      "a string, a list of strings, a list of token ids, which may have texts behind the first, or a list of such "
+      "lists";
   const Json* input = fields.find("input");
   if (!input) return fields.fail("input", std::string("expected ") + kExpected + ", found none");
-  if (input->is_string()) {
-    inputs.push_back({input->get<std::string>()});
+  if (!input->is_array()) {
+    if (!read_input(*input, tokenizer, inputs.emplace_back())) fields.fail_type("input", kExpected, *input);
     return;
   }
-  if (!input->is_array()) return fields.fail_type("input", kExpected, *input);
   if (input->empty()) return fields.fail("input", std::string("expected ") + kExpected + ", found an empty list");
+  // A number behind texts is more likely a mistake than a token of theirs.
   if (is_token_id(input->front())) {
-    if (!read_ids(*input, inputs.emplace_back().ids)) fields.fail("input", "expected token ids, found something else");
+    if (!read_ids(*input, tokenizer, inputs.emplace_back().ids)) {
+      fields.fail("input", "expected token ids and texts, found something else");
+    }
     return;
   }
   if (input->size() > kMaxEmbedInputs) {
@@ -38,12 +77,9 @@ void read_inputs(JsonFields& fields, std::vector<EmbedInput>& inputs) {
   }
   for (size_t i = 0; i < input->size(); ++i) {
     const Json& item = (*input)[i];
-    EmbedInput& to = inputs.emplace_back();
-    if (item.is_string()) {
-      to.text = item.get<std::string>();
-    } else if (!item.is_array() || !read_ids(item, to.ids)) {
-      return fields.fail("input", "expected a string or a list of token ids at " + std::to_string(i) + ", found " +
-                                      (item.is_array() ? "another list" : describe(item)));
+    if (!read_input(item, tokenizer, inputs.emplace_back())) {
+      return fields.fail("input", "expected a string or a list of token ids and texts at " + std::to_string(i) +
+                                      ", found " + (item.is_array() ? "another list" : describe(item)));
     }
   }
 }
@@ -68,14 +104,15 @@ void read_documents(JsonFields& fields, const std::string& name, std::vector<std
 
 }  // namespace
 
-std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions) {
+std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions,
+                                                           const Tokenizer* tokenizer) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   JsonFields fields(std::get<OwnedJson>(parsed));
   EmbeddingCall call;
   fields.string("model", call.model);
   fields.string("user", call.user);
-  read_inputs(fields, call.inputs);
+  read_inputs(fields, tokenizer, call.inputs);
   std::string format = "float";
   fields.string("encoding_format", format);
   if (format != "float" && format != "base64") {

@@ -9,6 +9,7 @@
 
 #include "orchestrator/embedder.h"
 #include "server/http/api_error.h"
+#include "tokenizer/tokenizer.h"
 
 namespace chimere::server {
 
@@ -35,7 +36,9 @@ struct RerankCall {
   std::vector<std::string> ignored;
 };
 
-std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions);
+// The tokenizer reads texts that stand among token ids; without one there may be none.
+std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions,
+                                                           const Tokenizer* tokenizer = nullptr);
 std::variant<RerankCall, ApiError> parse_rerank_call(std::string_view body);
 
 }  // namespace chimere::server

@@ -77,6 +77,32 @@ TEST_F(EmbeddingEndpoints, TextsAndTheirTokensHaveTheSameVectors) {
   EXPECT_EQ(vector_at(embed(R"("input":"The quick brown fox jumps over the lazy dog.")"), 0), vector_at(as_text, 1));
 }
 
+TEST_F(EmbeddingEndpoints, TextsAndIdsStandInOneList) {
+  const std::vector<float> expected = vector_at(embed(R"("input":"Hello world")"), 0);
+  // [CLS] and [SEP] are said by their ids, as nothing is added to a list of ids.
+  EXPECT_EQ(vector_at(embed(R"("input":[2,"Hello world",3])"), 0), expected);
+  const Json list = embed(R"("input":["Hello world",[2,"Hello",1216,1511,3],[2,"Hello world",3]])");
+  ASSERT_EQ(list["data"].size(), 3u);
+  EXPECT_EQ(vector_at(list, 0), expected);
+  EXPECT_EQ(vector_at(list, 1), expected);
+  EXPECT_EQ(vector_at(list, 2), expected);
+  EXPECT_EQ(list["usage"]["prompt_tokens"], 18);
+}
+
+TEST_F(EmbeddingEndpoints, TextsComeInTheObjectsOfLlamaCpp) {
+  const std::vector<float> expected = vector_at(embed(R"("input":"Hello world")"), 0);
+  EXPECT_EQ(vector_at(embed(R"("input":{"prompt_string":"Hello world"})"), 0), expected);
+  const std::string parts = R"({"content":[{"type":"text","text":"Hello "},{"type":"text","text":"world"}]})";
+  EXPECT_EQ(vector_at(embed(R"("input":)" + parts), 0), expected);
+  EXPECT_EQ(vector_at(embed(R"("input":["a",)" + parts + "]"), 1), expected);
+  for (const char* wrong : {R"({"content":"a"})", R"({"content":[]})", R"({"content":[{"type":"image_url"}]})",
+                            R"({"prompt_string":1})", R"({"prompt_string":"a","multimodal_data":["x"]})",
+                            R"([2,{"prompt_string":"a"}])", R"([["a","b"]])", R"([2,[3]])"}) {
+    EXPECT_NE(refusal("/v1/embeddings", R"({"input":)" + std::string(wrong) + "}").find("input"), std::string::npos)
+        << wrong;
+  }
+}
+
 TEST_F(EmbeddingEndpoints, Base64HoldsTheSameFloats) {
   const Json floats = embed(R"("input":"Hello world","dimensions":10)");
   const Json text = embed(R"("input":"Hello world","dimensions":10,"encoding_format":"base64")");
@@ -108,7 +134,7 @@ TEST_F(EmbeddingEndpoints, WrongCallsAreRefusedByField) {
   EXPECT_NE(refusal(path, R"({"input":[]})").find("empty list"), std::string::npos);
   EXPECT_NE(refusal(path, R"({"input":{"a":1}})").find("input"), std::string::npos);
   EXPECT_NE(refusal(path, R"({"input":["a",5]})").find("at 1"), std::string::npos);
-  EXPECT_NE(refusal(path, R"({"input":[1,"a"]})").find("token ids"), std::string::npos);
+  EXPECT_NE(refusal(path, R"({"input":[1,true]})").find("token ids"), std::string::npos);
   EXPECT_NE(refusal(path, R"({"input":[[]]})").find("at 0"), std::string::npos);
   EXPECT_NE(refusal(path, R"({"input":[-1]})").find("at 0"), std::string::npos);
   EXPECT_NE(refusal(path, R"({"input":[99999]})").find("vocabulary"), std::string::npos);

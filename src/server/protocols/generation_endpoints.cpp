@@ -32,9 +32,9 @@ ResponseHead response_head(const Services& services, const char* prefix, const s
 }
 
 // Of protocols that have no field for more.
-odo::Ask asked_of(const std::string& model, const Call& call) {
+odo::Ask asked_of(const Services& services, const std::string& model, const Call& call) {
   odo::Ask ask;
-  ask.model = model;
+  ask.model = asked_name(services, call, model);
   ask.client = call.request.client;
   return ask;
 }
@@ -47,8 +47,12 @@ KeptResponses::Entry kept_entry(const Json& whole, const std::string& owner, std
 }
 
 std::unique_ptr<Answer> chat_completion(const Services& services, Call call, ChatCall& asked) {
-  asked.odo.model = asked.model;
+  asked.odo.model = asked.model = asked_name(services, call, asked.model);
   asked.odo.client = call.request.client;
+  drop_read(services, asked.model, asked.ignored);
+  if (is_run(services, asked.model)) {
+    for (const std::string& name : asked.for_runs) std::erase(asked.ignored, name);
+  }
   if (const auto error = refuse_chat(services, asked.odo, asked.n)) return answer_now(call, error_response(*error));
   ResponseHead head = response_head(services, "chatcmpl-", asked.model);
   head.logprobs = asked.request.logprobs;
@@ -90,11 +94,12 @@ std::unique_ptr<Answer> completion(const Services& services, Call call, Completi
 
 std::unique_ptr<Answer> response(const Services& services, Call call, ResponsesCall& asked) {
   const std::string& owner = call.request.client;
-  const odo::Ask ask = asked_of(asked.model, call);
+  const odo::Ask ask = asked_of(services, asked.model, call);
   if (const auto error = refuse_chat(services, ask)) return answer_now(call, error_response(*error));
+  drop_read(services, ask.model, asked.ignored);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   ResponsesHead head;
-  head.model = answering_name(services, asked.model);
+  head.model = answering_name(services, ask.model);
   head.created = static_cast<int64_t>(std::time(nullptr));
   head.echo = asked.echo;
   head.tools = std::move(asked.tools);
@@ -151,11 +156,12 @@ std::unique_ptr<Answer> input_items(const Services& services, Call call) {
 }
 
 std::unique_ptr<Answer> anthropic_message(const Services& services, Call call, AnthropicCall& asked) {
-  const odo::Ask ask = asked_of(asked.model, call);
+  const odo::Ask ask = asked_of(services, asked.model, call);
   if (const auto error = refuse_chat(services, ask)) return answer_now(call, anthropic_error_response(*error));
+  drop_read(services, ask.model, asked.ignored);
   asked.request.memory.owner = memory_owner(call.request.client, asked.user);
   Generation generation;
-  generation.writer = anthropic_writer(answering_name(services, asked.model), asked.request.token_stats);
+  generation.writer = anthropic_writer(answering_name(services, ask.model), asked.request.token_stats);
   services.limit(asked.request, call);
   generation.choices = start_chat(services, call, ask, std::move(asked.request));
   return answer_generated(services, call, std::move(asked), std::move(generation));

@@ -114,11 +114,12 @@ std::unique_ptr<Answer> generate(const Services& services, Call call, OllamaCall
   const auto refused = [&](const ApiError& error) { return answer_now(call, ollama_error_response(error)); };
   if (services.keeps_alive) std::erase(asked.ignored, "keep_alive");
   odo::Ask ask;
-  ask.model = asked.model;
+  ask.model = asked_name(services, call, asked.model);
   ask.client = call.request.client;
   if (const auto error = asked.is_chat ? refuse_chat(services, ask) : services.names.refuse_to_chat(asked.model)) {
     return refused(*error);
   }
+  drop_read(services, ask.model, asked.ignored);
   if (asked.wants_thought && !info.thinking) {
     return refused({400, "\"" + asked.named + "\" does not support thinking", "invalid_request_error", "think", ""});
   }

@@ -159,11 +159,10 @@ std::variant<ChatCall, ApiError> parse_chat_call(std::string_view body, const or
   call.request.stays_private = !store;
   read_progress(fields, call.stream, call.request);
   fields.integer("n", call.n, 1, kMaxChoices);
-  std::vector<std::string> for_runs;
-  read_odo(fields, call.odo, for_runs);
+  read_odo(fields, call.odo, call.for_runs);
   if (!fields.ok()) return fields.error();
   for (std::string& name : fields.unknown()) call.ignored.push_back(std::move(name));
-  if (!odo::Odo::is_odo(call.model)) call.ignored.insert(call.ignored.end(), for_runs.begin(), for_runs.end());
+  call.ignored.insert(call.ignored.end(), call.for_runs.begin(), call.for_runs.end());
   call.request.given = fields.given();
   return call;
 }

@@ -16,8 +16,9 @@ struct ChatCall : CallOptions {
   orchestrator::ChatRequest request;
   int n = 1;  // answers
   bool include_usage = false;
-  bool verbose = false;  // the answer has `__verbose`
-  odo::Ask odo;          // for the orchestrator, where its name is asked for
+  bool verbose = false;               // the answer has `__verbose`
+  odo::Ask odo;                       // for the orchestrator, where its name is asked for
+  std::vector<std::string> for_runs;  // of `ignored`, the fields that a run of the orchestrator reads
 };
 
 // `defaults`: the sampling of a request that says nothing about it.

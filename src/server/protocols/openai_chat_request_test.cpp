@@ -372,6 +372,26 @@ TEST(ChatRequest, ALastMessageOfTheAssistantIsGoneOnWith) {
   }
 }
 
+TEST(ChatRequest, AThoughtWithoutATextIsGoneOnWith) {
+  const auto begun = [](const std::string& fields) {
+    return std::string(kAsked) + R"(,{"role":"assistant",)" + fields + "}";
+  };
+  for (const char* fields :
+       {R"("content":"","reasoning_content":"I think ")", R"("content":null,"reasoning_content":"I think ")"}) {
+    const ChatCall call = accepted_messages(begun(fields));
+    EXPECT_TRUE(call.request.goes_on) << fields;
+    EXPECT_EQ(call.request.messages.size(), 2u);
+  }
+  // The answer itself has not begun, so that its form can be held.
+  const std::string thought = begun(R"("content":"","reasoning_content":"I think ")");
+  EXPECT_TRUE(accepted_messages(thought, R"(,"response_format":{"type":"json_object"})").request.goes_on);
+  EXPECT_FALSE(accepted_messages(thought, R"(,"continue_final_message":false)").request.goes_on);
+  const ChatCall both = accepted_messages(begun(R"("content":"Well","reasoning_content":"I think ")"));
+  EXPECT_TRUE(both.request.goes_on);
+  const std::string blank = "[" + begun(R"("content":"","reasoning_content":" ")") + "]";
+  EXPECT_EQ(refused(parse_chat_call("{\"messages\":" + blank + "}", {}), blank).param, "messages");
+}
+
 TEST(ChatRequest, NamesUnknownKeysByTheirPath) {
   const ChatCall call = accepted_messages(
       std::string(kAsked) + R"(,{"role":"user","odd":1,"content":[{"type":"text","text":"a"},

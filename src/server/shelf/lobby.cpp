@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "odo/odo.h"
+#include "server/odo/start_chat.h"
 #include "server/shelf/body_field.h"
 #include "server/shelf/shelf_json.h"
 
@@ -12,9 +14,9 @@ namespace {
 
 constexpr size_t kMaxShownName = 128;
 
-ApiError unknown_model(const std::string& name, const std::string& names) {
-  return {404, "model: expected one of " + names + ", found '" + name.substr(0, kMaxShownName) + "'",
-          "invalid_request_error", "model", "model_not_found"};
+ApiError unknown_model(const std::string& name, const std::string& names, const std::string& field = "model") {
+  return {404, field + ": expected one of " + names + ", found '" + name.substr(0, kMaxShownName) + "'",
+          "invalid_request_error", field, "model_not_found"};
 }
 
 // Whoever waits for its next answer would wait for it to be loaded again.
@@ -43,6 +45,20 @@ ApiError not_loaded(const Error& error) {
   if (api.code.empty()) api.code = "model_not_loaded";
   if (api.status == 400) api.status = 500;  // the request is not to blame
   return api;
+}
+
+// The orchestrator's names behind the files, with the model that answers where a request names none.
+Json with_runs(Json json, odo::Odo* odo, const std::string& parent) {
+  if (!odo) return json;
+  for (const std::string& name : odo->model_names()) {
+    json["data"].push_back({{"id", name},
+                            {"object", "model"},
+                            {"created", int64_t{0}},
+                            {"owned_by", "chimere"},
+                            {"capabilities", Json::array({"chat"})},
+                            {"parent", parent}});
+  }
+  return json;
 }
 
 }  // namespace
@@ -102,6 +118,13 @@ Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
     services.workers = config_.workers;
     services.journal = config_.journal;
     services.keeps_alive = true;
+    services.odo = config_.odo;
+    services.hold_chat = [this, name = model.file.name]() -> std::shared_ptr<orchestrator::ChatService> {
+      auto lease = shelf_.use(name);
+      if (!lease) return nullptr;
+      const auto held = std::make_shared<ModelShelf::Lease>(std::move(*lease));
+      return {held, (*held)->service.get()};
+    };
     room->routes = std::make_unique<Routes>(services, access_, config_.watch);
     model.attached = room;
   }
@@ -109,21 +132,26 @@ Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
 }
 
 void Lobby::add_own_endpoints() {
-  const auto get = [this](const char* path, Json (*write)(ModelShelf&), bool needs_key = true) {
+  const auto get = [this](const char* path, const std::function<Json(ModelShelf&)>& write, bool needs_key = true) {
     own_.add({.method = "GET",
               .path = path,
               .handler = [this, write](Call call) { return answer_now(call, json_response(write(shelf_))); },
               .needs_key = needs_key,
               .is_polled = true});
   };
-  get("/v1/models", shelf_models);
+  const auto all_models = [this](ModelShelf& shelf) {
+    return with_runs(shelf_models(shelf), config_.odo, default_name());
+  };
+  get("/v1/models", all_models);
   get("/api/tags", shelf_tags);
   get("/api/ps", shelf_running);
   get("/health", shelf_health, false);
   Router& router = own_;
-  router.add({.method = "GET", .path = "/v1/models/{id}", .handler = [this](Call call) {
-                const auto name = resolve(call.parameter);
-                const Json list = shelf_models(shelf_);
+  router.add({.method = "GET", .path = "/v1/models/{id}", .handler = [this, all_models](Call call) {
+                const std::string asked = unescaped_part(call.parameter);
+                const bool is_run = config_.odo && odo::Odo::is_odo(asked);
+                const auto name = is_run ? asked : resolve(asked);
+                const Json list = all_models(shelf_);
                 for (const Json& model : list["data"]) {
                   if (name && model["id"] == *name) return answer_now(call, json_response(model));
                 }
@@ -147,6 +175,10 @@ void Lobby::add_own_endpoints() {
   router.add({.method = "POST", .path = "/v1/files", .handler = refuse});
   router.add({.method = "GET", .path = "/v1/batches", .handler = refuse});
   router.add({.method = "POST", .path = "/v1/batches", .handler = refuse});
+  add_odo_endpoints(own_, {config_.odo, config_.version, [this]() -> std::optional<retrieval::NoteUsage> {
+                             const auto latest = shelf_.latest();
+                             return latest ? (*latest)->service->memory().usage() : std::nullopt;
+                           }});
   add_conversation_endpoints(own_, config_.conversations, config_.workers);
   add_learning_endpoints(own_, config_.journal, config_.workers);
   add_pair_endpoints(own_, access_);
@@ -212,6 +244,8 @@ std::optional<HttpResponse> Lobby::refuse(HttpRequest& head) {
   if (match.route && !match.route->needs_key) return std::nullopt;
   auto refused = access_->refuse_stranger(head);
   if (!refused) refused = access_->refuse_over_budget(head);  // before a model is loaded for it
+  // Those of a model's room are counted there.
+  if (!refused && match.route && !match.route->is_polled) refused = access_->refuse_too_many(head);
   if (!refused) return std::nullopt;
   return logged(head, shaped_for(head, *refused));
 }
@@ -229,10 +263,32 @@ std::unique_ptr<Answer> Lobby::handle(HttpRequest request, Wake wake) {
         match.route->handler({std::move(request), std::move(match.parameter), std::move(wake), std::move(record)});
     return origin.empty() ? std::move(answer) : opened_to(origin, std::move(answer));
   }
+  auto found = model_for(request);
+  if (const ApiError* error = std::get_if<ApiError>(&found)) {
+    return immediate(logged(request, shaped_for(request, *error)));
+  }
+  return std::make_unique<WaitingAnswer>(*this, std::get<std::string>(found), std::move(request), wake);
+}
+
+std::variant<std::string, ApiError> Lobby::model_for(const HttpRequest& request) {
   std::string asked;
+  const char* field = "model";
   if (request.method == "POST") {
     asked = top_level_text(request.body, "model").value_or("");
     if (asked.empty()) asked = top_level_text(request.body, "name").value_or("");
+    const bool is_run = config_.odo && odo::Odo::is_odo(asked);
+    if (is_run) {
+      odo::Ask ask;
+      ask.model = asked;
+      // Said here, before a model is loaded to say it.
+      if (const Status known = config_.odo->check(ask); !known) {
+        return ApiError{404, "model: " + known.error().message, "invalid_request_error", "model", "model_not_found"};
+      }
+    }
+    if (is_run || (config_.odo && asked.empty() && request.by_side_port)) {
+      asked = top_level_text(request.body, kBaseModel).value_or("");
+      field = kBaseModel;
+    }
   } else {
     for (const auto& [name, value] : query_fields(request.query)) {
       if (name == "model") asked = value;
@@ -240,17 +296,14 @@ std::unique_ptr<Answer> Lobby::handle(HttpRequest request, Wake wake) {
     // Those who watch load nothing.
     const auto latest = shelf_.latest();
     if (asked.empty() && !latest) {
-      return immediate(
-          logged(request, shaped_for(request, {503, "no model is loaded: the first request for one loads it",
-                                               "server_error", "", "model_not_loaded"})));
+      return ApiError{503, "no model is loaded: the first request for one loads it", "server_error", "",
+                      "model_not_loaded"};
     }
     if (asked.empty()) asked = (*latest)->file.name;
   }
   const auto name = resolve(asked);
-  if (!name || name->empty()) {
-    return immediate(logged(request, shaped_for(request, unknown_model(asked, names()))));
-  }
-  return std::make_unique<WaitingAnswer>(*this, *name, std::move(request), wake);
+  if (!name || name->empty()) return unknown_model(asked, names(), field);
+  return *name;
 }
 
 HttpResponse Lobby::error(const HttpRequest& head, int status, std::string message) {

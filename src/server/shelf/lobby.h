@@ -2,11 +2,15 @@
 // loaded, and lets the routes of that model answer.
 //
 //   request -> name in the body -> ModelShelf -> Room (the model, its routes, its figures) -> answer
+//
+// The orchestrator is one for all of them: `odo` is answered by a run with the model that the request names beside it, or
+// the one that answers where none is named.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "server/http/access.h"
@@ -25,6 +29,7 @@ struct LobbyConfig {
   bool page = true;
   bool slots = true;
   bool verbose = false;
+  odo::Odo* odo = nullptr;                           // outlives the lobby; null: models alone answer
   std::shared_ptr<ConversationStore> conversations;  // null: none are kept here
   std::shared_ptr<store::Journal> journal;           // of answers, to learn from; null: none are kept
   WatchConfig watch;
@@ -53,6 +58,8 @@ class Lobby : public HttpHandler {
   Room& room_of(ModelShelf::Loaded& model);
   void add_own_endpoints();
   std::optional<std::string> resolve(std::string name);
+  // The model that a request is for, or why there is none.
+  std::variant<std::string, ApiError> model_for(const HttpRequest& request);
   std::string default_name();
   HttpResponse logged(const HttpRequest& request, HttpResponse response);
   std::string names();

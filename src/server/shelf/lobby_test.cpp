@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/scratch_for_test.h"
+#include "odo/odo.h"
 #include "server/http/client_for_test.h"
 #include "server/http/json.h"
 #include "server/server.h"
@@ -54,7 +55,18 @@ class LobbyTest : public testing::Test {
       thread_.join();
     }
     server_.reset();
+    odo_.reset();
     shelf_.reset();
+  }
+  // The orchestrator for all of them, with no tools.
+  void start_with_odo(ShelfLimits limits = {}) {
+    odo_ = std::make_unique<odo::Odo>(nullptr, box_, odo::Shelves(), odo::OdoConfig());
+    start(limits);
+  }
+  ClientResponse chat(const std::string& fields, std::optional<uint16_t> port = std::nullopt) const {
+    const std::string body =
+        R"({"messages":[{"role":"user","content":"Hello"}],"max_tokens":4,"temperature":0)" + fields + "}";
+    return Client(port.value_or(server_->port())).request("POST", "/v1/chat/completions", body, {});
   }
   void start(ShelfLimits limits) {
     const auto find = [this] {
@@ -70,6 +82,8 @@ class LobbyTest : public testing::Test {
     ServerConfig config;
     config.http.port = 0;
     config.keys = keys_;
+    config.odo = odo_.get();
+    config.http.side_port = side_port_;
     auto listening = Server::listen(config, *shelf_);
     ASSERT_TRUE(listening) << listening.error().message;
     server_ = std::move(*listening);
@@ -147,7 +161,10 @@ class LobbyTest : public testing::Test {
   ModelShelf::Plan plan_;
   std::function<Result<ModelShelf::Opened>(const ModelFile& file, const ModelMemory& share)> load_;  // open() without
   std::atomic<int> n_loads_ = 0;
+  tools::Toolbox box_;
+  std::optional<uint16_t> side_port_;
   std::unique_ptr<ModelShelf> shelf_;
+  std::unique_ptr<odo::Odo> odo_;  // ends before the shelf: its runs hold models
   std::unique_ptr<Server> server_;
   std::thread thread_;
 };
@@ -173,6 +190,83 @@ TEST_F(LobbyTest, ModelsAreListedAndLoadedByName) {
   EXPECT_NE(unknown.body.find("'mamba-A'"), std::string::npos) << unknown.body;
   EXPECT_EQ(ask("").status, 200) << "the one that was used last";
   EXPECT_EQ(n_loads_, 1);
+}
+
+TEST_F(LobbyTest, TheOrchestratorAnswersWithTheModelThatIsNamedBesideIt) {
+  start_with_odo();
+  const Json list = get("/v1/models");
+  ASSERT_GT(list["data"].size(), 3u);
+  EXPECT_EQ(list["data"][3]["id"], "odo");
+  EXPECT_EQ(list["data"][3]["parent"], "mamba-A") << "the first, where none was used";
+  EXPECT_EQ(get("/v1/models/odo%2Ffast")["id"], "odo/fast");
+  EXPECT_EQ(get("/v1/odo/status")["object"], "odo.status") << "without a model";
+  EXPECT_EQ(n_loads_, 0);
+
+  const ClientResponse named = chat(R"(,"model":"odo/fast","base_model":"qwen3_5-A")");
+  ASSERT_EQ(named.status, 200) << named.body;
+  EXPECT_EQ(named.header("X-Chimere-Model"), "qwen3_5-A");
+  EXPECT_EQ(named.header("X-Chimere-Ignored"), "");
+  const auto json = parse_json(named.body);
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["model"], "odo/fast");
+  EXPECT_EQ((*json)["odo"]["mode"], "fast");
+  EXPECT_EQ(chat(R"(,"model":"odo")").header("X-Chimere-Model"), "qwen3_5-A") << "the one that was used last";
+  EXPECT_EQ(get("/v1/models")["data"][3]["parent"], "qwen3_5-A");
+  EXPECT_EQ(n_loads_, 1);
+
+  const ClientResponse bare = chat(R"(,"model":"qwen3_5-A","base_model":"qwen2-A")");
+  EXPECT_EQ(bare.header("X-Chimere-Ignored"), "base_model") << "who asks for a model gets it";
+  const ClientResponse no_route = chat(R"(,"model":"odo/nothing","base_model":"qwen2-A")");
+  EXPECT_EQ(no_route.status, 404);
+  EXPECT_NE(no_route.body.find("odo/fast"), std::string::npos) << no_route.body;
+  const ClientResponse no_model = chat(R"(,"model":"odo","base_model":"no-such")");
+  EXPECT_EQ(no_model.status, 404);
+  EXPECT_NE(no_model.body.find("base_model: expected one of 'mamba-A'"), std::string::npos) << no_model.body;
+  EXPECT_EQ(n_loads_, 1) << "what is refused loads nothing";
+}
+
+TEST_F(LobbyTest, TheOrchestratorsPortAnswersForTheModels) {
+  side_port_ = 0;
+  start_with_odo();
+  const std::string url = server_->odo_url().value_or("");
+  const auto side = static_cast<uint16_t>(std::atoi(url.substr(url.rfind(':') + 1).c_str()));
+  for (const char* fields : {R"(,"model":"qwen3_5-A")", R"(,"base_model":"qwen3_5-A")"}) {
+    const ClientResponse run = chat(fields, side);
+    ASSERT_EQ(run.status, 200) << run.body;
+    EXPECT_NE(run.body.find(R"("model":"odo")"), std::string::npos) << run.body;
+    EXPECT_EQ(run.header("X-Chimere-Model"), "qwen3_5-A");
+  }
+  EXPECT_EQ(chat(R"(,"model":"qwen3_5-A")").body.find(R"("odo")"), std::string::npos);
+}
+
+// One place for two models, and runs of both: each holds its own until it has ended.
+TEST_F(LobbyTest, ARunHoldsItsModel) {
+  fs::copy_file(golden("qwen3_5-A"), folder_ / "maker" / "other.gguf");
+  ShelfLimits one;
+  one.count = 1;
+  start_with_odo(one);
+  std::vector<std::thread> clients;
+  std::atomic<int> n_right = 0;
+  for (int i = 0; i < 6; ++i) {
+    clients.emplace_back([&, i] {
+      const std::string name = i % 2 == 0 ? "qwen3_5-A" : "other";
+      const ClientResponse run = chat(R"(,"model":"odo","base_model":")" + name + "\"");
+      n_right += run.status == 200 && run.header("X-Chimere-Model") == name ? 1 : 0;
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(n_right, 6);
+  // Somebody who leaves at once: the run goes on for a moment, and its model with it.
+  for (int i = 0; i < 4; ++i) {
+    Client leaving(server_->port());
+    const std::string body = R"({"model":"odo","base_model":")" + std::string(i % 2 == 0 ? "qwen3_5-A" : "other") +
+                             R"(","messages":[{"role":"user","content":"Hello"}],"stream":true})";
+    leaving.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                 std::to_string(body.size()) + "\r\n\r\n" + body);
+    leaving.read_until("data:");
+    leaving.close();
+  }
+  EXPECT_EQ(chat(R"(,"model":"odo","base_model":"other")").status, 200);
 }
 
 // Three files, two of which fit, four clients, names by chance.

@@ -141,6 +141,13 @@ std::optional<ModelShelf::Lease> ModelShelf::latest() {
   return lease_of(latest->second, false);
 }
 
+std::optional<ModelShelf::Lease> ModelShelf::use(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end()) return std::nullopt;
+  return lease_of(entry->second, true);
+}
+
 std::vector<ModelShelf::Lease> ModelShelf::loaded() {
   const std::lock_guard lock(mutex_);
   std::vector<Lease> leases;

@@ -105,6 +105,8 @@ class ModelShelf {
                               std::optional<std::chrono::seconds> keep = std::nullopt);
   // The one that was asked for last among those that are loaded; none: nothing is.
   std::optional<Lease> latest();
+  // A use of one that is loaded, for what outlasts the answer of somebody who has a lease of it.
+  std::optional<Lease> use(const std::string& name);
   // All that are loaded now.
   std::vector<Lease> loaded();
   // As soon as its answers have ended. False: it is not loaded.

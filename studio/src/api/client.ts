@@ -7,6 +7,8 @@ import type {
   Cache,
   ChatChunk,
   Cleared,
+  CollectionDocument,
+  CollectionList,
   ConversationEntry,
   ConversationList,
   ErrorBody,
@@ -18,6 +20,7 @@ import type {
   Note,
   OdoStatus,
   OdoTool,
+  Passage,
   RunningRequest,
   Status,
 } from './types'
@@ -44,16 +47,18 @@ export class ConnectionLost extends Error {}
 
 const isAbort = (error: unknown) => error instanceof DOMException && error.name === 'AbortError'
 
-async function errorOf(response: Response): Promise<ApiError> {
-  const text = await response.text().catch(() => '')
+export function errorIn(text: string, status: number, statusText: string): ApiError {
   try {
     const error = JSON.parse(text)?.error
-    if (typeof error?.message === 'string') return new ApiError(response.status, error)
+    if (typeof error?.message === 'string') return new ApiError(status, error)
   } catch {
     // not JSON: a proxy's page, most likely
   }
-  return new ApiError(response.status, { message: `${response.status} ${response.statusText}` })
+  return new ApiError(status, { message: `${status} ${statusText}` })
 }
+
+const errorOf = async (response: Response) =>
+  errorIn(await response.text().catch(() => ''), response.status, response.statusText)
 
 async function request(path: string, init: RequestInit = {}): Promise<Response> {
   await admission
@@ -135,10 +140,26 @@ export const eraseLearned = (user: string | undefined) =>
   json<{ answers: number }>(`/v1/learning${ofOwner(user)}`, { method: 'DELETE' })
 export const feedback = (body: FeedbackBody) => post<unknown>('/v1/feedback', body)
 export const odoStatus = () => json<OdoStatus>('/v1/odo/status')
-export const odoTools = async () => (await json<{ data: OdoTool[] }>('/v1/odo/tools')).data
+// Those that are denied, too: people see them, models do not.
+export async function odoTools(): Promise<OdoTool[]> {
+  const { data, denied = [] } = await json<{ data: OdoTool[]; denied?: OdoTool[] }>('/v1/odo/tools')
+  return [...data, ...denied]
+}
 export const odoTraces = async () => (await json<{ data: unknown }>('/v1/odo/traces')).data
 export const answerApproval = (id: string, allow: boolean) =>
   post<unknown>(`/v1/odo/approvals/${encodeURIComponent(id)}`, { allow })
+
+export const collectionPath = (name: string, what = '') => `/v1/collections/${encodeURIComponent(name)}${what}`
+export const collections = () => json<CollectionList>('/v1/collections')
+export const makeCollection = (name: string) => post<unknown>('/v1/collections', { name })
+export const deleteCollection = (name: string) => json<unknown>(collectionPath(name), { method: 'DELETE' })
+export const documents = async (name: string) =>
+  (await json<{ data: CollectionDocument[] }>(collectionPath(name, '/documents'))).data
+export const deleteDocument = (name: string, document: string) =>
+  json<unknown>(collectionPath(name, `/documents?name=${encodeURIComponent(document)}`), { method: 'DELETE' })
+export const searchCollection = async (name: string, query: string) =>
+  (await post<{ data: Passage[] }>(collectionPath(name, '/search'), { query })).data
+
 export const requests = async () => (await json<{ data: RunningRequest[] }>('/v1/requests')).data
 
 const act = (id: string, action: string) =>

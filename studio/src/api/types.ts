@@ -235,12 +235,64 @@ export interface OdoStatus {
   modes?: string[]
   routes: Record<string, OdoRoute>
   problems?: Record<string, string> // by file
+  web?: boolean // there is a server to search the web with
+  mcp_servers?: McpServer[]
+}
+
+export type Policy = 'allow' | 'ask' | 'deny'
+
+// A server of tools.
+export interface McpServer {
+  name: string
+  state: 'running' | 'failed'
+  server: string // what it calls itself, with its version
+  policy: Policy // of its tools, where none has its own
+  tools: string[]
+  problem: string // why it does not run, or what of it was left out
 }
 
 export interface OdoTool {
   name: string
   description: string
-  policy: 'allow' | 'ask' | 'deny'
+  policy: Policy
+}
+
+// Of /v1/collections.
+export interface Collection {
+  name: string
+  documents: number
+  chunks: number
+  bytes: number // of text
+}
+
+export interface CollectionList {
+  data: Collection[]
+  used: { documents: number; chunks: number; bytes: number }
+  limits: { collections: number; documents: number; chunks: number; bytes: number; document_bytes: number }
+}
+
+export interface CollectionDocument {
+  name: string
+  title: string
+  kind: string
+  bytes: number
+  chunks: number
+  created_at: number // seconds
+}
+
+// One that was sent just now.
+export interface AddedDocument extends CollectionDocument {
+  status: 'added' | 'replaced' | 'unchanged'
+}
+
+export interface Passage {
+  document: string
+  title: string
+  heading: string
+  place: string
+  score: number
+  ranks: { words: number; vectors: number } // from 1; 0: not found so
+  text: string
 }
 
 // Of /v1/conversations.

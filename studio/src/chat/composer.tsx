@@ -1,12 +1,14 @@
 // composer.tsx  Where a message is written: text, files, send and stop.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { t } from '../i18n'
 import type { AttachedFile, Conversation } from '../store/conversations'
 import { changeDraft, draftOf } from '../store/drafts'
 import { openCalls, send, stop, type Live } from '../store/generation'
+import { useDrop } from '../ui/drop'
 import { useGrowth } from '../ui/growth'
 import { Clip, Cross, Send, StopSquare } from '../ui/icons'
 import { readFiles } from './files'
+import { OdoSources } from './odo_sources'
 import { menuAria, PromptMenu, usePromptMenu } from './prompt_menu'
 
 interface Props {
@@ -29,39 +31,6 @@ function FileChips({ files, onRemove }: { files: AttachedFile[]; onRemove: (at: 
       ))}
     </ul>
   )
-}
-
-// Files dropped anywhere on the page.
-function useDrop(onFiles: (files: Iterable<File>) => void): boolean {
-  const [isOver, setIsOver] = useState(false)
-  const handler = useRef(onFiles)
-  handler.current = onFiles
-  useEffect(() => {
-    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes('Files') ?? false
-    const over = (event: DragEvent) => {
-      if (!hasFiles(event)) return
-      event.preventDefault()
-      setIsOver(true)
-    }
-    const leave = (event: DragEvent) => {
-      if (!event.relatedTarget) setIsOver(false)
-    }
-    const drop = (event: DragEvent) => {
-      if (!hasFiles(event)) return
-      event.preventDefault()
-      setIsOver(false)
-      handler.current(event.dataTransfer!.files)
-    }
-    addEventListener('dragover', over)
-    addEventListener('dragleave', leave)
-    addEventListener('drop', drop)
-    return () => {
-      removeEventListener('dragover', over)
-      removeEventListener('dragleave', leave)
-      removeEventListener('drop', drop)
-    }
-  }, [])
-  return isOver
 }
 
 export function Composer({ conversation, live, isElsewhere }: Props) {
@@ -103,6 +72,7 @@ export function Composer({ conversation, live, isElsewhere }: Props) {
       {isElsewhere && <p class="hint">{t('writtenElsewhere')}</p>}
       {isOver && <div class="drop-hint">{t('dropHere')}</div>}
       <FileChips files={files} onRemove={(at) => changeDraft(id, () => ({ files: files.filter((_, i) => i !== at) }))} />
+      <OdoSources />
       <PromptMenu {...menu} />
       <div class="line">
         <button type="button" class="quiet round" aria-label={t('attachFiles')} onClick={() => picker.current?.click()}>

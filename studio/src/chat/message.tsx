@@ -1,5 +1,5 @@
 // message.tsx  One message: what was said, thought and called, and what can be done with it.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { t } from '../i18n'
 import { copyText } from '../markdown/code_view'
 import { Markdown } from '../markdown/markdown'
@@ -7,11 +7,11 @@ import { find, type Message } from '../store/conversations'
 import { canContinue, edit, generate, openCalls, regenerate, type Live } from '../store/generation'
 import { tellSign } from '../store/learning'
 import { canLearn, learn } from '../store/memory'
-import { citationsOf } from '../store/run'
+import { citationsOf, numbersOf } from '../store/run'
 import { useGrowth } from '../ui/growth'
 import { memo } from '../ui/memo'
 import { Approvals } from './approval'
-import { Citations } from './citations'
+import { Citations, type Asked } from './citations'
 import { FullContext } from './full_context'
 import { HeatStrip } from './heat_strip'
 import { Rating } from './rating'
@@ -168,6 +168,10 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
   const { run } = shown
   const isWaiting = isGrowing && isEmpty && (!run || (read !== null && read < 1)) // steps tell by themselves
   const cited = citationsOf(run, shown.citations)
+  // What is cited was read, too, and is not listed twice.
+  const others = message.sources?.filter(({ source }) => !cited.some(({ title }) => title === source)) ?? []
+  const [asked, setAsked] = useState<Asked | null>(null)
+  const ask = useCallback((n: number) => setAsked({ n }), [])
   const open = isGrowing ? [] : openCalls(find(conversationId)?.messages ?? [])
   return (
     <article
@@ -186,12 +190,14 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
         />
       )}
       {isWaiting && <Waiting read={read} />}
-      {shown.content && <Markdown text={shown.content} isGrowing={isGrowing} />}
+      {shown.content && (
+        <Markdown text={shown.content} isGrowing={isGrowing} cited={numbersOf(cited).join()} onCite={ask} />
+      )}
       {shown.heat && shown.heat.length > 0 && (
         <HeatStrip {...{ conversationId, message, isBusy }} heat={shown.heat} />
       )}
-      {cited.length > 0 && <Citations list={cited} />}
-      {!isGrowing && message.sources && <Sources sources={message.sources} />}
+      {cited.length > 0 && <Citations list={cited} asked={asked} />}
+      {!isGrowing && others.length > 0 && <Sources sources={others} />}
       {run && <RunTrace run={run} isGrowing={isGrowing} />}
       {run && isGrowing && <Approvals run={run} />}
       {calls.map((call, i) => (

@@ -5,10 +5,11 @@ import { count, milliseconds } from '../ui/format'
 import { CallArguments } from './call_arguments'
 import { modeWord } from './odo_picker'
 
-const STAGES: Record<string, 'stageRoute' | 'stageRetrieve' | 'stageWeb' | 'stageAnswer'> = {
+const STAGES: Record<string, 'stageRoute' | 'stageRetrieve' | 'stageWeb' | 'stageCalculate' | 'stageAnswer'> = {
   route: 'stageRoute',
   retrieve: 'stageRetrieve',
   web: 'stageWeb',
+  calculate: 'stageCalculate',
   answer: 'stageAnswer',
 }
 

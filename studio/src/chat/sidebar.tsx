@@ -24,7 +24,7 @@ async function importFiles(files: Iterable<File>) {
     others += made
     if (list[0]) openInChat(list[0].id)
   }
-  if (found) notify(t('imported', { n: found }))
+  if (found) notify(found === 1 ? t('importedOne') : t('imported', { n: found }))
   if (others) notify(t('importedLibrary', { n: others }))
 }
 

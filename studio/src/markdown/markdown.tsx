@@ -3,6 +3,7 @@ import { memo } from '../ui/memo'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { openTable } from '../artefacts/open'
 import { t } from '../i18n'
+import { addCites } from './cite'
 import { CodeView, copyButton } from './code_view'
 import { splitBlocks } from './blocks'
 import { extractFormulas } from './formulas'
@@ -44,7 +45,13 @@ function addButtons(root: HTMLElement) {
   }
 }
 
-const TextView = memo(({ text, isGrowing }: { text: string; isGrowing: boolean }) => {
+// The numbers of sources, as text, so that equal ones are equal; and who is told which of them was pressed.
+interface Cites {
+  cited?: string
+  onCite?: (n: number) => void
+}
+
+const TextView = memo(({ text, isGrowing, cited = '', onCite }: { text: string; isGrowing: boolean } & Cites) => {
   const root = useRef<HTMLDivElement>(null)
   const extracted = useMemo(() => extractFormulas(text, isGrowing), [text, isGrowing])
   const temml = extracted.formulas.some((formula) => formula.tex !== null) ? mathLibrary() : null
@@ -53,7 +60,8 @@ const TextView = memo(({ text, isGrowing }: { text: string; isGrowing: boolean }
     root.current.innerHTML = renderMarkdown(extracted.text)
     placeFormulas(root.current, extracted.formulas, temml)
     addButtons(root.current)
-  }, [extracted, temml])
+    if (cited && onCite) addCites(root.current, new Set(cited.split(',').map(Number)), onCite)
+  }, [extracted, temml, cited])
   return <div class="block" ref={root} />
 })
 
@@ -87,7 +95,7 @@ function useRestedText(text: string, isGrowing: boolean): string {
   return shown.current
 }
 
-export function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean }) {
+export function Markdown({ text, isGrowing, ...cites }: { text: string; isGrowing: boolean } & Cites) {
   const shown = useRestedText(text, isGrowing)
   const blocks = useMemo(() => splitBlocks(shown), [shown])
   return (
@@ -96,7 +104,7 @@ export function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean
         block.kind === 'code' ? (
           <CodeView key={i} language={block.language} text={block.text} isOpen={block.isOpen && isGrowing} />
         ) : (
-          <TextView key={i} text={block.text} isGrowing={isGrowing && i === blocks.length - 1} />
+          <TextView key={i} text={block.text} isGrowing={isGrowing && i === blocks.length - 1} {...cites} />
         ),
       )}
     </div>

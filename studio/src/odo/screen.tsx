@@ -1,6 +1,6 @@
 // screen.tsx  The orchestrator: its routes and tools, what is wrong with its files, and what it did last.
 import { useEffect, useState } from 'preact/hooks'
-import type { OdoRoute, OdoTool } from '../api/types'
+import type { McpServer, OdoRoute, OdoTool } from '../api/types'
 import { runSummary, StepList } from '../chat/run_trace'
 import { language, t } from '../i18n'
 import { loadOdoScreen, odo, odoTools, traces } from '../store/odo'
@@ -58,11 +58,42 @@ const POLICIES = { allow: 'policyAllow', ask: 'policyAsk', deny: 'policyDeny' } 
 const ToolEntry = ({ tool }: { tool: OdoTool }) => (
   <li class="entry">
     <p class="head">
-      <strong class="mono">{tool.name}</strong> <span class="badge">{t(POLICIES[tool.policy] ?? 'policyAsk')}</span>
+      <strong class="mono">{tool.name}</strong>{' '}
+      <span class="badge" data-policy={tool.policy}>
+        {t(POLICIES[tool.policy] ?? 'policyAsk')}
+      </span>
     </p>
     <p class="description">{tool.description}</p>
   </li>
 )
+
+const McpEntry = ({ server }: { server: McpServer }) => (
+  <li class="entry" data-state={server.state}>
+    <p class="head">
+      <strong class="mono">{server.name}</strong> <span class="badge">{t(server.state === 'running' ? 'mcpRunning' : 'mcpFailed')}</span>
+    </p>
+    {server.problem && <p class={server.state === 'running' ? 'description' : 'problem'}>{server.problem}</p>}
+    <dl>
+      <Names label={t('mcpServer')} names={server.server ? [server.server] : []} />
+      <Names label={t('mcpPolicy')} names={[t(POLICIES[server.policy] ?? 'policyAsk')]} />
+      <Names label={t('odoTools')} names={server.tools} />
+    </dl>
+  </li>
+)
+
+function McpServers({ list }: { list: McpServer[] }) {
+  return (
+    <>
+      <h2>{t('mcpServers')}</h2>
+      {list.length === 0 && <p class="none">{t('mcpNone')}</p>}
+      <ul>
+        {list.map((server) => (
+          <McpEntry key={server.name} server={server} />
+        ))}
+      </ul>
+    </>
+  )
+}
 
 const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
 
@@ -109,6 +140,7 @@ export function OdoScreen() {
               <ToolEntry key={tool.name} tool={tool} />
             ))}
           </ul>
+          <McpServers list={status.mcp_servers ?? []} />
           <h2>{t('odoRuns')}</h2>
           {traces.value.length === 0 && <p class="none">{t('odoNoRuns')}</p>}
           <ul class="runs">

@@ -3,6 +3,7 @@ import { effect } from '@preact/signals'
 import * as api from '../api/client'
 import { t } from '../i18n'
 import { notify } from '../ui/notice'
+import { loadCollections } from './collections'
 import { loadLearning } from './learning'
 import { loadMemory } from './memory'
 import { loadOdo } from './odo'
@@ -14,7 +15,7 @@ const WAITING_MS = 1_000
 export async function loadModels() {
   try {
     modelList.value = await api.models()
-    await Promise.all([loadMemory().then(loadLearning), loadOdo()])
+    await Promise.all([loadMemory().then(loadLearning), loadOdo(), loadCollections()])
   } catch {
     // Offline shows itself; without a key there is no list.
   }

@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals'
 import * as api from '../api/client'
 import type { OdoStatus, OdoTool } from '../api/types'
+import { collections } from './collections'
 import { complain } from './complain'
 import { openConversation, update } from './conversations'
 import { changeDraft, draftOf } from './drafts'
@@ -10,10 +11,13 @@ import { objects } from './read'
 import { readTrace, type Trace } from './run'
 import { modelList } from './session'
 
-// How a conversation is answered where the model does not answer alone. '' is automatic.
+// How a conversation is answered where the model does not answer alone. '' or missing is automatic: as the route says.
 export interface OdoChoice {
   mode: string
   route: string
+  collections?: string[] | undefined // to look in; an empty list: in none
+  web?: boolean | undefined // whether the web is searched
+  tools?: string[] | undefined // that may be called; an empty list: none
 }
 
 // Null: this server has none. Undefined: not known yet.
@@ -29,6 +33,7 @@ const isMissing = (error: unknown) => error instanceof api.ApiError && error.sta
 export async function loadOdo() {
   if (!modelList.value.some((model) => model.id === ODO)) odo.value = null
   else odo.value = await api.odoStatus().catch((error) => (isMissing(error) ? null : odo.value))
+  if (odo.value) odoTools.value = await api.odoTools().catch(() => odoTools.value)
 }
 
 export async function loadOdoScreen() {
@@ -51,13 +56,31 @@ export function setOpenOdo(choice: OdoChoice | null) {
   else changeDraft(null, () => ({ odo: choice }))
 }
 
-// What a request says of it. What the server does not have any more is not asked for.
+// As many as a request may name, of tools and of collections.
+export const MOST_NAMED = 64
+
+const those = (names: string[], there: { name: string }[] | undefined) =>
+  (there ? names.filter((name) => there.some((one) => one.name === name)) : names).slice(0, MOST_NAMED)
+
+// Of a choice what the server has: what it does not have any more is neither asked for nor shown. Before it has told
+// what it has, all of the choice may be right.
+export function usable(choice: OdoChoice): OdoChoice {
+  const { modes = [choice.mode], routes, web: canSearch = !odo.value } = odo.value ?? {}
+  const there = collections.value === null ? [] : collections.value?.data
+  return {
+    mode: modes.includes(choice.mode) ? choice.mode : '',
+    route: !routes || choice.route in routes ? choice.route : '',
+    collections: choice.collections && those(choice.collections, there),
+    web: choice.web && !canSearch ? undefined : choice.web,
+    tools: choice.tools && those(choice.tools, odoTools.value.length ? odoTools.value : undefined),
+  }
+}
+
+// What a request says of it.
 export function odoFields(choice: OdoChoice | null | undefined): object {
   if (!choice || odo.value === null) return {}
-  const { modes = [choice.mode], routes } = odo.value ?? {}
-  const mode = modes.includes(choice.mode) ? choice.mode : ''
-  const route = !routes || choice.route in routes ? choice.route : ''
-  return { model: ODO, odo: { approve: true, ...(mode ? { mode } : {}), ...(route ? { route } : {}) } }
+  const { mode, route, ...others } = usable(choice)
+  return { model: ODO, odo: { approve: true, ...(mode ? { mode } : {}), ...(route ? { route } : {}), ...others } }
 }
 
 // Whether the word has reached the call.

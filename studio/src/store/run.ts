@@ -11,6 +11,8 @@ export interface Citation {
   title: string
   url?: string
   snippet?: string
+  document?: string // of a file: its name, and the collection that has it
+  collection?: string
 }
 
 export interface StepDetail {
@@ -54,7 +56,17 @@ function readCitation(value: Record<string, unknown>): Citation[] {
   const snippet = text(value.snippet) || text(value.quote)
   const title = text(value.title) || text(value.filename) || text(value.document) || url || text(value.file_id)
   const n = number(value.n)
-  return title ? [{ ...(n === null ? {} : { n }), title, ...(url ? { url } : {}), ...(snippet ? { snippet } : {}) }] : []
+  const file = { document: text(value.document), collection: text(value.collection) }
+  if (!title) return []
+  return [
+    {
+      ...(n === null ? {} : { n }),
+      title,
+      ...(url ? { url } : {}),
+      ...(snippet ? { snippet } : {}),
+      ...(file.document && file.collection ? file : {}),
+    },
+  ]
 }
 
 export const readCitations = (value: unknown) => objects(value).flatMap(readCitation)
@@ -145,6 +157,12 @@ export function citationsOf(run: Run | null | undefined, annotations: Citation[]
     seen.add(name)
     return isNew
   })
+}
+
+// The number that each is shown with: its own, or the one behind the last.
+export function numbersOf(list: Citation[]): number[] {
+  let last = 0
+  return list.map(({ n }) => (last = n ?? last + 1))
 }
 
 const line = (words: string) => words.replace(/\s+/g, ' ').trim()

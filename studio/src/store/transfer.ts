@@ -166,8 +166,20 @@ function readBranches(value: unknown, names: Map<unknown, string>, nameOf: Namer
     .map((branch) => ({ ...branch, after: branch.after === null ? null : names.get(branch.after)! }))
 }
 
-const readOdo = (value: unknown): OdoChoice | null =>
-  isObject(value) ? { mode: text(value.mode), route: text(value.route) } : null
+const names = (value: unknown) => (Array.isArray(value) ? value.filter((name) => typeof name === 'string') : null)
+
+function readOdo(value: unknown): OdoChoice | null {
+  if (!isObject(value)) return null
+  const collections = names(value.collections)
+  const tools = names(value.tools)
+  return {
+    mode: text(value.mode),
+    route: text(value.route),
+    ...(collections ? { collections } : {}),
+    ...(typeof value.web === 'boolean' ? { web: value.web } : {}),
+    ...(tools ? { tools } : {}),
+  }
+}
 
 function readConversation(value: unknown, nameOf = anew): Conversation | null {
   if (!isObject(value) || !Array.isArray(value.messages)) return null

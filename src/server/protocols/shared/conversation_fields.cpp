@@ -158,7 +158,10 @@ void read_open_turn(JsonFields& fields, std::optional<bool> wanted, ChatRequest&
                        "expected a text to go on with in the last message, found calls of tools: their "
                        "results come behind them");
   }
-  if (chat::text_of(last).find_first_not_of(" \t\r\n") == std::string::npos) {
+  const auto is_blank = [](const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; };
+  if (is_blank(chat::text_of(last))) {
+    request.goes_on = !is_blank(last.reasoning_content.value_or(""));  // with the thought
+    if (request.goes_on) return;
     const bool is_empty = wanted != true && !last.reasoning_content && request.messages.size() > 1;
     if (!is_empty) return fields.fail("messages", "expected a text to go on with in the last message, found none");
     request.messages.pop_back();

@@ -22,7 +22,7 @@ std::vector<chat::Tool> read_functions(JsonFields& request);
 // `tool_calls` of a message that comes back: [{"id", "function": {"name", "arguments"}}], arguments as JSON or as text.
 void read_tool_calls(JsonFields& fields, chat::Message& message);
 
-// A conversation that ends with a text of the assistant is gone on with. `wanted`: what the request says about it;
+// A conversation that ends with a text of the assistant, or his thought, is gone on with. `wanted`: what the request says about it;
 // without a word it is so, and a last message that is empty counts as none.
 void read_open_turn(JsonFields& fields, std::optional<bool> wanted, orchestrator::ChatRequest& request);
 

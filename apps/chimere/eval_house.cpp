@@ -1,0 +1,78 @@
+#include "eval_house.h"
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "tools/calculator.h"
+
+namespace chimere::apps {
+namespace {
+
+constexpr int32_t kMaxAnswerTokens = 600;
+
+}  // namespace
+
+Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options) {
+  auto house = std::make_unique<EvalHouse>();
+  TRY_ASSIGN(auto model, load_model(options.model));
+  TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
+  house->chat = std::make_unique<orchestrator::ChatService>(std::move(chat_model), engine::EngineConfig{});
+  TRY(house->box.add(tools::make_calculator()));
+  odo::OdoConfig config;
+  config.route_folders = {options.routes.empty() ? shipped_routes() : options.routes};
+  house->odo = std::make_unique<odo::Odo>(*house->chat, house->box, odo::Shelves(), std::move(config));
+  return Result<std::unique_ptr<EvalHouse>>{std::move(house)};
+}
+
+orchestrator::ChatRequest asked(const EvalHouse& house, const std::string& text, std::optional<bool> thinks) {
+  orchestrator::ChatRequest request;
+  house.chat->defaults().apply_to(request);
+  request.messages.emplace_back();
+  request.messages.back().role = "user";
+  request.messages.back().content = text;
+  request.sampling.temperature = 0;
+  request.max_tokens = kMaxAnswerTokens;
+  request.given = {"temperature", "max_tokens"};
+  if (thinks) {
+    request.enable_thinking = *thinks;
+    request.given.emplace_back("enable_thinking");
+  }
+  return request;
+}
+
+Result<EvalAnswer> answer_of(EvalHouse& house, orchestrator::ChatRequest request, std::optional<odo::Ask> ask) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::unique_ptr<orchestrator::AnswerStream> stream =
+      ask ? house.odo->start(std::move(*ask), std::move(request), {}) : house.chat->start(std::move(request));
+  EvalAnswer answer;
+  for (;;) {
+    auto chunk = stream->poll();
+    if (!chunk) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      continue;
+    }
+    answer.content += chunk->content;
+    answer.tokens.insert(answer.tokens.end(), chunk->tokens.begin(), chunk->tokens.end());
+    if (!chunk->is_terminal()) continue;
+    if (chunk->error) return *chunk->error;
+    answer.last = std::move(*chunk);
+    answer.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+    return Result<EvalAnswer>{std::move(answer)};
+  }
+}
+
+void EvalTally::add(bool is_right, int64_t tokens, double ms) {
+  answers.push_back({1, is_right ? size_t{1} : size_t{0}, 1, ms});
+  n_tokens += tokens;
+}
+
+void EvalTally::print_row(const std::string& name) const {
+  const odo::Scoreboard board = odo::score_choices(answers, 2);
+  std::printf("| %s | %.1f %% (%.1f to %.1f) | %.1f | %.0f |", name.c_str(), 100 * board.accuracy.value,
+              100 * board.accuracy.low, 100 * board.accuracy.high,
+              static_cast<double>(n_tokens) / static_cast<double>(answers.size()), board.median_ms);
+}
+
+}  // namespace chimere::apps

@@ -1,0 +1,33 @@
+// kept_data.h  What `chimere serve` keeps for its clients: conversations, answers to learn from, batches, collections of
+// documents. Options, and the stores they open.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "base/result.h"
+#include "server/server.h"
+#include "store/journal.h"
+
+namespace chimere::apps {
+
+struct KeptOptions {
+  bool no_conversations = false;
+  std::string conversations_folder;
+  int conversations_mb = 128;
+  std::string learn = "ask";
+  std::string journal_file;
+  store::JournalLimits journal_limits;
+  bool no_batches = false;
+  bool no_collections = false;
+  std::string collections_file;
+};
+
+void add_kept_options(CLI::App& command, KeptOptions& options);
+
+// Conversations and answers, of any number of models.
+Status open_kept(const KeptOptions& options, server::ServerConfig& config);
+// Batches and collections, which belong to one model.
+Status open_kept_of_one_model(const KeptOptions& options, server::ServerConfig& config);
+
+}  // namespace chimere::apps
