@@ -9,6 +9,7 @@ import { addressOf } from './store/address'
 import { openConversation, openId, storageFailed } from './store/conversations'
 import { isBeingWritten, stop } from './store/generation'
 import { collections } from './store/collections'
+import { canRate } from './store/learning'
 import { canLearn } from './store/memory'
 import { chatModel } from './store/model'
 import { odo, openOdo } from './store/odo'
@@ -59,7 +60,7 @@ function TopBar({ isMenuShown, onMenu }: { isMenuShown: boolean; onMenu: () => v
         <a href={addressOf(openId.value)} aria-current={isHere('chat')}>
           <Bubble /> <span>{t('chat')}</span>
         </a>
-        {canLearn.value && (
+        {(canLearn.value || canRate.value) && (
           <a href="#/memory" aria-current={isHere('memory')}>
             <Book /> <span>{t('memoryScreen')}</span>
           </a>

@@ -60,7 +60,9 @@ function planOf(run) {
   };
 }
 
-const fieldsOf = ({ thinks }) => ({ enable_thinking: thinks, ...(thinks && { thinking_budget: 60 }), odo: { tools: OURS } });
+// Sums are for the tools, whose calls are what is looked at here.
+const ODO = { tools: OURS, calculate: false };
+const fieldsOf = ({ thinks }) => ({ enable_thinking: thinks, ...(thinks && { thinking_budget: 60 }), odo: ODO });
 
 // The helper of `openai` that calls functions until there is an answer.
 async function withOpenai(fetch, { settings, turns, degrees }) {

@@ -65,12 +65,11 @@ async function give(conversationId: string, message: Message & { requestId: stri
 export function rate(conversationId: string, message: Message, thumb: Thumb | null) {
   if (!isKnown(message)) return
   if (learning.value?.keeps) return void give(conversationId, message, thumb)
-  confirmThen(
-    t('learningQuestion'),
-    t('learningAgree'),
-    () => void agree(true).then(() => learning.value?.keeps && give(conversationId, message, thumb)),
-    t('learningNo'),
-  )
+  const agreeAndGive = async () => {
+    await agree(true)
+    if (learning.value?.keeps) await give(conversationId, message, thumb)
+  }
+  confirmThen(t('learningQuestion'), t('learningAgree'), () => void agreeAndGive(), t('learningNo'))
 }
 
 export async function correctAnswer(message: Message, correction: string): Promise<boolean> {
