@@ -5,7 +5,7 @@ import { copyText } from '../markdown/code_view'
 import { Markdown } from '../markdown/markdown'
 import { find, type Message } from '../store/conversations'
 import { canContinue, edit, generate, openCalls, regenerate, type Live } from '../store/generation'
-import { tellSign } from '../store/learning'
+import { learning, tellSign } from '../store/learning'
 import { canLearn, learn } from '../store/memory'
 import { citationsOf, numbersOf } from '../store/run'
 import { useGrowth } from '../ui/growth'
@@ -14,7 +14,7 @@ import { Approvals } from './approval'
 import { Citations, type Asked } from './citations'
 import { FullContext } from './full_context'
 import { HeatStrip } from './heat_strip'
-import { Rating } from './rating'
+import { Correction, Rating } from './rating'
 import { RunTrace } from './run_trace'
 import { Sources } from './sources'
 import { SpeedStrip } from './speed_strip'
@@ -159,6 +159,7 @@ function Ending({ conversationId, message, isBusy }: Pick<Props, 'conversationId
 }
 
 function AssistantMessage({ conversationId, message, place, count, live, isBusy }: Props) {
+  const [isCorrecting, setIsCorrecting] = useState(false)
   const shown = live ? live.text.value : message
   const reasoning = shown.reasoning ?? ''
   const calls = shown.toolCalls ?? []
@@ -216,7 +217,9 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
         {!isGrowing && (
           <div class="actions">
             <VariantSwitch {...{ conversationId, place, count, isBusy }} messageId={message.id} />
-            {message.content && <Rating conversationId={conversationId} message={message} />}
+            {message.content && (
+              <Rating conversationId={conversationId} message={message} onBad={setIsCorrecting} />
+            )}
             {message.content && (
               <button
                 type="button"
@@ -253,6 +256,9 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
           </div>
         )}
       </footer>
+      {isCorrecting && message.thumb === 'down' && learning.value?.keeps && (
+        <Correction message={message} onClose={() => setIsCorrecting(false)} />
+      )}
     </article>
   )
 }

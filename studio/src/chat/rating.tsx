@@ -1,18 +1,19 @@
 // rating.tsx  What the user thinks of an answer: two thumbs, and what would have been right.
+import type { JSX } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { t } from '../i18n'
 import type { Message } from '../store/conversations'
-import { canRate, correctAnswer, learning, rate, type Thumb } from '../store/learning'
+import { canRate, correctAnswer, rate, type Thumb } from '../store/learning'
 import { useGrowth } from '../ui/growth'
 import { ThumbDown, ThumbUp } from '../ui/icons'
 
-function Correction({ message, onClose }: { message: Message; onClose: () => void }) {
+export function Correction({ message, onClose }: { message: Message; onClose: () => void }) {
   const [text, setText] = useState('')
   const area = useRef<HTMLTextAreaElement>(null)
   useGrowth(area, text)
   return (
     <form
-      class="edit"
+      class="edit correction"
       onKeyDown={(event) => {
         if (event.key !== 'Escape') return
         event.preventDefault()
@@ -39,39 +40,29 @@ function Correction({ message, onClose }: { message: Message; onClose: () => voi
   )
 }
 
-export function Rating({ conversationId, message }: { conversationId: string; message: Message }) {
-  const [isCorrecting, setIsCorrecting] = useState(false)
+// `onBad`: whether what would have been right is asked for now.
+export function Rating({ conversationId, message, onBad }: { conversationId: string; message: Message; onBad: (isAsked: boolean) => void }) {
   if (!canRate.value || !message.requestId) return null
-  const press = (thumb: Thumb) => {
-    const isTakenBack = message.thumb === thumb
-    rate(conversationId, message, isTakenBack ? null : thumb)
-    setIsCorrecting(thumb === 'down' && !isTakenBack)
-  }
+  const thumb = (kind: Thumb, name: string, Icon: () => JSX.Element) => (
+    <button
+      type="button"
+      class="quiet small thumb"
+      aria-pressed={message.thumb === kind}
+      aria-label={name}
+      title={name}
+      onClick={() => {
+        const isTakenBack = message.thumb === kind
+        rate(conversationId, message, isTakenBack ? null : kind)
+        onBad(kind === 'down' && !isTakenBack)
+      }}
+    >
+      <Icon />
+    </button>
+  )
   return (
     <>
-      <button
-        type="button"
-        class="quiet small"
-        aria-pressed={message.thumb === 'up'}
-        aria-label={t('ratingGood')}
-        title={t('ratingGood')}
-        onClick={() => press('up')}
-      >
-        <ThumbUp />
-      </button>
-      <button
-        type="button"
-        class="quiet small"
-        aria-pressed={message.thumb === 'down'}
-        aria-label={t('ratingBad')}
-        title={t('ratingBad')}
-        onClick={() => press('down')}
-      >
-        <ThumbDown />
-      </button>
-      {isCorrecting && message.thumb === 'down' && learning.value?.keeps && (
-        <Correction message={message} onClose={() => setIsCorrecting(false)} />
-      )}
+      {thumb('up', t('ratingGood'), ThumbUp)}
+      {thumb('down', t('ratingBad'), ThumbDown)}
     </>
   )
 }
