@@ -12,7 +12,7 @@ constexpr std::pair<std::string_view, ExportForm> kForms[] = {{"journal", Export
                                                               {"training_pairs", ExportForm::training_pairs},
                                                               {"quality_scores", ExportForm::quality_scores},
                                                               {"spin_pairs", ExportForm::spin_pairs}};
-constexpr size_t kHashDigits = 16;
+constexpr size_t kPromptHashDigits = 16;
 
 // The last text of the user.
 std::string question_of(const store::KeptAnswer& kept) {
@@ -25,7 +25,7 @@ std::string question_of(const store::KeptAnswer& kept) {
   return question;
 }
 
-std::string hash_of(const std::string& question) { return sha256_hex(question).substr(0, kHashDigits); }
+std::string hash_of(const std::string& question) { return sha256_hex(question).substr(0, kPromptHashDigits); }
 
 const std::string* correction_of(const store::KeptAnswer& kept) {
   for (auto said = kept.feedback.rbegin(); said != kept.feedback.rend(); ++said) {
