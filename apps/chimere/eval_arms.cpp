@@ -64,10 +64,11 @@ void add_search_arms(std::vector<Arm>& arms) {
            drawn(request, odo::kSearchTemperature);
            ask.entropy = false;
          }});
-    for (const int n : {2, 4, 8}) arms.push_back(search_arm(kind, SearchKind::majority, n, 1));
-    for (const int n : {2, 4, 8}) arms.push_back(search_arm(kind, SearchKind::best_of, n, 1));
-    for (const auto& [k, w] : {std::pair(1, 2), std::pair(2, 2), std::pair(4, 2), std::pair(1, 4), std::pair(2, 4)}) {
-      arms.push_back(search_arm(kind, SearchKind::dvts, k, w));
+    // Of the same tokens stand beside each other: a sub-tree of w costs about what w answers cost.
+    for (const int n : {2, 4, 8}) {
+      arms.push_back(search_arm(kind, SearchKind::majority, n, 1));
+      arms.push_back(search_arm(kind, SearchKind::best_of, n, 1));
+      arms.push_back(search_arm(kind, SearchKind::dvts, n / 2, 2));
     }
   }
 }

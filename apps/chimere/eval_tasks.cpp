@@ -80,13 +80,14 @@ std::string made_name(std::mt19937& random) {
   return name;
 }
 
-// One of three notes of the same kind has what is asked.
+// One of five notes of the same kind has what is asked.
 EvalTask made_note(std::mt19937& random) {
-  const auto number = [&] { return text_of(static_cast<int64_t>(10000 + random() % 90000)); };
-  const uint32_t kind = random() % 4, asked = random() % 3;
+  constexpr uint32_t kNotes = 5;
+  const auto number = [&] { return text_of(static_cast<int64_t>(1000000 + random() % 9000000)); };
+  const uint32_t kind = random() % 4, asked = random() % kNotes;
   EvalTask task;
   task.kind = TaskKind::notes;
-  for (uint32_t i = 0; i < 3; ++i) {
+  for (uint32_t i = 0; i < kNotes; ++i) {
     const std::string thing = made_name(random), person = made_name(random) + " " + made_name(random), code = number();
     std::string note, question, answer;
     switch (kind) {

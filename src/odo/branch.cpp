@@ -139,7 +139,7 @@ Branch grown(const Branch& branch, const Piece& piece, const ChatRequest& asked,
   after.tokens.insert(after.tokens.end(), piece.tokens.begin(), piece.tokens.end());
   if (branch.phase != Phase::thought) after.reasoning += piece.reasoning;
   after.content += piece.content;
-  const bool is_thinking = branch.phase == Phase::thinks && piece.content.empty() && !piece.reasoning.empty();
+  const bool is_thinking = branch.phase == Phase::thinks && piece.content.empty() && !after.reasoning.empty();
   const std::string& stop = piece.last.stop_text;
   const bool is_callers = std::find(asked.stop.begin(), asked.stop.end(), stop) != asked.stop.end();
   const char* end = to_border && !is_callers ? border_end(stop) : nullptr;
@@ -149,6 +149,8 @@ Branch grown(const Branch& branch, const Piece& piece, const ChatRequest& asked,
     after.phase = Phase::done;
   } else if (to_border && !stop.empty() && stop == cuts.thought_close && !is_callers) {
     after.phase = Phase::thought;
+  } else if (end != nullptr && !after.has_text()) {
+    after.phase = branch.phase;  // a blank line before all words
   } else if (end != nullptr) {
     (is_thinking ? after.reasoning : after.content) += end;
     after.phase = is_thinking ? Phase::thinks : Phase::answers;

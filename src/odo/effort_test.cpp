@@ -72,6 +72,26 @@ TEST(Judge, AFailedCheckIsNothingAndOneThatHoldsLifts) {
   EXPECT_NEAR(judge.judge(judged).score, 0.375, 1e-9);
 }
 
+TEST(Judge, NumbersFromNowhereAndThoseThatAreLeftOutLowerIt) {
+  const Judge judge({});
+  Judged judged;
+  judged.question = "Theo has 312 marbles. He wins 127 and loses 44.";
+  judged.before = "312 + 127 = 439.";
+  judged.text = " 429 - 44 = 385.";
+  EXPECT_NEAR(judge.judge(judged).score, 0.5, 1e-9);
+  EXPECT_EQ(judge.judge(judged).why, "429 comes from nowhere");
+  judged.text = " 439 - 44 = 395.";
+  EXPECT_NEAR(judge.judge(judged).score, 1, 1e-9);
+  judged.before.clear();
+  judged.text = "312 + 127 = 439. So it is 439.";
+  EXPECT_NEAR(judge.judge(judged).score, 1, 1e-9) << "a step need not use all";
+  judged.is_whole = true;
+  EXPECT_NEAR(judge.judge(judged).score, 0.5, 1e-9);
+  EXPECT_EQ(judge.judge(judged).why, "44 is not used");
+  judged.text = "312 + 127 = 439. 439 - 44 = 395.";
+  EXPECT_NEAR(judge.judge(judged).score, 1, 1e-9);
+}
+
 TEST(Judge, TheFormIsChecked) {
   orchestrator::AnswerForm form;
   form.json_schema =

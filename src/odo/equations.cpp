@@ -67,6 +67,20 @@ std::string_view right_of(std::string_view text, size_t at) {
 
 }  // namespace
 
+std::vector<std::string> numbers_in(std::string_view text) {
+  std::vector<std::string> found;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!is_digit_at(text, i)) continue;
+    std::string number;
+    for (; is_digit_at(text, i) || (i < text.size() && (text[i] == ',' || text[i] == '.') && is_digit_at(text, i + 1));
+         ++i) {
+      if (text[i] != ',') number += text[i];
+    }
+    found.push_back(std::move(number));
+  }
+  return found;
+}
+
 std::vector<Equation> equations_in(std::string_view text) {
   std::vector<Equation> found;
   for (size_t at = text.find('='); at != std::string_view::npos && found.size() < kMaxEquations;

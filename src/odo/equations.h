@@ -16,4 +16,7 @@ struct Equation {
 // Left out is what might be meant otherwise: letters (x + 2 = 5), rounded results (10 / 3 = 3.33), sums that go on (= 5 + 1).
 std::vector<Equation> equations_in(std::string_view text);
 
+// Its numbers, without the commas of thousands.
+std::vector<std::string> numbers_in(std::string_view text);
+
 }  // namespace chimere::odo

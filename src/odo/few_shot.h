@@ -19,7 +19,7 @@ struct Example {
   std::string question, answer;
 };
 
-// The nearest to the question by their words, best last, at most `n`; they share a third of what it says. Masked, as kept.
+// The nearest to the question by their words, best last, at most `n`; they share some of what it says. Masked, as kept.
 Result<std::vector<Example>> examples_for(store::Journal& journal, const std::string& owner,
                                           const std::string& question, size_t n, const Tokenizer& tokenizer);
 

@@ -30,8 +30,9 @@ Judgement judgement_of(const ModelTurn& turn, const orchestrator::ChatRequest& r
   judged.text = turn.reasoning;
   judged.form = nullptr;
   judged.is_cut = false;
+  judged.is_whole = true;
   const Judgement thought = judge.judge(judged);
-  return thought.is_proven_wrong ? thought : verdict;
+  return thought.score < verdict.score ? thought : verdict;
 }
 
 std::string gate_detail(const Judgement& first, const Judgement* second) {

@@ -33,6 +33,43 @@ std::string end_of(const std::string& text) {
   return text.substr(begin);
 }
 
+// Numbers that need no source: small ones, and those of clocks, calendars and per cents.
+bool is_common(const std::string& number) {
+  constexpr std::array kCommon = {"24", "30", "60", "100", "365", "1000"};
+  return number.size() == 1 || number == "10" || number == "12" ||
+         std::find(kCommon.begin(), kCommon.end(), number) != kCommon.end();
+}
+
+bool has(const std::vector<std::string>& numbers, const std::string& number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+// A number of an equation that comes from nowhere; empty: there is none.
+std::string stray_number(const Judged& judged, const std::vector<Equation>& equations) {
+  std::vector<std::string> known = numbers_in(judged.question);
+  for (const std::string& number : numbers_in(judged.before)) known.push_back(number);
+  for (const Equation& equation : equations) {
+    const std::vector<std::string> numbers = numbers_in(equation.text);
+    for (size_t i = 0; i + 1 < numbers.size(); ++i) {
+      if (!has(known, numbers[i]) && !is_common(numbers[i])) return numbers[i];
+    }
+    known.push_back(numbers.back());
+  }
+  return {};
+}
+
+// A number of the question that no equation uses; empty: there is none.
+std::string unused_number(const Judged& judged, const std::vector<Equation>& equations) {
+  std::vector<std::string> used;
+  for (const Equation& equation : equations) {
+    for (const std::string& number : numbers_in(equation.text)) used.push_back(number);
+  }
+  for (const std::string& number : numbers_in(judged.question)) {
+    if (!has(used, number)) return number;
+  }
+  return {};
+}
+
 std::string shown(double score) {
   char text[16];
   std::snprintf(text, sizeof text, "%.2f", score);
@@ -44,6 +81,7 @@ std::string shown(double score) {
 // What of a text could be computed again.
 struct Judge::Checks {
   int n_held = 0;
+  std::string doubt;  // what makes it less likely; empty: nothing does
   std::string wrong;  // the first that failed; empty: none did
 };
 
@@ -95,7 +133,15 @@ bool Judge::runs(const std::string& program, std::string& why) const {
 
 Judge::Checks Judge::check(const Judged& judged) const {
   Checks checks;
-  for (const Equation& equation : equations_in(judged.text)) {
+  const std::vector<Equation> equations = equations_in(judged.text);
+  if (!equations.empty() && !judged.question.empty()) {
+    if (const std::string stray = stray_number(judged, equations); !stray.empty()) {
+      checks.doubt = stray + " comes from nowhere";
+    } else if (const std::string unused = judged.is_whole ? unused_number(judged, equations) : ""; !unused.empty()) {
+      checks.doubt = unused + " is not used";
+    }
+  }
+  for (const Equation& equation : equations) {
     if (equation.holds) {
       ++checks.n_held;
     } else if (checks.wrong.empty()) {
@@ -139,6 +185,11 @@ Judgement Judge::judge(const Judged& judged) const {
     verdict.score = (1 + verdict.score) / 2;
     verdict.by = "check";
     verdict.why = std::to_string(checks.n_held) + (checks.n_held == 1 ? " check holds" : " checks hold");
+  }
+  if (!checks.doubt.empty()) {
+    verdict.score /= 2;
+    verdict.by = "check";
+    verdict.why = checks.doubt;
   }
   if (judged.is_cut) {
     verdict.score /= 2;

@@ -99,7 +99,10 @@ class Search {
     branches_ = std::move(first);
   }
 
-  static double score_of(const Branch& branch) { return branch.steps.empty() ? 0 : branch.steps.back().score; }
+  static double score_of(const Branch& branch) {
+    const bool has_failed = branch.last.kind == ChatChunk::Kind::failed;
+    return has_failed ? -1 : branch.steps.empty() ? 0 : branch.steps.back().score;
+  }
   static bool is_open(const Branch& branch) { return branch.phase == Phase::thinks || branch.phase == Phase::answers; }
   bool grows() const { return std::any_of(branches_.begin(), branches_.end(), is_open); }
 
@@ -194,6 +197,7 @@ class Search {
     for (Branch& branch : branches_) {
       if (branch.last.kind == ChatChunk::Kind::failed || branch.content.empty()) continue;
       Judged whole = about("", branch.text(), branch.logprob());
+      whole.is_whole = true;
       whole.is_cut = branch.last.finish == orchestrator::Finish::length;
       branch.judgement = judge_.judge(whole);
       charge(branch.judgement);
