@@ -85,10 +85,12 @@ TEST(Judge, NumbersFromNowhereAndThoseThatAreLeftOutLowerIt) {
   judged.before.clear();
   judged.text = "312 + 127 = 439. So it is 439.";
   EXPECT_NEAR(judge.judge(judged).score, 1, 1e-9) << "a step need not use all";
-  judged.is_whole = true;
+  const orchestrator::AnswerForm any;
+  judged.form = &any;
   EXPECT_NEAR(judge.judge(judged).score, 0.5, 1e-9);
   EXPECT_EQ(judge.judge(judged).why, "44 is not used");
-  judged.text = "312 + 127 = 439. 439 - 44 = 395.";
+  judged.before = "312 + 127 = 439. 439 - 44 = 395.";
+  judged.text = "395 marbles.";
   EXPECT_NEAR(judge.judge(judged).score, 1, 1e-9);
 }
 
@@ -392,7 +394,7 @@ TEST_F(EffortTest, ExamplesAreTheOwnersAcceptedAnswersAlone) {
   accept("ann", "4", "What is the capital of Peru?", "=> Lima, as a page says", up, {"web"});
   accept("ann", "5", "How do I bake bread?", "=> in an oven", up);
   accept("bob", "6", "What is the capital of Chile?", "=> Santiago", up);
-  const auto examples = examples_for(*journal_, "ann", "What is the capital of Norway?", 8, chat_->tokenizer());
+  const auto examples = examples_for(*journal_, "ann", "What is the capital of Norway?", 8);
   ASSERT_TRUE(examples);
   std::vector<std::string> answers;
   for (const Example& example : *examples) answers.push_back(example.answer);

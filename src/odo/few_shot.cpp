@@ -1,11 +1,10 @@
 #include "odo/few_shot.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "orchestrator/recall.h"
-#include "retrieval/question.h"
-#include "retrieval/word_index.h"
 #include "text/json.h"
 
 namespace chimere::odo {
@@ -13,8 +12,8 @@ namespace {
 
 using State = StepReport::State;
 
-constexpr int kLookedAt = 512;          // the newest that somebody accepted
-constexpr float kLeastCovered = 0.15f;  // of what the question says
+constexpr int kLookedAt = 512;        // the newest that somebody accepted
+constexpr double kLeastShared = 0.4;  // of the words that either of two questions has
 constexpr size_t kMaxExampleBytes = 4 << 10;
 constexpr int kAccepted = 4;  // of 5
 
@@ -33,6 +32,28 @@ std::string only_question(const store::KeptAnswer& kept) {
   return question;
 }
 
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  std::string word;
+  for (const char c : text + " ") {
+    const bool is_large = c >= 'A' && c <= 'Z';
+    const bool is_of_word = is_large || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c & 0x80) != 0;
+    if (is_of_word) {
+      word += is_large ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!word.empty()) {
+      words.insert(std::exchange(word, {}));
+    }
+  }
+  return words;
+}
+
+// Words that both have, of all that either has. Examples teach a form, so small words count as much as names.
+double shared(const std::set<std::string>& a, const std::set<std::string>& b) {
+  const auto n_both = std::count_if(a.begin(), a.end(), [&](const std::string& word) { return b.count(word) > 0; });
+  const size_t n_all = a.size() + b.size() - static_cast<size_t>(n_both);
+  return n_all == 0 ? 0 : static_cast<double>(n_both) / static_cast<double>(n_all);
+}
+
 // What its owner holds for right; empty: nothing.
 std::string accepted_text(const store::KeptAnswer& kept) {
   if (kept.rating() >= kAccepted) return kept.answer;
@@ -44,7 +65,7 @@ std::string accepted_text(const store::KeptAnswer& kept) {
 }  // namespace
 
 Result<std::vector<Example>> examples_for(store::Journal& journal, const std::string& owner,
-                                          const std::string& question, size_t n, const Tokenizer& tokenizer) {
+                                          const std::string& question, size_t n) {
   TRY_ASSIGN(const std::vector<store::KeptAnswer> accepted, journal.accepted(owner, kLookedAt));
   std::vector<Example> all;
   for (const store::KeptAnswer& kept : accepted) {
@@ -52,13 +73,17 @@ Result<std::vector<Example>> examples_for(store::Journal& journal, const std::st
     const bool is_short = example.question.size() + example.answer.size() <= kMaxExampleBytes;
     if (is_short && !example.question.empty() && !example.answer.empty()) all.push_back(std::move(example));
   }
-  retrieval::WordIndex index;
-  std::vector<std::string_view> questions;
-  for (const Example& example : all) questions.emplace_back(example.question);
-  index.add(questions);
+  const std::set<std::string> asked = words_of(question);
+  std::vector<std::pair<double, size_t>> near;  // how much they share
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double share = shared(asked, words_of(all[i].question));
+    if (share >= kLeastShared) near.emplace_back(share, i);
+  }
+  // Of those that are equally near the newest.
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  near.resize(std::min(near.size(), n));
   std::vector<Example> best;
-  const auto words = retrieval::asked_words(question, orchestrator::rarity_by(tokenizer));
-  for (const auto& match : index.best(words, kLeastCovered, n)) best.push_back(all[match.text]);
+  for (const auto& [share, i] : near) best.push_back(std::move(all[i]));
   // What is nearest to the question stands nearest to it.
   std::reverse(best.begin(), best.end());
   return Result<std::vector<Example>>{std::move(best)};
@@ -71,7 +96,7 @@ void show_examples(store::Journal* journal, const std::string& owner, int n, con
   if (!journal) return teller.end(step, State::skipped, "this server keeps no answers (serve --learn)");
   if (!journal->keeps(owner)) return teller.end(step, State::skipped, "nothing is kept of those who did not agree");
   const std::string question = orchestrator::question_of(request.messages);
-  const auto examples = examples_for(*journal, owner, question, static_cast<size_t>(n), chat.tokenizer());
+  const auto examples = examples_for(*journal, owner, question, static_cast<size_t>(n));
   if (!examples) return teller.end(step, State::failed, examples.error().message);
   auto room = static_cast<size_t>(std::max(0, chat.context_length()));  // bytes: a token has about four
   std::vector<chat::Message> turns;

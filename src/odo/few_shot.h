@@ -19,9 +19,9 @@ struct Example {
   std::string question, answer;
 };
 
-// The nearest to the question by their words, best last, at most `n`; they share some of what it says. Masked, as kept.
+// The nearest to the question by their words, best last, at most `n`; they share two fifths of all words. Masked, as kept.
 Result<std::vector<Example>> examples_for(store::Journal& journal, const std::string& owner,
-                                          const std::string& question, size_t n, const Tokenizer& tokenizer);
+                                          const std::string& question, size_t n);
 
 // As turns before the conversation, in a step `few_shot`; a quarter of the context at most.
 void show_examples(store::Journal* journal, const std::string& owner, int n, const orchestrator::ChatService& chat,

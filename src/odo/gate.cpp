@@ -23,16 +23,7 @@ Judgement judgement_of(const ModelTurn& turn, const orchestrator::ChatRequest& r
   judged.owner = request.owner;
   judged.cache_scope = request.cache_scope;
   judged.deadline = request.deadline;
-  Judgement verdict = judge.judge(judged);
-  if (verdict.is_proven_wrong || turn.reasoning.empty()) return verdict;
-  // The sums of the thought decide what the answer says.
-  judged.before.clear();
-  judged.text = turn.reasoning;
-  judged.form = nullptr;
-  judged.is_cut = false;
-  judged.is_whole = true;
-  const Judgement thought = judge.judge(judged);
-  return thought.score < verdict.score ? thought : verdict;
+  return judge.judge(judged);
 }
 
 std::string gate_detail(const Judgement& first, const Judgement* second) {

@@ -1,3 +1,5 @@
+// judge.cpp  Beside what judge.h says: an equation with a number that neither the question nor an earlier step has halves the score,
+// and so do, in a whole answer, numbers of the question that no equation uses. Both are signs, no proof.
 #include "odo/judge.h"
 
 #include <algorithm>
@@ -45,9 +47,10 @@ bool has(const std::vector<std::string>& numbers, const std::string& number) {
 }
 
 // A number of an equation that comes from nowhere; empty: there is none.
-std::string stray_number(const Judged& judged, const std::vector<Equation>& equations) {
-  std::vector<std::string> known = numbers_in(judged.question);
-  for (const std::string& number : numbers_in(judged.before)) known.push_back(number);
+std::string stray_number(const std::string& question, const std::string& before,
+                         const std::vector<Equation>& equations) {
+  std::vector<std::string> known = numbers_in(question);
+  for (const std::string& number : numbers_in(before)) known.push_back(number);
   for (const Equation& equation : equations) {
     const std::vector<std::string> numbers = numbers_in(equation.text);
     for (size_t i = 0; i + 1 < numbers.size(); ++i) {
@@ -59,12 +62,12 @@ std::string stray_number(const Judged& judged, const std::vector<Equation>& equa
 }
 
 // A number of the question that no equation uses; empty: there is none.
-std::string unused_number(const Judged& judged, const std::vector<Equation>& equations) {
+std::string unused_number(const std::string& question, const std::vector<Equation>& equations) {
   std::vector<std::string> used;
   for (const Equation& equation : equations) {
     for (const std::string& number : numbers_in(equation.text)) used.push_back(number);
   }
-  for (const std::string& number : numbers_in(judged.question)) {
+  for (const std::string& number : numbers_in(question)) {
     if (!has(used, number)) return number;
   }
   return {};
@@ -133,13 +136,14 @@ bool Judge::runs(const std::string& program, std::string& why) const {
 
 Judge::Checks Judge::check(const Judged& judged) const {
   Checks checks;
-  const std::vector<Equation> equations = equations_in(judged.text);
+  // A whole answer is judged with its thought, a step by itself.
+  const bool is_whole = judged.form != nullptr;
+  const std::vector<Equation> equations = equations_in(is_whole ? judged.before + "\n" + judged.text : judged.text);
   if (!equations.empty() && !judged.question.empty()) {
-    if (const std::string stray = stray_number(judged, equations); !stray.empty()) {
-      checks.doubt = stray + " comes from nowhere";
-    } else if (const std::string unused = judged.is_whole ? unused_number(judged, equations) : ""; !unused.empty()) {
-      checks.doubt = unused + " is not used";
-    }
+    const std::string stray = stray_number(judged.question, is_whole ? "" : judged.before, equations);
+    const std::string unused = is_whole ? unused_number(judged.question, equations) : "";
+    if (!unused.empty()) checks.doubt = unused + " is not used";
+    if (!stray.empty()) checks.doubt = stray + " comes from nowhere";
   }
   for (const Equation& equation : equations) {
     if (equation.holds) {

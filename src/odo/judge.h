@@ -4,9 +4,7 @@
 //   a model      a process reward model, where there is one: how much likelier it answers "+" than "-" behind the step
 //   confidence   without one: the mean chance of the tokens, which the engine gives for nothing
 //
-// A check that fails is 0, whatever the others say; one that holds lifts the score half of the way to 1. Equations with a number
-// that neither the question nor an earlier step has halve it, and so do, in a whole answer, numbers of the question that no
-// equation uses. Nothing is drawn.
+// A check that fails is 0, whatever the others say; one that holds lifts the score half of the way to 1. Nothing is drawn.
 #pragma once
 
 #include <functional>
@@ -37,7 +35,6 @@ struct Judged {
   const orchestrator::AnswerForm* form = nullptr;  // of a whole answer; null: any
   double logprob = 0;                              // mean of its tokens, in nats
   bool is_cut = false;                             // it ended at a limit
-  bool is_whole = false;                           // no step, but all of the answer with its thought
   uint64_t owner = 0, cache_scope = 0;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
@@ -73,7 +70,7 @@ class Judge {
   bool by_adapter_ = false;
 };
 
-// The request whose answer "+" or "-" is the verdict, as the adapter was trained (training/train_prm.py).
+// The request whose answer "+" or "-" is the verdict: what a process reward model has to be trained on.
 orchestrator::ChatRequest verdict_question(const Judged& judged);
 // The first program (```python ... ```) of a text; empty: none.
 std::string program_in(const std::string& text);

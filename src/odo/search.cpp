@@ -196,8 +196,8 @@ class Search {
     std::map<std::string, double> weights;
     for (Branch& branch : branches_) {
       if (branch.last.kind == ChatChunk::Kind::failed || branch.content.empty()) continue;
-      Judged whole = about("", branch.text(), branch.logprob());
-      whole.is_whole = true;
+      Judged whole = about(branch.reasoning, branch.content, branch.logprob());
+      whole.form = &request_.form;
       whole.is_cut = branch.last.finish == orchestrator::Finish::length;
       branch.judgement = judge_.judge(whole);
       charge(branch.judgement);
