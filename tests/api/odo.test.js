@@ -156,7 +156,7 @@ test("the gate judges, and examples are those that their owner accepted", async 
   assert.ok(gated.choices[0].message.content.length > 0);
 
   const capital = (land, more) => ({ model: "odo", messages: [user(`What is the capital of ${land}?`)], temperature: 0, enable_thinking: false, user: "ann", ...more });
-  await fetch(`${server.url}/v1/learning?user=ann`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ agreed: true }) });
+  await fetch(`${server.url}/v1/learning`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ agreed: true, user: "ann" }) });
   const first = await client.chat.completions.create(capital("Italy"));
   const feedback = await post("/v1/feedback", { id: first.id, user: "ann", correction: "=> Rome" });
   assert.equal(feedback.status, 200);
