@@ -184,7 +184,7 @@ target_link_libraries(search_bench PRIVATE chimere_retrieval)
 chimere_layer(orchestrator DEPS grammar chat retrieval engram tokenizer engine text base)
 add_executable(quality_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/quality_bench.cpp)
 target_link_libraries(quality_bench PRIVATE chimere_orchestrator)
-chimere_layer(odo FUZZED DEPS orchestrator tools retrieval web grammar chat tokenizer engine text base)
+chimere_layer(odo FUZZED DEPS orchestrator store tools retrieval web grammar chat tokenizer engine text base)
 include(cmake/studio.cmake)
 chimere_layer(server FUZZED DEPS odo orchestrator store text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)

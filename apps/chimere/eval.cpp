@@ -15,8 +15,10 @@ struct Stage {
 };
 
 // A stage that can be measured is a line here and a file eval_NAME.cpp.
-constexpr std::array kStages = {Stage{"routing", eval_routing}, Stage{"tools", eval_tools},
-                                Stage{"entropy", eval_entropy}};
+constexpr std::array kStages = {Stage{"all", eval_all},           Stage{"routing", eval_routing},
+                                Stage{"tools", eval_tools},       Stage{"entropy", eval_entropy},
+                                Stage{"search", eval_search},     Stage{"gate", eval_gate},
+                                Stage{"few_shot", eval_few_shot}, Stage{"sources", eval_sources}};
 
 Status run_stage(const EvalOptions& o) {
   for (const Stage& stage : kStages) {
@@ -35,11 +37,14 @@ void add_eval(CLI::App& app, Outcome& outcome) {
   command->require_subcommand(1);
   CLI::App* odo = command->add_subcommand("odo", "Measure the stages of ODO");
   add_model_options(*odo, options->model, false);
-  odo->add_option("--stage", options->stage,
-                  "which one: routing; tools (sums of two operations, made by the program); entropy (when to think)")
+  odo->add_option(
+         "--stage", options->stage,
+         "which one: all (each stage on and off); routing; tools (sums of two operations, made by the program); "
+         "entropy (when to think); search (several answers, and the best); gate (bad answers once more); "
+         "few_shot (accepted answers as examples); sources (n-grams of texts that were found)")
       ->capture_default_str();
   odo->add_option("--questions", options->questions, "routing: lines of: route, tab, source, tab, question");
-  odo->add_option("-n", options->n, "tools, entropy: how many tasks of a kind")
+  odo->add_option("-n", options->n, "how many tasks of a kind; of routing: as many as there are")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   odo->add_option("--routes", options->routes, "folder of routes; without it those in the box");

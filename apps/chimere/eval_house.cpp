@@ -14,7 +14,7 @@ constexpr int32_t kMaxAnswerTokens = 600;
 
 }  // namespace
 
-Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options) {
+Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options, std::shared_ptr<store::Journal> journal) {
   auto house = std::make_unique<EvalHouse>();
   TRY_ASSIGN(auto model, load_model(options.model));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
@@ -22,6 +22,7 @@ Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options) {
   TRY(house->box.add(tools::make_calculator()));
   odo::OdoConfig config;
   config.route_folders = {options.routes.empty() ? shipped_routes() : options.routes};
+  config.journal = std::move(journal);
   house->odo = std::make_unique<odo::Odo>(*house->chat, house->box, odo::Shelves(), std::move(config));
   return Result<std::unique_ptr<EvalHouse>>{std::move(house)};
 }

@@ -21,7 +21,7 @@ struct EvalHouse {
   tools::Toolbox box;  // the calculator
   std::unique_ptr<odo::Odo> odo;
 };
-Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options);
+Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options, std::shared_ptr<store::Journal> journal = {});
 
 struct EvalAnswer {
   std::string content;

@@ -10,7 +10,7 @@ namespace chimere::apps {
 
 struct EvalOptions {
   ModelOptions model;
-  std::string stage = "routing";
+  std::string stage = "all";
   std::string questions;
   std::string routes;
   std::string dump;
@@ -22,5 +22,10 @@ struct EvalOptions {
 Status eval_routing(const EvalOptions& options);
 Status eval_tools(const EvalOptions& options);
 Status eval_entropy(const EvalOptions& options);
+Status eval_search(const EvalOptions& options);
+Status eval_gate(const EvalOptions& options);
+Status eval_few_shot(const EvalOptions& options);
+Status eval_sources(const EvalOptions& options);
+Status eval_all(const EvalOptions& options);
 
 }  // namespace chimere::apps

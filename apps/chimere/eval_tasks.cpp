@@ -55,19 +55,70 @@ constexpr std::array<Scene, 5> kScenes = {{
 
 std::string with_number(std::string text, int64_t n) { return text.replace(text.find('#'), 1, text_of(n)); }
 
-EvalTask made_problem(std::mt19937& random) {
+EvalTask made_problem(std::mt19937& random, bool is_long = false) {
   const Scene& scene = kScenes[random() % kScenes.size()];
-  auto value = static_cast<int64_t>(20 + random() % 60);
+  auto value = static_cast<int64_t>(is_long ? 100 + random() % 400 : 20 + random() % 60);
   std::string text = with_number(scene.start, value);
-  const int n_changes = 2 + static_cast<int>(random() % 2);
+  const int n_changes = (is_long ? 4 : 2) + static_cast<int>(random() % 2);
   for (int i = 0; i < n_changes; ++i) {
     const bool gains = random() % 2 == 0 || value < 12;
-    const auto change =
-        static_cast<int64_t>(gains ? 5 + random() % 40 : 2 + random() % static_cast<uint32_t>(value - 5));
+    const auto change = static_cast<int64_t>(gains ? 5 + random() % (is_long ? 300 : 40)
+                                                   : 2 + random() % static_cast<uint32_t>(value - 5));
     text += " " + with_number(gains ? scene.gain : scene.loss, change);
     value += gains ? change : -change;
   }
-  return {TaskKind::problems, text + " " + scene.question, text_of(value)};
+  return {is_long ? TaskKind::long_problems : TaskKind::problems, text + " " + scene.question, text_of(value)};
+}
+
+// A word that is in no text: two or three syllables.
+std::string made_name(std::mt19937& random) {
+  constexpr std::array kSyllables = {"bra", "ven", "kol", "ti",  "ros", "mel", "dun", "fa",
+                                     "gri", "lo",  "sha", "pek", "nor", "zu",  "wim"};
+  std::string name;
+  for (uint32_t n = 2 + random() % 2; n > 0; --n) name += kSyllables[random() % kSyllables.size()];
+  name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  return name;
+}
+
+// One of five notes of the same kind has what is asked.
+EvalTask made_note(std::mt19937& random) {
+  constexpr uint32_t kNotes = 5;
+  const auto number = [&] { return text_of(static_cast<int64_t>(1000000 + random() % 9000000)); };
+  const uint32_t kind = random() % 4, asked = random() % kNotes;
+  EvalTask task;
+  task.kind = TaskKind::notes;
+  for (uint32_t i = 0; i < kNotes; ++i) {
+    const std::string thing = made_name(random), person = made_name(random) + " " + made_name(random), code = number();
+    std::string note, question, answer;
+    switch (kind) {
+      case 0:
+        note = "The serial number of the " + thing + " pump is " + code + ".";
+        question = "What is the serial number of the " + thing + " pump?";
+        answer = code;
+        break;
+      case 1:
+        note = "The director of the " + thing + " museum is " + person + ".";
+        question = "Who is the director of the " + thing + " museum?";
+        answer = person;
+        break;
+      case 2:
+        note = "The " + thing + " bridge was built by " + person + " and has " + code + " bolts.";
+        question = "How many bolts has the " + thing + " bridge?";
+        answer = code;
+        break;
+      default:
+        note = "The village of " + thing + " lies on the river " + made_name(random) + " and has " + code + " people.";
+        question = "How many people live in " + thing + "?";
+        answer = code;
+        break;
+    }
+    task.notes.push_back(note);
+    if (i == asked) {
+      task.text = question;
+      task.answer = answer;
+    }
+  }
+  return task;
 }
 
 constexpr std::array<std::pair<const char*, const char*>, 32> kCapitals = {{{"Argentina", "Buenos Aires"},
@@ -123,7 +174,9 @@ EvalTask made_task(TaskKind kind, std::mt19937& random) {
     case TaskKind::sums: return made_sum(random);
     case TaskKind::short_sums: return made_short_sum(random);
     case TaskKind::problems: return made_problem(random);
+    case TaskKind::long_problems: return made_problem(random, true);
     case TaskKind::facts: return made_fact(random);
+    case TaskKind::notes: return made_note(random);
     case TaskKind::greetings: return made_greeting(random);
   }
   return {};
@@ -136,7 +189,9 @@ const char* task_name(TaskKind kind) {
     case TaskKind::sums: return "sums";
     case TaskKind::short_sums: return "short sums";
     case TaskKind::problems: return "word problems";
+    case TaskKind::long_problems: return "long word problems";
     case TaskKind::facts: return "facts";
+    case TaskKind::notes: return "notes";
     case TaskKind::greetings: return "greetings";
   }
   return "";

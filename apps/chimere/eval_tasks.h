@@ -8,10 +8,12 @@
 namespace chimere::apps {
 
 enum class TaskKind {
-  sums,        // three numbers of three digits, two operations, in words or in signs
-  short_sums,  // two numbers of two digits
-  problems,    // stories in which a number changes two or three times
-  facts,       // capitals
+  sums,           // three numbers of three digits, two operations, in words or in signs
+  short_sums,     // two numbers of two digits
+  problems,       // stories in which a number changes two or three times
+  long_problems,  // the same with four or five changes of larger numbers
+  facts,          // capitals
+  notes,          // what made-up notes say: names and numbers that nobody has heard
   greetings,
 };
 const char* task_name(TaskKind kind);
@@ -19,7 +21,8 @@ const char* task_name(TaskKind kind);
 struct EvalTask {
   TaskKind kind = TaskKind::sums;
   std::string text;
-  std::string answer;  // the number or the word that a right answer has; empty: any answer is right
+  std::string answer;                   // the number or the word that a right answer has; empty: any answer is right
+  std::vector<std::string> notes = {};  // that are told with the question
 };
 
 // The same tasks for the same seed.

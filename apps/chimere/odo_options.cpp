@@ -44,31 +44,35 @@ void add_odo_options(CLI::App& command, OdoOptions& options) {
   command.add_option("--odo-config", options.config,
                      "YAML file with servers of tools (mcp_servers) and policies of tools; else odo.yaml in the data "
                      "folder, where there is one");
+  command.add_option(
+      "--prm", options.prm,
+      "GGUF file of a model that judges answers and their steps for searches and the gate, by how likely it "
+      "says + or -; without one the adapter `prm` does, where it is loaded, or the model's own confidence");
   command.add_option("--searxng", options.searxng,
                      "address of a SearXNG server, such as http://127.0.0.1:8888, for searches of the web; without one "
                      "nothing is sent anywhere");
 }
 
 Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, orchestrator::ChatService& chat,
-                                                 retrieval::Collections* collections) {
+                                                 OdoLent lent) {
   if (options.is_off || !chat.model_info().chat) return std::unique_ptr<OdoParts>();
   auto parts = std::make_unique<OdoParts>();
-  TRY(parts->open_all(options, &chat, odo::memory_of(chat), collections));
+  TRY(parts->open_all(options, &chat, odo::memory_of(chat), lent));
   return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
 }
 
-Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, odo::MemoryFinder memory) {
+Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, odo::MemoryFinder memory, OdoLent lent) {
   if (options.is_off) return std::unique_ptr<OdoParts>();
   auto parts = std::make_unique<OdoParts>();
-  TRY(parts->open_all(options, nullptr, memory, nullptr));
+  TRY(parts->open_all(options, nullptr, memory, lent));
   return Result<std::unique_ptr<OdoParts>>{std::move(parts)};
 }
 
 Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
-                          retrieval::Collections* collections) {
+                          const OdoLent& lent) {
   TRY(open_web(options.searxng));
   TRY(add_tools(memory));
-  if (collections) TRY(toolbox_.add(odo::make_retrieve(*collections)));
+  if (lent.collections) TRY(toolbox_.add(odo::make_retrieve(*lent.collections)));
   TRY(open_skills(options.skills_folder));
   const std::string config_path = own_or(options.config, "odo.yaml");
   std::error_code ignored;
@@ -81,8 +85,10 @@ Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* 
     config.route_folders.push_back(own);
   }
   config.servers = mcp_.get();
+  config.prm = lent.prm;
+  config.journal = lent.journal;
   odo::Shelves shelves;
-  shelves.collections = collections;
+  shelves.collections = lent.collections;
   shelves.web = web_.get();
   if (skills_) config.tool_problems = [this] { return skills_->problems(); };
   odo_ = std::make_unique<odo::Odo>(chat, toolbox_, shelves, std::move(config));

@@ -11,6 +11,7 @@
 #include "odo/odo.h"
 #include "odo/own_tools.h"
 #include "orchestrator/chat_service.h"
+#include "store/journal.h"
 #include "tools/mcp_client.h"
 #include "tools/skill_folder.h"
 #include "tools/tool_keeper.h"
@@ -27,25 +28,33 @@ struct OdoOptions {
   std::string config;         // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
   std::string skills_folder;  // programs as tools; empty: skills/ of the data folder
   std::string searxng;        // a search server; empty: the web is not searched
+  std::string prm;            // a model that judges answers and steps; empty: none
   std::optional<uint16_t> port;  // a second port, at which the orchestrator answers for the model
 };
 
 void add_odo_options(CLI::App& command, OdoOptions& options);
 
 // What answers to the name `odo`, with all that it uses.
+// What it is lent beside a model. All outlive it; null: there is none.
+struct OdoLent {
+  retrieval::Collections* collections = nullptr;
+  orchestrator::ChatService* prm = nullptr;
+  std::shared_ptr<store::Journal> journal = {};
+};
+
 class OdoParts {
  public:
-  // Both outlive it; `collections` may be null. Null parts where it is off, or where the model answers no messages.
+  // `chat` outlives it. Null parts where it is off, or where the model answers no messages.
   static Result<std::unique_ptr<OdoParts>> open(const OdoOptions& options, orchestrator::ChatService& chat,
-                                                retrieval::Collections* collections);
+                                                OdoLent lent);
   // The same for models that come and go: each run brings its own. Null where it is off.
-  static Result<std::unique_ptr<OdoParts>> open(const OdoOptions& options, odo::MemoryFinder memory);
+  static Result<std::unique_ptr<OdoParts>> open(const OdoOptions& options, odo::MemoryFinder memory, OdoLent lent);
 
   odo::Odo& odo() { return *odo_; }
 
  private:
   Status open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
-                  retrieval::Collections* collections);
+                  const OdoLent& lent);
   Status add_tools(const odo::MemoryFinder& memory);
   Status open_web(const std::string& searxng);
   Status read_config(const std::string& path);

@@ -171,6 +171,25 @@ Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_companion(const Serve
   return orchestrator::EmbeddingModel::open(std::move(model), std::move(config));
 }
 
+// The model that judges; null: none was given.
+Result<std::unique_ptr<orchestrator::ChatService>> open_prm(const ServeOptions& o) {
+  if (o.odo.prm.empty()) return std::unique_ptr<orchestrator::ChatService>();
+  ModelOptions options = o.model;
+  options.path = o.odo.prm;
+  options.cpu_moe = "0";  // was said of the other model
+  options.vram_bytes = companion_vram(o, o.odo.prm);
+  TRY_ASSIGN(auto model, load_model(options));
+  TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
+  engine::EngineConfig config;
+  config.max_queued = o.queue;
+  config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
+  auto prm = std::make_unique<orchestrator::ChatService>(std::move(chat_model), std::move(config));
+  if (!prm->model_info().chat) {
+    return Error{Code::invalid_argument, "--prm " + o.odo.prm + ": expected a model that answers messages"};
+  }
+  return Result<std::unique_ptr<orchestrator::ChatService>>{std::move(prm)};
+}
+
 // A stop takes five seconds at most, of which connections have four. What the engine and the disk are still about then
 // has the rest: a step with a long prompt may take longer, and what is not on the disk by then is computed again.
 void end_in_time(std::chrono::steady_clock::time_point stop_began) {
@@ -303,13 +322,15 @@ server::ModelMemory planned_memory(const ServeOptions& o, const server::ModelFil
 }
 
 Status serve_folders(ServeOptions& o, const std::string& chat_template) {
-  const bool names_one = !o.adapters.empty() || !o.server.tags.empty() || !o.speculate.draft_model.empty();
+  const bool names_one =
+      !o.adapters.empty() || !o.odo.prm.empty() || !o.server.tags.empty() || !o.speculate.draft_model.empty();
   if (!o.embedding_model.empty() || !o.rerank_model.empty() || !o.model.drafter.empty() || names_one) {
-    return Error{Code::invalid_argument,
-                 "--models: expected no --embedding-model, --rerank-model, --lora, --tags, --draft-model or --drafter "
-                 "beside it: put the "
-                 "model for embeddings into the folder and ask for it by its name; options of one model are in "
-                 "chimere.yaml"};
+    return Error{
+        Code::invalid_argument,
+        "--models: expected no --embedding-model, --rerank-model, --lora, --tags, --draft-model, --drafter or --prm "
+        "beside it: put the "
+        "model for embeddings into the folder and ask for it by its name; options of one model are in "
+        "chimere.yaml"};
   }
   for (const std::string& folder : o.model_folders) TRY(server::find_models(server::model_folder(folder)));
   server::ShelfLimits limits;
@@ -347,7 +368,9 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
     const auto held = std::make_shared<server::ModelShelf::Lease>(std::move(*latest));
     return {held, &(*held)->service->memory()};
   };
-  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, memory));  // ends before the shelf: its runs hold models
+  TRY_ASSIGN(const auto odo,
+             OdoParts::open(o.odo, memory,
+                            {nullptr, nullptr, o.server.journal}));  // ends before the shelf: its runs hold models
   if (odo) o.server.odo = &odo->odo();
   TRY_ASSIGN(auto server, server::Server::listen(o.server, shelf, first));
   size_t n_files = 0;
@@ -395,7 +418,8 @@ Status serve(ServeOptions& o) {
   }
   TRY(open_kept_of_one_model(o.kept, o.server));
   ModelOptions model_options = o.model;
-  model_options.vram_bytes -= companion_vram(o, o.embedding_model) + companion_vram(o, o.rerank_model);
+  model_options.vram_bytes -=
+      companion_vram(o, o.embedding_model) + companion_vram(o, o.rerank_model) + companion_vram(o, o.odo.prm);
   TRY_ASSIGN(const auto opened, open_model(o, model_options, chat_template));
   orchestrator::ChatService& service = *opened;
   TRY_ASSIGN(const auto embedding_model, open_companion(o, o.embedding_model));
@@ -405,7 +429,8 @@ Status serve(ServeOptions& o) {
   }
   if (rerank_model) o.server.reranker = &rerank_model->embedder();
   if (embedding_model) service.memory().passages().add_embedder(embedding_model->embedder());
-  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, service, o.server.collections.get()));
+  TRY_ASSIGN(const auto prm, open_prm(o));
+  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, service, {o.server.collections.get(), prm.get(), o.server.journal}));
   if (odo) o.server.odo = &odo->odo();
   if (!odo && o.odo.port) {
     return Error{Code::invalid_argument,

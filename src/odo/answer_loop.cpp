@@ -97,6 +97,7 @@ class Loop {
       ModelTurn turn = ask(stage, is_live, is_last && !ours_.empty());
       all.reasoning += turn.reasoning;
       all.content += turn.content;
+      all.tokens.insert(all.tokens.end(), turn.tokens.begin(), turn.tokens.end());
       all.last = turn.last;
       all.calls = callers_calls(turn);
       const bool goes_on = !turn.has_failed() && turn.last.finish == Finish::tool_calls && !is_last &&

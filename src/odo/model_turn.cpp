@@ -11,6 +11,7 @@ constexpr std::chrono::milliseconds kLook{20};
 void add(ModelTurn& turn, const ChatChunk& chunk) {
   turn.reasoning += chunk.reasoning;
   turn.content += chunk.content;
+  turn.tokens.insert(turn.tokens.end(), chunk.tokens.begin(), chunk.tokens.end());
   for (const orchestrator::ToolCallDelta& delta : chunk.tool_calls) {
     const auto index = static_cast<size_t>(delta.index);
     if (turn.calls.size() <= index) turn.calls.resize(index + 1);

@@ -14,7 +14,8 @@ namespace chimere::odo {
 struct ModelTurn {
   std::string reasoning, content;
   std::vector<chat::ToolCall> calls;
-  ChatChunk last;  // its terminal chunk
+  std::vector<orchestrator::TokenInfo> tokens;  // where the request asks for them
+  ChatChunk last;                               // its terminal chunk
 
   bool has_failed() const { return last.kind == ChatChunk::Kind::failed; }
   bool is_cancelled() const { return !has_failed() && last.finish == orchestrator::Finish::cancelled; }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "odo/calculate.h"
+#include "odo/few_shot.h"
+#include "odo/gate.h"
 #include "odo/pipeline.h"
 #include "odo/tool_cues.h"
 #include "orchestrator/recall.h"
@@ -20,6 +22,8 @@ using State = StepReport::State;
 
 constexpr std::string_view kName = "odo", kPrefix = "odo/";
 constexpr size_t kMaxWhyBytes = 80;
+// Of the n-grams of texts that were found, where nobody says otherwise (docs/odo.md has what it gives).
+constexpr float kSourceWeight = 0;
 
 // What the name of the model says: "odo/x" is a mode or a route.
 std::string_view part_of(std::string_view model) {
@@ -57,6 +61,64 @@ std::vector<std::string> tools_for(const Route& route, const ChatRequest& reques
 
 // Rules of the default route are of what it certainly is for.
 bool is_small_talk(const RouteChoice& choice) { return choice.route == "default" && choice.stage == "rules"; }
+
+// Nothing of an answer that is searched for, or judged, was shown while it was made.
+void show(const ModelTurn& turn, bool with_tokens, RunTeller& teller) {
+  if (turn.has_failed()) return;
+  ChatChunk delta;
+  delta.reasoning = turn.reasoning;
+  delta.content = turn.content;
+  if (with_tokens) delta.tokens = turn.tokens;
+  for (size_t i = 0; i < turn.calls.size(); ++i) {
+    delta.tool_calls.push_back(
+        {static_cast<int>(i), turn.calls[i].id, turn.calls[i].name, turn.calls[i].arguments_json});
+  }
+  teller.tell(std::move(delta));
+}
+
+// Why the answer can not be searched for; empty: it can.
+std::string why_no_search(const ChatRequest& request, const LoopTools& tools, bool is_set) {
+  if (!tools.names.empty() || !request.tools.empty()) return "tools are offered, and their calls are not branches";
+  if (request.goes_on) return "an answer that has begun goes on by itself";
+  if (is_set && request.sampling.temperature < kGreedyBelow) return "at temperature 0 all branches are the same";
+  return {};
+}
+
+// The answer, by as much effort as was asked for. `is_set`: somebody said the temperature.
+ModelTurn answer_with_effort(orchestrator::ChatService& chat, ChatRequest request, LoopTools tools,
+                             const LoopLimits& limits, const Effort& effort, bool is_set, const JudgeParts& parts,
+                             RunTeller& teller) {
+  SearchRule rule = effort.search_rule();
+  const bool is_gated = effort.gate.value_or(false);
+  const bool with_tokens = request.logprobs || request.token_stats || request.token_ids;
+  if (rule.kind != SearchKind::none) {
+    if (const std::string why = why_no_search(request, tools, is_set); !why.empty()) {
+      teller.end(teller.begin("search", "", false), State::skipped, why);
+      rule.kind = SearchKind::none;
+    }
+  }
+  if (rule.kind == SearchKind::none && !is_gated) {
+    return answer_with_tools(chat, std::move(request), tools, limits, teller, "answer", true);
+  }
+  const Judge judge(parts);
+  ModelTurn turn;
+  if (rule.kind != SearchKind::none) {
+    tools.doubt.reset();
+    if (!is_set) request.sampling.temperature = std::max(request.sampling.temperature, kSearchTemperature);
+    turn = search_answer(chat, request, rule, judge, teller);
+  } else {
+    request.token_stats = true;
+    turn = answer_with_tools(chat, request, tools, limits, teller, "answer", false);
+  }
+  if (is_gated) {
+    request.token_stats = true;
+    turn = pass_gate(std::move(turn), request, judge, teller, [&](ChatRequest again) {
+      return answer_with_tools(chat, std::move(again), tools, limits, teller, "answer", false);
+    });
+  }
+  show(turn, with_tokens, teller);
+  return turn;
+}
 
 // Who names the tools that may be used, and not the calculator, wants nothing calculated.
 bool calculates(const Ask& ask, const Route& route) {
@@ -176,7 +238,8 @@ tools::ToolContext Odo::context_of(const Job& job, const RunTeller& teller) {
   return context;
 }
 
-std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const {
+std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mode, float weight,
+                                    RunTeller& teller) const {
   std::vector<FoundText> found;
   const std::string question = orchestrator::question_of(job.request.messages);
   const tools::ToolContext context = context_of(job, teller);
@@ -188,7 +251,7 @@ std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mo
     const bool is_deep = mode && mode->runs_pipeline;
     search_web(shelves_, is_deep ? web::kDeepSearch : web::kQuickSearch, question, context, teller, found);
   }
-  tell(found, 0, job.request);
+  tell(found, weight, job.request);
   return found;
 }
 
@@ -214,7 +277,10 @@ void Odo::run(Job& job) {
   const Wishes own = wishes_of(job.request);
   own.over(route.wishes).over(mode ? mode->wishes : Wishes()).apply_to(job.request);
   add_system(job.request, route.system_prompt);
-  const std::vector<FoundText> found = look_up(job, route, mode, teller);
+  const Effort effort = job.ask.effort.over(route.effort);
+  show_examples(config_.journal.get(), job.request.memory.owner, effort.few_shot.value_or(0), chat, teller,
+                job.request);
+  const std::vector<FoundText> found = look_up(job, route, mode, effort.source_weight.value_or(kSourceWeight), teller);
   const bool is_calculated =
       calculates(job.ask, route) && calculate(toolbox_, context_of(job, teller), teller, job.request);
 
@@ -238,9 +304,19 @@ void Odo::run(Job& job) {
     if (is_calculated) job.request.enable_thinking = false;
     if (is_plain || job.ask.entropy) tools.doubt.emplace();
   }
-  ModelTurn turn = is_pipeline
-                       ? run_pipeline(chat, std::move(job.request), own, route, tools, config_.loop, teller)
-                       : answer_with_tools(chat, std::move(job.request), tools, config_.loop, teller, "answer", true);
+  ModelTurn turn;
+  if (is_pipeline) {
+    turn = run_pipeline(chat, std::move(job.request), own, route, tools, config_.loop, teller);
+  } else {
+    JudgeParts parts;
+    parts.chat = &chat;
+    parts.prm = config_.prm;
+    parts.box = &toolbox_;
+    parts.context = context_of(job, teller);
+    parts.runs_code = is_named("run_code", tools.names);
+    const bool is_set = own.temperature || route.wishes.temperature;
+    turn = answer_with_effort(chat, std::move(job.request), tools, config_.loop, effort, is_set, parts, teller);
+  }
 
   turn.last.citations = citations_in(turn.content, found);
   // Before the last chunk: who has it may ask for the trace at once.

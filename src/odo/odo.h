@@ -22,11 +22,13 @@
 #include "base/job_threads.h"
 #include "odo/answer_loop.h"
 #include "odo/approvals.h"
+#include "odo/effort.h"
 #include "odo/lookup.h"
 #include "odo/route_folder.h"
 #include "odo/run_stream.h"
 #include "odo/trace_store.h"
 #include "orchestrator/chat_service.h"
+#include "store/journal.h"
 #include "tools/mcp_client.h"
 #include "tools/toolbox.h"
 
@@ -37,8 +39,10 @@ struct OdoConfig {
   LoopLimits loop;
   const tools::McpServers* servers = nullptr;  // whose tools are in the toolbox, for people to see; null: none
   std::function<std::map<std::string, std::string>()> tool_problems;  // by file, beside those of routes; null: none
-  int max_runs = 16;                                                  // at the same time
-  int max_waiting = 64;                                               // behind these; more are refused
+  orchestrator::ChatService* prm = nullptr;      // a model that judges answers (judge.h); null: none
+  std::shared_ptr<store::Journal> journal = {};  // accepted answers are examples (few_shot.h); null: there are none
+  int max_runs = 16;                             // at the same time
+  int max_waiting = 64;                          // behind these; more are refused
 };
 
 // What a caller asks of a run, beside its ChatRequest.
@@ -52,6 +56,7 @@ struct Ask {
   std::optional<bool> calculates;                       // whether sums are computed before the answer; absent: the same
   std::optional<bool> entropy;                          // whether a sure answer goes without a thought; the same
   std::optional<bool> pipeline;                         // whether the steps of the route run
+  Effort effort = {};                                   // beside asking the model once; absent: as the route says
   std::vector<std::string> attachments;                 // names or types of files that came with the question
   bool can_approve = false;                             // somebody reads the steps and may allow calls
   std::string client;  // whose key it is: who has it sees the trace and may allow calls
@@ -109,7 +114,7 @@ class Odo {
   static tools::ToolContext context_of(const Job& job, const RunTeller& teller);
   RouteChoice choose(const Router& router, const Job& job) const;
   // Texts for the question, where the request or the route wants some; the request is told of them.
-  std::vector<FoundText> look_up(Job& job, const Route& route, const Mode* mode, RunTeller& teller) const;
+  std::vector<FoundText> look_up(Job& job, const Route& route, const Mode* mode, float weight, RunTeller& teller) const;
   void run(Job& job);
   void count(const RunReport& report);
 

@@ -54,6 +54,19 @@ Status read_lora(const YamlNode& map, const std::string& file, Wishes& wishes) {
   return fields.end();
 }
 
+Status read_search(const YamlNode& map, const std::string& file, Effort& effort) {
+  YamlFields fields(map, file);
+  std::string kind;
+  fields.text("kind", kind, 64);
+  effort.search = search_kind(kind);
+  if (!effort.search)
+    fields.fail(map, std::string("search: expected `kind`: ") + kSearchNames + ", found '" + kind + "'");
+  fields.integer("branches", effort.branches, 1, kMaxBranches);
+  fields.integer("width", effort.width, 1, kMaxWidth);
+  fields.integer("tokens", effort.tokens, 1, kMaxSearchTokens);
+  return fields.end();
+}
+
 Result<PipelineStep> read_step(const YamlNode& map, const std::string& file, int group) {
   YamlFields fields(map, file);
   PipelineStep step;
@@ -132,6 +145,10 @@ Result<Route> read_route(const YamlNode& root, const std::string& name, const st
   if (const YamlNode* thinking = fields.find("thinking")) fields.take(read_thinking(*thinking, file, route.wishes));
   if (const YamlNode* engram = fields.find("engram")) fields.take(read_engram(*engram, file, route.wishes));
   if (const YamlNode* lora = fields.find("lora")) fields.take(read_lora(*lora, file, route.wishes));
+  if (const YamlNode* search = fields.find("search")) fields.take(read_search(*search, file, route.effort));
+  fields.boolean("gate", route.effort.gate);
+  fields.integer("few_shot", route.effort.few_shot, 0, kMaxExamples);
+  fields.number("source_weight", route.effort.source_weight, 0, 1);
   std::optional<bool> searches, calculates, weighs_doubt, is_automatic;
   fields.boolean("web", searches);
   fields.boolean("calculate", calculates);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "odo/effort.h"
 #include "odo/routing/route_rules.h"
 #include "odo/wishes.h"
 #include "text/yaml.h"
@@ -36,6 +37,7 @@ struct Route {
   bool searches = false;      // the web, where it is set up
   bool calculates = true;     // sums of the question before the model answers (calculate.h)
   bool weighs_doubt = true;   // a sure answer goes without a thought (doubt.h)
+  Effort effort = {};         // beside asking the model once
   bool is_automatic = false;  // its pipeline runs without being asked for
   std::vector<PipelineStep> steps;
 };

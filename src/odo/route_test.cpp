@@ -29,6 +29,10 @@ thinking: {enabled: false, mode: quality, budget: 300}
 engram: {tables: [code], alpha: 0.5}
 lora: {name: coder, scale: 0.8}
 pipeline_auto: yes
+search: {kind: dvts, branches: 3, width: 4, tokens: 900}
+gate: true
+few_shot: 2
+source_weight: 0.5
 steps:
   - {agent: plan, prompt: Plan it., iterations: 2}
   - parallel:
@@ -37,6 +41,13 @@ steps:
 )");
   ASSERT_TRUE(route) << route.error().message;
   EXPECT_EQ(route->title, "Programs");
+  EXPECT_EQ(route->effort.search, SearchKind::dvts);
+  EXPECT_EQ(route->effort.branches, 3);
+  EXPECT_EQ(route->effort.width, 4);
+  EXPECT_EQ(route->effort.tokens, 900);
+  EXPECT_EQ(route->effort.gate, true);
+  EXPECT_EQ(route->effort.few_shot, 2);
+  EXPECT_EQ(route->effort.source_weight, 0.5f);
   EXPECT_EQ(route->tools, (std::vector<std::string>{"run_code", "files__*"}));
   EXPECT_EQ(route->collections, std::vector<std::string>{"handbook"});
   EXPECT_TRUE(route->searches && route->is_automatic);
@@ -67,6 +78,10 @@ TEST(RouteTest, MistakesAreNamed) {
       {"steps: [{agent: x, prompt: y, iterations: 100}]\n", "from 1 to 8"},
       {"lora: {scale: 1}\n", "expected `name`"},
       {"web: perhaps\n", "expected true or false"},
+      {"search: {kind: deep}\n", "expected `kind`: dvts, best_of, majority or none, found 'deep'"},
+      {"search: {kind: dvts, branches: 99}\n", "from 1 to 16"},
+      {"few_shot: 9\n", "from 0 to 8"},
+      {"source_weight: 2\n", "expected a number from 0"},
   };
   for (const auto& [text, expected] : cases) {
     const auto route = route_of(text);

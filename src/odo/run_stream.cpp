@@ -53,6 +53,15 @@ void RunTeller::end(int step, StepReport::State state, std::string about, std::s
   put_step_locked(step);
 }
 
+void RunTeller::tell_of(int step, std::string about, std::string detail) {
+  std::lock_guard lock(mutex_);
+  StepReport& report = report_.steps[static_cast<size_t>(step)];
+  report.about = std::move(about);
+  report.detail = std::move(detail);
+  report.ms = std::chrono::duration<double, std::milli>(Clock::now() - began_[static_cast<size_t>(step)]).count();
+  put_step_locked(step);
+}
+
 void RunTeller::ask(int step, std::string about, std::string detail) {
   std::lock_guard lock(mutex_);
   StepReport& report = report_.steps[static_cast<size_t>(step)];

@@ -64,6 +64,8 @@ class RunTeller {
   // A step begins; gives its index. Before the answer has begun, its reader waits for a first sign: `is_sign` is one.
   int begin(std::string stage, std::string about, bool is_sign = true);
   void end(int step, StepReport::State state, std::string about, std::string detail = {});
+  // How far it is, while it runs.
+  void tell_of(int step, std::string about, std::string detail);
   // It waits for a person.
   void ask(int step, std::string about, std::string detail);
   void add_tokens(int step, const engine::Usage& usage);

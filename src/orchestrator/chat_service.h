@@ -73,6 +73,10 @@ class ChatService {
   const ModelInfo& model_info() const { return model_info_; }
   const Defaults& defaults() const { return model_.defaults; }
   const Tokenizer& tokenizer() const { return model_.tokenizer; }
+  // What ends a thought of this model; empty where it has no template.
+  std::string thought_close() const {
+    return model_.chat_template ? std::string(model_.chat_template->thought_markers().close) : std::string();
+  }
 
  private:
   std::vector<std::unique_ptr<ChatStream>> run(std::function<Result<Prepared>()> prepare, uint64_t owner, int n,

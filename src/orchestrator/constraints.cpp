@@ -1,9 +1,12 @@
 #include "orchestrator/constraints.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "grammar/automaton.h"
 #include "grammar/gbnf.h"
+#include "grammar/recogniser.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 
@@ -40,6 +43,25 @@ std::string key_of(const AnswerForm& form) {
 }
 
 }  // namespace
+
+Result<bool> fits_form(const AnswerForm& form, std::string_view text) {
+  TRY(check_one(form));
+  if (form.is_free()) return true;
+  Grammar grammar;
+  TRY_ASSIGN(const ExprId root, expression_of(form, grammar));
+  grammar.root = grammar.add_rule("the answer");
+  grammar.define(grammar.root, root);
+  TRY_ASSIGN(const grammar::Automaton automaton, grammar::compile(grammar));
+  grammar::Recogniser recogniser(automaton);
+  grammar::PlaceSet at, next;
+  recogniser.start(at);
+  for (const char c : text) {
+    recogniser.step(at, static_cast<unsigned char>(c), next);
+    std::swap(at, next);
+    if (!at.is_alive()) return false;
+  }
+  return at.may_end;
+}
 
 Constraints::Constraints(const Tokenizer& tokenizer, int32_t n_rows)
     : tokenizer_(tokenizer), vocabulary_(std::make_shared<const grammar::Vocabulary>(tokenizer, n_rows)) {}

@@ -17,6 +17,9 @@
 
 namespace chimere::orchestrator {
 
+// Whether a text has that form from its first byte to its last. An error where the form itself is none.
+Result<bool> fits_form(const AnswerForm& form, std::string_view text);
+
 // Used by one thread. Grammars that were used last are kept with their masks: agents send the same tools every time.
 class Constraints {
  public:

@@ -293,6 +293,26 @@ Result<std::vector<KeptAnswer>> Journal::list(const std::string& owner, int64_t 
   return read(rows);
 }
 
+Result<std::vector<KeptAnswer>> Journal::accepted(const std::string& owner, int limit) {
+  flush();
+  const std::lock_guard lock(disk_);
+  TRY_ASSIGN(
+      Statement rows,
+      database_.prepare(std::string("SELECT ") + kAnswerColumns +
+                        " FROM answers WHERE owner=? AND sources='[]' AND tool_calls='[]' AND id IN (SELECT answer "
+                        "FROM feedback WHERE kind IN ('up', 'rating', 'correction')) ORDER BY id DESC LIMIT ?"));
+  rows.with(owner, int64_t{limit});
+  TRY_ASSIGN(std::vector<KeptAnswer> all, read(rows));
+  // What was said last counts.
+  std::erase_if(all, [](const KeptAnswer& kept) {
+    const bool is_corrected = std::any_of(kept.feedback.begin(), kept.feedback.end(), [](const KeptAnswer::Said& said) {
+      return said.kind == feedback_name(FeedbackKind::correction);
+    });
+    return kept.rating() < 4 && !is_corrected;
+  });
+  return Result<std::vector<KeptAnswer>>{std::move(all)};
+}
+
 Result<std::optional<KeptAnswer>> Journal::find(const std::string& owner, const std::string& id) {
   flush();
   const std::lock_guard lock(disk_);

@@ -135,6 +135,8 @@ class Journal {
   Status give(const std::string& owner, const std::string& id, const Feedback& feedback);
   // The newest first, those before the id `before` (0: from the newest on), at most `limit`.
   Result<std::vector<KeptAnswer>> list(const std::string& owner, int64_t before, int limit);
+  // Of those that its owner rated 4 or 5, or corrected, and that no text of others took part in, the newest `limit`; newest first.
+  Result<std::vector<KeptAnswer>> accepted(const std::string& owner, int limit);
   Result<std::optional<KeptAnswer>> find(const std::string& owner, const std::string& id);
   // One answer, or one conversation, or all; how many went.
   Result<uint64_t> erase_answer(const std::string& owner, const std::string& id);

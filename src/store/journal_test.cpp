@@ -233,5 +233,33 @@ TEST_F(JournalTest, AnotherKindOfDatabaseIsRefused) {
   EXPECT_NE(opened.error().message.find("expected a database of answers"), std::string::npos) << opened.error().message;
 }
 
+TEST_F(JournalTest, AcceptedAreThoseThatTheirOwnerHoldsForRight) {
+  auto journal = open();
+  for (const char* id : {"up", "down", "four", "three", "taken back", "corrected", "unsaid"})
+    journal->add(answer("ann", id));
+  JournalAnswer from_web = answer("ann", "web");
+  from_web.foreign = {"web"};
+  journal->add(std::move(from_web));
+  journal->add(answer("bob", "bobs"));
+  const auto say = [&](const char* owner, const char* id, FeedbackKind kind, int rating = 0) {
+    EXPECT_TRUE(journal->give(owner, id, {kind, rating, kind == FeedbackKind::correction ? "better" : ""}));
+  };
+  say("ann", "up", FeedbackKind::thumb_up);
+  say("ann", "web", FeedbackKind::thumb_up);
+  say("ann", "down", FeedbackKind::thumb_down);
+  say("ann", "four", FeedbackKind::rating, 4);
+  say("ann", "three", FeedbackKind::rating, 3);
+  say("ann", "taken back", FeedbackKind::thumb_up);
+  say("ann", "taken back", FeedbackKind::thumb_down);
+  say("ann", "corrected", FeedbackKind::correction);
+  say("bob", "bobs", FeedbackKind::thumb_up);
+  const auto accepted = journal->accepted("ann", 10);
+  ASSERT_TRUE(accepted);
+  std::vector<std::string> ids;
+  for (const KeptAnswer& kept : *accepted) ids.push_back(kept.request_id);
+  EXPECT_EQ(ids, (std::vector<std::string>{"corrected", "four", "up"}));
+  EXPECT_EQ(journal->accepted("ann", 1)->size(), 1u);
+}
+
 }  // namespace
 }  // namespace chimere::store

@@ -118,6 +118,55 @@ test("the model's doubt says whether to think, where nobody else does", async ()
   await assert.rejects(client.chat.completions.create({ ...capital, odo: { entropy: "yes" } }), { status: 400 });
 });
 
+const story = { model: "odo", messages: [user("Theo has 64 marbles. He wins 27 marbles. He loses 38 marbles. How many marbles does Theo have now?")], seed: 5, max_tokens: 300 };
+
+test("several answers are searched, judged and told of, by request and by stream", async () => {
+  for (const search of ["dvts", "best_of", "majority"]) {
+    const answer = await client.chat.completions.create({ ...story, odo: { search, branches: 2, width: 2, tokens: 800 } });
+    assert.match(answer.choices[0].message.content, /53/, search);
+    const step = answer.odo.steps.find((s) => s.stage === "search");
+    assert.equal(step.state, "done");
+    assert.equal(step.detail.kind, search);
+    assert.equal(step.detail.branches.length, 2);
+    assert.equal(step.detail.branches.filter((b) => b.chosen).length, 1);
+    assert.ok(step.detail.branches.every((b) => b.score >= 0 && b.score <= 1));
+    assert.equal(step.tokens, answer.usage.completion_tokens);
+  }
+  const states = [];
+  let text = "";
+  const stream = await client.chat.completions.create({ ...story, stream: true, odo: { search: "dvts", branches: 2 } });
+  for await (const chunk of stream) {
+    for (const step of chunk.odo?.steps ?? []) if (step.stage === "search") states.push(step.state);
+    text += chunk.choices[0]?.delta?.content ?? "";
+  }
+  assert.match(text, /53/);
+  assert.ok(states.filter((state) => state === "running").length > 1, "progress is told");
+  assert.equal(states.at(-1), "done");
+  const cold = await client.chat.completions.create({ ...story, temperature: 0, odo: { search: "dvts" } });
+  assert.equal(cold.odo.steps.find((s) => s.stage === "search").state, "skipped");
+  for (const odo of [{ search: "deep" }, { branches: 0 }, { branches: 17 }, { width: 5 }, { tokens: -1 }, { gate: 3 }, { few_shot: 9 }, { source_weight: 2 }]) {
+    await assert.rejects(client.chat.completions.create({ ...story, odo }), { status: 400 }, JSON.stringify(odo));
+  }
+});
+
+test("the gate judges, and examples are those that their owner accepted", async () => {
+  const gated = await client.chat.completions.create({ ...story, temperature: 0, odo: { gate: true } });
+  const gate = gated.odo.steps.find((s) => s.stage === "gate");
+  assert.equal(gate.detail.retried, gate.detail.stars <= 2);
+  assert.ok(gated.choices[0].message.content.length > 0);
+
+  const capital = (land, more) => ({ model: "odo", messages: [user(`What is the capital of ${land}?`)], temperature: 0, enable_thinking: false, user: "ann", ...more });
+  await fetch(`${server.url}/v1/learning`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ agreed: true, user: "ann" }) });
+  const first = await client.chat.completions.create(capital("Italy"));
+  const feedback = await post("/v1/feedback", { id: first.id, user: "ann", correction: "=> Rome" });
+  assert.equal(feedback.status, 200);
+  const shown = (answer) => answer.odo.steps.find((s) => s.stage === "few_shot");
+  const helped = await client.chat.completions.create(capital("Austria", { odo: { few_shot: 2 } }));
+  assert.equal(shown(helped).detail.examples.length, 1);
+  const other = await client.chat.completions.create(capital("Austria", { user: "bob", odo: { few_shot: 2 } }));
+  assert.equal(shown(other).state, "skipped", "of who did not agree nothing is kept");
+});
+
 test("the caller's own tools go to the caller", async () => {
   const tools = [{ type: "function", function: { name: "get_weather", description: "Says what the weather is in a city.", parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } } }];
   const messages = [user("What is the weather in Lyon?")];

@@ -373,6 +373,34 @@ test('steps show as they come, and what they say is text', async ({ page, slow }
   await expect(steps.nth(7)).toContainText('stopped')
 })
 
+test('what a search tried is shown with its scores, and what was chosen', async ({ page, slow }) => {
+  const studio = await slowly(page, slow)
+  const hostile = '<b onclick="x()">56</b>'
+  const branches = [
+    { text: 'There are 56 bulbs.', score: 0.93, votes: 1.8, why: '2 checks hold', chosen: true, steps: [{ text: '45 + 23 = 68.', score: 0.97 }] },
+    { text: hostile, score: 0, why: '68 - 12 = 57 is not right', chosen: false },
+    null,
+    { text: {}, score: 'much', steps: [7] },
+  ]
+  slow.tell({ odo: { id: 'odo-1', route: 'default', steps: [step(0, 'route', 'done'), step(1, 'search', 'running', { detail: { kind: 'dvts', branches: [{ tokens: 3 }] } })] } })
+  await expect(studio.answers.locator('.run summary').first()).toContainText('Searching for the best answer')
+  slow.tell({ odo: { steps: [step(1, 'search', 'done', { tokens: 90, detail: { kind: 'dvts', branches } }), step(2, 'gate', 'done', { about: '5 of 5' })] } })
+  slow.write({ content: 'There are 56 bulbs.' })
+  slow.end('stop')
+  await studio.settled()
+  await studio.answers.locator('.run > summary').click()
+  const ways = studio.answers.locator('.ways > li')
+  await expect(ways).toHaveCount(3)
+  await expect(ways.nth(0)).toContainText('93 %')
+  await expect(ways.nth(0)).toContainText('chosen')
+  await expect(ways.nth(1)).toContainText(hostile)
+  await expect(ways.nth(1)).toContainText('68 - 12 = 57 is not right')
+  await ways.nth(0).locator('summary').click()
+  await expect(ways.nth(0)).toContainText('45 + 23 = 68. 97 %')
+  await expect(studio.answers.locator('.steps > li').nth(2)).toContainText('Judging the answer')
+  expect(await problems(page)).toEqual([])
+})
+
 test('a call that waits calls nobody away from writing, and goes with the answer', async ({ page, slow }) => {
   const studio = await slowly(page, slow)
   const asks = (index: number, id: string, args: object) =>

@@ -1,10 +1,8 @@
 // model_choice.h  Which route the model itself would name: the chances of the names, without drawing one.
 //
 // The routes and what they are for stand before the question, so that what the model computes for them is read from the
-// prefix cache from the second question on. Each name is then one short request behind the same prompt, held to that name
-// by a grammar: the log-probabilities of its tokens are the model's own, whatever the grammar allows (sampler.h). The
-// first of them reads the prompt, the others begin where it ended. They are requests like any other (owner, share of the
-// engine, deadline), in a cache scope of their own, so nothing that an answer is computed from changes.
+// prefix cache from the second question on. The names are words whose chances are asked for (odo/word_chances.h), in a cache
+// scope of their own, so nothing that an answer is computed from changes.
 #pragma once
 
 #include <chrono>

@@ -58,6 +58,33 @@ void read_choice(JsonFields& fields, const char* name, std::optional<bool>& out)
   out = wanted;
 }
 
+void read_count(JsonFields& fields, const char* name, std::optional<int32_t>& out, int64_t low, int64_t high) {
+  if (!fields.find(name)) return;
+  int count = 0;
+  fields.integer(name, count, low, high);
+  out = count;
+}
+
+void read_effort(JsonFields& fields, odo::Effort& effort) {
+  std::string search;
+  fields.string("search", search);
+  if (!search.empty()) {
+    effort.search = odo::search_kind(search);
+    if (!effort.search)
+      fields.fail("search", std::string("expected ") + odo::kSearchNames + ", found '" + search + "'");
+  }
+  read_count(fields, "branches", effort.branches, 1, odo::kMaxBranches);
+  read_count(fields, "width", effort.width, 1, odo::kMaxWidth);
+  read_count(fields, "tokens", effort.tokens, 1, odo::kMaxSearchTokens);
+  read_choice(fields, "gate", effort.gate);
+  read_count(fields, "few_shot", effort.few_shot, 0, odo::kMaxExamples);
+  if (fields.find("source_weight")) {
+    float weight = 0;
+    fields.number("source_weight", weight, 0, 1);
+    effort.source_weight = weight;
+  }
+}
+
 }  // namespace
 
 void read_odo(JsonFields& fields, odo::Ask& ask, std::vector<std::string>& read) {
@@ -82,6 +109,7 @@ void read_odo(JsonFields& fields, odo::Ask& ask, std::vector<std::string>& read)
   read_choice(inner, "web", ask.web);
   read_choice(inner, "calculate", ask.calculates);
   read_choice(inner, "entropy", ask.entropy);
+  read_effort(inner, ask.effort);
   read_attachments(inner, "files", ask.attachments);
   inner.boolean("approve", ask.can_approve);
   for (const std::string& name : inner.unknown()) {

@@ -1,16 +1,29 @@
 // run_trace.tsx  What the orchestrator did for an answer: a quiet line that opens to its steps. Whatever a step says is text.
 import { t } from '../i18n'
-import type { Run, Step, StepState } from '../store/run'
+import type { Branch, Run, Step, StepState } from '../store/run'
 import { count, milliseconds } from '../ui/format'
 import { CallArguments } from './call_arguments'
 import { modeWord } from './odo_picker'
 
-const STAGES: Record<string, 'stageRoute' | 'stageRetrieve' | 'stageWeb' | 'stageCalculate' | 'stageAnswer'> = {
+const STAGES: Record<
+  string,
+  | 'stageRoute'
+  | 'stageRetrieve'
+  | 'stageWeb'
+  | 'stageCalculate'
+  | 'stageAnswer'
+  | 'stageSearch'
+  | 'stageGate'
+  | 'stageFewShot'
+> = {
   route: 'stageRoute',
   retrieve: 'stageRetrieve',
   web: 'stageWeb',
   calculate: 'stageCalculate',
   answer: 'stageAnswer',
+  search: 'stageSearch',
+  gate: 'stageGate',
+  few_shot: 'stageFewShot',
 }
 
 // A step that has just begun has nothing but the name of its tool.
@@ -41,6 +54,37 @@ const WORDS = {
 } as const
 const SIGNS: Record<ShownState, string> = { running: '', asks: '?', done: '✓', failed: '✕', skipped: '–', stopped: '–' }
 
+const percent = (score: number) => `${Math.round(score * 100)} %`
+
+// What a search tried, each way with its score; its steps are a click away.
+const BranchList = ({ branches }: { branches: Branch[] }) => (
+  <ol class="ways">
+    {branches.map((branch, i) => (
+      <li key={i} data-chosen={branch.isChosen}>
+        <p class="head">
+          <strong>{t('branch', { n: i + 1 })}</strong>
+          {branch.score !== null && <span>{percent(branch.score)}</span>}
+          {branch.isChosen && <span class="badge">{t('branchChosen')}</span>}
+          {branch.why && <span class="hint">{branch.why}</span>}
+        </p>
+        {branch.text && <p class="about">{branch.text}</p>}
+        {branch.steps.length > 0 && (
+          <details>
+            <summary>{t('branchSteps', { n: count(branch.steps.length) })}</summary>
+            <ol>
+              {branch.steps.map((step, k) => (
+                <li key={k}>
+                  {step.text} <span class="hint">{percent(step.score)}</span>
+                </li>
+              ))}
+            </ol>
+          </details>
+        )}
+      </li>
+    ))}
+  </ol>
+)
+
 function StepEntry({ step, isGrowing }: { step: Step; isGrowing: boolean }) {
   const { detail } = step
   const isOpen = step.state === 'running' || step.state === 'asks'
@@ -63,6 +107,7 @@ function StepEntry({ step, isGrowing }: { step: Step; isGrowing: boolean }) {
           <span class="hint">{cost.join(' · ')}</span>
         </p>
         {about && <p class="about">{about}</p>}
+        {detail?.branches && <BranchList branches={detail.branches} />}
         {detail?.tool && detail.arguments && !isAsking && <CallArguments json={detail.arguments} />}
         {detail?.result !== undefined && (
           <>

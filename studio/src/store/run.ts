@@ -15,6 +15,15 @@ export interface Citation {
   collection?: string
 }
 
+// A way in which an answer could have gone: what a search tried.
+export interface Branch {
+  text: string // of its answer; '': it has none yet
+  score: number | null // 0 to 1; null: not judged yet
+  why: string
+  isChosen: boolean
+  steps: { text: string; score: number }[]
+}
+
 export interface StepDetail {
   tool: string // '': of a step that calls none
   arguments: string // JSON
@@ -22,6 +31,7 @@ export interface StepDetail {
   is_untrusted?: boolean // the result comes from pages, files or other programs
   approval_id?: string
   sources?: Citation[]
+  branches?: Branch[]
 }
 
 export interface Step {
@@ -80,9 +90,25 @@ export const readAnnotations = (value: unknown) =>
     return readCitation(isObject(inner) ? inner : annotation)
   })
 
+const MAX_BRANCHES = 64
+
+const readBranches = (value: unknown): Branch[] =>
+  objects(value)
+    .slice(0, MAX_BRANCHES)
+    .map((branch) => ({
+      text: text(branch.text),
+      score: number(branch.score),
+      why: text(branch.why),
+      isChosen: branch.chosen === true || branch.isChosen === true,
+      steps: objects(branch.steps)
+        .slice(0, MAX_BRANCHES)
+        .map((step) => ({ text: text(step.text), score: number(step.score) ?? 0 })),
+    }))
+
 function readDetail(value: unknown): StepDetail | null {
   if (!isObject(value)) return null
   const sources = [value, value.detail].flatMap((part) => (isObject(part) ? readCitations(part.sources) : []))
+  const branches = readBranches(value.branches)
   const given = value.arguments
   return {
     tool: text(value.tool),
@@ -91,6 +117,7 @@ function readDetail(value: unknown): StepDetail | null {
     ...(value.is_untrusted === true ? { is_untrusted: true } : {}),
     ...(text(value.approval_id) ? { approval_id: text(value.approval_id) } : {}),
     ...(sources.length ? { sources } : {}),
+    ...(branches.length ? { branches } : {}),
   }
 }
 
