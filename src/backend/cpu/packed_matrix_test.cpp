@@ -32,10 +32,8 @@ struct Weights {
   TensorView view;
 
   Weights(DType type, int64_t k, int64_t n, int64_t n_experts, uint64_t seed) {
-    const DTypeInfo& t = info(type);
-    const int64_t n_blocks = k / t.block_elems * n * n_experts;
-    bytes.resize(static_cast<size_t>(n_blocks * t.block_bytes));
-    random_blocks(type, bytes.data(), n_blocks, seed, 0.05f);
+    bytes.resize(row_bytes(type, static_cast<uint64_t>(k)) * static_cast<size_t>(n * n_experts));
+    random_rows(type, bytes.data(), n * n_experts, k, seed, 0.05f);
     view = {"w",
             type,
             {static_cast<uint64_t>(k), static_cast<uint64_t>(n), static_cast<uint64_t>(n_experts), 1},
