@@ -174,8 +174,9 @@ struct BlockIQ5_K {  // as IQ4_K with kIq5kValues; nibbles as in Q4_K, bit i/32 
   uint8_t q[128];
   uint8_t qh[32];
 };
-struct BlockIQ6_K {  // y = d * scales[j] * value(code), kIq6kValues; nibbles as in Q4_K, bits 4 and 5 of the code at bit
-                     // 2(i/32 % 4) of qh[32(i/128) + i%32]
+struct
+    BlockIQ6_K {  // y = d * scales[j] * value(code), kIq6kValues; nibbles as in Q4_K, bits 4 and 5 of the code at bit
+                  // 2(i/32 % 4) of qh[32(i/128) + i%32]
   static constexpr int kElems = 256;
   uint16_t d;
   uint16_t extra;
@@ -183,8 +184,9 @@ struct BlockIQ6_K {  // y = d * scales[j] * value(code), kIq6kValues; nibbles as
   uint8_t q[128];
   uint8_t qh[64];
 };
-struct BlockIQ4_KS {  // sub-block i/32: y = d * ((scales[j] & 254) - 127) * value(split halves of q[16j..]), kIq4Values,
-                      // moved by bit 0 of scales[j]; d is the float before the blocks of the row
+struct
+    BlockIQ4_KS {  // sub-block i/32: y = d * ((scales[j] & 254) - 127) * value(split halves of q[16j..]), kIq4Values,
+                   // moved by bit 0 of scales[j]; d is the float before the blocks of the row
   static constexpr int kElems = 256;
   uint8_t scales[8];
   uint8_t q[128];

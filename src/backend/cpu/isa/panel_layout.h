@@ -65,9 +65,9 @@ enum class PanelKind : int {
   nvfp4,
   iq3_s,
   iq3_xxs,
-  iq12,         // IQ2_XXS, IQ1_S
-  iq12_h,       // IQ2_XS, IQ2_S, IQ1_M: scales of 16 columns
-  few,          // TQ1_0, TQ2_0, Q1_0, Q2_0
+  iq12,    // IQ2_XXS, IQ1_S
+  iq12_h,  // IQ2_XS, IQ2_S, IQ1_M: scales of 16 columns
+  few,     // TQ1_0, TQ2_0, Q1_0, Q2_0
   iq2_k,
   iq3_k,
   iq4_k,
