@@ -104,7 +104,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   endif()
   foreach(isa avx2 avx512 avx512vnni)
     file(GLOB isa_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa/*_${isa}.cpp
-         ${CMAKE_SOURCE_DIR}/src/retrieval/isa/*_${isa}.cpp)
+         ${CMAKE_SOURCE_DIR}/src/retrieval/isa/*_${isa}.cpp ${CMAKE_SOURCE_DIR}/src/quantizer/isa/*_${isa}.cpp)
     set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${${isa}}")
   endforeach()
 endif()

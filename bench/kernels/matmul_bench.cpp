@@ -46,9 +46,9 @@ double median_seconds(const cpu::PackedMatrix& w, const cpu::Activations& x, con
 int bench_type(DType type, const Options& o) {
   const chimere::DTypeInfo& t = chimere::info(type);
   if (o.n_cols % t.block_elems != 0) return 0;
-  const int64_t n_blocks = o.n_cols / t.block_elems * o.n_rows;
-  std::vector<std::byte> blocks(static_cast<size_t>(n_blocks * t.block_bytes));
-  chimere::random_blocks(type, blocks.data(), n_blocks, 1, 0.02f);
+  const uint64_t row = chimere::row_bytes(type, static_cast<uint64_t>(o.n_cols));
+  std::vector<std::byte> blocks(row * static_cast<size_t>(o.n_rows));
+  chimere::random_rows(type, blocks.data(), o.n_rows, o.n_cols, 1, 0.02f);
   const chimere::TensorView view{
       "bench", type, {static_cast<uint64_t>(o.n_cols), static_cast<uint64_t>(o.n_rows), 1, 1}, blocks.data()};
   const std::clock_t pack_start = std::clock();

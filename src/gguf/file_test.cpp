@@ -223,7 +223,7 @@ TEST(GgufFile, ChecksDimensions) {
 
 TEST(GgufFile, NamesTheTypesItRefuses) {
   const auto one = [](uint32_t type) { return RawFile(1, 0).tensor("w", {256}, type, 0).data(4096); };
-  EXPECT_TRUE(refused(one(137), {"tensor 'w'", "137", "IQ2_K", "ik_llama.cpp"}));
+  EXPECT_TRUE(refused(one(145), {"tensor 'w'", "145", "IQ2_KS", "ik_llama.cpp"}));
   EXPECT_TRUE(refused(one(337), {"337", "IQ2_K_R4", "ik_llama.cpp"}));
   EXPECT_TRUE(refused(one(150), {"150", "Q8_K128", "ik_llama.cpp"}));
   EXPECT_TRUE(refused(one(300), {"300", "ik_llama.cpp"}));

@@ -77,7 +77,9 @@ TEST(GgufWriter, RoundTripsEveryTensorTypeAtEveryAlignment) {
     Writer writer;
     if (alignment) writer.metadata().set_int("general.alignment", ValueType::u32, alignment);
     std::vector<std::vector<std::byte>> data;
-    for (const DTypeInfo& type : all_dtypes()) data.push_back(pattern(3 * 2 * type.block_bytes, data.size()));
+    for (const DTypeInfo& type : all_dtypes()) {
+      data.push_back(pattern(3 * 2 * row_bytes(type.type, type.block_elems), data.size()));
+    }
     size_t i = 0;
     for (const DTypeInfo& type : all_dtypes()) {
       const Shape ne = {static_cast<uint64_t>(type.block_elems), 3, 2, 1};

@@ -103,7 +103,9 @@ VectorId Binder::flattened(const std::string& name, std::initializer_list<uint64
 
 VectorId Binder::decoded(const TensorView& tensor) {
   std::vector<float> values(tensor.elems());
-  dequantize_row(tensor.type, tensor.data, values.data(), static_cast<int64_t>(values.size()));
+  for (uint64_t r = 0; r < tensor.rows(); ++r) {
+    dequantize_row(tensor.type, tensor.row(r), values.data() + r * tensor.ne[0], static_cast<int64_t>(tensor.ne[0]));
+  }
   for (float v : values) {
     if (!std::isfinite(v)) {
       fail({Code::corrupt, "tensor '" + std::string(tensor.name) + "' holds a value that is not finite"});
@@ -160,11 +162,13 @@ MatrixId Binder::columns(const std::string& name, std::initializer_list<uint64_t
     return 0;
   }
   const uint64_t skipped = row_bytes(tensor->type, first), bytes = row_bytes(tensor->type, n);
+  const auto prefix = static_cast<uint64_t>(info(tensor->type).row_prefix_bytes);
   auto owned = std::make_shared<OwnedTensor>();
   owned->name = new_name;
   owned->data.resize(bytes * tensor->ne[1]);
   for (uint64_t r = 0; r < tensor->ne[1]; ++r) {
-    std::memcpy(owned->data.data() + r * bytes, tensor->row(r) + skipped, bytes);
+    std::memcpy(owned->data.data() + r * bytes, tensor->row(r), prefix);
+    std::memcpy(owned->data.data() + r * bytes + prefix, tensor->row(r) + skipped, bytes - prefix);
   }
   TensorView view = *tensor;
   view.name = owned->name;

@@ -1,6 +1,7 @@
 #include "quantizer/encode.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -8,6 +9,7 @@
 
 #include "base/check.h"
 #include "quantizer/encode_blocks.h"
+#include "tensor/half.h"
 #include "tensor/quantize.h"
 
 namespace chimere::quantizer {
@@ -34,28 +36,36 @@ std::vector<float> usable_weights(const float* weights, int64_t n) {
 template <class Block>
 constexpr float kVanishing = std::is_same_v<Block, BlockMXFP4> ? 0x1p-126f : 0x1p-29f;
 
+// A power of two, 2^-126 to 2^126.
+float power_of_two(int exponent) { return std::bit_cast<float>(static_cast<uint32_t>(127 + exponent) << 23); }
+
 template <class Block>
-void encode_one(const float* x, const float* w, std::byte* out) {
-  float largest = 0.0f;
-  for (int i = 0; i < Block::kElems; ++i) largest = std::max(largest, std::fabs(x[i]));
+void encode_one(BlockEncoder<Block> encode, const float* x, const float* w, std::byte* out) {
+  // Of finite floats without their signs the larger has the larger bits; maxima of integers may be taken in any order.
+  int32_t bits = 0;
+  for (int i = 0; i < Block::kElems; ++i) bits = std::max(bits, std::bit_cast<int32_t>(x[i]) & 0x7FFFFFFF);
+  const float largest = std::bit_cast<float>(bits);
   Block block{};  // decodes to zeros
   if (largest >= kVanishing<Block>) {
-    // 2^-126 is as small as an exact inverse allows.
-    const int exponent = std::min(std::ilogb(largest), 126);
-    const float from_file = std::ldexp(1.0f, -exponent);
+    // The exponent of a normal float; 2^-126 is as small as an exact inverse allows.
+    const int exponent = std::min((bits >> 23) - 127, 126);
+    const float from_file = power_of_two(-exponent);
     alignas(64) float scaled[Block::kElems];
     for (int i = 0; i < Block::kElems; ++i) scaled[i] = x[i] * from_file;
-    encode_block(BlockInput{scaled, w, std::ldexp(1.0f, exponent), from_file}, block);
+    encode(BlockInput{scaled, w, power_of_two(exponent), from_file}, block);
   }
   std::memcpy(out, &block, sizeof block);
 }
 
+// `encode`: its own function for a block, or that of the machine's level.
 template <class Block>
-void encode_all(int64_t n_rows, int64_t n_cols, const float* rows, const float* weights, std::byte* out) {
+void encode_all(int64_t n_rows, int64_t n_cols, const float* rows, const float* weights, std::byte* out,
+                BlockEncoder<Block> encode = nullptr) {
+  if constexpr (requires(const BlockInput& in, Block& block) { encode_block(in, block); }) encode = &encode_block;
   const std::vector<float> w = usable_weights(weights, n_cols);
   for (int64_t row = 0; row < n_rows; ++row, rows += n_cols) {
     for (int64_t i = 0; i < n_cols; i += Block::kElems, out += sizeof(Block)) {
-      encode_one<Block>(rows + i, w.data() + i, out);
+      encode_one<Block>(encode, rows + i, w.data() + i, out);
     }
   }
 }
@@ -80,30 +90,46 @@ constexpr DType kEncodable[] = {
 
 }  // namespace
 
+StoredHalf store_half(const BlockInput& in, float value) {
+  const uint16_t bits = f32_to_f16(std::clamp(value * in.to_file, -65504.0f, 65504.0f));
+  return {bits, f16_to_f32(bits) * in.from_file};
+}
+
+const LevelEncoders& level_encoders() {
+#if defined(__x86_64__)
+  // All that isa/encode_avx2.cpp is compiled with; F16C has no name here, and every machine with AVX2 has it.
+  static const bool kHasAvx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  if (kHasAvx2) return kEncodersAvx2;
+#endif
+  return kEncodersAnyMachine;
+}
+
 std::span<const DType> encodable_types() { return kEncodable; }
 
 bool can_encode(DType type) { return std::ranges::find(kEncodable, type) != std::end(kEncodable); }
 
 void encode_rows(DType type, int64_t n_rows, int64_t n_cols, const float* rows, const float* weights, std::byte* out) {
   CHECK(n_cols % info(type).block_elems == 0);
+  const LevelEncoders& level = level_encoders();
   switch (type) {
     case DType::F32: return quantize_row(type, rows, out, n_rows * n_cols);
     case DType::F16: return encode_floats(type, 65504.0f, n_rows * n_cols, rows, out);
     case DType::BF16: return encode_floats(type, 0x1.FEp127f, n_rows * n_cols, rows, out);
-    case DType::Q4_0: return encode_all<BlockQ4_0>(n_rows, n_cols, rows, weights, out);
-    case DType::Q4_1: return encode_all<BlockQ4_1>(n_rows, n_cols, rows, weights, out);
-    case DType::Q5_0: return encode_all<BlockQ5_0>(n_rows, n_cols, rows, weights, out);
-    case DType::Q5_1: return encode_all<BlockQ5_1>(n_rows, n_cols, rows, weights, out);
-    case DType::Q8_0: return encode_all<BlockQ8_0>(n_rows, n_cols, rows, weights, out);
-    case DType::Q2_K: return encode_all<BlockQ2_K>(n_rows, n_cols, rows, weights, out);
-    case DType::Q3_K: return encode_all<BlockQ3_K>(n_rows, n_cols, rows, weights, out);
-    case DType::Q4_K: return encode_all<BlockQ4_K>(n_rows, n_cols, rows, weights, out);
-    case DType::Q5_K: return encode_all<BlockQ5_K>(n_rows, n_cols, rows, weights, out);
-    case DType::Q6_K: return encode_all<BlockQ6_K>(n_rows, n_cols, rows, weights, out);
-    case DType::IQ4_NL: return encode_all<BlockIQ4_NL>(n_rows, n_cols, rows, weights, out);
-    case DType::MXFP4: return encode_all<BlockMXFP4>(n_rows, n_cols, rows, weights, out);
-    case DType::TQ1_0: return encode_all<BlockTQ1_0>(n_rows, n_cols, rows, weights, out);
-    case DType::TQ2_0: return encode_all<BlockTQ2_0>(n_rows, n_cols, rows, weights, out);
+    case DType::Q4_0: return encode_all<BlockQ4_0>(n_rows, n_cols, rows, weights, out, level.q4_0);
+    case DType::Q4_1: return encode_all<BlockQ4_1>(n_rows, n_cols, rows, weights, out, level.q4_1);
+    case DType::Q5_0: return encode_all<BlockQ5_0>(n_rows, n_cols, rows, weights, out, level.q5_0);
+    case DType::Q5_1: return encode_all<BlockQ5_1>(n_rows, n_cols, rows, weights, out, level.q5_1);
+    case DType::Q8_0: return encode_all<BlockQ8_0>(n_rows, n_cols, rows, weights, out, level.q8_0);
+    case DType::Q2_K: return encode_all<BlockQ2_K>(n_rows, n_cols, rows, weights, out, level.q2_k);
+    case DType::Q3_K: return encode_all<BlockQ3_K>(n_rows, n_cols, rows, weights, out, level.q3_k);
+    case DType::Q4_K: return encode_all<BlockQ4_K>(n_rows, n_cols, rows, weights, out, level.q4_k);
+    case DType::Q5_K: return encode_all<BlockQ5_K>(n_rows, n_cols, rows, weights, out, level.q5_k);
+    case DType::Q6_K: return encode_all<BlockQ6_K>(n_rows, n_cols, rows, weights, out, level.q6_k);
+    case DType::IQ4_NL: return encode_all<BlockIQ4_NL>(n_rows, n_cols, rows, weights, out, level.iq4_nl);
+    case DType::MXFP4: return encode_all<BlockMXFP4>(n_rows, n_cols, rows, weights, out, level.mxfp4);
+    case DType::TQ1_0: return encode_all<BlockTQ1_0>(n_rows, n_cols, rows, weights, out, level.tq1_0);
+    case DType::TQ2_0: return encode_all<BlockTQ2_0>(n_rows, n_cols, rows, weights, out, level.tq2_0);
     case DType::IQ1_S: return encode_all<BlockIQ1_S>(n_rows, n_cols, rows, weights, out);
     case DType::IQ1_M: return encode_all<BlockIQ1_M>(n_rows, n_cols, rows, weights, out);
     case DType::IQ2_XXS: return encode_all<BlockIQ2_XXS>(n_rows, n_cols, rows, weights, out);
@@ -111,7 +137,7 @@ void encode_rows(DType type, int64_t n_rows, int64_t n_cols, const float* rows, 
     case DType::IQ2_S: return encode_all<BlockIQ2_S>(n_rows, n_cols, rows, weights, out);
     case DType::IQ3_XXS: return encode_all<BlockIQ3_XXS>(n_rows, n_cols, rows, weights, out);
     case DType::IQ3_S: return encode_all<BlockIQ3_S>(n_rows, n_cols, rows, weights, out);
-    case DType::IQ4_XS: return encode_all<BlockIQ4_XS>(n_rows, n_cols, rows, weights, out);
+    case DType::IQ4_XS: return encode_all<BlockIQ4_XS>(n_rows, n_cols, rows, weights, out, level.iq4_xs);
     default: CHECK(!"a type that encode_rows cannot write");
   }
 }

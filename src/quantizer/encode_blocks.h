@@ -5,10 +5,8 @@
 // are rounded to the half that is stored, and what the half holds is what the searches go on with.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
-#include "tensor/half.h"
 #include "tensor/quant_blocks.h"
 
 namespace chimere::quantizer {
@@ -26,10 +24,7 @@ struct StoredHalf {
 };
 
 // The nearest half. The largest stands in for what is larger: outliers are cut off instead of becoming infinite.
-inline StoredHalf store_half(const BlockInput& in, float value) {
-  const uint16_t bits = f32_to_f16(std::clamp(value * in.to_file, -65504.0f, 65504.0f));
-  return {bits, f16_to_f32(bits) * in.from_file};
-}
+StoredHalf store_half(const BlockInput& in, float value);
 
 // 1 / d, and 0 for a scale of 0, under which every code decodes alike.
 inline float inverse_of(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
@@ -44,19 +39,32 @@ inline void pack_crumbs(const uint8_t* codes, uint8_t* q) {
   }
 }
 
-// REQUIRES: the block has a value that is not zero.
-void encode_block(const BlockInput& in, BlockQ4_0& out);
-void encode_block(const BlockInput& in, BlockQ4_1& out);
-void encode_block(const BlockInput& in, BlockQ5_0& out);
-void encode_block(const BlockInput& in, BlockQ5_1& out);
-void encode_block(const BlockInput& in, BlockQ8_0& out);
-void encode_block(const BlockInput& in, BlockIQ4_NL& out);
-void encode_block(const BlockInput& in, BlockQ2_K& out);
-void encode_block(const BlockInput& in, BlockQ3_K& out);
-void encode_block(const BlockInput& in, BlockQ4_K& out);
-void encode_block(const BlockInput& in, BlockQ5_K& out);
-void encode_block(const BlockInput& in, BlockQ6_K& out);
-void encode_block(const BlockInput& in, BlockIQ4_XS& out);
+// Encoders of one block. REQUIRES: the block has a value that is not zero.
+template <class Block>
+using BlockEncoder = void (*)(const BlockInput& in, Block& out);
+
+// Those whose searches are compiled for several levels of a machine (isa/). All of them give the same bits.
+struct LevelEncoders {
+  BlockEncoder<BlockQ4_0> q4_0;
+  BlockEncoder<BlockQ4_1> q4_1;
+  BlockEncoder<BlockQ5_0> q5_0;
+  BlockEncoder<BlockQ5_1> q5_1;
+  BlockEncoder<BlockQ8_0> q8_0;
+  BlockEncoder<BlockIQ4_NL> iq4_nl;
+  BlockEncoder<BlockMXFP4> mxfp4;
+  BlockEncoder<BlockQ2_K> q2_k;
+  BlockEncoder<BlockQ3_K> q3_k;
+  BlockEncoder<BlockQ4_K> q4_k;
+  BlockEncoder<BlockQ5_K> q5_k;
+  BlockEncoder<BlockQ6_K> q6_k;
+  BlockEncoder<BlockIQ4_XS> iq4_xs;
+  BlockEncoder<BlockTQ1_0> tq1_0;
+  BlockEncoder<BlockTQ2_0> tq2_0;
+};
+extern const LevelEncoders kEncodersAnyMachine;
+extern const LevelEncoders kEncodersAvx2;  // x86-64 alone
+const LevelEncoders& level_encoders();     // the best of this machine
+
 void encode_block(const BlockInput& in, BlockIQ3_S& out);
 void encode_block(const BlockInput& in, BlockIQ3_XXS& out);
 void encode_block(const BlockInput& in, BlockIQ2_S& out);
@@ -64,8 +72,5 @@ void encode_block(const BlockInput& in, BlockIQ2_XS& out);
 void encode_block(const BlockInput& in, BlockIQ2_XXS& out);
 void encode_block(const BlockInput& in, BlockIQ1_S& out);
 void encode_block(const BlockInput& in, BlockIQ1_M& out);
-void encode_block(const BlockInput& in, BlockMXFP4& out);
-void encode_block(const BlockInput& in, BlockTQ1_0& out);
-void encode_block(const BlockInput& in, BlockTQ2_0& out);
 
 }  // namespace chimere::quantizer

@@ -11,17 +11,17 @@
 #include <cstdint>
 
 #include "quantizer/encode_blocks.h"
-#include "quantizer/encode_lanes.h"
+#include "quantizer/encode_eight.h"
 
-namespace chimere::quantizer {
+namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
 
 // Levels: the values of the codes, in units of the scale.
 
 template <int kFirst, int kLast>
 struct IntegerLevels {
   static constexpr float kLow = kFirst, kHigh = kLast;
-  static Lanes nearest(Lanes v) { return rounded(larger(smaller(v, all_lanes(kHigh)), all_lanes(kLow))); }
-  static int code(float level) { return static_cast<int>(level) - kFirst; }
+  static Eight nearest(Eight v) { return rounded(larger(smaller(v, all_eight(kHigh)), all_eight(kLow))); }
+  static constexpr int kFirstCode = kFirst;
 };
 
 // All midpoints between the sixteen values are multiples of one half, so a table of half steps decides exactly.
@@ -43,11 +43,12 @@ struct BookLevels {
     return table;
   }();
 
-  static Lanes nearest(Lanes v) {
-    const Lanes doubled = larger(smaller(v * 2.0f, all_lanes(2.0f * kHigh)), all_lanes(2.0f * kLow)) - 2.0f * kLow;
-    using Indices [[gnu::vector_size(16)]] = int;
-    const Indices i = __builtin_convertvector(doubled, Indices);
-    return Lanes{kTable.value[i[0]], kTable.value[i[1]], kTable.value[i[2]], kTable.value[i[3]]};
+  static Eight nearest(Eight v) {
+    const Eight doubled = larger(smaller(v * 2.0f, all_eight(2.0f * kHigh)), all_eight(2.0f * kLow)) - 2.0f * kLow;
+    float step[kEight], value[kEight];
+    store_eight(step, doubled);
+    for (int l = 0; l < kEight; ++l) value[l] = kTable.value[static_cast<int>(step[l])];
+    return load_eight(value);
   }
   static int code(float level) { return kTable.code[static_cast<int>(2.0f * (level - kLow))]; }
 };
@@ -66,13 +67,13 @@ struct ScaleSums {
 // Under the levels nearest to x / scale.
 template <class Levels, int kCount>
 ScaleSums measure(const float* x, const float* w, float scale) {
-  const Lanes inverse = all_lanes(inverse_of(scale)), step = all_lanes(scale);
-  Lanes error{}, slope{}, curvature{};
-  for (int i = 0; i < kCount; i += kLanes) {
-    const Lanes value = load_lanes(x + i), weight = load_lanes(w + i);
-    const Lanes level = Levels::nearest(value * inverse);
-    const Lanes rest = value - step * level;
-    const Lanes weighted_level = weight * level;
+  const Eight inverse = all_eight(inverse_of(scale)), step = all_eight(scale);
+  Eight error{}, slope{}, curvature{};
+  for (int i = 0; i < kCount; i += kEight) {
+    const Eight value = load_eight(x + i), weight = load_eight(w + i);
+    const Eight level = Levels::nearest(value * inverse);
+    const Eight rest = value - step * level;
+    const Eight weighted_level = weight * level;
     error += weight * rest * rest;
     slope += weighted_level * rest;
     curvature += weighted_level * level;
@@ -83,34 +84,72 @@ ScaleSums measure(const float* x, const float* w, float scale) {
 // The error alone: for a scale that is stored.
 template <class Levels, int kCount>
 float scale_error(const float* x, const float* w, float scale) {
-  const Lanes inverse = all_lanes(inverse_of(scale)), step = all_lanes(scale);
-  Lanes error{};
-  for (int i = 0; i < kCount; i += kLanes) {
-    const Lanes value = load_lanes(x + i);
-    const Lanes rest = value - step * Levels::nearest(value * inverse);
-    error += load_lanes(w + i) * rest * rest;
+  const Eight inverse = all_eight(inverse_of(scale)), step = all_eight(scale);
+  Eight error{};
+  for (int i = 0; i < kCount; i += kEight) {
+    const Eight value = load_eight(x + i);
+    const Eight rest = value - step * Levels::nearest(value * inverse);
+    error += load_eight(w + i) * rest * rest;
   }
   return sum_of(error);
+}
+
+// The same for eight scales at once, a lane each: sums grow value by value, and none goes across lanes.
+struct EightScaleSums {
+  Eight error, slope, curvature;
+};
+
+template <class Levels, int kCount>
+EightScaleSums measure_eight(const float* x, const float* w, const Eight& scales) {
+  const Eight inverse = inverse_of_eight(scales);
+  EightScaleSums sums{};
+  for (int i = 0; i < kCount; ++i) {
+    const Eight value = all_eight(x[i]), weight = all_eight(w[i]);
+    const Eight level = Levels::nearest(value * inverse);
+    const Eight rest = value - scales * level;
+    const Eight weighted_level = weight * level;
+    sums.error += weight * rest * rest;
+    sums.slope += weighted_level * rest;
+    sums.curvature += weighted_level * level;
+  }
+  return sums;
+}
+
+template <class Levels, int kCount>
+Eight scale_errors(const float* x, const float* w, const Eight& scales) {
+  const Eight inverse = inverse_of_eight(scales);
+  Eight error{};
+  for (int i = 0; i < kCount; ++i) {
+    const Eight value = all_eight(x[i]);
+    const Eight rest = value - scales * Levels::nearest(value * inverse);
+    error += all_eight(w[i]) * rest * rest;
+  }
+  return error;
 }
 
 // Codes under a scale that is stored.
 template <class Levels, int kCount>
 void write_codes(const float* x, float scale, uint8_t* codes) {
-  const Lanes inverse = all_lanes(inverse_of(scale));
-  for (int i = 0; i < kCount; i += kLanes) {
-    float level[kLanes];
-    store_lanes(level, Levels::nearest(load_lanes(x + i) * inverse));
-    for (int l = 0; l < kLanes; ++l) codes[i + l] = static_cast<uint8_t>(Levels::code(level[l]));
+  const Eight inverse = all_eight(inverse_of(scale));
+  for (int i = 0; i < kCount; i += kEight) {
+    const Eight level = Levels::nearest(load_eight(x + i) * inverse);
+    if constexpr (requires { Levels::kFirstCode; }) {
+      store_codes(level - static_cast<float>(Levels::kFirstCode), codes + i);
+    } else {
+      float levels[kEight];
+      store_eight(levels, level);
+      for (int l = 0; l < kEight; ++l) codes[i + l] = static_cast<uint8_t>(Levels::code(levels[l]));
+    }
   }
 }
 
 // The element of largest magnitude, with its sign.
 template <int kCount>
 float peak_of(const float* x) {
-  Lanes low{}, high{};
-  for (int i = 0; i < kCount; i += kLanes) {
-    low = smaller(low, load_lanes(x + i));
-    high = larger(high, load_lanes(x + i));
+  Eight low{}, high{};
+  for (int i = 0; i < kCount; i += kEight) {
+    low = smaller(low, load_eight(x + i));
+    high = larger(high, load_eight(x + i));
   }
   const float least = smallest_of(low), most = largest_of(high);
   return -least > most ? least : most;
@@ -128,17 +167,25 @@ ScaleFit fit_scale(const float* x, const float* w, const Divisors& divisors, int
   if (peak == 0.0f) return {0.0f, 0.0f};
   ScaleFit best{};
   float least = INFINITY;
-  const auto try_scale = [&](float scale) {
-    const ScaleSums sums = measure<Levels, kCount>(x, w, scale);
+  const auto try_sums = [&](float scale, const ScaleSums& sums) {
     const float error = sums.error_there();
     if (!(error < least)) return false;
     least = error;
     best = {scale + sums.step(), sums.curvature};
     return true;
   };
-  for (const float divisor : divisors) try_scale(peak / divisor);
+  for (size_t at = 0; at < divisors.size(); at += kEight) {
+    float scales[kEight], errors[kEight], slope[kEight], curvature[kEight];
+    for (size_t l = 0; l < kEight; ++l) scales[l] = peak / divisors[std::min(at + l, divisors.size() - 1)];
+    const EightScaleSums sums = measure_eight<Levels, kCount>(x, w, load_eight(scales));
+    const int l = least_lane(sums.error - sums.slope * (sums.slope * inverse_of_eight(sums.curvature)));
+    store_eight(errors, sums.error);
+    store_eight(slope, sums.slope);
+    store_eight(curvature, sums.curvature);
+    try_sums(scales[l], {errors[l], slope[l], curvature[l]});
+  }
   for (int round = 0; round < rounds; ++round) {
-    if (!try_scale(best.scale)) break;
+    if (!try_sums(best.scale, measure<Levels, kCount>(x, w, best.scale))) break;
   }
   return best;
 }
@@ -154,13 +201,13 @@ struct PairSums {
 
 template <int kHigh, int kCount>
 PairSums measure_pair(const float* x, const float* w, float scale, float base) {
-  const Lanes inverse = all_lanes(inverse_of(scale)), step = all_lanes(scale), low = all_lanes(base);
-  Lanes error{}, slope_scale{}, slope_base{}, square{}, cross{}, one{};
-  for (int i = 0; i < kCount; i += kLanes) {
-    const Lanes value = load_lanes(x + i) - low, weight = load_lanes(w + i);
-    const Lanes code = IntegerLevels<0, kHigh>::nearest(value * inverse);
-    const Lanes rest = value - step * code;
-    const Lanes weighted_rest = weight * rest, weighted_code = weight * code;
+  const Eight inverse = all_eight(inverse_of(scale)), step = all_eight(scale), low = all_eight(base);
+  Eight error{}, slope_scale{}, slope_base{}, square{}, cross{}, one{};
+  for (int i = 0; i < kCount; i += kEight) {
+    const Eight value = load_eight(x + i) - low, weight = load_eight(w + i);
+    const Eight code = IntegerLevels<0, kHigh>::nearest(value * inverse);
+    const Eight rest = value - step * code;
+    const Eight weighted_rest = weight * rest, weighted_code = weight * code;
     error += weighted_rest * rest;
     slope_scale += weighted_rest * code;
     slope_base += weighted_rest;
@@ -174,23 +221,56 @@ PairSums measure_pair(const float* x, const float* w, float scale, float base) {
 // The error alone: for scale and base that are stored.
 template <int kHigh, int kCount>
 float pair_error(const float* x, const float* w, float scale, float base) {
-  const Lanes inverse = all_lanes(inverse_of(scale)), step = all_lanes(scale), low = all_lanes(base);
-  Lanes error{};
-  for (int i = 0; i < kCount; i += kLanes) {
-    const Lanes value = load_lanes(x + i) - low;
-    const Lanes rest = value - step * IntegerLevels<0, kHigh>::nearest(value * inverse);
-    error += load_lanes(w + i) * rest * rest;
+  const Eight inverse = all_eight(inverse_of(scale)), step = all_eight(scale), low = all_eight(base);
+  Eight error{};
+  for (int i = 0; i < kCount; i += kEight) {
+    const Eight value = load_eight(x + i) - low;
+    const Eight rest = value - step * IntegerLevels<0, kHigh>::nearest(value * inverse);
+    error += load_eight(w + i) * rest * rest;
   }
   return sum_of(error);
 }
 
+// Eight pairs at once. The sum of the weights is the same for all.
+struct EightPairSums {
+  Eight error, slope_scale, slope_base, square, cross;
+};
+
+template <int kHigh, int kCount>
+EightPairSums measure_eight_pairs(const float* x, const float* w, const Eight& scales, const Eight& bases) {
+  const Eight inverse = inverse_of_eight(scales);
+  EightPairSums sums{};
+  for (int i = 0; i < kCount; ++i) {
+    const Eight value = all_eight(x[i]) - bases, weight = all_eight(w[i]);
+    const Eight code = IntegerLevels<0, kHigh>::nearest(value * inverse);
+    const Eight rest = value - scales * code;
+    const Eight weighted_rest = weight * rest, weighted_code = weight * code;
+    sums.error += weighted_rest * rest;
+    sums.slope_scale += weighted_rest * code;
+    sums.slope_base += weighted_rest;
+    sums.square += weighted_code * code;
+    sums.cross += weighted_code;
+  }
+  return sums;
+}
+
+template <int kHigh, int kCount>
+Eight pair_errors(const float* x, const float* w, const Eight& scales, const Eight& bases) {
+  const Eight inverse = inverse_of_eight(scales);
+  Eight error{};
+  for (int i = 0; i < kCount; ++i) {
+    const Eight value = all_eight(x[i]) - bases;
+    const Eight rest = value - scales * IntegerLevels<0, kHigh>::nearest(value * inverse);
+    error += all_eight(w[i]) * rest * rest;
+  }
+  return error;
+}
+
 template <int kHigh, int kCount>
 void write_pair_codes(const float* x, float scale, float base, uint8_t* codes) {
-  const Lanes inverse = all_lanes(inverse_of(scale)), low = all_lanes(base);
-  for (int i = 0; i < kCount; i += kLanes) {
-    float code[kLanes];
-    store_lanes(code, IntegerLevels<0, kHigh>::nearest((load_lanes(x + i) - low) * inverse));
-    for (int l = 0; l < kLanes; ++l) codes[i + l] = static_cast<uint8_t>(code[l]);
+  const Eight inverse = all_eight(inverse_of(scale)), low = all_eight(base);
+  for (int i = 0; i < kCount; i += kEight) {
+    store_codes(IntegerLevels<0, kHigh>::nearest((load_eight(x + i) - low) * inverse), codes + i);
   }
 }
 
@@ -216,22 +296,43 @@ struct PairCut {
   float low, high;
 };
 
+// What is left of eight errors at the best scale and base for their codes: solve_pair in lanes.
+template <bool kNoPositiveBase>
+Eight errors_there(const EightPairSums& s, const Eight& bases, float one) {
+  const Eight zero = all_eight(0.0f), c = all_eight(one), limit = s.square * c * 1e-5f;
+  const Eight determinant = s.square * c - s.cross * s.cross;
+  const Eight margin = limit - determinant;  // negative where the two can be told apart
+  const Eight inverse = inverse_of_eight(determinant);
+  const Eight scale_both = (s.slope_scale * c - s.slope_base * s.cross) * inverse;
+  const Eight base_both = (s.slope_base * s.square - s.slope_scale * s.cross) * inverse;
+  const Eight base_alone = s.slope_base * inverse_of_eight(c);
+  Eight scale = where_below_zero(margin, scale_both, zero), base = where_below_zero(margin, base_both, base_alone);
+  if (kNoPositiveBase) {
+    const Eight over = zero - (bases + base);  // negative where the base would be positive
+    const Eight scale_bound = (s.slope_scale + bases * s.cross) * inverse_of_eight(s.square);
+    scale = where_below_zero(over, scale_bound, scale);
+    base = where_below_zero(over, zero - bases, base);
+  }
+  const Eight gained = (scale * s.slope_scale + base * s.slope_base) * 2.0f -
+                       (scale * scale * s.square + scale * base * s.cross * 2.0f + base * base * c);
+  return s.error - gained;
+}
+
 // kNoPositiveBase: for types that store the base as a multiple of something negative.
 template <int kHigh, int kCount, bool kNoPositiveBase, class Cuts>
 PairFit fit_pair(const float* x, const float* w, const Cuts& cuts, int rounds) {
-  Lanes low_lanes = load_lanes(x), high_lanes = low_lanes;
-  for (int i = kLanes; i < kCount; i += kLanes) {
-    low_lanes = smaller(low_lanes, load_lanes(x + i));
-    high_lanes = larger(high_lanes, load_lanes(x + i));
+  Eight lows = load_eight(x), highs = lows;
+  for (int i = kEight; i < kCount; i += kEight) {
+    lows = smaller(lows, load_eight(x + i));
+    highs = larger(highs, load_eight(x + i));
   }
-  float low = smallest_of(low_lanes);
-  const float high = largest_of(high_lanes);
+  float low = smallest_of(lows);
+  const float high = largest_of(highs);
   if (kNoPositiveBase) low = std::min(low, 0.0f);
   PairFit best{0.0f, low, 0.0f, 0.0f, 1.0f};
   if (!(high > low)) return best;
   float least = INFINITY;
-  const auto try_pair = [&](float scale, float base) {
-    const PairSums s = measure_pair<kHigh, kCount>(x, w, scale, base);
+  const auto try_sums = [&](float scale, float base, const PairSums& s) {
     PairStep step = solve_pair(s.square, s.cross, s.one, s.slope_scale, s.slope_base);
     if (kNoPositiveBase && base + step.second > 0.0f) {
       step.second = -base;
@@ -245,12 +346,28 @@ PairFit fit_pair(const float* x, const float* w, const Cuts& cuts, int rounds) {
     best = {scale + step.first, base + step.second, s.square, s.cross, s.one};
     return true;
   };
-  for (const PairCut cut : cuts) {
-    const float scale = (high - low) / (static_cast<float>(kHigh) + cut.low + cut.high);
-    try_pair(scale, kNoPositiveBase ? std::min(0.0f, low + cut.low * scale) : low + cut.low * scale);
+  float one = 0.0f;
+  for (int i = 0; i < kCount; ++i) one += w[i];
+  for (size_t at = 0; at < cuts.size(); at += kEight) {
+    float scales[kEight], bases[kEight];
+    for (size_t l = 0; l < kEight; ++l) {
+      const PairCut cut = cuts[std::min(at + l, cuts.size() - 1)];
+      scales[l] = (high - low) / (static_cast<float>(kHigh) + cut.low + cut.high);
+      bases[l] = low + cut.low * scales[l];
+      if (kNoPositiveBase) bases[l] = std::min(0.0f, bases[l]);
+    }
+    const EightPairSums sums = measure_eight_pairs<kHigh, kCount>(x, w, load_eight(scales), load_eight(bases));
+    const int l = least_lane(errors_there<kNoPositiveBase>(sums, load_eight(bases), one));
+    float error[kEight], slope_scale[kEight], slope_base[kEight], square[kEight], cross[kEight];
+    store_eight(error, sums.error);
+    store_eight(slope_scale, sums.slope_scale);
+    store_eight(slope_base, sums.slope_base);
+    store_eight(square, sums.square);
+    store_eight(cross, sums.cross);
+    try_sums(scales[l], bases[l], {error[l], slope_scale[l], slope_base[l], square[l], cross[l], one});
   }
   for (int round = 0; round < rounds; ++round) {
-    if (!try_pair(best.scale, best.base)) break;
+    if (!try_sums(best.scale, best.base, measure_pair<kHigh, kCount>(x, w, best.scale, best.base))) break;
   }
   return best;
 }
@@ -284,4 +401,4 @@ constexpr std::array<PairCut, kLows * kHighs> all_cuts(const std::array<float, k
   return out;
 }
 
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL

@@ -76,7 +76,7 @@ gguf::Metadata metadata_for(const gguf::File& file, const Plan& plan, const Stat
 
 // Another version of the encoders must have another one, or a part of an older run would be continued.
 uint64_t identity_of(const gguf::File& file, const Statistics* statistics) {
-  return hash_mix(hash64("chimere quantize 1", models::fingerprint(file)) ^ hash_of(statistics));
+  return hash_mix(hash64("chimere quantize 2", models::fingerprint(file)) ^ hash_of(statistics));
 }
 
 }  // namespace

@@ -263,6 +263,53 @@ void decode(const BlockIQ1_M& b, float* y) {
   }
 }
 
+// Types of ik_llama.cpp: `code` gives the code of element i, `scale` the integer of its sub-block of 16.
+template <class Block, int kValues, class Code, class Scale>
+void decode_iqk(const Block& b, const int8_t (&values)[kValues], int move, Code code, Scale scale, float* y) {
+  const float d = f16_to_f32(b.d);
+  for (int i = 0; i < b.kElems; ++i) {
+    const int value = values[code(i)] + ((b.extra >> (i / 16)) & 1 ? move : 0);
+    y[i] = (d * static_cast<float>(scale(i / 16))) * static_cast<float>(value);
+  }
+}
+
+void decode(const BlockIQ2_K& b, float* y) {
+  decode_iqk(
+      b, kIq2kValues, kIq2kMove, [&](int i) { return (b.q[32 * (i / 128) + i % 32] >> (2 * (i / 32 % 4))) & 3; },
+      [&](int j) { return ((b.scales[j / 2] >> (4 * (j % 2))) & 15) - 8; }, y);
+}
+
+void decode(const BlockIQ3_K& b, float* y) {
+  decode_iqk(
+      b, kIq3kValues, kIq3kMove, [&](int i) { return iq3_k_code(b, i); }, [&](int j) { return iq3_k_scale(b, j); }, y);
+}
+
+void decode(const BlockIQ4_K& b, float* y) {
+  decode_iqk(
+      b, kIq4Values, kIq4kMove, [&](int i) { return split_nibble<16>(b.q + 16 * (i / 32), i % 32); },
+      [&](int j) { return iq4_k_scale(b.scales_high, b.scales_low, j); }, y);
+}
+
+void decode(const BlockIQ5_K& b, float* y) {
+  decode_iqk(
+      b, kIq5kValues, kIq5kMove, [&](int i) { return iq5_k_code(b, i); },
+      [&](int j) { return iq4_k_scale(b.scales_high, b.scales_low, j); }, y);
+}
+
+void decode(const BlockIQ6_K& b, float* y) {
+  decode_iqk(
+      b, kIq6kValues, kIq6kMove, [&](int i) { return iq6_k_code(b, i); },
+      [&](int j) { return static_cast<int>(b.scales[j]); }, y);
+}
+
+void decode(const BlockIQ4_KS& b, float d, float* y) {
+  for (int i = 0; i < b.kElems; ++i) {
+    const int s = b.scales[i / 32];
+    const int value = kIq4Values[split_nibble<16>(b.q + 16 * (i / 32), i % 32)] + (s & 1 ? kIq4kMove : 0);
+    y[i] = (d * static_cast<float>((s & 254) - 127)) * static_cast<float>(value);
+  }
+}
+
 // Rows: the copy to a local makes any source alignment valid.
 
 template <class Plain>
@@ -280,6 +327,19 @@ void decode_blocks(const std::byte* src, float* dst, int64_t elems) {
     Block block;
     std::memcpy(&block, src, sizeof(Block));
     decode(block, dst + i);
+  }
+}
+
+// A float that scales the whole row, then its blocks.
+template <class Block>
+void decode_scaled_row(const std::byte* src, float* dst, int64_t elems) {
+  float d;
+  std::memcpy(&d, src, sizeof(d));
+  src += sizeof(d);
+  for (int64_t i = 0; i < elems; i += Block::kElems, src += sizeof(Block)) {
+    Block block;
+    std::memcpy(&block, src, sizeof(Block));
+    decode(block, d, dst + i);
   }
 }
 
@@ -321,6 +381,12 @@ void dequantize_row(DType type, const std::byte* src, float* dst, int64_t elems)
     case DType::NVFP4: return decode_blocks<BlockNVFP4>(src, dst, elems);
     case DType::Q1_0: return decode_blocks<BlockQ1_0>(src, dst, elems);
     case DType::Q2_0: return decode_blocks<BlockQ2_0>(src, dst, elems);
+    case DType::IQ2_K: return decode_blocks<BlockIQ2_K>(src, dst, elems);
+    case DType::IQ3_K: return decode_blocks<BlockIQ3_K>(src, dst, elems);
+    case DType::IQ4_K: return decode_blocks<BlockIQ4_K>(src, dst, elems);
+    case DType::IQ5_K: return decode_blocks<BlockIQ5_K>(src, dst, elems);
+    case DType::IQ6_K: return decode_blocks<BlockIQ6_K>(src, dst, elems);
+    case DType::IQ4_KS: return decode_scaled_row<BlockIQ4_KS>(src, dst, elems);
   }
   CHECK(!"a DType outside its table");
 }

@@ -39,6 +39,12 @@ constexpr DTypeInfo kTypes[] = {
     {DType::NVFP4, "NVFP4", 64, 36},
     {DType::Q1_0, "Q1_0", 128, 18},
     {DType::Q2_0, "Q2_0", 64, 18},
+    {DType::IQ2_K, "IQ2_K", 256, 76},
+    {DType::IQ3_K, "IQ3_K", 256, 110},
+    {DType::IQ4_K, "IQ4_K", 256, 144},
+    {DType::IQ5_K, "IQ5_K", 256, 176},
+    {DType::IQ6_K, "IQ6_K", 256, 212},
+    {DType::IQ4_KS, "IQ4_KS", 256, 136, 4},
 };
 
 char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }

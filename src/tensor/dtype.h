@@ -1,7 +1,8 @@
 // dtype.h  The element types a GGUF tensor may have: id in the file, name, block geometry.
 //
 // A block holds `block_elems` consecutive elements of one row in `block_bytes` bytes. The bit layouts are in
-// quant_blocks.h; the ids are facts of the format.
+// quant_blocks.h; the ids are facts of the format, those from 137 on of ik_llama.cpp. A row of IQ4_KS has a scale before
+// its blocks: such a row is only decoded whole.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,12 @@ enum class DType : uint32_t {
   NVFP4 = 40,
   Q1_0 = 41,
   Q2_0 = 42,
+  IQ2_K = 137,
+  IQ3_K = 138,
+  IQ4_K = 139,
+  IQ5_K = 140,
+  IQ6_K = 141,
+  IQ4_KS = 144,
 };
 
 struct DTypeInfo {
@@ -52,6 +59,7 @@ struct DTypeInfo {
   std::string_view name;  // as printed and as accepted on the command line, any case
   int block_elems;
   int block_bytes;
+  int row_prefix_bytes = 0;  // before the blocks of a row
 
   double bits_per_weight() const { return 8.0 * block_bytes / block_elems; }
 };
@@ -69,7 +77,7 @@ std::span<const DTypeInfo> all_dtypes();
 // REQUIRES: elems % block_elems == 0.
 inline uint64_t row_bytes(DType type, uint64_t elems) {
   const DTypeInfo& t = info(type);
-  return elems / t.block_elems * t.block_bytes;
+  return static_cast<uint64_t>(t.row_prefix_bytes) + elems / t.block_elems * t.block_bytes;
 }
 
 }  // namespace chimere

@@ -138,6 +138,60 @@ struct BlockIQ4_XS {  // sub-block i/32: y = d * (iq4_xs_scale(j) - 32) * kIq4Va
   uint8_t q[128];
 };
 
+// 256 elements of ik_llama.cpp, each a value of a table under a scale for 16 elements (IQ4_KS: 32). Bit j of `extra` moves
+// all values of sub-block j up, by kIq2kMove to kIq6kMove. Crumbs are those of Q2_K.
+
+struct BlockIQ2_K {  // y = d * ((scale nibble j) - 8) * value(crumb), kIq2kValues
+  static constexpr int kElems = 256;
+  uint16_t d;
+  uint16_t extra;
+  uint8_t scales[8];
+  uint8_t q[64];
+};
+struct BlockIQ3_K {  // y = d * iq3_k_scale(j) * value(crumb | bit i/32 of qh[i%32] << 2), kIq3kValues
+  static constexpr int kElems = 256;
+  uint16_t d;
+  uint16_t extra;
+  uint16_t scales_sign;
+  uint8_t scales[8];
+  uint8_t q[64];
+  uint8_t qh[32];
+};
+struct BlockIQ4_K {  // y = d * iq4_k_scale(j) * value(split halves of q[16(i/32)..]), kIq4Values
+  static constexpr int kElems = 256;
+  uint16_t d;
+  uint16_t extra;
+  uint8_t scales_high[4];  // 2 bits a sub-block
+  uint8_t scales_low[8];   // 4 bits a sub-block
+  uint8_t q[128];
+};
+struct BlockIQ5_K {  // as IQ4_K with kIq5kValues; nibbles as in Q4_K, bit i/32 of qh[i%32] is bit 4 of the code
+  static constexpr int kElems = 256;
+  uint16_t d;
+  uint16_t extra;
+  uint8_t scales_high[4];
+  uint8_t scales_low[8];
+  uint8_t q[128];
+  uint8_t qh[32];
+};
+struct
+    BlockIQ6_K {  // y = d * scales[j] * value(code), kIq6kValues; nibbles as in Q4_K, bits 4 and 5 of the code at bit
+                  // 2(i/32 % 4) of qh[32(i/128) + i%32]
+  static constexpr int kElems = 256;
+  uint16_t d;
+  uint16_t extra;
+  int8_t scales[16];
+  uint8_t q[128];
+  uint8_t qh[64];
+};
+struct
+    BlockIQ4_KS {  // sub-block i/32: y = d * ((scales[j] & 254) - 127) * value(split halves of q[16j..]), kIq4Values,
+                   // moved by bit 0 of scales[j]; d is the float before the blocks of the row
+  static constexpr int kElems = 256;
+  uint8_t scales[8];
+  uint8_t q[128];
+};
+
 // 256 elements from codebooks (iq_grids.h). j = 0..7 is the sub-block of 32, l = 0..3 the group of 8 in it, e the
 // element in the group: i = 32j + 8l + e. A set bit e in a byte of signs makes element e negative.
 
@@ -201,11 +255,25 @@ static_assert(sizeof(BlockQ5_K) == 176 && sizeof(BlockQ6_K) == 210);
 static_assert(sizeof(BlockTQ1_0) == 54 && sizeof(BlockTQ2_0) == 66 && sizeof(BlockIQ4_XS) == 136);
 static_assert(sizeof(BlockIQ2_XXS) == 66 && sizeof(BlockIQ2_XS) == 74 && sizeof(BlockIQ2_S) == 82);
 static_assert(sizeof(BlockIQ3_XXS) == 98 && sizeof(BlockIQ3_S) == 110);
+static_assert(sizeof(BlockIQ2_K) == 76 && sizeof(BlockIQ3_K) == 110 && sizeof(BlockIQ4_K) == 144);
+static_assert(sizeof(BlockIQ5_K) == 176 && sizeof(BlockIQ6_K) == 212 && sizeof(BlockIQ4_KS) == 136);
 static_assert(sizeof(BlockIQ1_S) == 50 && sizeof(BlockIQ1_M) == 56);
 
 // What the fields mean: constants and the packings that take more than a shift.
 
 inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+// The tables of ik_llama.cpp, and by how much a set bit of `extra` moves their values. IQ4_K and IQ4_KS have kIq4Values.
+inline constexpr int8_t kIq2kValues[4] = {-31, -13, 1, 17};
+inline constexpr int8_t kIq3kValues[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
+inline constexpr int8_t kIq5kValues[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
+                                           -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
+                                           36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
+inline constexpr int8_t kIq6kValues[64] = {
+    -127, -121, -115, -109, -104, -98, -93, -88, -84, -79, -74, -70, -66, -62, -58, -54, -51, -47, -44, -40, -37, -34,
+    -31,  -28,  -25,  -22,  -19,  -16, -13, -11, -8,  -5,  -2,  0,   3,   6,   9,   12,  14,  17,  20,  23,  27,  30,
+    33,   36,   40,   44,   47,   51,  55,  59,  63,  68,  72,  77,  82,  87,  92,  98,  103, 109, 115, 121};
+inline constexpr int kIq2kMove = 5, kIq3kMove = 4, kIq4kMove = 4, kIq5kMove = 2, kIq6kMove = 1;
 
 // Twice the E2M1 values, so that they are integers; the scales below carry the half.
 inline constexpr int8_t kFp4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
@@ -243,6 +311,29 @@ constexpr int q3_k_scale(const uint8_t* s, int j) {
 // Sub-block j = 0..7 of IQ4_XS: -32..31.
 constexpr int iq4_xs_scale(uint16_t high, const uint8_t* low, int j) {
   return (((low[j / 2] >> (4 * (j % 2))) & 15) | (((high >> (2 * j)) & 3) << 4)) - 32;
+}
+
+// Sub-block j = 0..15 of IQ3_K: odd, -31..31.
+constexpr int iq3_k_scale(const BlockIQ3_K& b, int j) {
+  const int size = 2 * ((b.scales[j / 2] >> (4 * (j % 2))) & 15) + 1;
+  return (b.scales_sign >> j) & 1 ? -size : size;
+}
+
+// Sub-block j = 0..15 of IQ4_K and IQ5_K: -32..31.
+constexpr int iq4_k_scale(const uint8_t* high, const uint8_t* low, int j) {
+  return (((low[j / 2] >> (4 * (j % 2))) & 15) | ((high[j / 4] >> (2 * (j % 4))) & 3) << 4) - 32;
+}
+
+// Codes of element i.
+constexpr int iq3_k_code(const BlockIQ3_K& b, int i) {
+  return ((b.q[32 * (i / 128) + i % 32] >> (2 * (i / 32 % 4))) & 3) | ((b.qh[i % 32] >> (i / 32)) & 1) << 2;
+}
+constexpr int paired_nibble(const uint8_t* q, int i) { return (q[32 * (i / 64) + i % 32] >> (4 * (i / 32 % 2))) & 15; }
+constexpr int iq5_k_code(const BlockIQ5_K& b, int i) {
+  return paired_nibble(b.q, i) | ((b.qh[i % 32] >> (i / 32)) & 1) << 4;
+}
+constexpr int iq6_k_code(const BlockIQ6_K& b, int i) {
+  return paired_nibble(b.q, i) | ((b.qh[32 * (i / 128) + i % 32] >> (2 * (i / 32 % 4))) & 3) << 4;
 }
 
 // Ternary digit n = 0..4 of a TQ1_0 byte: -1, 0, 1. The byte is a fraction in base 3, scaled to 256.

@@ -141,6 +141,21 @@ void make_scaled(DType type, std::byte* dst, int64_t n, Rng& rng, float stddev) 
   make_blocks<Block>(dst, n, static_cast<float>(stddev / standard_deviation(values)), rng);
 }
 
+// The scale is that of the row: random bytes behind a float.
+void make_scaled_row(DType type, std::byte* dst, int64_t n, Rng& rng, float stddev) {
+  const DTypeInfo& t = info(type);
+  std::vector<std::byte> sample(row_bytes(type, static_cast<uint64_t>(kSampleBlocks * t.block_elems)));
+  std::vector<float> values(kSampleBlocks * static_cast<size_t>(t.block_elems));
+  const float one = 1.0f;
+  std::memcpy(sample.data(), &one, sizeof(one));
+  Rng sample_rng(0);
+  sample_rng.fill(sample.data() + sizeof(one), sample.size() - sizeof(one));
+  dequantize_row(type, sample.data(), values.data(), static_cast<int64_t>(values.size()));
+  const float scale = static_cast<float>(stddev / standard_deviation(values));
+  std::memcpy(dst, &scale, sizeof(scale));
+  rng.fill(dst + sizeof(scale), static_cast<size_t>(n * t.block_bytes));
+}
+
 template <class Element, class Convert>
 void make_plain(std::byte* dst, int64_t n, Rng& rng, float stddev, Convert convert) {
   for (int64_t i = 0; i < n; ++i, dst += sizeof(Element)) {
@@ -194,6 +209,12 @@ void make_fresh(DType type, std::byte* dst, int64_t n, Rng& rng, float stddev) {
     case DType::NVFP4: return make_scaled<BlockNVFP4>(type, dst, n, rng, stddev);
     case DType::Q1_0: return make_scaled<BlockQ1_0>(type, dst, n, rng, stddev);
     case DType::Q2_0: return make_scaled<BlockQ2_0>(type, dst, n, rng, stddev);
+    case DType::IQ2_K: return make_scaled<BlockIQ2_K>(type, dst, n, rng, stddev);
+    case DType::IQ3_K: return make_scaled<BlockIQ3_K>(type, dst, n, rng, stddev);
+    case DType::IQ4_K: return make_scaled<BlockIQ4_K>(type, dst, n, rng, stddev);
+    case DType::IQ5_K: return make_scaled<BlockIQ5_K>(type, dst, n, rng, stddev);
+    case DType::IQ6_K: return make_scaled<BlockIQ6_K>(type, dst, n, rng, stddev);
+    case DType::IQ4_KS: return make_scaled_row(type, dst, n, rng, stddev);
   }
   CHECK(!"a DType outside its table");
 }
@@ -203,7 +224,7 @@ void make_fresh(DType type, std::byte* dst, int64_t n, Rng& rng, float stddev) {
 void random_blocks(DType type, std::byte* dst, int64_t n_blocks, uint64_t seed, float stddev) {
   CHECK(stddev > 0.0f && std::isfinite(stddev));
   const int64_t block_bytes = info(type).block_bytes;
-  const int64_t pool = std::min(n_blocks, kPoolBytes / block_bytes);
+  const int64_t pool = info(type).row_prefix_bytes ? n_blocks : std::min(n_blocks, kPoolBytes / block_bytes);
   Rng rng(seed);
   make_fresh(type, dst, pool, rng, stddev);
   for (int64_t done = pool; done < n_blocks;) {
@@ -211,6 +232,15 @@ void random_blocks(DType type, std::byte* dst, int64_t n_blocks, uint64_t seed, 
     const int64_t take = std::min(n_blocks - done, pool - start);
     std::memcpy(dst + done * block_bytes, dst + start * block_bytes, static_cast<size_t>(take * block_bytes));
     done += take;
+  }
+}
+
+void random_rows(DType type, std::byte* dst, int64_t n_rows, int64_t n_cols, uint64_t seed, float stddev) {
+  const int64_t blocks = n_cols / info(type).block_elems;
+  if (info(type).row_prefix_bytes == 0) return random_blocks(type, dst, n_rows * blocks, seed, stddev);
+  const auto bytes = static_cast<int64_t>(row_bytes(type, static_cast<uint64_t>(n_cols)));
+  for (int64_t r = 0; r < n_rows; ++r) {
+    random_blocks(type, dst + r * bytes, blocks, seed + 0x10001u * static_cast<uint64_t>(r), stddev);
   }
 }
 

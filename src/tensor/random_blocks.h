@@ -17,6 +17,10 @@ namespace chimere {
 // some types, NVFP4 already outside of 0.006 to 1000, where its files use a factor outside of the tensor.
 //
 // REQUIRES: stddev > 0 and finite. dst may have any alignment.
+// Of a type with a row prefix (DTypeInfo) it is one row, prefix and blocks.
 void random_blocks(DType type, std::byte* dst, int64_t n_blocks, uint64_t seed, float stddev);
+
+// The same for `n_rows` rows of `n_cols` elements, whole blocks.
+void random_rows(DType type, std::byte* dst, int64_t n_rows, int64_t n_cols, uint64_t seed, float stddev);
 
 }  // namespace chimere

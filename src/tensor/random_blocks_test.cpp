@@ -11,7 +11,7 @@ namespace chimere {
 namespace {
 
 std::vector<std::byte> make(DType type, int64_t blocks, uint64_t seed, float stddev) {
-  std::vector<std::byte> bytes(static_cast<size_t>(blocks * info(type).block_bytes));
+  std::vector<std::byte> bytes(row_bytes(type, static_cast<uint64_t>(blocks * info(type).block_elems)));
   random_blocks(type, bytes.data(), blocks, seed, stddev);
   return bytes;
 }

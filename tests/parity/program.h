@@ -25,10 +25,9 @@ class ProgramForTest {
     return static_cast<BufferId>(program.buffers.size()) - 1;
   }
   MatrixId matrix(DType type, int64_t in, int64_t out, int64_t n_experts = 1, float stddev = 0.05f) {
-    const DTypeInfo& t = info(type);
-    const int64_t n_blocks = in / t.block_elems * out * n_experts;
-    std::vector<std::byte>& bytes = storage_.emplace_back(static_cast<size_t>(n_blocks * t.block_bytes));
-    random_blocks(type, bytes.data(), n_blocks, ++seed_, stddev);
+    const auto n_rows = static_cast<size_t>(out * n_experts);
+    std::vector<std::byte>& bytes = storage_.emplace_back(row_bytes(type, static_cast<uint64_t>(in)) * n_rows);
+    random_rows(type, bytes.data(), out * n_experts, in, ++seed_, stddev);
     return view(type, in, out, n_experts, bytes.data());
   }
   // A float32 matrix of these values, [out][in].

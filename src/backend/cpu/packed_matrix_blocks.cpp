@@ -278,4 +278,60 @@ void take(const BlockIQ1_M& b, BlockParts& out) {
   }
 }
 
+// Types of ik_llama.cpp. Where all values, moved or not, fit a table of 16, the bit that moves them is part of the code;
+// five and six bits become the values themselves.
+namespace {
+void take_iq4_scales(const uint8_t* high, const uint8_t* low, BlockParts& out) {
+  for (int j = 0; j < 16; ++j) out.scale[j] = static_cast<uint8_t>(iq4_k_scale(high, low, j));
+}
+// `bit` of each code of sub-block i / 16 whose values are moved.
+void mark_moved(uint16_t extra, int bit, uint8_t* codes) {
+  for (int i = 0; i < 256; ++i) codes[i] |= static_cast<uint8_t>(((extra >> (i / 16)) & 1) << bit);
+}
+template <int kValues>
+void to_bytes(const int8_t (&values)[kValues], uint16_t extra, int move, uint8_t* codes) {
+  for (int i = 0; i < 256; ++i) {
+    codes[i] = static_cast<uint8_t>(values[codes[i]] + ((extra >> (i / 16)) & 1 ? move : 0) + 128);
+  }
+}
+}  // namespace
+
+void take(const BlockIQ2_K& b, BlockParts& out) {
+  out.d[0] = b.d;
+  for (int j = 0; j < 16; ++j) out.scale[j] = static_cast<uint8_t>(((b.scales[j / 2] >> (4 * (j % 2))) & 15) - 8);
+  crumbs(b.q, out.codes);
+  mark_moved(b.extra, 2, out.codes);
+}
+void take(const BlockIQ3_K& b, BlockParts& out) {
+  out.d[0] = b.d;
+  for (int j = 0; j < 16; ++j) out.scale[j] = static_cast<uint8_t>(iq3_k_scale(b, j));
+  for (int i = 0; i < b.kElems; ++i) out.codes[i] = static_cast<uint8_t>(iq3_k_code(b, i));
+  mark_moved(b.extra, 3, out.codes);
+}
+void take(const BlockIQ4_K& b, BlockParts& out) {
+  out.d[0] = b.d;
+  take_iq4_scales(b.scales_high, b.scales_low, out);
+  for (int j = 0; j < 8; ++j) split_nibbles(b.q + 16 * j, 16, out.codes + 32 * j);
+  mark_moved(b.extra, 4, out.codes);
+}
+void take(const BlockIQ4_KS& b, BlockParts& out) {
+  for (int j = 0; j < 8; ++j) {
+    out.scale[j] = static_cast<uint8_t>((b.scales[j] & 254) - 127);
+    split_nibbles(b.q + 16 * j, 16, out.codes + 32 * j);
+    for (int l = 0; l < 32; ++l) out.codes[32 * j + l] |= static_cast<uint8_t>((b.scales[j] & 1) << 4);
+  }
+}
+void take(const BlockIQ5_K& b, BlockParts& out) {
+  out.d[0] = b.d;
+  take_iq4_scales(b.scales_high, b.scales_low, out);
+  for (int i = 0; i < b.kElems; ++i) out.codes[i] = static_cast<uint8_t>(iq5_k_code(b, i));
+  to_bytes(kIq5kValues, b.extra, kIq5kMove, out.codes);
+}
+void take(const BlockIQ6_K& b, BlockParts& out) {
+  out.d[0] = b.d;
+  std::memcpy(out.scale, b.scales, 16);
+  for (int i = 0; i < b.kElems; ++i) out.codes[i] = static_cast<uint8_t>(iq6_k_code(b, i));
+  to_bytes(kIq6kValues, b.extra, kIq6kMove, out.codes);
+}
+
 }  // namespace chimere::cpu

@@ -15,6 +15,7 @@ struct BlockParts {
   uint8_t signs[32];     // of eight columns
   uint16_t d[8];         // halves: one for the block, or one for each 32 (each 16: NVFP4)
   uint16_t m;            // half: minimum or its factor
+  float row_d;           // of types whose scale is the row's
   uint8_t scale[16];     // a sub-block of 16 or 32
   uint8_t min[8];        // a sub-block of 32
 };
@@ -44,5 +45,11 @@ void take(const BlockIQ3_XXS& b, BlockParts& out);
 void take(const BlockIQ3_S& b, BlockParts& out);
 void take(const BlockIQ1_S& b, BlockParts& out);
 void take(const BlockIQ1_M& b, BlockParts& out);
+void take(const BlockIQ2_K& b, BlockParts& out);
+void take(const BlockIQ3_K& b, BlockParts& out);
+void take(const BlockIQ4_K& b, BlockParts& out);
+void take(const BlockIQ5_K& b, BlockParts& out);
+void take(const BlockIQ6_K& b, BlockParts& out);
+void take(const BlockIQ4_KS& b, BlockParts& out);
 
 }  // namespace chimere::cpu

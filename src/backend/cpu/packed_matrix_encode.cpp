@@ -25,8 +25,21 @@ constexpr PanelTables make_tables(const int8_t (&values)[16], int offset, float 
   t.d_factor = d_factor;
   return t;
 }
+// The values of IQ2_K and IQ3_K, and behind them the same moved up.
+template <int kValues>
+constexpr PanelTables make_moved_tables(const int8_t (&values)[kValues], int move, int offset) {
+  PanelTables t;
+  for (int i = 0; i < kValues; ++i) {
+    t.lut[i] = static_cast<uint8_t>(values[i] + offset);
+    t.lut[i + kValues] = static_cast<uint8_t>(values[i] + move + offset);
+  }
+  return t;
+}
+static_assert(kFifthBit == kIq4kMove);
 constexpr PanelTables kNoTables;
 constexpr PanelTables kIq4Tables = make_tables(kIq4Values, 128, 1.0f);
+constexpr PanelTables kIq2kTables = make_moved_tables(kIq2kValues, kIq2kMove, 64);
+constexpr PanelTables kIq3kTables = make_moved_tables(kIq3kValues, kIq3kMove, 64);
 constexpr PanelTables kFp4Tables = make_tables(kFp4Values, 64, 1.0f);
 constexpr PanelTables kIq3xxsTables = make_tables(kIq3xxsValues, 64, 0.25f);
 constexpr PanelTables kIq2Tables = make_tables(kIq2Values, 64, 0.125f);
@@ -157,6 +170,9 @@ template <Scales kScales>
 void put_scales(const BlockParts& parts, int index, uint8_t* dst, int lane) {
   if constexpr (kScales == Scales::e8m0) {
     dst[lane] = parts.scale[0];
+  } else if constexpr (kScales == Scales::s8_row) {
+    std::memcpy(dst + 4 * lane, &parts.row_d, 4);
+    for (int j = 0; j < 8; ++j) dst[64 + 16 * j + lane] = parts.scale[j];
   } else if constexpr (kScales == Scales::f16_half) {
     put_half(dst, lane, parts.d[2 * index]);
     put_half(dst + 32, lane, parts.d[2 * index + 1]);
@@ -203,6 +219,11 @@ ScaleMinF get_scale(Scales scales, const uint8_t* src, int lane, int j, int half
     return static_cast<float>(2 * ((get_word(src + 32, vector, lane) >> (4 * j)) & 15u) + 1);
   };
   if (scales == Scales::e8m0) return {mxfp4_scale(src[lane]), 0.0f};
+  if (scales == Scales::s8_row) {
+    float d;
+    std::memcpy(&d, src + 4 * lane, 4);
+    return {d * s8(64 + 16 * j), 0.0f};
+  }
   const float d = get_half(src, lane);
   switch (scales) {
     case Scales::f16: return {d, 0.0f};
@@ -217,6 +238,7 @@ ScaleMinF get_scale(Scales scales, const uint8_t* src, int lane, int j, int half
     }
     case Scales::n4: return {d * d_factor * nibble(0), 0.0f};
     case Scales::n4_half: return {d * d_factor * nibble(half), 0.0f};
+    case Scales::s8_row:
     case Scales::e8m0: break;
   }
   return {0.0f, 0.0f};
@@ -229,10 +251,14 @@ void pack_blocks(const std::byte* src, int64_t n_cols, uint8_t* panel, int lane)
   static_assert(Block::kElems % (kBlockCols * kSub) == 0);
   uint8_t* codes = panel;
   uint8_t* scales = panel + panel_geometry(kKind, n_cols).scales_offset;
+  BlockParts parts;
+  if constexpr (kFormat.scales == Scales::s8_row) {
+    std::memcpy(&parts.row_d, src, sizeof(parts.row_d));
+    src += sizeof(parts.row_d);
+  }
   for (int64_t k = 0; k < n_cols; k += Block::kElems, src += sizeof(Block)) {
     Block block;
     std::memcpy(&block, src, sizeof(Block));
-    BlockParts parts;
     take(block, parts);
     for (int i = 0; i < Block::kElems / kBlockCols; ++i) {
       if constexpr (kFormat.codes == Codes::grid) {
@@ -287,6 +313,12 @@ std::optional<PanelKind> panel_kind(DType type) {
     case DType::TQ2_0:
     case DType::Q1_0:
     case DType::Q2_0: return PanelKind::few;
+    case DType::IQ2_K: return PanelKind::iq2_k;
+    case DType::IQ3_K: return PanelKind::iq3_k;
+    case DType::IQ4_K: return PanelKind::iq4_k;
+    case DType::IQ4_KS: return PanelKind::iq4_ks;
+    case DType::IQ5_K:
+    case DType::IQ6_K: return PanelKind::iq56_k;
     case DType::I8:
     case DType::I16:
     case DType::I32:
@@ -299,7 +331,11 @@ std::optional<PanelKind> panel_kind(DType type) {
 const PanelTables& panel_tables(DType type) {
   switch (type) {
     case DType::IQ4_NL:
-    case DType::IQ4_XS: return kIq4Tables;
+    case DType::IQ4_XS:
+    case DType::IQ4_K:
+    case DType::IQ4_KS: return kIq4Tables;
+    case DType::IQ2_K: return kIq2kTables;
+    case DType::IQ3_K: return kIq3kTables;
     case DType::MXFP4:
     case DType::NVFP4: return kFp4Tables;
     case DType::IQ3_XXS: return kIq3xxsTables;
@@ -358,6 +394,12 @@ void pack_row(DType type, const std::byte* src, int64_t n_cols, uint8_t* panel, 
     case DType::TQ2_0: return pack_blocks<BlockTQ2_0, PanelKind::few>(src, n_cols, panel, lane);
     case DType::Q1_0: return pack_blocks<BlockQ1_0, PanelKind::few>(src, n_cols, panel, lane);
     case DType::Q2_0: return pack_blocks<BlockQ2_0, PanelKind::few>(src, n_cols, panel, lane);
+    case DType::IQ2_K: return pack_blocks<BlockIQ2_K, PanelKind::iq2_k>(src, n_cols, panel, lane);
+    case DType::IQ3_K: return pack_blocks<BlockIQ3_K, PanelKind::iq3_k>(src, n_cols, panel, lane);
+    case DType::IQ4_K: return pack_blocks<BlockIQ4_K, PanelKind::iq4_k>(src, n_cols, panel, lane);
+    case DType::IQ4_KS: return pack_blocks<BlockIQ4_KS, PanelKind::iq4_ks>(src, n_cols, panel, lane);
+    case DType::IQ5_K: return pack_blocks<BlockIQ5_K, PanelKind::iq56_k>(src, n_cols, panel, lane);
+    case DType::IQ6_K: return pack_blocks<BlockIQ6_K, PanelKind::iq56_k>(src, n_cols, panel, lane);
     default: CHECK(!"a type without panels");
   }
 }
@@ -391,7 +433,8 @@ void unpack_panel_row(DType type, const uint8_t* panel, int lane, int64_t n_cols
       const uint32_t word = get_group(format.codes, codes, lane, g);
       for (int b = 0; b < 4; ++b) {
         const uint32_t code = (word >> (8 * b)) & 255u;
-        const int value = static_cast<int>(format.lut ? tables.lut[code] : code) - format.offset;
+        const uint32_t found = format.lut ? tables.lut[code & 15u] + kFifthBit * (code >> 4) : code;
+        const int value = static_cast<int>(found) - format.offset;
         const float scaled = s.scale * static_cast<float>(value);
         *dst++ = has_min(format.scales) ? scaled + s.min : scaled;
       }

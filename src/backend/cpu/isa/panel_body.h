@@ -79,6 +79,15 @@ inline __attribute__((always_inline)) void unpack_codes(const GridTable* grid, c
   }
 }
 
+// Bytes of a table by codes. Those of five bits find it by the low four; no byte carries into the next.
+template <class V, Codes kCodes>
+inline __attribute__((always_inline)) typename V::I look_up(const typename V::Lut& lut, typename V::I codes) {
+  const typename V::I found = V::lookup(lut, codes);
+  if constexpr (kCodes != Codes::bits5) return found;
+  const typename V::I moved = V::template shr<log2_of(16 / kFifthBit)>(V::template and_bytes<0x10>(codes));
+  return V::sub(found, V::sub(V::zero_i(), moved));
+}
+
 template <class V>
 void expand_grid(const GridTable& grid, const uint8_t* src, int64_t n_blocks, uint8_t* dst) {
   constexpr int kBytes = code_bytes(Codes::grid);
@@ -116,6 +125,10 @@ struct ScaleReader {
   }
   __attribute__((always_inline)) void begin_superblock() {
     if constexpr (kScales == Scales::e8m0) return;
+    if constexpr (kScales == Scales::s8_row) {
+      d = V::load_f32(p + 4 * lane);
+      return;
+    }
     d = V::load_f16(p + 2 * lane);
     if constexpr (kScales == Scales::k_min || kScales == Scales::n4_min) {
       dmin = V::mul(V::load_f16(p + 32 + 2 * lane), V::set1(-1.0f));
@@ -149,6 +162,8 @@ struct ScaleReader {
       out.m = V::mul(dmin, V::load_u8(p + 80 + 32 * j + lane));
     } else if constexpr (kScales == Scales::s8) {
       out.s = V::mul(d, V::load_s8(p + 32 + 16 * j + lane));
+    } else if constexpr (kScales == Scales::s8_row) {
+      out.s = V::mul(d, V::load_s8(p + 64 + 16 * j + lane));
     } else if constexpr (kScales == Scales::s8_half) {
       out.s = V::mul(d, V::load_s8(p + 32 + 32 * j + lane));
       out.s2 = V::mul(d, V::load_s8(p + 48 + 32 * j + lane));
@@ -221,7 +236,7 @@ void int8_tile(const TileArgs& args) {
           __builtin_prefetch(reader.p + ahead + j * kSubScaleBytes, 0, 2);
           codes += kCodeBytes;
           if constexpr (kFormat.lut) {
-            CHIMERE_UNROLL for (int g = 0; g < 8; ++g) w[g] = V::lookup(lut, w[g]);
+            CHIMERE_UNROLL for (int g = 0; g < 8; ++g) w[g] = look_up<V, kFormat.codes>(lut, w[g]);
           }
           if constexpr (kWide && V::kWideIsSigned) {
             CHIMERE_UNROLL for (int g = 0; g < 8; ++g) w[g] = V::flip_sign_bits(w[g]);
@@ -328,7 +343,7 @@ void exact_tile(const TileArgs& args) {
           unpack_codes<V, kFormat.codes>(args.tables->grid, codes, lane, w);
           codes += kCodeBytes;
           if constexpr (kFormat.lut) {
-            CHIMERE_UNROLL for (int g = 0; g < 8; ++g) w[g] = V::lookup(lut, w[g]);
+            CHIMERE_UNROLL for (int g = 0; g < 8; ++g) w[g] = look_up<V, kFormat.codes>(lut, w[g]);
           }
           const BlockScales<V> scales = reader.block(j);
           F s = scales.s, m = scales.m;

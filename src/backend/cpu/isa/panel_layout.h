@@ -26,6 +26,7 @@
 //   k_min      h[16] d, h[16] dmin, then a sub-block of 32: u8[16] scale and u8[16] min
 //   s8         h[16] d, then a sub-block of 32: s8[16]
 //   s8_half    h[16] d, then a sub-block of 16: s8[16]
+//   s8_row     f[16] d of the row, then a sub-block of 32: s8[16]
 //   n4_min     h[16] d, h[16] dmin, then a sub-block of 16: u8[16], scale in the low nibble, min in the high
 //   n4         h[16] d, u32[16]: nibble j is the scale of sub-block j of 32, worth 2n + 1
 //   n4_half    h[16] d, u32[16], u32[16]: the same for the first and the second 16 columns of sub-block j
@@ -41,7 +42,7 @@ inline constexpr int kPanelRows = 16;
 inline constexpr int kBlockCols = 32;
 
 enum class Codes { bits8, bits6, bits5, bits4, bits3, bits2, grid };
-enum class Scales { f16, f16_min, e8m0, f16_half, k_min, s8, s8_half, n4_min, n4, n4_half };
+enum class Scales { f16, f16_min, e8m0, f16_half, k_min, s8, s8_half, s8_row, n4_min, n4, n4_half };
 
 // One kernel family each.
 enum class PanelKind : int {
@@ -64,12 +65,17 @@ enum class PanelKind : int {
   nvfp4,
   iq3_s,
   iq3_xxs,
-  iq12,         // IQ2_XXS, IQ1_S
-  iq12_h,       // IQ2_XS, IQ2_S, IQ1_M: scales of 16 columns
-  few,          // TQ1_0, TQ2_0, Q1_0, Q2_0
+  iq12,    // IQ2_XXS, IQ1_S
+  iq12_h,  // IQ2_XS, IQ2_S, IQ1_M: scales of 16 columns
+  few,     // TQ1_0, TQ2_0, Q1_0, Q2_0
+  iq2_k,
+  iq3_k,
+  iq4_k,
+  iq4_ks,
+  iq56_k,       // IQ5_K, IQ6_K: values as bytes
   iq3_s_bytes,  // not stored: iq3_s looked up once for many tokens
 };
-inline constexpr int kPanelKinds = 23;
+inline constexpr int kPanelKinds = 28;
 inline constexpr int kFloatKinds = 3;
 
 inline constexpr int kGridHigh = 128;   // where bit 8 of the indexes starts in a block of Codes::grid
@@ -107,6 +113,7 @@ constexpr int scale_bytes(Scales scales) {  // of one superblock, 16 rows
     case Scales::k_min: return 64 + 8 * 32;
     case Scales::s8: return 32 + 8 * 16;
     case Scales::s8_half: return 32 + 16 * 16;
+    case Scales::s8_row: return 64 + 8 * 16;
     case Scales::n4_min: return 64 + 16 * 16;
     case Scales::n4: return 32 + 64;
     case Scales::n4_half: return 32 + 128;
@@ -114,11 +121,14 @@ constexpr int scale_bytes(Scales scales) {  // of one superblock, 16 rows
   return 0;
 }
 
+// The fifth bit of a code that passes through a table: the same values, moved up (IQ4_K).
+inline constexpr int kFifthBit = 4;
+
 struct PanelFormat {
   Codes codes;
   Scales scales;
   int offset;  // value = code - offset, or lut[code] - offset; a power of two, or 0
-  bool lut;    // codes pass through a table of 16 bytes
+  bool lut;    // codes pass through a table of 16 bytes; a fifth bit adds kFifthBit to what they find there
 };
 
 constexpr PanelFormat panel_format(PanelKind kind) {
@@ -145,6 +155,11 @@ constexpr PanelFormat panel_format(PanelKind kind) {
     case PanelKind::iq12: return {Codes::bits3, Scales::n4, 64, true};
     case PanelKind::iq12_h: return {Codes::bits3, Scales::n4_half, 64, true};
     case PanelKind::few: return {Codes::bits2, Scales::f16, 1, false};
+    case PanelKind::iq2_k: return {Codes::bits3, Scales::s8_half, 64, true};
+    case PanelKind::iq3_k: return {Codes::bits4, Scales::s8_half, 64, true};
+    case PanelKind::iq4_k: return {Codes::bits5, Scales::s8_half, 128, true};
+    case PanelKind::iq4_ks: return {Codes::bits5, Scales::s8_row, 128, true};
+    case PanelKind::iq56_k: return {Codes::bits8, Scales::s8_half, 128, false};
     case PanelKind::iq3_s_bytes: return {Codes::bits8, Scales::n4, 16, false};
   }
   return {Codes::bits8, Scales::f16, 0, false};

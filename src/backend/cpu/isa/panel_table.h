@@ -61,6 +61,11 @@ constexpr PanelKernels make_panel_kernels() {
   fill_quantised<V, PanelKind::iq12>(t, int8, exact);
   fill_quantised<V, PanelKind::iq12_h>(t, int8, exact);
   fill_quantised<V, PanelKind::few>(t, int8, exact);
+  fill_quantised<V, PanelKind::iq2_k>(t, int8, exact);
+  fill_quantised<V, PanelKind::iq3_k>(t, int8, exact);
+  fill_quantised<V, PanelKind::iq4_k>(t, int8, exact);
+  fill_quantised<V, PanelKind::iq4_ks>(t, int8, exact);
+  fill_quantised<V, PanelKind::iq56_k>(t, int8, exact);
   fill_quantised<V, PanelKind::iq3_s_bytes>(t, int8, exact);
   t.expand_grid = &expand_grid<V>;
   t.quantize = &V::quantize;

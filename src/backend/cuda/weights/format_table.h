@@ -2,7 +2,7 @@
 //
 // Every list of formats comes from this table: which format a type of weights is (formats.h), which kernels exist for
 // it, and in which part of a family's instances they are compiled (kernels/*_instances.cu). A new format is a struct in
-// formats_plain.h, formats_k.h or formats_books.h, a row here, and its packing in pack.cpp.
+// formats_plain.h, formats_k.h, formats_iqk.h or formats_books.h, a row here, and its packing in pack.cpp.
 //
 // Without a kernel of its own a format is multiplied group by group through unpack_any(): right, and slower.
 #pragma once
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backend/cuda/weights/formats_books.h"
+#include "backend/cuda/weights/formats_iqk.h"
 #include "backend/cuda/weights/formats_k.h"
 #include "backend/cuda/weights/formats_plain.h"
 
@@ -87,7 +88,13 @@ using FormatTable = FormatRows<
     FormatRow<format::MXFP4,      kAllKernels | kOfFew,                           format::Q8_0>,
     FormatRow<format::NVFP4,      0>,
     FormatRow<format::Q1_0,       0>,
-    FormatRow<format::Q2_0,       0>>;
+    FormatRow<format::Q2_0,       0>,
+    FormatRow<format::IQ2_K,      0>,
+    FormatRow<format::IQ3_K,      0>,
+    FormatRow<format::IQ4_K,      0>,
+    FormatRow<format::IQ4_KS,     0>,
+    FormatRow<format::IQ5_K,      0>,
+    FormatRow<format::IQ6_K,      0>>;
 // clang-format on
 
 inline constexpr size_t kFormats = std::tuple_size_v<FormatTable::Tuple>;

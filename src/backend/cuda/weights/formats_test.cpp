@@ -27,7 +27,7 @@ Packed make(DType type, uint64_t width, uint64_t rows) {
   p.view.type = type;
   p.view.ne = {width, rows, 1, 1};
   p.file.resize(p.view.size_bytes());
-  random_blocks(type, p.file.data(), static_cast<int64_t>(p.view.elems() / info(type).block_elems), 7, 0.05f);
+  random_rows(type, p.file.data(), static_cast<int64_t>(rows), static_cast<int64_t>(width), 7, 0.05f);
   p.view.data = p.file.data();
   p.rows.assign(packed_bytes(p.view), std::byte{0xEE});
   pack_rows(p.view, 0, rows, p.rows.data());

@@ -63,13 +63,19 @@ CHIMERE_BOTH uint32_t spare_bits(uint32_t plane) {
 struct NibbleTable {
   uint32_t t[4];
 };
-CHIMERE_BOTH constexpr NibbleTable nibble_table(const int8_t (&values)[16]) {
-  NibbleTable table{};
-  for (int i = 0; i < 16; ++i) {
-    table.t[i / 4] |= static_cast<uint32_t>(static_cast<uint8_t>(values[i])) << (8 * (i % 4));
-  }
-  return table;
+// Four signed bytes from `first` on as a word.
+template <int kValues>
+CHIMERE_BOTH constexpr uint32_t bytes_of(const int8_t (&values)[kValues], int first) {
+  uint32_t word = 0;
+  for (int i = 0; i < 4; ++i) word |= static_cast<uint32_t>(static_cast<uint8_t>(values[first + i])) << (8 * i);
+  return word;
 }
+template <int kValues>
+CHIMERE_BOTH constexpr NibbleTable nibble_table_at(const int8_t (&values)[kValues], int first) {
+  return {{bytes_of(values, first), bytes_of(values, first + 4), bytes_of(values, first + 8),
+           bytes_of(values, first + 12)}};
+}
+CHIMERE_BOTH constexpr NibbleTable nibble_table(const int8_t (&values)[16]) { return nibble_table_at(values, 0); }
 CHIMERE_BOTH void look_up_nibbles(const NibbleTable& table, const Words4& codes, uint32_t (&q)[8]) {
   CHIMERE_UNROLL
   for (int k = 0; k < 4; ++k) {

@@ -2,6 +2,7 @@
 #include "backend/cuda/weights/pack.h"
 
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "backend/cuda/weights/formats.h"
@@ -76,6 +77,11 @@ template <class Block>
 Codes five_bit_codes(const Block& b) {
   Codes codes = split_codes(b);
   for (int e = 0; e < kGroup; ++e) codes.c[e] |= ((b.h >> e) & 1u) << 4;
+  return codes;
+}
+Codes sub_block_codes(const uint8_t* q, int j) {
+  Codes codes;
+  for (int e = 0; e < kGroup; ++e) codes.c[e] = (q[16 * j + e % 16] >> (4 * (e / 16))) & 15u;
   return codes;
 }
 Codes paired_codes(const uint8_t* q, int j) {
@@ -224,9 +230,7 @@ void put_group(const BlockIQ4_NL& b, int, std::byte* row, uint32_t G, uint32_t g
 }
 
 void put_group(const BlockIQ4_XS& b, int j, std::byte* row, uint32_t G, uint32_t g) {
-  Codes codes;
-  for (int e = 0; e < kGroup; ++e) codes.c[e] = (b.q[16 * j + e % 16] >> (4 * (e / 16))) & 15u;
-  put_natural_nibbles(row + 16 * g, codes);
+  put_natural_nibbles(row + 16 * g, sub_block_codes(b.q, j));
   put(row + 16 * G + g / 8 * 2, b.d);
   put(row + 16 * G + G / 4 + g, static_cast<int8_t>(iq4_xs_scale(b.scales_high, b.scales_low, j)));
 }
@@ -332,9 +336,72 @@ void put_group(const BlockIQ1_M& b, int j, std::byte* row, uint32_t G, uint32_t 
   put(row + 6 * G + G / 4 + g, static_cast<uint8_t>((b.scales[j / 2] >> (6 * (j % 2))) & 63u));
 }
 
+// Types of ik_llama.cpp: half and moving bits of a block side by side, scales as signed bytes.
+template <class Block>
+void put_d_extra(const Block& b, std::byte* at, uint32_t g) {
+  put(at + g / 8 * 4, b.d);
+  put(at + g / 8 * 4 + 2, b.extra);
+}
+template <class Block>
+void put_iqk_tail(const Block& b, int j, std::byte* at, uint32_t G, uint32_t g) {
+  put_d_extra(b, at, g);
+  for (int i = 0; i < 2; ++i) {
+    put(at + G / 2 + 2 * g + i, static_cast<int8_t>(iq4_k_scale(b.scales_high, b.scales_low, 2 * j + i)));
+  }
+}
+
+void put_group(const BlockIQ2_K& b, int j, std::byte* row, uint32_t G, uint32_t g) {
+  put_crumbs(row + 8 * g, crumb_codes(b.q, j), 0);
+  put_d_extra(b, row + 8 * G, g);
+  put(row + 8 * G + G / 2 + g, b.scales[j]);
+}
+
+void put_group(const BlockIQ3_K& b, int j, std::byte* row, uint32_t G, uint32_t g) {
+  Codes codes;
+  for (int e = 0; e < kGroup; ++e) codes.c[e] = static_cast<uint32_t>(iq3_k_code(b, kGroup * j + e));
+  put_crumbs(row + 8 * g, codes, 0);
+  put(row + 8 * G + 4 * g, bit_plane(codes, 2));
+  std::byte* d = row + 12 * G;
+  put_d_extra(b, d, g);
+  put(d + G / 2 + g / 8 * 2, b.scales_sign);
+  put(d + G / 2 + G / 4 + g, b.scales[j]);
+}
+
+void put_group(const BlockIQ4_K& b, int j, std::byte* row, uint32_t G, uint32_t g) {
+  put_natural_nibbles(row + 16 * g, sub_block_codes(b.q, j));
+  put_iqk_tail(b, j, row + 16 * G, G, g);
+}
+
+void put_group(const BlockIQ4_KS& b, int j, std::byte* row, uint32_t G, uint32_t g) {
+  put_natural_nibbles(row + 16 * g, sub_block_codes(b.q, j));
+  put(row + 16 * G + g, b.scales[j]);
+}
+
+void put_group(const BlockIQ5_K& b, int j, std::byte* row, uint32_t G, uint32_t g) {
+  Codes codes;
+  for (int e = 0; e < kGroup; ++e) codes.c[e] = static_cast<uint32_t>(iq5_k_code(b, kGroup * j + e));
+  put_natural_nibbles(row + 16 * g, codes);
+  put(row + 16 * G + 4 * g, bit_plane(codes, 4));
+  put_iqk_tail(b, j, row + 20 * G, G, g);
+}
+
+void put_group(const BlockIQ6_K& b, int j, std::byte* row, uint32_t G, uint32_t g) {
+  Codes codes;
+  for (int e = 0; e < kGroup; ++e) codes.c[e] = static_cast<uint32_t>(iq6_k_code(b, kGroup * j + e));
+  put_natural_nibbles(row + 16 * g, codes);
+  put(row + 16 * G + 8 * g, bit_plane(codes, 4));
+  put(row + 16 * G + 8 * g + 4, bit_plane(codes, 5));
+  put_d_extra(b, row + 24 * G, g);
+  std::memcpy(row + 24 * G + G / 2 + 2 * g, b.scales + 2 * j, 2);
+}
+
 template <class Block>
 void pack_row(const std::byte* from, uint64_t width, std::byte* to) {
   const auto G = static_cast<uint32_t>(width / kGroup);
+  if constexpr (std::is_same_v<Block, BlockIQ4_KS>) {  // the row's scale goes to its end
+    std::memcpy(to + 17 * G, from, 4);
+    from += 4;
+  }
   for (uint32_t g = 0; g < G; from += sizeof(Block)) {
     Block block;
     std::memcpy(&block, from, sizeof(Block));
@@ -373,6 +440,12 @@ RowPacker row_packer(DType type, PackForm form) {
     case DType::NVFP4: return pack_row<BlockNVFP4>;
     case DType::Q1_0: return pack_row<BlockQ1_0>;
     case DType::Q2_0: return pack_row<BlockQ2_0>;
+    case DType::IQ2_K: return pack_row<BlockIQ2_K>;
+    case DType::IQ3_K: return pack_row<BlockIQ3_K>;
+    case DType::IQ4_K: return pack_row<BlockIQ4_K>;
+    case DType::IQ4_KS: return pack_row<BlockIQ4_KS>;
+    case DType::IQ5_K: return pack_row<BlockIQ5_K>;
+    case DType::IQ6_K: return pack_row<BlockIQ6_K>;
     default: return nullptr;
   }
 }

@@ -26,8 +26,8 @@ struct TestWeight {
     view.type = file_type(type);
     view.ne = {width, rows, experts, 1};
     file.resize(view.size_bytes());
-    random_blocks(view.type, file.data(), static_cast<int64_t>(view.elems() / info(view.type).block_elems), seed,
-                  1.0f / std::sqrt(static_cast<float>(width)));
+    random_rows(view.type, file.data(), static_cast<int64_t>(view.rows()), static_cast<int64_t>(width), seed,
+                1.0f / std::sqrt(static_cast<float>(width)));
     view.data = file.data();
     packed.resize(packed_bytes(view, form) / 16);
     pack_rows(view, 0, view.rows(), reinterpret_cast<std::byte*>(packed.data()), form);

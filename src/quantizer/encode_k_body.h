@@ -1,15 +1,17 @@
-// encode_k.cpp  Blocks of 256 values whose sub-blocks have scales of a few bits: Q2_K to Q6_K and IQ4_XS.
+// encode_k_body.h  Blocks of 256 values whose sub-blocks have scales of a few bits: Q2_K to Q6_K and IQ4_XS.
 //
 // Each sub-block is fitted alone. The block's half is chosen so that integers times it come near to the scales found,
 // where an error of a scale counts by how much it costs its sub-block. Then both are improved in turn: every sub-block
 // tries the neighbours of its integers, with its values rounded anew, and the half is fitted to all of them.
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 
 #include "quantizer/encode_blocks.h"
 #include "quantizer/encode_fit.h"
 
-namespace chimere::quantizer {
+namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
 namespace {
 
 constexpr int kSuper = 256;
@@ -22,21 +24,29 @@ StoredHalf fit_unit(const BlockInput& in, const float* targets, const float* cur
   for (int j = 0; j < n; ++j) {
     if (std::fabs(targets[j]) > std::fabs(peak)) peak = targets[j];
   }
-  StoredHalf best = store_half(in, peak / divisors[0]);
+  StoredHalf best{};
   float least = INFINITY;
-  for (const float divisor : divisors) {
-    const StoredHalf unit = store_half(in, peak / divisor);
-    const Lanes inverse = all_lanes(inverse_of(unit.value));
-    Lanes cost{};
-    for (int j = 0; j < n; j += kLanes) {
-      const Lanes target = load_lanes(targets + j);
-      const Lanes multiple = rounded(larger(smaller(target * inverse, all_lanes(high)), all_lanes(low)));
-      const Lanes miss = target - multiple * unit.value;
-      cost += load_lanes(curvatures + j) * miss * miss;
+  for (size_t at = 0; at < divisors.size(); at += kEight) {
+    StoredHalf units[kEight];
+    float values[kEight], costs[kEight];
+    for (size_t l = 0; l < kEight; ++l) {
+      units[l] = store_half(in, peak / divisors[std::min(at + l, divisors.size() - 1)]);
+      values[l] = units[l].value;
     }
-    if (sum_of(cost) < least) {
-      least = sum_of(cost);
-      best = unit;
+    const Eight unit = load_eight(values), inverse = inverse_of_eight(unit);
+    Eight cost{};
+    for (int j = 0; j < n; ++j) {
+      const Eight target = all_eight(targets[j]);
+      const Eight multiple = rounded(larger(smaller(target * inverse, all_eight(high)), all_eight(low)));
+      const Eight miss = target - multiple * unit;
+      cost += all_eight(curvatures[j]) * miss * miss;
+    }
+    store_eight(costs, cost);
+    for (int l = 0; l < kEight; ++l) {
+      if (costs[l] < least || least == INFINITY) {
+        least = costs[l];
+        best = units[l];
+      }
     }
   }
   return best;
@@ -60,10 +70,11 @@ struct Multiples {
   float multiple[kSubs];
 
   template <class Divisors, class UnitDivisors>
-  void fit(const BlockInput& in, const Divisors& divisors, const UnitDivisors& unit_divisors, Reach reach) {
+  void fit(const BlockInput& in, const Divisors& divisors, const UnitDivisors& unit_divisors, Reach reach,
+           int rounds = 2) {
     alignas(16) float scale[kSubs], curvature[kSubs];
     for (int j = 0; j < kSubs; ++j) {
-      const ScaleFit fit = fit_scale<Levels, kSub>(in.x + kSub * j, in.w + kSub * j, divisors, 2);
+      const ScaleFit fit = fit_scale<Levels, kSub>(in.x + kSub * j, in.w + kSub * j, divisors, rounds);
       scale[j] = fit.scale;
       curvature[j] = fit.curvature;
     }
@@ -82,12 +93,17 @@ struct Multiples {
       const float down = std::max(1.0f, std::floor(size * (from < 0.0f ? reach.up : reach.down)));
       const float up = std::max(1.0f, std::floor(size * (from < 0.0f ? reach.down : reach.up)));
       const float last = std::min(from + up, static_cast<float>(kHighest));
+      const float first = std::max(from - down, static_cast<float>(kLowest));
       float least = INFINITY;
-      for (float trial = std::max(from - down, static_cast<float>(kLowest)); trial <= last; trial += 1.0f) {
-        const float error = scale_error<Levels, kSub>(in.x + kSub * j, in.w + kSub * j, d.value * trial);
-        if (error < least) {
-          least = error;
-          multiple[j] = trial;
+      for (float at = first; at <= last; at += kEight) {
+        float trial[kEight], error[kEight];
+        for (int l = 0; l < kEight; ++l) trial[l] = std::min(at + static_cast<float>(l), last);
+        store_eight(error, scale_errors<Levels, kSub>(in.x + kSub * j, in.w + kSub * j, load_eight(trial) * d.value));
+        for (int l = 0; l < kEight; ++l) {
+          if (error[l] < least) {
+            least = error[l];
+            multiple[j] = trial[l];
+          }
         }
       }
     }
@@ -159,19 +175,34 @@ struct Pairs {
     const float steps_per_scale = d.value * inverse_of(dmin.value);
     for (int j = 0; j < kSubs; ++j) {
       const float from_scale = scale[j], from_min = min[j];
-      float least = INFINITY;
+      constexpr int kMost = (2 * kReach + 1) * (2 * kWidth + 1);
+      float scales[kMost + kEight], mins[kMost + kEight], error[kEight];
+      int n = 0;
       for (int a = -reach; a <= reach; ++a) {
         const float trial_scale = from_scale + static_cast<float>(a);
         if (trial_scale < 0.0f || trial_scale > kHighest) continue;
         const float middle = std::nearbyint(from_min + static_cast<float>(a) * mean_code[j] * steps_per_scale);
         const float first = std::clamp(middle - kWidth, 0.0f, static_cast<float>(kHighest));
         const float last = std::clamp(middle + kWidth, 0.0f, static_cast<float>(kHighest));
-        for (float trial_min = first; trial_min <= last; trial_min += 1.0f) {
-          const float error = error_of(in, j, d.value, dmin.value, trial_scale, trial_min);
-          if (error < least) {
-            least = error;
-            scale[j] = trial_scale;
-            min[j] = trial_min;
+        for (float trial_min = first; trial_min <= last; trial_min += 1.0f, ++n) {
+          scales[n] = trial_scale;
+          mins[n] = trial_min;
+        }
+      }
+      for (int l = n; l < n + kEight; ++l) {  // whole vectors
+        scales[l] = from_scale;
+        mins[l] = from_min;
+      }
+      float least = INFINITY;
+      for (int at = 0; at < n; at += kEight) {
+        const Eight base = load_eight(mins + at) * -dmin.value;
+        store_eight(
+            error, pair_errors<kHigh, kSub>(in.x + kSub * j, in.w + kSub * j, load_eight(scales + at) * d.value, base));
+        for (int l = 0; l < kEight; ++l) {
+          if (error[l] < least) {
+            least = error[l];
+            scale[j] = scales[at + l];
+            min[j] = mins[at + l];
           }
         }
       }
@@ -230,7 +261,7 @@ void pack_paired_nibbles(const uint8_t* codes, uint8_t* q) {
 }  // namespace
 
 void encode_block(const BlockInput& in, BlockQ2_K& out) {
-  static constexpr auto kCuts = all_cuts(spaced<5>(-0.3f, 0.6f), spaced<5>(-0.3f, 0.6f));
+  static constexpr auto kCuts = all_cuts(spaced<4>(-0.25f, 0.55f), spaced<4>(-0.25f, 0.55f));
   static constexpr auto kUnits = spaced<24>(11.0f, 18.0f);
   Pairs<3, 16, 15, 2, 2> fit;
   fit.fit(in, kCuts, kUnits);
@@ -245,10 +276,10 @@ void encode_block(const BlockInput& in, BlockQ2_K& out) {
 }
 
 void encode_block(const BlockInput& in, BlockQ3_K& out) {
-  static constexpr auto kDivisors = joined(spaced<9>(-5.8f, -3.2f), spaced<6>(2.6f, 5.0f));
-  static constexpr auto kUnits = joined(spaced<16>(-34.0f, -28.0f), spaced<8>(28.0f, 32.0f));
+  static constexpr auto kDivisors = joined(spaced<5>(-5.5f, -3.4f), spaced<3>(2.9f, 4.4f));
+  static constexpr auto kUnits = joined(spaced<10>(-34.0f, -28.5f), spaced<6>(28.0f, 32.0f));
   Multiples<IntegerLevels<-4, 3>, 16, -32, 31> fit;
-  fit.fit(in, kDivisors, kUnits, {0.0f, 0.0f});
+  fit.fit(in, kDivisors, kUnits, {0.0f, 0.0f}, 1);
   uint8_t codes[kSuper];
   fit.write(in, codes);
   pack_crumbs(codes, out.q);
@@ -337,4 +368,4 @@ void encode_block(const BlockInput& in, BlockIQ4_XS& out) {
   out.d = fit.d.bits;
 }
 
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL

@@ -1,11 +1,13 @@
-// encode_plain.cpp  Blocks of 32 values with one scale of their own: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL and
+// encode_plain_body.h  Blocks of 32 values with one scale of their own: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL and
 // MXFP4.
+#pragma once
+
 #include <cmath>
 
 #include "quantizer/encode_blocks.h"
 #include "quantizer/encode_fit.h"
 
-namespace chimere::quantizer {
+namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
 namespace {
 
 constexpr int kPlain = 32;
@@ -45,11 +47,11 @@ uint32_t fifth_bits(const uint8_t* codes) {
 
 // 0, 1, 2, 3, 4, 6, 8, 12 and their negatives: steps of one up to 4, of two up to 8, then four.
 struct Fp4Levels {
-  static Lanes nearest(Lanes v) {
-    const Lanes size = smaller(larger(v, -v), all_lanes(12.0f));
-    const Lanes coarse = size <= 8.0f ? rounded(size * 0.5f) * 2.0f : rounded(size * 0.25f) * 4.0f;
-    const Lanes level = size <= 4.0f ? rounded(size) : coarse;
-    return v < 0.0f ? -level : level;
+  static Eight nearest(Eight v) {
+    const Eight zero = all_eight(0.0f), size = smaller(larger(v, zero - v), all_eight(12.0f));
+    const Eight coarse = where_at_most(size, 8.0f, rounded(size * 0.5f) * 2.0f, rounded(size * 0.25f) * 4.0f);
+    const Eight level = where_at_most(size, 4.0f, rounded(size), coarse);
+    return where_at_most(v, 0.0f, zero - level, level);
   }
   static int code(float level) {
     const int size = static_cast<int>(std::fabs(level));
@@ -60,24 +62,33 @@ struct Fp4Levels {
 }  // namespace
 
 void encode_block(const BlockInput& in, BlockQ4_0& out) {
-  static constexpr auto kDivisors = joined(spaced<13>(-11.0f, -7.0f), spaced<6>(6.6f, 9.5f));
+  static constexpr auto kDivisors = joined(spaced<11>(-10.6f, -7.2f), spaced<5>(6.8f, 9.2f));
   uint8_t codes[kPlain];
   out.d = encode_scaled<IntegerLevels<-8, 7>>(in, kDivisors, codes).bits;
   pack_nibbles(codes, out.q);
 }
 
 void encode_block(const BlockInput& in, BlockQ5_0& out) {
-  static constexpr auto kDivisors = joined(spaced<13>(-18.5f, -15.2f), spaced<6>(14.6f, 17.0f));
+  static constexpr auto kDivisors = joined(spaced<11>(-18.2f, -15.4f), spaced<5>(14.8f, 16.8f));
   uint8_t codes[kPlain];
   out.d = encode_scaled<IntegerLevels<-16, 15>>(in, kDivisors, codes).bits;
   pack_nibbles(codes, out.q);
   out.h = fifth_bits(codes);
 }
 
+// With so many levels candidates differ by the luck of their roundings alone: the least error is looked for first, and
+// only that scale fitted.
 void encode_block(const BlockInput& in, BlockQ8_0& out) {
-  static constexpr auto kDivisors = spaced<13>(-131.0f, -126.5f);
+  static constexpr auto kDivisors = spaced<kEight>(-130.2f, -126.8f);
+  using Levels = IntegerLevels<-128, 127>;
+  const float peak = peak_of<kPlain>(in.x);
+  float scales[kEight];
+  for (size_t l = 0; l < kEight; ++l) scales[l] = peak / kDivisors[l];
+  const float scale = scales[least_lane(scale_errors<Levels, kPlain>(in.x, in.w, load_eight(scales)))];
+  const StoredHalf d = store_half(in, scale + measure<Levels, kPlain>(in.x, in.w, scale).step());
   uint8_t codes[kPlain];
-  out.d = encode_scaled<IntegerLevels<-128, 127>>(in, kDivisors, codes).bits;
+  write_codes<Levels, kPlain>(in.x, d.value, codes);
+  out.d = d.bits;
   for (int i = 0; i < kPlain; ++i) out.q[i] = static_cast<int8_t>(codes[i] - 128);
 }
 
@@ -90,12 +101,13 @@ void encode_block(const BlockInput& in, BlockIQ4_NL& out) {
 
 // Scales are powers of two: of those that put the peak, in [1, 4), somewhere between 3 and 64, the best.
 void encode_block(const BlockInput& in, BlockMXFP4& out) {
-  float best = 0.0f, least = INFINITY;
-  for (float scale = 0.5f; scale >= 0x1p-5f; scale *= 0.5f) {
-    const float error = measure<Fp4Levels, kPlain>(in.x, in.w, scale).error;
-    if (error < least) {
-      least = error;
-      best = scale;
+  static constexpr float kScales[kEight] = {0x1p-1f, 0x1p-2f, 0x1p-3f, 0x1p-4f, 0x1p-5f, 0x1p-5f, 0x1p-5f, 0x1p-5f};
+  float best = 0.0f, least = INFINITY, error[kEight];
+  store_eight(error, scale_errors<Fp4Levels, kPlain>(in.x, in.w, load_eight(kScales)));
+  for (int l = 0; l < kEight; ++l) {
+    if (error[l] < least) {
+      least = error[l];
+      best = kScales[l];
     }
   }
   const int exponent = std::clamp(std::ilogb(best) + std::ilogb(in.to_file) + 128, 0, 252);  // 12 * 2^125 is infinite
@@ -124,4 +136,4 @@ void encode_block(const BlockInput& in, BlockQ5_1& out) {
   out.h = fifth_bits(codes);
 }
 
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL
