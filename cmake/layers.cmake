@@ -164,6 +164,8 @@ chimere_layer(quantizer FUZZED COMPUTES ARITHMETIC DEPS engine models grammar to
 add_executable(encode_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/quantize/encode_bench.cpp)
 target_link_libraries(encode_bench PRIVATE chimere_quantizer chimere_gguf)
 
+chimere_layer(improve/mezo FUZZED COMPUTES DEPS models cache backend chat tokenizer gguf text base)
+
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
@@ -209,7 +211,7 @@ endif()
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(chimere PRIVATE chimere_server chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
+target_link_libraries(chimere PRIVATE chimere_server chimere_improve_mezo chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
                                       chimere_chat
                                       chimere_terminal chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
 

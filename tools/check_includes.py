@@ -42,6 +42,7 @@ ORDER = [
     "server/http",
     "server",
     "quantizer",
+    "improve/mezo",
     "improve",
 ]
 RANK = {name: rank for rank, name in enumerate(ORDER)}
