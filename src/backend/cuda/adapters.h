@@ -22,6 +22,7 @@ namespace chimere::cuda {
 // What the launches of a pass depend on, as far as its adapters go.
 struct PassAdapters {
   AdapterView view;
+  AdapterView head;  // the same of the logit rows, by their order; without tiles where no adapter changes the head
   std::vector<bool> changed;  // by MatrixId; empty: no row has adapters
   // For prompts: gate and up of a feed-forward, ffn_rows at a time, which adapters change before the activation.
   float *ffn_gate = nullptr, *ffn_up = nullptr;
@@ -29,7 +30,7 @@ struct PassAdapters {
 
   explicit operator bool() const { return !changed.empty(); }
   bool changes(MatrixId id) const { return !changed.empty() && id != kNone && changed[static_cast<size_t>(id)]; }
-  bool operator==(const PassAdapters& o) const { return view == o.view && changed == o.changed; }
+  bool operator==(const PassAdapters& o) const { return view == o.view && head == o.head && changed == o.changed; }
 };
 
 class AdapterMemory {
@@ -49,9 +50,12 @@ class AdapterMemory {
  private:
   Status reserve_work();
   Status reserve_uses(size_t n);
+  struct Staged;
+  AdapterView stage_tiles(const Pass& pass, const std::vector<Staged>& groups, int first_tile);
 
   Ledger& ledger_;
   const size_t n_matrices_;
+  MatrixId head_ = kNone;  // of the trunk's logits
   const int max_tiles_;
   const int ffn_rows_;
   int d_ff_ = 0;  // of the widest dense feed-forward

@@ -26,8 +26,7 @@ struct HeadData {
   uint64_t tokens = 0;
 };
 
-Result<HeadData> compute_data(models::Model& model, std::span<const Example> examples, const TrainOptions& options,
-                              const Adapter* start) {
+Result<HeadData> compute_data(models::Model& model, std::span<const Example> examples, const Adapter* start) {
   HeadData data;
   data.d = static_cast<size_t>(model.d_model());
   data.v = static_cast<size_t>(model.n_vocab());
@@ -50,7 +49,7 @@ Result<HeadData> compute_data(models::Model& model, std::span<const Example> exa
                data.hidden.insert(data.hidden.end(), row.hidden.begin(), row.hidden.end());
                data.logits.insert(data.logits.end(), row.logits.begin(), row.logits.end());
                data.target.push_back(e.is_kept ? kNone : e.tokens[row.at]);
-               data.weight.push_back(e.weight * (e.is_kept ? options.keep : 1.0f));
+               data.weight.push_back(e.weight);
              }));
   data.n = data.target.size();
   return Result<HeadData>{std::move(data)};
@@ -74,8 +73,8 @@ void add(float f, const float* x, size_t n, float* to) {
   for (size_t i = 0; i < n; ++i) to[i] += f * x[i];
 }
 
-// To softmax in place; returns log of the sum.
-double softmax(std::vector<float>& row) {
+// To softmax in place.
+void softmax(std::vector<float>& row) {
   const float top = *std::max_element(row.begin(), row.end());
   double sum = 0;
   for (float& l : row) {
@@ -84,7 +83,6 @@ double softmax(std::vector<float>& row) {
   }
   const auto factor = static_cast<float>(1 / sum);
   for (float& l : row) l *= factor;
-  return std::log(sum) + top;
 }
 
 // A [rank, d] and B [rank, v], one behind the other, with the moments of Adam.
@@ -100,7 +98,6 @@ class HeadState {
     // The logits that were computed have the start in them: what is learned is beside it.
     base_ = values;
     low_.resize(rank_);
-    base_low_.resize(rank_);
     back_.resize(rank_);
   }
 
@@ -121,28 +118,27 @@ class HeadState {
   }
   void starts_somewhere() { starts_somewhere_ = true; }
 
-  // One step on these rows; returns their mean loss. When that is no number nothing changes.
+  // One step on these rows; returns the mean loss of those that are learned. When that is no number nothing changes.
   double step(std::span<const size_t> rows, double rate, int n_steps) {
     std::fill(gradient_.begin(), gradient_.end(), 0.0f);
-    double loss = 0, weights = 0;
-    for (const size_t i : rows) weights += data_.weight[i];
+    double loss = 0, weights[2] = {};
+    for (const size_t i : rows) weights[data_.target[i] == kNone ? 1 : 0] += data_.weight[i];
     for (const size_t i : rows) {
       logits_of(i, row_);
-      const double total = softmax(row_);
-      const float w = static_cast<float>(data_.weight[i] / weights);
+      softmax(row_);
+      const bool is_kept = data_.target[i] == kNone;
+      const float w = static_cast<float>(data_.weight[i] / weights[is_kept ? 1 : 0]) * (is_kept ? options_.keep : 1.0f);
       const float* before = data_.logits.data() + i * data_.v;
-      if (data_.target[i] == kNone) {
+      if (is_kept) {
         then_.assign(before, before + data_.v);
         softmax(then_);
         for (size_t k = 0; k < data_.v; ++k) {
-          if (then_[k] > 1e-12f) loss += w * then_[k] * (std::log(then_[k]) - std::log(std::max(row_[k], 1e-30f)));
           row_[k] -= then_[k];
         }
       } else {
         const auto t = static_cast<size_t>(data_.target[i]);
         loss -= w * std::log(std::max<double>(row_[t], 1e-45));
         row_[t] -= 1;
-        static_cast<void>(total);
       }
       const float* h = data_.hidden.data() + i * data_.d;
       for (size_t r = 0; r < rank_; ++r) {
@@ -170,7 +166,7 @@ class HeadState {
   const HeadData& data_;
   const TrainOptions& options_;
   const size_t rank_, n_a_;
-  std::vector<float> gradient_, base_, low_, base_low_, back_, row_, then_;
+  std::vector<float> gradient_, base_, low_, back_, row_, then_;
   bool starts_somewhere_ = false;
 };
 
@@ -188,8 +184,7 @@ Result<Trained> train_head(models::Model& model, std::span<const Example> exampl
   TRY_ASSIGN(AdapterValues start, begin_values(model, options, "^output\\.weight$", true, true));
   const bool starts_somewhere = !options.start.empty();
   if (starts_somewhere) TRY(hold(model, *start.adapter));
-  TRY_ASSIGN(const HeadData data,
-             compute_data(model, examples, options, starts_somewhere ? start.adapter.get() : nullptr));
+  TRY_ASSIGN(const HeadData data, compute_data(model, examples, starts_somewhere ? start.adapter.get() : nullptr));
   LowRank& change = start.adapter->by_matrix[static_cast<size_t>(head_matrix(model.executable().program()))];
   HeadState state(data, change, options);
   if (starts_somewhere) state.starts_somewhere();
@@ -225,7 +220,11 @@ Result<Trained> train_head(models::Model& model, std::span<const Example> exampl
     report.tokens = data.tokens;
   };
 
-  Shuffle shuffle(options.seed, data.n);
+  // Half of a step's rows are learned, half are kept, where there are any.
+  std::vector<size_t> kinds[2];
+  for (size_t i = 0; i < data.n; ++i) kinds[data.target[i] == kNone ? 1 : 0].push_back(i);
+  Shuffle shuffles[2] = {{options.seed, kinds[0].size()}, {options.seed + 1, kinds[1].size()}};
+  const bool has_kept = !kinds[1].empty() && options.keep > 0;
   std::vector<size_t> rows;
   int skipped_in_a_row = 0;
   while (done < options.steps) {
@@ -234,8 +233,11 @@ Result<Trained> train_head(models::Model& model, std::span<const Example> exampl
       break;
     }
     rows.clear();
-    for (int i = 0; i < options.batch; ++i) {
-      rows.push_back(shuffle(static_cast<uint64_t>(done) * options.batch + static_cast<uint64_t>(i)));
+    for (int kind = 0; kind < (has_kept ? 2 : 1); ++kind) {
+      for (int i = 0; i < options.batch; ++i) {
+        const uint64_t at = static_cast<uint64_t>(done) * options.batch + static_cast<uint64_t>(i);
+        rows.push_back(kinds[kind][shuffles[kind](at)]);
+      }
     }
     const double rate = options.learning_rate * scheduled(options.schedule, done, options.steps);
     const double loss = state.step(rows, rate, done + 1);

@@ -123,7 +123,7 @@ class PairLoss {
       readings.push_back({&examples_[i], &plus});
       readings.push_back({&examples_[i], &minus});
     }
-    double sums[2] = {}, weights = 0;
+    double sums[2][2] = {}, weights[2] = {};  // [kept][end]
     const auto n_vocab = static_cast<size_t>(model_.n_vocab());
     TRY_ASSIGN(const uint64_t tokens, read_examples(model_, readings, false, [&](const AnswerRow& row) {
                  const size_t i = chosen[row.reading / 2];
@@ -135,10 +135,13 @@ class PairLoss {
                  } else {
                    loss = log_sum(row.logits) - row.logits[static_cast<size_t>(e.tokens[row.at])];
                  }
-                 sums[row.reading % 2] += e.weight * loss;
-                 if (row.reading % 2 == 0) weights += e.weight;
+                 sums[e.is_kept ? 1 : 0][row.reading % 2] += e.weight * loss;
+                 if (row.reading % 2 == 0) weights[e.is_kept ? 1 : 0] += e.weight;
                }));
-    return Ends{sums[0] / weights, sums[1] / weights, tokens};
+    for (int kept = 0; kept < 2; ++kept) {
+      for (double& sum : sums[kept]) sum /= std::max(weights[kept], 1e-12);
+    }
+    return Ends{sums[0][0] + sums[1][0], sums[0][1] + sums[1][1], tokens};
   }
 
  private:
@@ -204,7 +207,11 @@ Result<Trained> train_mezo(models::Model& model, std::span<const Example> exampl
   TRY_ASSIGN(Moving minus, Moving::create(model, *start.adapter));
   const RunClock clock(n_before ? log.records().back().seconds : 0);
   uint64_t tokens = n_before ? log.records().back().tokens : remembered;
-  Shuffle shuffle(options.seed, examples.size());
+  // Beside the examples of a step, half as many that are kept, where there are any.
+  std::vector<size_t> kinds[2];
+  for (size_t i = 0; i < examples.size(); ++i) kinds[examples[i].is_kept ? 1 : 0].push_back(i);
+  Shuffle shuffles[2] = {{options.seed, kinds[0].size()}, {options.seed + 1, kinds[1].size()}};
+  const int n_kept = kinds[1].empty() || options.keep == 0 ? 0 : std::max(1, options.batch / 2);
   std::vector<float> moved;
   std::vector<size_t> chosen;
   for (size_t pair = n_before; pair < static_cast<size_t>(options.steps) * options.directions; ++pair) {
@@ -214,7 +221,8 @@ Result<Trained> train_mezo(models::Model& model, std::span<const Example> exampl
       break;
     }
     chosen.clear();
-    for (int i = 0; i < options.batch; ++i) chosen.push_back(shuffle(step * options.batch + i));
+    for (int i = 0; i < options.batch; ++i) chosen.push_back(kinds[0][shuffles[0](step * options.batch + i)]);
+    for (int i = 0; i < n_kept; ++i) chosen.push_back(kinds[1][shuffles[1](step * n_kept + i)]);
     walk.move_away(pair, options.eps, moved);
     start.fill(moved, *plus.adapter);
     walk.move_away(pair, -options.eps, moved);

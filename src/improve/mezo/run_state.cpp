@@ -20,8 +20,8 @@ uint64_t run_identity(models::Model& model, std::span<const Example> examples, c
   uint64_t h = hash64("learning 1");
   h = mixed(h, model.fingerprint());
   h = mixed(h, static_cast<int>(model.backend()));
-  for (const int n : {static_cast<int>(o.method), o.rank, o.steps, o.batch, o.directions, static_cast<int>(o.train_a),
-                      static_cast<int>(o.schedule)}) {
+  for (const int n : {static_cast<int>(o.method), o.rank, o.steps, o.batch, o.directions, o.own_text,
+                      static_cast<int>(o.train_a), static_cast<int>(o.schedule)}) {
     h = mixed(h, n);
   }
   for (const float f : {o.alpha, o.learning_rate, o.eps, o.momentum, o.decay, o.keep}) h = mixed(h, f);

@@ -1,11 +1,13 @@
 #include "improve/mezo/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
 #include "backend/adapter.h"
 #include "improve/mezo/adapter_values.h"
+#include "improve/mezo/own_text.h"
 #include "improve/mezo/rows.h"
 #include "improve/mezo/run_state.h"
 #include "models/adapter_file.h"
@@ -23,6 +25,7 @@ TrainOptions with_defaults(TrainOptions o) {
   if (o.batch == 0) o.batch = is_head ? 64 : 8;
   if (o.learning_rate == 0) o.learning_rate = is_head ? 5e-3f : 2e-2f;
   if (o.eps == 0) o.eps = 1e-2f;
+  if (o.own_text < 0) o.own_text = is_head ? 1536 : 0;
   if (o.targets.empty()) o.targets = "attn|ssm|ffn";
   return o;
 }
@@ -41,6 +44,7 @@ Status check_options(const TrainOptions& o) {
   if (!(o.momentum >= 0) || !(o.momentum < 1)) return wrong("momentum", "0 to below 1", o.momentum);
   if (!(o.decay >= 0) || !(o.decay <= 1)) return wrong("decay", "0 to 1", o.decay);
   if (!(o.keep >= 0) || !(o.keep <= 1000)) return wrong("keep", "0 to 1000", o.keep);
+  if (o.own_text > kMaxOwnText) return wrong("own text", "at most 65536 tokens", o.own_text);
   if (!(o.seconds >= 0)) return wrong("seconds", "0 or more", o.seconds);
   return Ok{};
 }
@@ -92,11 +96,13 @@ Result<TrainReport> train_adapter(models::Model& model, std::span<const Example>
   TRY(check_options(complete));
   TRY(check_examples(model, examples));
   const uint64_t identity = run_identity(model, examples, complete);
+  TRY_ASSIGN(std::vector<Example> all, write_own_text(model, complete.own_text, complete.seed));
+  all.insert(all.begin(), examples.begin(), examples.end());
   const auto train = complete.method == TrainMethod::head ? train_head : train_mezo;
-  TRY_ASSIGN(Trained trained, train(model, examples, complete, identity, progress));
+  TRY_ASSIGN(Trained trained, train(model, all, complete, identity, progress));
   if (!trained.adapter) return Result<TrainReport>{std::move(trained.report)};
   trained.adapter->name = complete.method == TrainMethod::head ? "head" : "mezo";
-  TRY(compare(model, examples, *trained.adapter, trained.report));
+  TRY(compare(model, all, *trained.adapter, trained.report));
   TRY(write_adapter(*trained.adapter, model, out));
   if (!complete.checkpoint.empty()) std::remove(complete.checkpoint.c_str());
   return Result<TrainReport>{std::move(trained.report)};
@@ -113,16 +119,20 @@ Result<ExampleScore> score_examples(models::Model& model, std::span<const Exampl
   std::vector<Reading> readings;
   for (const Example& e : examples) readings.push_back({&e, set.uses.empty() ? nullptr : &set});
   ExampleScore score;
+  std::vector<bool> is_exact(examples.size(), true);
   TRY_ASSIGN(const uint64_t read, read_examples(model, readings, false, [&](const AnswerRow& row) {
                const auto target = static_cast<size_t>(examples[row.reading].tokens[row.at]);
                score.loss += log_sum(row.logits) - row.logits[target];
                const auto best = std::max_element(row.logits.begin(), row.logits.end()) - row.logits.begin();
                score.accuracy += static_cast<size_t>(best) == target ? 1 : 0;
+               if (static_cast<size_t>(best) != target) is_exact[row.reading] = false;
                ++score.tokens;
              }));
   static_cast<void>(read);
   score.loss /= static_cast<double>(score.tokens);
   score.accuracy /= static_cast<double>(score.tokens);
+  score.exact =
+      static_cast<double>(std::count(is_exact.begin(), is_exact.end(), true)) / static_cast<double>(is_exact.size());
   return score;
 }
 

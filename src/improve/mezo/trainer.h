@@ -48,7 +48,8 @@ struct TrainOptions {
   float momentum = 0.9f;  // mezo: of the steps
   bool train_a = false;   // mezo: A, too; otherwise it stays as drawn, and B begins at zero (LoRA-FA)
   float decay = 0;        // head: of the weights, a step
-  float keep = 1;         // weight of the divergence on examples that are kept, beside the loss on the others
+  float keep = 1;         // weight of the mean divergence on what is kept, beside the mean loss on the examples
+  int own_text = -1;      // tokens that the model writes itself, to be kept, too; 0: none; -1: the method's default
   Schedule schedule = Schedule::linear;
   uint64_t seed = 1;
   double seconds = 0;           // stop learning after so many, over all runs of a checkpoint; 0: no limit
@@ -88,10 +89,11 @@ inline constexpr uint64_t kMaxCachedBytes = uint64_t{2} << 30;  // of logits tha
 Result<TrainReport> train_adapter(models::Model& model, std::span<const Example> examples, const TrainOptions& options,
                                   const std::string& out, const TrainProgress& progress = {});
 
-// The mean loss of the examples under an adapter file (empty: none), nats a token, and the share of answer tokens that
-// are the model's first choice.
+// How examples stand under an adapter file (empty: none).
 struct ExampleScore {
-  double loss = 0, accuracy = 0;
+  double loss = 0;      // nats a token
+  double accuracy = 0;  // share of answer tokens that are the model's first choice
+  double exact = 0;     // share of examples of which all are: what it would answer without sampling, to the letter
   uint64_t tokens = 0;
 };
 Result<ExampleScore> score_examples(models::Model& model, std::span<const Example> examples,
