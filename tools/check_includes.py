@@ -43,6 +43,7 @@ ORDER = [
     "server",
     "quantizer",
     "improve/mezo",
+    "improve/examples",
     "improve",
 ]
 RANK = {name: rank for rank, name in enumerate(ORDER)}

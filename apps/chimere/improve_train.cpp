@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "common.h"
-#include "improve/mezo/example_file.h"
+#include "improve/examples/example_file.h"
 #include "improve/mezo/trainer.h"
 
 namespace chimere::apps {

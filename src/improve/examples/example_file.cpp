@@ -1,4 +1,4 @@
-#include "improve/mezo/example_file.h"
+#include "improve/examples/example_file.h"
 
 #include <cmath>
 #include <fstream>
