@@ -100,7 +100,7 @@ void add_improve_train(CLI::App& improve, Outcome& outcome) {
   command->add_option("--rank", t.rank, "of the change")->capture_default_str();
   command->add_option("--alpha", t.alpha, "a change counts alpha / rank")->capture_default_str();
   command->add_option("--targets", t.targets,
-                      "mezo: regular expression over names of matrices; else all that can change");
+                      "mezo: regular expression over names of matrices; else what the last block adds");
   command->add_option("--start", t.start, "an adapter to go on from")->check(CLI::ExistingFile);
   command->add_option("--steps", t.steps, "else 400 (head), 600 (mezo)")->check(at_least(0));
   command->add_option("--batch", t.batch, "of a step: answer tokens (head), examples (mezo)")->check(at_least(0));
