@@ -112,7 +112,7 @@ void add_improve_train(CLI::App& improve, Outcome& outcome) {
   command->add_option("--decay", t.decay, "head: of the weights, a step")->capture_default_str();
   command->add_option("--keep", t.keep, "weight of examples that are kept")->capture_default_str();
   command->add_option("--own-text", t.own_text,
-                      "tokens that the model writes itself, to keep; else 1536 (head), 0 (mezo)");
+                      "tokens that the model writes itself, to keep; else 3072 (head), 0 (mezo)");
   command->add_option("--schedule", o->schedule, "of the rate")
       ->check(CLI::IsMember({"constant", "linear", "cosine"}))
       ->capture_default_str();

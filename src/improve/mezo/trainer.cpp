@@ -44,7 +44,7 @@ TrainOptions with_defaults(TrainOptions o, const Program& program) {
   if (o.batch == 0) o.batch = is_head ? 64 : 8;
   if (o.learning_rate == 0) o.learning_rate = is_head ? 5e-3f : 3e-2f;
   if (o.eps == 0) o.eps = 3e-2f;
-  if (o.own_text < 0) o.own_text = is_head ? 1536 : 0;
+  if (o.own_text < 0) o.own_text = is_head ? 3072 : 0;
   if (o.targets.empty()) o.targets = last_block_targets(program);
   return o;
 }

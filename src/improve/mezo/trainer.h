@@ -48,7 +48,7 @@ struct TrainOptions {
   float momentum = 0.9f;  // mezo: of the steps
   bool train_a = false;   // mezo: A, too; otherwise it stays as drawn, and B begins at zero (LoRA-FA)
   float decay = 0;        // head: of the weights, a step
-  float keep = 1;         // weight of the mean divergence on what is kept, beside the mean loss on the examples
+  float keep = 4;         // weight of the mean divergence on what is kept, beside the mean loss on the examples
   int own_text = -1;      // tokens that the model writes itself, to be kept, too; 0: none; -1: the method's default
   Schedule schedule = Schedule::linear;
   uint64_t seed = 1;
