@@ -59,7 +59,7 @@ TEST(ExampleFile, TheLossCountsWhatTheModelWrites) {
 TEST(ExampleFile, ErrorsNameTheLine) {
   const auto model = box();
   ASSERT_TRUE(model);
-  const fixture::fs::path scratch = fixture::scratch_folder();
+  const std::filesystem::path scratch = fixture::scratch_folder();
   const std::string file = (scratch / "e.jsonl").string();
   const auto expect = [&](const std::string& second, const std::string& word) {
     std::ofstream(file) << R"({"prompt": "a", "answer": "b"})"
@@ -88,7 +88,7 @@ TEST(ExampleFile, ErrorsNameTheLine) {
   std::ofstream(file) << "\n";
   EXPECT_FALSE(read_examples_file(file, *model));
   EXPECT_FALSE(read_examples_file((scratch / "none").string(), *model));
-  fixture::fs::remove_all(scratch);
+  std::filesystem::remove_all(scratch);
 }
 
 }  // namespace
