@@ -123,10 +123,11 @@ include(cmake/parity.cmake)
 chimere_layer(engram FUZZED DEPS sampling base)
 chimere_layer(speculative DEPS engram base)
 chimere_layer(engine DEPS speculative sampling models cache backend base)
+chimere_layer(improve/mezo COMPUTES DEPS models cache backend gguf tensor base)
 
 file(GLOB core_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/core/*.cpp)
 add_executable(chimere-core ${core_sources})
-target_link_libraries(chimere-core PRIVATE chimere_engine)
+target_link_libraries(chimere-core PRIVATE chimere_improve_mezo chimere_engine)
 
 # Built on demand: ninja -C build/release matmul_bench
 add_executable(matmul_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/kernels/matmul_bench.cpp)
@@ -163,6 +164,8 @@ chimere_layer(convert FUZZED DEPS models tokenizer gguf tensor text base)
 chimere_layer(quantizer FUZZED COMPUTES ARITHMETIC DEPS engine models grammar tokenizer gguf tensor text base)
 add_executable(encode_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/quantize/encode_bench.cpp)
 target_link_libraries(encode_bench PRIVATE chimere_quantizer chimere_gguf)
+
+chimere_layer(improve/examples FUZZED DEPS improve/mezo chat tokenizer models text base)
 
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
@@ -209,7 +212,7 @@ endif()
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(chimere PRIVATE chimere_server chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
+target_link_libraries(chimere PRIVATE chimere_server chimere_improve_examples chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
                                       chimere_chat
                                       chimere_terminal chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
 

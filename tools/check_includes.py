@@ -42,6 +42,8 @@ ORDER = [
     "server/http",
     "server",
     "quantizer",
+    "improve/mezo",
+    "improve/examples",
     "improve",
 ]
 RANK = {name: rank for rank, name in enumerate(ORDER)}

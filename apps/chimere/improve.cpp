@@ -114,6 +114,7 @@ void add_improve(CLI::App& app, Outcome& outcome) {
   CLI::App* erasing = of_owner(verb("erase", "one owner's answers, or those of one conversation", erase));
   erasing->add_option("--conversation", o->conversation, "only this one, as the export names it");
   erasing->add_flag("--yes", o->is_sure, "do it");
+  add_improve_train(*command, outcome);
 }
 
 }  // namespace chimere::apps

@@ -5,6 +5,9 @@
 //                        [--kv-k T --kv-v T] [--cpu-moe N|all] [--adapter FILE[=SCALE]] [-t N]
 //   chimere-core hidden  the same without --step and --adapter: final hidden states, of encoders too
 //   chimere-core adapter --model F --out FILE [--rank N] [--seed N]: a LoRA adapter of random values
+//   chimere-core learn   --model F --examples IDS.txt --out FILE [--held-out IDS.txt] [--method head|mezo] [--rank N]
+//                        [--targets REGEX] [--steps N] [--batch N] [--rate X] [--eps X] [--directions N] [--seconds N]
+//                        [--start FILE]: a LoRA adapter that is learned
 //   chimere-core contract --model F --ids-file IDS.i32 [--backend B] [--exact] [--kv-k T --kv-v T] [--cpu-moe N|all]
 //                        [--adapter FILE[=SCALE]]
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
@@ -26,6 +29,7 @@
 #include "contract.h"
 #include "engine/benchmark.h"
 #include "engine/score.h"
+#include "learn.h"
 #include "models/model.h"
 #include "models/synthetic.h"
 
@@ -127,6 +131,29 @@ Status hidden(const Options& o) {
 Status adapter(const Options& o) {
   return write_random_adapter(get(o, "--model", ""), get_int(o, "--rank", 16),
                               static_cast<uint64_t>(get_int(o, "--seed", 1)), get(o, "--out", ""));
+}
+
+Status learn_adapter(const Options& o) {
+  TRY_ASSIGN(auto model, load(o));
+  improve::TrainOptions t;
+  const std::string method = get(o, "--method", "head");
+  if (method != "head" && method != "mezo") {
+    return Error{Code::invalid_argument, "--method: expected head or mezo, found '" + method + "'"};
+  }
+  const auto number = [&](const char* flag, double fallback) {
+    return o.count(flag) ? std::atof(o.at(flag).c_str()) : fallback;
+  };
+  t.method = method == "head" ? improve::TrainMethod::head : improve::TrainMethod::mezo;
+  t.rank = get_int(o, "--rank", t.rank);
+  t.targets = get(o, "--targets", "");
+  t.start = get(o, "--start", "");
+  t.steps = get_int(o, "--steps", 0);
+  t.batch = get_int(o, "--batch", 0);
+  t.directions = get_int(o, "--directions", 1);
+  t.learning_rate = static_cast<float>(number("--rate", 0));
+  t.eps = static_cast<float>(number("--eps", 0));
+  t.seconds = number("--seconds", 0);
+  return learn(*model, get(o, "--examples", ""), get(o, "--held-out", ""), t, get(o, "--out", ""));
 }
 
 Result<std::vector<float>> read_floats(const std::string& path) {
@@ -252,11 +279,13 @@ Status run(int argc, char** argv) {
   if (command == "logits") return logits(options);
   if (command == "hidden") return hidden(options);
   if (command == "adapter") return adapter(options);
+  if (command == "learn") return learn_adapter(options);
   if (command == "compare") return compare(options);
   if (command == "bench") return bench(options);
   if (command == "contract") return contract(options);
-  return Error{Code::invalid_argument,
-               "expected 'logits', 'hidden', 'adapter', 'compare', 'contract' or 'bench', found '" + command + "'"};
+  return Error{
+      Code::invalid_argument,
+      "expected 'logits', 'hidden', 'adapter', 'learn', 'compare', 'contract' or 'bench', found '" + command + "'"};
 }
 
 }  // namespace

@@ -54,6 +54,11 @@ inline std::vector<AdapterPart> adapter_parts(const gguf::File& model, int seed)
     parts.push_back({name, t.ne[0], t.ne[1], adapter_values(name + "a", seed, kAdapterRank * t.ne[0], t.ne[0]),
                      adapter_values(name + "b", seed, kAdapterRank * t.ne[1], 1)});
   }
+  // The head, which may be the table of embeddings.
+  const TensorView* head = model.find("output.weight") ? model.find("output.weight") : model.find("token_embd.weight");
+  parts.push_back({"output.weight", head->ne[0], head->ne[1],
+                   adapter_values("head a", seed, kAdapterRank * head->ne[0], head->ne[0]),
+                   adapter_values("head b", seed, kAdapterRank * head->ne[1], 1)});
   return parts;
 }
 
@@ -89,11 +94,11 @@ inline void write_merged(const fs::path& folder, int seed, double scale, const f
   merged.reserve(parts.size());
   gguf::Writer writer;
   writer.metadata() = model->metadata();
-  for (const TensorView& t : model->tensors()) {
-    const auto part = std::find_if(parts.begin(), parts.end(), [&](const AdapterPart& p) { return p.name == t.name; });
+  const auto add = [&](const std::string& name, const TensorView& t) {
+    const auto part = std::find_if(parts.begin(), parts.end(), [&](const AdapterPart& p) { return p.name == name; });
     if (part == parts.end()) {
-      ASSERT_TRUE(writer.add_tensor(std::string(t.name), t.type, t.ne, {t.data, t.size_bytes()}));
-      continue;
+      ASSERT_TRUE(writer.add_tensor(name, t.type, t.ne, {t.data, t.size_bytes()}));
+      return;
     }
     std::vector<float>& w = merged.emplace_back(t.elems());
     for (uint64_t o = 0; o < part->out; ++o) {
@@ -107,8 +112,10 @@ inline void write_merged(const fs::path& folder, int seed, double scale, const f
         row[i] = static_cast<float>(row[i] + scale * kAdapterAlpha / kAdapterRank * change);
       }
     }
-    ASSERT_TRUE(writer.add_tensor(std::string(t.name), DType::F32, t.ne, bytes_of(w)));
-  }
+    ASSERT_TRUE(writer.add_tensor(name, DType::F32, t.ne, bytes_of(w)));
+  };
+  for (const TensorView& t : model->tensors()) add(std::string(t.name), t);
+  if (!model->find("output.weight")) add("output.weight", *model->find("token_embd.weight"));
   ASSERT_TRUE(writer.write_file(out.string()));
 }
 

@@ -13,9 +13,10 @@ constexpr int kFfnRows = 512;
 
 struct HeldAdapter {
   DeviceArena memory;
-  const DeviceChange* changes = nullptr;  // on the device, by MatrixId
-  std::vector<bool> changed;              // by MatrixId
-  int max_rank = 0;                       // padded
+  const DeviceChange* changes = nullptr;   // on the device, by MatrixId
+  std::vector<DeviceChange> host_changes;  // the same table
+  std::vector<bool> changed;               // by MatrixId
+  int max_rank = 0;                        // padded
 };
 
 const HeldAdapter& held(const AdapterSet::Use& use) {
@@ -35,30 +36,45 @@ int power_of_two_from(int n) {
   return power;
 }
 
-// Rows with the same adapters.
-struct AdaptedRows {
-  const AdapterSet* set;
-  std::vector<int32_t> rows;
-};
-
-std::vector<AdaptedRows> group_rows(const Batch& batch, const Pass& pass) {
-  std::vector<AdaptedRows> groups;
-  int32_t row = 0;
-  for (const int32_t i : pass.slices) {
-    const Slice& slice = batch.slices[i];
-    const int32_t first = row;
-    row += slice.n_tokens;
-    if (!slice.is_adapted()) continue;
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const AdaptedRows& g) {
-      return g.set == slice.adapters || same_uses(*g.set, *slice.adapters);
-    });
-    if (group == groups.end()) group = groups.insert(groups.end(), {slice.adapters, {}});
-    for (int32_t r = first; r < row; ++r) group->rows.push_back(r);
-  }
-  return groups;
+const Slice& slice_of_row(const Batch& batch, int32_t row) {
+  const auto behind = std::upper_bound(batch.slices.begin(), batch.slices.end(), row,
+                                       [](int32_t r, const Slice& slice) { return r < slice.first_row; });
+  return *(behind - 1);
 }
 
 }  // namespace
+
+// Rows with the same adapters.
+struct AdapterMemory::Staged {
+  const AdapterSet* set;
+  std::vector<int32_t> rows;     // of the pass
+  std::vector<int32_t> outputs;  // of its logit rows
+  int first_use = 0, rank = 0;
+
+  static std::vector<Staged> group(const Batch& batch, const Pass& pass, bool with_outputs) {
+    std::vector<Staged> groups;
+    const auto group_of = [&](const AdapterSet* set) -> Staged& {
+      auto found = std::find_if(groups.begin(), groups.end(),
+                                [&](const Staged& g) { return g.set == set || same_uses(*g.set, *set); });
+      if (found == groups.end()) found = groups.insert(groups.end(), Staged{set, {}, {}});
+      return *found;
+    };
+    int32_t row = 0;
+    for (const int32_t i : pass.slices) {
+      const Slice& slice = batch.slices[i];
+      const int32_t first = row;
+      row += slice.n_tokens;
+      if (!slice.is_adapted()) continue;
+      Staged& group = group_of(slice.adapters);
+      for (int32_t r = first; r < row; ++r) group.rows.push_back(r);
+    }
+    for (size_t i = 0; with_outputs && i < pass.outputs.size(); ++i) {
+      const Slice& slice = slice_of_row(batch, batch.logit_rows[static_cast<size_t>(pass.outputs[i])]);
+      if (slice.is_adapted()) group_of(slice.adapters).outputs.push_back(static_cast<int32_t>(i));
+    }
+    return groups;
+  }
+};
 
 // Tiles: a decode pass may have one for each row, rounded up to a power of two; a pass of prompts has full ones and
 // at most one more for each slice.
@@ -72,6 +88,9 @@ AdapterMemory::AdapterMemory(Ledger& ledger, const Program& program, int max_row
       d_ff_ = std::max(d_ff_, static_cast<int>(program.matrices[o->up].ne[1]));
     }
   }
+  for (const Op& any : program.trunk()) {
+    if (const auto* o = std::get_if<op::LmHead>(&any)) head_ = o->weight;
+  }
 }
 
 Status AdapterMemory::reserve_work() {
@@ -81,8 +100,9 @@ Status AdapterMemory::reserve_work() {
   const uint64_t ffn = sizeof(float) * static_cast<uint64_t>(ffn_rows_) * d_ff_;
   TRY_ASSIGN(work_,
              DeviceArena::create(ledger_, Purpose::adapters, DeviceArena::padded(low) + 2 * DeviceArena::padded(ffn)));
-  TRY_ASSIGN(host_tiles_, PinnedBuffer<AdapterTile>::create(max_tiles_));
-  TRY_ASSIGN(tiles_, DeviceBuffer<AdapterTile>::create(ledger_, Purpose::adapters, max_tiles_));
+  TRY_ASSIGN(host_tiles_, PinnedBuffer<AdapterTile>::create(2 * static_cast<size_t>(max_tiles_)));
+  TRY_ASSIGN(tiles_,
+             DeviceBuffer<AdapterTile>::create(ledger_, Purpose::adapters, 2 * static_cast<size_t>(max_tiles_)));
   low_ = reinterpret_cast<float*>(work_.take(low));
   ffn_gate_ = reinterpret_cast<float*>(work_.take(ffn));
   ffn_up_ = reinterpret_cast<float*>(work_.take(ffn));
@@ -119,7 +139,21 @@ Result<std::shared_ptr<const void>> AdapterMemory::hold(const Adapter& adapter) 
   TRY(stream.copy(table, changes.data(), changes.size() * sizeof(DeviceChange)));
   TRY(stream.synchronize());
   on_card->changes = table;
+  on_card->host_changes = std::move(changes);
   return std::shared_ptr<const void>(std::move(on_card));
+}
+
+Status AdapterMemory::refresh(const Stream& stream, const Adapter& adapter) {
+  CHECK(adapter.held && "an adapter that no backend holds");
+  const auto& on_card = *static_cast<const HeldAdapter*>(adapter.held.get());
+  for (size_t i = 0; i < n_matrices_; ++i) {
+    const LowRank& change = adapter.by_matrix[i];
+    CHECK(change.rank == on_card.host_changes[i].rank);
+    if (change.rank == 0) continue;
+    TRY(stream.copy(const_cast<float*>(on_card.host_changes[i].a), change.a.data(), change.a.size() * sizeof(float)));
+    TRY(stream.copy(const_cast<float*>(on_card.host_changes[i].b), change.b.data(), change.b.size() * sizeof(float)));
+  }
+  return stream.synchronize();
 }
 
 Status AdapterMemory::reserve_uses(size_t n) {
@@ -131,45 +165,62 @@ Status AdapterMemory::reserve_uses(size_t n) {
   return Ok{};
 }
 
+// Of the rows, from tile 0 on, or of the logit rows, from max_tiles_ on.
+AdapterView AdapterMemory::stage_tiles(const Pass& pass, const std::vector<Staged>& groups, int first_tile) {
+  AdapterView view;
+  AdapterTile* const tiles = host_tiles_.data() + first_tile;
+  int most_rows = 0;
+  for (const Staged& group : groups) {
+    const std::vector<int32_t>& rows = first_tile == 0 ? group.rows : group.outputs;
+    const int n_rows = static_cast<int>(rows.size());
+    for (int first = 0; first < n_rows; first += kAdapterRows) {
+      AdapterTile tile{
+          std::min(kAdapterRows, n_rows - first), group.first_use, static_cast<int>(group.set->uses.size()), 0, {}};
+      std::copy_n(rows.begin() + first, tile.n_rows, tile.rows);
+      most_rows = std::max(most_rows, tile.n_rows);
+      tiles[view.n_tiles++] = tile;
+    }
+    view.max_rank = std::max(view.max_rank, group.rank);
+  }
+  // A graph serves all numbers of tiles up to its own.
+  const int wanted = pass.is_decode && view.n_tiles > 0 ? power_of_two_from(view.n_tiles) : view.n_tiles;
+  CHECK(wanted <= max_tiles_);
+  while (view.n_tiles < wanted) tiles[view.n_tiles++] = {};
+  view.tiles = tiles_.data() + first_tile;
+  view.uses = uses_.data();
+  view.tile_rows = most_rows == 1 ? 1 : kAdapterRows;
+  view.low = low_;
+  return view;
+}
+
 Result<PassAdapters> AdapterMemory::stage(const Stream& stream, const Batch& batch, const Pass& pass) {
   PassAdapters adapters;
   if (!pass.is_adapted) return Result<PassAdapters>{std::move(adapters)};
-  const std::vector<AdaptedRows> groups = group_rows(batch, pass);
+  std::vector<Staged> groups = Staged::group(batch, pass, head_ != kNone);
   size_t n_uses = 0;
-  for (const AdaptedRows& group : groups) n_uses += group.set->uses.size();
+  for (const Staged& group : groups) n_uses += group.set->uses.size();
   TRY(reserve_uses(n_uses));
 
   adapters.changed.resize(n_matrices_);
-  int n_tiles = 0, use = 0, most_rows = 0;
-  for (const AdaptedRows& group : groups) {
-    const int first_use = use;
-    int rank = 0;
+  int use = 0;
+  for (Staged& group : groups) {
+    group.first_use = use;
     for (const AdapterSet::Use& u : group.set->uses) {
       const HeldAdapter& on_card = held(u);
       host_uses_[use++] = {on_card.changes, u.scale, 0};
-      rank += on_card.max_rank;
+      group.rank += on_card.max_rank;
       for (size_t i = 0; i < n_matrices_; ++i) adapters.changed[i] = adapters.changed[i] || on_card.changed[i];
     }
-    adapters.view.max_rank = std::max(adapters.view.max_rank, rank);
-    const int n_rows = static_cast<int>(group.rows.size());
-    for (int first = 0; first < n_rows; first += kAdapterRows) {
-      AdapterTile tile{std::min(kAdapterRows, n_rows - first), first_use, use - first_use, 0, {}};
-      std::copy_n(group.rows.begin() + first, tile.n_rows, tile.rows);
-      most_rows = std::max(most_rows, tile.n_rows);
-      host_tiles_[n_tiles++] = tile;
-    }
   }
-  // A graph serves all numbers of tiles up to its own.
-  const int wanted = pass.is_decode ? power_of_two_from(n_tiles) : n_tiles;
-  CHECK(wanted <= max_tiles_);
-  while (n_tiles < wanted) host_tiles_[n_tiles++] = {};
-  TRY(tiles_.write(stream, host_tiles_.span().first(n_tiles)));
-  TRY(uses_.write(stream, host_uses_.span().first(use)));
-  adapters.view.tiles = tiles_.data();
-  adapters.view.uses = uses_.data();
-  adapters.view.n_tiles = n_tiles;
-  adapters.view.tile_rows = most_rows == 1 ? 1 : kAdapterRows;
-  adapters.view.low = low_;
+  adapters.view = stage_tiles(pass, groups, 0);
+  TRY(tiles_.write(stream, host_tiles_.span().first(static_cast<size_t>(adapters.view.n_tiles))));
+  if (adapters.changes(head_)) {
+    adapters.head = stage_tiles(pass, groups, max_tiles_);
+    const auto n_tiles = static_cast<size_t>(adapters.head.n_tiles);
+    TRY(stream.copy(const_cast<AdapterTile*>(adapters.head.tiles), host_tiles_.data() + max_tiles_,
+                    n_tiles * sizeof(AdapterTile)));
+  }
+  TRY(uses_.write(stream, host_uses_.span().first(static_cast<size_t>(use))));
   adapters.ffn_gate = ffn_gate_;
   adapters.ffn_up = ffn_up_;
   adapters.ffn_rows = ffn_rows_;

@@ -22,6 +22,7 @@ namespace chimere::cuda {
 // What the launches of a pass depend on, as far as its adapters go.
 struct PassAdapters {
   AdapterView view;
+  AdapterView head;  // the same of the logit rows, by their order; without tiles where no adapter changes the head
   std::vector<bool> changed;  // by MatrixId; empty: no row has adapters
   // For prompts: gate and up of a feed-forward, ffn_rows at a time, which adapters change before the activation.
   float *ffn_gate = nullptr, *ffn_up = nullptr;
@@ -29,7 +30,7 @@ struct PassAdapters {
 
   explicit operator bool() const { return !changed.empty(); }
   bool changes(MatrixId id) const { return !changed.empty() && id != kNone && changed[static_cast<size_t>(id)]; }
-  bool operator==(const PassAdapters& o) const { return view == o.view && changed == o.changed; }
+  bool operator==(const PassAdapters& o) const { return view == o.view && head == o.head && changed == o.changed; }
 };
 
 class AdapterMemory {
@@ -40,15 +41,21 @@ class AdapterMemory {
   // Executable::hold_adapter: from any thread.
   Result<std::shared_ptr<const void>> hold(const Adapter& adapter);
 
+  // Executable::refresh_adapter. The stream is done with it on return.
+  Status refresh(const Stream& stream, const Adapter& adapter);
+
   // Starts the copy. REQUIRES: the stream is done with the pass before; all adapters of the pass are held.
   Result<PassAdapters> stage(const Stream& stream, const Batch& batch, const Pass& pass);
 
  private:
   Status reserve_work();
   Status reserve_uses(size_t n);
+  struct Staged;
+  AdapterView stage_tiles(const Pass& pass, const std::vector<Staged>& groups, int first_tile);
 
   Ledger& ledger_;
   const size_t n_matrices_;
+  MatrixId head_ = kNone;  // of the trunk's logits
   const int max_tiles_;
   const int ffn_rows_;
   int d_ff_ = 0;  // of the widest dense feed-forward

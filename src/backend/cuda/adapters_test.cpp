@@ -95,6 +95,14 @@ TEST(AdapterMemory, GroupsRowsByWhatTheyUse) {
   EXPECT_EQ(change.rank, 9);
   EXPECT_EQ(change.b[9 * 6 - 1], 2.0f);
 
+  // New values of one that is held are where kernels read them.
+  Adapter learned = *second;
+  learned.by_matrix[1].b.back() = 7.0f;
+  ASSERT_TRUE(memory.refresh(*stream, learned));
+  EXPECT_EQ(change.b[9 * 6 - 1], 7.0f);
+  EXPECT_EQ(change.b[0], 2.0f);
+  EXPECT_EQ(staged->head.n_tiles, 0) << "the program has no head";
+
   Batch plain = batch;
   for (Slice& slice : plain.slices) slice.adapters = nullptr;
   const std::vector<Pass> without = split_batch(plain, kLimits);

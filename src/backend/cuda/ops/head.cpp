@@ -8,6 +8,7 @@ namespace {
 class BoundHead final : public BoundOp {
  public:
   BoundHead(const BindContext& c, const op::LmHead& o) : BoundHead(c, o.x, o.norm, o.eps) {
+    change_ = {o.weight, c.memory.logits, c.program.n_vocab, c.program.n_vocab, o.scale};
     logits_.outs[logits_.n_outs++] = {c.weight(o.weight), nullptr, c.memory.logits, c.program.n_vocab, false, o.scale};
   }
   BoundHead(const BindContext& c, const op::HiddenOut& o) : BoundHead(c, o.x, kNone, 0) {}
@@ -21,7 +22,8 @@ class BoundHead final : public BoundOp {
 
   Status run_head(const Stream& stream, const PassShape& pass, int first, int n) const override {
     const int32_t* const rows = pass.batch.logit_rows + first;
-    if (pass.hidden) {
+    const bool is_changed = pass.logits && pass.adapters.changes(change_.matrix) && pass.adapters.head.n_tiles > 0;
+    if (pass.hidden || is_changed) {
       NormArgs hidden = hidden_;
       hidden.n_rows = n;
       hidden.gather = rows;
@@ -32,7 +34,8 @@ class BoundHead final : public BoundOp {
     logits.in.gather = rows;
     logits.n_rows = n;
     logits.dependent = pass.dependent;
-    return matvec(stream, logits);
+    TRY(matvec(stream, logits));
+    return is_changed ? run_changes(stream, pass, first, n) : Ok{};
   }
 
   Status run_row_hidden(const Stream& stream, int first, int n, float* out) const override {
@@ -44,6 +47,20 @@ class BoundHead final : public BoundOp {
   }
 
  private:
+  // What adapters add to the logits, from the rows that norm_rows has gathered.
+  Status run_changes(const Stream& stream, const PassShape& pass, int first, int n) const {
+    AddAdaptersArgs args;
+    args.view = pass.adapters.head;
+    args.in.x = hidden_.out;
+    args.in.width = hidden_.width;
+    args.first_row = first;
+    args.n_rows = n;
+    args.n_products = 1;
+    args.products[0] = change_;
+    args.dependent = pass.dependent;
+    return add_adapters(stream, args);
+  }
+
   BoundHead(const BindContext& c, BufferId x, VectorId norm, float eps)
       : BoundOp(Family::head),
         logits_(c.decode_product(c.decode_rows(x, norm, eps))),
@@ -57,6 +74,7 @@ class BoundHead final : public BoundOp {
 
   MatvecArgs logits_;  // without outputs where the program has no logits
   const NormArgs hidden_;
+  AdaptedProduct change_{kNone};
 };
 
 }  // namespace
