@@ -39,10 +39,10 @@ ORDER = [
     "retrieval",
     "orchestrator",
     "odo",
+    "improve",
     "server/http",
     "server",
     "quantizer",
-    "improve",
 ]
 RANK = {name: rank for rank, name in enumerate(ORDER)}
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
