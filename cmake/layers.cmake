@@ -164,6 +164,8 @@ chimere_layer(quantizer FUZZED COMPUTES ARITHMETIC DEPS engine models grammar to
 add_executable(encode_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/quantize/encode_bench.cpp)
 target_link_libraries(encode_bench PRIVATE chimere_quantizer chimere_gguf)
 
+chimere_layer(improve/mezo FUZZED COMPUTES DEPS models cache backend chat tokenizer gguf text base)
+
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
@@ -185,7 +187,7 @@ chimere_layer(orchestrator DEPS grammar chat retrieval engram tokenizer engine t
 add_executable(quality_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/quality_bench.cpp)
 target_link_libraries(quality_bench PRIVATE chimere_orchestrator)
 chimere_layer(odo FUZZED DEPS orchestrator tools retrieval web grammar chat tokenizer engine text base)
-chimere_layer(improve FUZZED DEPS odo orchestrator tools store engram engine tokenizer text base LIBS OpenSSL::Crypto)
+chimere_layer(improve FUZZED DEPS improve/mezo odo orchestrator tools store engram engine tokenizer text base LIBS OpenSSL::Crypto)
 include(cmake/studio.cmake)
 chimere_layer(server FUZZED DEPS improve odo orchestrator store text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)

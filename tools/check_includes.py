@@ -39,6 +39,7 @@ ORDER = [
     "retrieval",
     "orchestrator",
     "odo",
+    "improve/mezo",
     "improve",
     "server/http",
     "server",

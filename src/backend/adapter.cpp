@@ -35,7 +35,17 @@ std::vector<bool> adaptable_matrices(const Program& program) {
       for (const MatrixId id : {o->gate, o->up, o->down}) mark(id);
     }
   }
+  for (const Op& any : program.trunk()) {
+    if (const auto* o = std::get_if<op::LmHead>(&any)) mark(o->weight);
+  }
   return can;
+}
+
+std::string adapted_name(const Program& program, MatrixId id) {
+  for (const Op& any : program.trunk()) {
+    if (const auto* o = std::get_if<op::LmHead>(&any); o && o->weight == id) return "output.weight";
+  }
+  return std::string(program.matrices[static_cast<size_t>(id)].name);
 }
 
 }  // namespace chimere

@@ -45,7 +45,11 @@ struct AdapterSet {
   uint64_t key() const;
 };
 
-// Whether a matrix can have a change: those of NormMatmul, MatmulAdd and DenseFfn. By MatrixId.
+// Whether a matrix can have a change: those of NormMatmul, MatmulAdd, DenseFfn and the trunk's LmHead. By MatrixId.
 std::vector<bool> adaptable_matrices(const Program& program);
+
+// What files of adapters call a matrix. Where the table of embeddings serves as output head, too, a change is of the
+// head alone, and is called output.weight.
+std::string adapted_name(const Program& program, MatrixId id);
 
 }  // namespace chimere

@@ -212,6 +212,13 @@ class Executable {
     return std::shared_ptr<const void>();
   }
 
+  // Brings changed values of an adapter that it holds to where kernels read them, for adapters that learn. By the thread
+  // that runs batches, between two of them. REQUIRES: ranks and matrices are those that were held.
+  virtual Status refresh_adapter(const Adapter& adapter) {
+    static_cast<void>(adapter);
+    return Ok{};
+  }
+
   // Gives the card's memory to other programs until wake(): weights, states and working memory go to the host's, and
   // come back as they were. Nothing else may be called meanwhile but what releases memory. A failure changes nothing.
   // Returns the bytes that were given away.

@@ -66,6 +66,9 @@ Result<Arm> arm_in_use(const ArtefactStore& store, Workbench& bench, const std::
     TRY_ASSIGN(auto opened, engram::Table::open(store.path_of(table->artefact), bench.vocabulary(), engram::today()));
     arm.tables.push_back({std::move(opened), 1});
   }
+  if (const Version* adapter = manifest->in_use({owner, "lora", ""})) {
+    TRY_ASSIGN(arm.adapters, adapter_set(bench, store.path_of(adapter->artefact), "in-use"));
+  }
   if (const Version* prompt = manifest->in_use({owner, "prompts", ""})) {
     TRY_ASSIGN(arm.system_prompt, store.read(prompt->artefact));
   }

@@ -45,6 +45,8 @@ std::shared_ptr<const Served> InUse::opened(const Manifest& manifest, const std:
         continue;
       }
       served->prompts[entry.slot.route] = std::move(*prompt);
+    } else if (entry.slot.kind == "lora") {
+      served->adapter = artefact;
     } else {
       continue;
     }

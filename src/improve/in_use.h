@@ -18,6 +18,7 @@ namespace chimere::improve {
 struct Served {
   std::shared_ptr<const engram::NgramSource> table;  // null: none
   std::map<std::string, std::string> prompts;        // by route; "": answers of the model alone
+  std::string adapter;                               // artefact of a LoRA adapter; empty: none
   std::vector<std::string> names;                    // "engram@1a2b3c4d5e6f": for the journal
 };
 

@@ -57,7 +57,9 @@ size_t n_conversations(const std::vector<TaughtAnswer>& examples) {
 Status make_and_prove(JobState& state) {
   const JobTools& tools = state.tools;
   RunRecord& run = state.run;
-  Result<Candidate> made = run.slot.kind == "prompts" ? make_prompt(state) : make_engram(state);
+  Result<Candidate> made = run.slot.kind == "prompts" ? make_prompt(state)
+                           : run.slot.kind == "lora"  ? make_lora(state)
+                                                      : make_engram(state);
   if (!made) return made.error();
   const Candidate& candidate = *made;
   run.about = candidate.about;
@@ -85,7 +87,7 @@ Status promote(ArtefactStore& store, const RunRecord& run) {
 }  // namespace
 
 const std::vector<std::string>& job_kinds() {
-  static const std::vector<std::string> kKinds = {"scores", "engram", "prompts"};
+  static const std::vector<std::string> kKinds = {"scores", "engram", "lora", "prompts"};
   return kKinds;
 }
 

@@ -66,6 +66,10 @@ Result<std::string> engram_bytes(const Tokenizer& tokenizer, const std::vector<T
 
 Result<Candidate> make_engram(JobState& state);
 Result<Candidate> make_prompt(JobState& state);
+Result<Candidate> make_lora(JobState& state);
+// An adapter file, loaded under this name, as a set of one.
+Result<std::shared_ptr<const AdapterSet>> adapter_set(Workbench& bench, const std::string& path,
+                                                      const std::string& name);
 // Without a verdict: scores of answers in the journal.
 Status score_answers(JobState& state);
 

@@ -55,14 +55,20 @@ Result<std::vector<int32_t>> Workbench::prompt_of(std::vector<chat::Message> mes
   return preparer_.prompt_of(request);
 }
 
+std::vector<int32_t> Workbench::answer_ids(const std::string& answer) const {
+  std::vector<int32_t> ids = model_.tokenizer.encode(answer, EncodeMode::plain, false);
+  const SpecialIds& special = model_.tokenizer.special_ids();
+  const int32_t end = special.eot >= 0 ? special.eot : special.eos;
+  if (!ids.empty() && end >= 0) ids.push_back(end);
+  return ids;
+}
+
 Result<std::optional<double>> Workbench::score(const std::vector<chat::Message>& messages, const std::string& answer,
                                                const std::string& owner, const Arm& arm) {
   TRY_ASSIGN(std::vector<int32_t> tokens, prompt_of(messages, owner, arm.system_prompt));
   const size_t n_prompt = tokens.size();
-  const std::vector<int32_t> ids = model_.tokenizer.encode(answer, EncodeMode::plain, false);
+  const std::vector<int32_t> ids = answer_ids(answer);
   tokens.insert(tokens.end(), ids.begin(), ids.end());
-  const SpecialIds& special = model_.tokenizer.special_ids();
-  if (const int32_t end = special.eot >= 0 ? special.eot : special.eos; end >= 0) tokens.push_back(end);
   if (ids.empty() || static_cast<int>(tokens.size()) > context_length_) return std::optional<double>{};
   std::optional<engram::TableMemory> memory;
   if (!arm.tables.empty()) memory.emplace(arm.tables, engram::MixOptions{});

@@ -43,6 +43,9 @@ class Workbench {
   Result<std::vector<int32_t>> prompt_of(std::vector<chat::Message> messages, const std::string& owner,
                                          const std::string& system_prompt);
 
+  // Ids of an answer and of the end behind it.
+  std::vector<int32_t> answer_ids(const std::string& answer) const;
+
   const Tokenizer& tokenizer() const { return model_.tokenizer; }
   engram::Vocabulary vocabulary() const;
   models::Model& model() { return *model_.model; }

@@ -101,8 +101,9 @@ Result<std::shared_ptr<Adapter>> read_adapter(const gguf::File& file, std::strin
   uint64_t h = hash64("adapter");
   size_t n_found = 0;
   for (size_t i = 0; i < program.matrices.size(); ++i) {
-    const auto pair = pairs.find(program.matrices[i].name);
-    if (pair == pairs.end() || !adaptable[i]) continue;
+    if (!adaptable[i]) continue;
+    const auto pair = pairs.find(adapted_name(program, static_cast<MatrixId>(i)));
+    if (pair == pairs.end()) continue;
     TRY_ASSIGN(adapter->by_matrix[i], read_change(pair->first, pair->second, program.matrices[i], alpha));
     const LowRank& change = adapter->by_matrix[i];
     h = hash64(std::as_bytes(std::span(change.b)), hash64(std::as_bytes(std::span(change.a)), hash64(pair->first, h)));
@@ -111,11 +112,13 @@ Result<std::shared_ptr<Adapter>> read_adapter(const gguf::File& file, std::strin
   if (n_found != pairs.size()) {
     for (const auto& [tensor, pair] : pairs) {
       bool found = false;
-      for (size_t i = 0; i < program.matrices.size(); ++i) found |= adaptable[i] && program.matrices[i].name == tensor;
+      for (size_t i = 0; i < program.matrices.size(); ++i) {
+        found |= adaptable[i] && adapted_name(program, static_cast<MatrixId>(i)) == tensor;
+      }
       if (!found) {
         return Error{Code::unsupported, "tensor " + gguf::quoted(tensor) +
                                             ": the model has no such matrix, or it is one that adapters cannot change "
-                                            "(embedding, output head, experts, router)"};
+                                            "(embedding, experts, router)"};
       }
     }
   }

@@ -100,6 +100,8 @@ struct RowsView {
 };
 // y[t] += factor scale B (A x[t]) for the tokens whose slices name a change of this matrix; nothing otherwise.
 void add_adapters(Team& team, const Context& c, MatrixId matrix, RowsView x, RowsView y, float factor = 1.0f);
+// The same where x and y are of the batch's logit rows.
+void add_head_adapters(Team& team, const Context& c, MatrixId matrix, RowsView x, RowsView y, float factor);
 // Whether any token of the batch has adapters.
 bool is_adapted(const Context& c);
 

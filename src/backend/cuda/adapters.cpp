@@ -13,9 +13,10 @@ constexpr int kFfnRows = 512;
 
 struct HeldAdapter {
   DeviceArena memory;
-  const DeviceChange* changes = nullptr;  // on the device, by MatrixId
-  std::vector<bool> changed;              // by MatrixId
-  int max_rank = 0;                       // padded
+  const DeviceChange* changes = nullptr;   // on the device, by MatrixId
+  std::vector<DeviceChange> host_changes;  // the same table
+  std::vector<bool> changed;               // by MatrixId
+  int max_rank = 0;                        // padded
 };
 
 const HeldAdapter& held(const AdapterSet::Use& use) {
@@ -119,7 +120,21 @@ Result<std::shared_ptr<const void>> AdapterMemory::hold(const Adapter& adapter) 
   TRY(stream.copy(table, changes.data(), changes.size() * sizeof(DeviceChange)));
   TRY(stream.synchronize());
   on_card->changes = table;
+  on_card->host_changes = std::move(changes);
   return std::shared_ptr<const void>(std::move(on_card));
+}
+
+Status AdapterMemory::refresh(const Stream& stream, const Adapter& adapter) {
+  CHECK(adapter.held && "an adapter that no backend holds");
+  const auto& on_card = *static_cast<const HeldAdapter*>(adapter.held.get());
+  for (size_t i = 0; i < n_matrices_; ++i) {
+    const LowRank& change = adapter.by_matrix[i];
+    CHECK(change.rank == on_card.host_changes[i].rank);
+    if (change.rank == 0) continue;
+    TRY(stream.copy(const_cast<float*>(on_card.host_changes[i].a), change.a.data(), change.a.size() * sizeof(float)));
+    TRY(stream.copy(const_cast<float*>(on_card.host_changes[i].b), change.b.data(), change.b.size() * sizeof(float)));
+  }
+  return stream.synchronize();
 }
 
 Status AdapterMemory::reserve_uses(size_t n) {

@@ -40,6 +40,9 @@ class AdapterMemory {
   // Executable::hold_adapter: from any thread.
   Result<std::shared_ptr<const void>> hold(const Adapter& adapter);
 
+  // Executable::refresh_adapter. The stream is done with it on return.
+  Status refresh(const Stream& stream, const Adapter& adapter);
+
   // Starts the copy. REQUIRES: the stream is done with the pass before; all adapters of the pass are held.
   Result<PassAdapters> stage(const Stream& stream, const Batch& batch, const Pass& pass);
 

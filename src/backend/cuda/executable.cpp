@@ -51,6 +51,7 @@ class CudaExecutable final : public Executable {
   bool chains_drafts() const override { return drawing_.has_value(); }
   bool has_adapters() const override { return true; }
   Result<std::shared_ptr<const void>> hold_adapter(const Adapter& adapter) override { return adapters_->hold(adapter); }
+  Status refresh_adapter(const Adapter& adapter) override { return adapters_->refresh(stream_, adapter); }
   Result<uint64_t> sleep() override;
   Status wake() override { return ledger_.wake(stream_); }
   Result<std::optional<DeviceReport>> report() override;

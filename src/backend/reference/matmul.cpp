@@ -132,6 +132,7 @@ void run(const Context& c, const op::LmHead& op) {
     if (c.outputs.logits) {
       float* logits = c.outputs.logits + i * c.program.n_vocab;
       matmul(c.matrix(op.weight), 0, normed.data(), 1, nullptr, logits);
+      add_adapters(c, op.weight, c.batch.logit_rows[i], 1, normed.data(), logits);
       for (int v = 0; v < c.program.n_vocab; ++v) logits[v] *= op.scale;
     }
   }

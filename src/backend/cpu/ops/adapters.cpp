@@ -38,6 +38,21 @@ bool changes(const Context& c, MatrixId matrix) {
   return false;
 }
 
+// What the slice's adapters change of one row.
+void add_changes(const Context& c, const Slice& slice, MatrixId matrix, const float* x, float* y, float factor) {
+  if (!slice.adapters) return;
+  const auto in = static_cast<int64_t>(c.program.matrices[matrix].ne[0]);
+  const auto out = static_cast<int64_t>(c.program.matrices[matrix].ne[1]);
+  for (const AdapterSet::Use& use : slice.adapters->uses) {
+    const LowRank* change = use.adapter->find(matrix);
+    if (!change) continue;
+    for (int r = 0; r < change->rank; ++r) {
+      const float h = factor * use.scale * dot(change->a.data() + r * in, x, in);
+      vec().multiply_add(static_cast<int>(out), h, change->b.data() + r * out, y);
+    }
+  }
+}
+
 }  // namespace
 
 bool is_adapted(const Context& c) {
@@ -49,20 +64,19 @@ bool is_adapted(const Context& c) {
 
 void add_adapters(Team& team, const Context& c, MatrixId matrix, RowsView x, RowsView y, float factor) {
   if (!changes(c, matrix)) return;  // every worker comes to the same answer
-  const auto in = static_cast<int64_t>(c.program.matrices[matrix].ne[0]);
-  const auto out = static_cast<int64_t>(c.program.matrices[matrix].ne[1]);
   team.parallel_for(c.batch.n_rows(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      const Slice& slice = slice_of(c.batch, t);
-      if (!slice.adapters) continue;
-      for (const AdapterSet::Use& use : slice.adapters->uses) {
-        const LowRank* change = use.adapter->find(matrix);
-        if (!change) continue;
-        for (int r = 0; r < change->rank; ++r) {
-          const float h = factor * use.scale * dot(change->a.data() + r * in, x.data + t * x.row, in);
-          vec().multiply_add(static_cast<int>(out), h, change->b.data() + r * out, y.data + t * y.row);
-        }
-      }
+      add_changes(c, slice_of(c.batch, t), matrix, x.data + t * x.row, y.data + t * y.row, factor);
+    }
+  });
+}
+
+void add_head_adapters(Team& team, const Context& c, MatrixId matrix, RowsView x, RowsView y, float factor) {
+  if (!changes(c, matrix)) return;
+  team.parallel_for(static_cast<int64_t>(c.batch.logit_rows.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Slice& slice = slice_of(c.batch, c.batch.logit_rows[static_cast<size_t>(i)]);
+      add_changes(c, slice, matrix, x.data + i * x.row, y.data + i * y.row, factor);
     }
   });
 }

@@ -181,6 +181,7 @@ void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& 
       vec().scale(static_cast<int>(last - first), op.scale, logits, logits);
     }
   });
+  add_head_adapters(team, c, op.weight, {w.head.row(0), w.head.width}, {outputs.logits, m.n_rows()}, op.scale);
 }
 
 }  // namespace chimere::cpu
