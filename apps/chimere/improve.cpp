@@ -92,7 +92,8 @@ Status erase(const ImproveOptions& o) {
 
 void add_improve(CLI::App& app, Outcome& outcome) {
   auto o = std::make_shared<ImproveOptions>();
-  CLI::App* command = app.add_subcommand("improve", "Learning from answers: what is kept, what was tried and proven, what is in use");
+  CLI::App* command =
+      app.add_subcommand("improve", "Learning from answers: what is kept, what was tried and proven, what is in use");
   command->require_subcommand(1);
   const auto verb = [&](const char* name, const char* about, Status (*work)(const ImproveOptions&)) {
     CLI::App* sub = command->add_subcommand(name, about);

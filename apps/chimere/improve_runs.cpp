@@ -76,8 +76,9 @@ void print_run(const RunRecord& run) {
   }
   if (!run.verdict.reason.empty()) std::printf("  %s\n", run.verdict.reason.c_str());
   if (!run.id.empty()) {
-    std::printf("  made from %zu answers, %zu held out, %zu near-duplicates and %zu foreign ones left out; %.1f s of cpu",
-                run.examples, run.held_out, run.duplicates, run.foreign, run.cpu_seconds);
+    std::printf(
+        "  made from %zu answers, %zu held out, %zu near-duplicates and %zu foreign ones left out; %.1f s of cpu",
+        run.examples, run.held_out, run.duplicates, run.foreign, run.cpu_seconds);
     if (run.joules >= 0) std::printf(", %.0f J", run.joules);
     std::printf("\n");
   }
@@ -127,13 +128,15 @@ Status list_runs(const RunsOptions& o) {
   TRY_ASSIGN(const auto manifest, store->manifest());
   for (const improve::SlotVersions& entry : manifest->slots) {
     const improve::Version& now = entry.versions.back();
-    std::printf("in use  %-20s %-9s %-10s %s  %s  %s\n", entry.slot.owner.empty() ? "(without a name)" : entry.slot.owner.c_str(),
-                entry.slot.kind.c_str(), entry.slot.route.c_str(), now.artefact.substr(0, 12).c_str(),
-                improve::shown_time(now.since).c_str(), now.run.c_str());
+    std::printf("in use  %-20s %-9s %-10s %s  %s  %s\n",
+                entry.slot.owner.empty() ? "(without a name)" : entry.slot.owner.c_str(), entry.slot.kind.c_str(),
+                entry.slot.route.c_str(), now.artefact.substr(0, 12).c_str(), improve::shown_time(now.since).c_str(),
+                now.run.c_str());
   }
   TRY_ASSIGN(const auto runs, store->runs(std::nullopt));
   for (const RunRecord& run : runs) {
-    std::printf("%-40s %-20s %-8s %s\n", run.id.c_str(), run.slot.owner.empty() ? "(without a name)" : run.slot.owner.c_str(), run.state.c_str(),
+    std::printf("%-40s %-20s %-8s %s\n", run.id.c_str(),
+                run.slot.owner.empty() ? "(without a name)" : run.slot.owner.c_str(), run.state.c_str(),
                 improve::shown_gain(run.verdict.gain).c_str());
   }
   if (manifest->slots.empty() && runs.empty()) std::printf("Nothing was tried yet.\n");
@@ -167,7 +170,8 @@ Status roll_back(const RunsOptions& o) {
   }));
   TRY_ASSIGN(const auto manifest, store->manifest());
   const improve::Version* now = manifest->in_use({o.owner, o.kind, ""});
-  std::printf("%s: %s\n", o.kind.c_str(), now ? (now->artefact + " is in use again").c_str() : "nothing is in use any more");
+  std::printf("%s: %s\n", o.kind.c_str(),
+              now ? (now->artefact + " is in use again").c_str() : "nothing is in use any more");
   return Ok{};
 }
 
@@ -206,7 +210,8 @@ void add_improve_runs(CLI::App& command, Outcome& outcome) {
   o->model.backend = "cpu";
   const auto verb = [&](const char* name, const char* about, Status (*work)(const RunsOptions&)) {
     CLI::App* sub = command.add_subcommand(name, about);
-    sub->add_option("--dir", o->folder, "where what was learned lies; else improve/ in $CHIMERE_HOME or the XDG data folder");
+    sub->add_option("--dir", o->folder,
+                    "where what was learned lies; else improve/ in $CHIMERE_HOME or the XDG data folder");
     sub->callback([o, work, &outcome] {
       if (Status done = work(*o); !done) outcome.code = fail(done.error());
     });
@@ -224,13 +229,21 @@ void add_improve_runs(CLI::App& command, Outcome& outcome) {
     sub->add_option("KIND", o->kind, "what is made")->required()->check(CLI::IsMember(improve::job_kinds()));
     return sub;
   };
-  CLI::App* run = of_kind(with_journal(of_owner(verb("run", "learn from the journal, prove it, and use what is proven", run_one))));
+  CLI::App* run =
+      of_kind(with_journal(of_owner(verb("run", "learn from the journal, prove it, and use what is proven", run_one))));
   add_model_options(*run, o->model, false);
-  run->add_option("--ctx", o->context, "tokens of one conversation")->check(CLI::Range(64, 1 << 20))->capture_default_str();
+  run->add_option("--ctx", o->context, "tokens of one conversation")
+      ->check(CLI::Range(64, 1 << 20))
+      ->capture_default_str();
   run->add_option("--engram", o->engram, "folder of what users taught, as `serve` has it");
-  run->add_option("--guard", o->guard, "lines of {\"question\", \"answer\"} that guard general ability; else those of the program");
-  run->add_option("--limit-seconds", o->seconds, "ends then; the next one goes on where it was")->check(above(0))->capture_default_str();
-  run->add_option("--limit-joules", o->joules, "the same of energy, where the processor tells it; 0: any")->check(at_least(0))->capture_default_str();
+  run->add_option("--guard", o->guard,
+                  "lines of {\"question\", \"answer\"} that guard general ability; else those of the program");
+  run->add_option("--limit-seconds", o->seconds, "ends then; the next one goes on where it was")
+      ->check(above(0))
+      ->capture_default_str();
+  run->add_option("--limit-joules", o->joules, "the same of energy, where the processor tells it; 0: any")
+      ->check(at_least(0))
+      ->capture_default_str();
   run->add_option("--seed", o->seed, "of what is drawn")->capture_default_str();
   run->add_flag("--now", o->now, "with the priority of other programs; else everybody else comes first");
   run->add_flag("--keep-back", o->keeps_back, "prove it and do not use it");
@@ -244,11 +257,13 @@ void add_improve_runs(CLI::App& command, Outcome& outcome) {
   promote->add_option("RUN", o->run, "as the list names it")->required();
   promote->add_flag("--yes", o->is_sure, "also where it was not proven");
   of_kind(of_owner(verb("rollback", "use what was in use before", roll_back)));
-  CLI::App* forget = with_journal(of_owner(verb("forget", "an owner, or one conversation: out of the journal and of what was made", forget_learned)));
+  CLI::App* forget = with_journal(of_owner(
+      verb("forget", "an owner, or one conversation: out of the journal and of what was made", forget_learned)));
   forget->add_option("--conversation", o->conversation, "only this one, as the export names it");
   forget->add_option("--model", o->model.path, "whose words the tables are made of; else the model in the box");
   forget->add_flag("--yes", o->is_sure, "do it");
-  CLI::App* report = of_owner(verb("report", "what was tried, what it gained and cost, what is in use since when", print_report));
+  CLI::App* report =
+      of_owner(verb("report", "what was tried, what it gained and cost, what is in use since when", print_report));
   report->add_flag("--json", o->json, "as JSON instead of Markdown");
 }
 

@@ -89,8 +89,8 @@ Result<std::string> ArtefactStore::read(const std::string& artefact) const {
 ArtefactStore::Seen ArtefactStore::look() const {
   struct stat status {};
   if (stat((folder_ + "/manifest.json").c_str(), &status) != 0) return {};
-  return {static_cast<int64_t>(status.st_ino),
-          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec, int64_t{status.st_size}};
+  return {static_cast<int64_t>(status.st_ino), int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
+          int64_t{status.st_size}};
 }
 
 Result<std::shared_ptr<const Manifest>> ArtefactStore::manifest() const {
@@ -123,7 +123,9 @@ Status ArtefactStore::save_run(const RunRecord& run) {
 Result<RunRecord> ArtefactStore::run(const std::string& id) const {
   if (!is_run_id(id)) return Error{Code::not_found, "no run '" + id.substr(0, 80) + "'"};
   auto text = read_bytes(folder_ + "/runs/" + id + ".json", kMaxTextBytes);
-  if (!text) return Error{text.error().code, text.error().code == Code::not_found ? "no run '" + id + "'" : text.error().message};
+  if (!text)
+    return Error{text.error().code,
+                 text.error().code == Code::not_found ? "no run '" + id + "'" : text.error().message};
   return parse_run(*text);
 }
 

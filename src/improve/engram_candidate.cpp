@@ -84,8 +84,8 @@ Result<Candidate> make_engram(JobState& state) {
   candidate.after = candidate.before;
   std::vector<uint64_t> image((candidate.bytes.size() + 7) / 8);
   std::copy(candidate.bytes.begin(), candidate.bytes.end(), reinterpret_cast<char*>(image.data()));
-  TRY_ASSIGN(auto table, engram::Table::from_image(std::move(image), "candidate", state.bench->vocabulary(),
-                                                   engram::today()));
+  TRY_ASSIGN(auto table,
+             engram::Table::from_image(std::move(image), "candidate", state.bench->vocabulary(), engram::today()));
   candidate.about = "a table of " + std::to_string(table->header().n_keys) + " n-grams from " +
                     std::to_string(state.examples.train.size()) + " accepted answers";
   candidate.after.tables = {{std::move(table), 1}};

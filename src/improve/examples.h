@@ -30,10 +30,10 @@ struct TaughtAnswer {
 };
 
 struct Examples {
-  std::vector<TaughtAnswer> train, held_out;  // each by id
-  size_t duplicates = 0;                 // left out: near another one
-  size_t foreign = 0;                    // left out: nobody accepted what came from outside
-  size_t crowded = 0;                    // left out: too many of one conversation
+  std::vector<TaughtAnswer> train, held_out;       // each by id
+  size_t duplicates = 0;                           // left out: near another one
+  size_t foreign = 0;                              // left out: nobody accepted what came from outside
+  size_t crowded = 0;                              // left out: too many of one conversation
   std::vector<std::string> conversations() const;  // of `train`, sorted
 };
 

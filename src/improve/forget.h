@@ -16,10 +16,10 @@
 namespace chimere::improve {
 
 struct ForgottenCounts {
-  uint64_t answers = 0;    // of the journal
-  uint64_t rebuilt = 0;    // artefacts that were made anew
-  uint64_t dropped = 0;    // artefacts that are gone
-  uint64_t runs = 0;       // whose record changed or went
+  uint64_t answers = 0;  // of the journal
+  uint64_t rebuilt = 0;  // artefacts that were made anew
+  uint64_t dropped = 0;  // artefacts that are gone
+  uint64_t runs = 0;     // whose record changed or went
 };
 
 // exhausted: a run is under way, which may be learning from it at this moment.

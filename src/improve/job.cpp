@@ -22,7 +22,9 @@ int64_t now_seconds() { return static_cast<int64_t>(std::time(nullptr)); }
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -30,11 +32,12 @@ bool is_result(const RunRecord& run) { return run.state == "proven" || run.state
 
 // What a job would be made from: the same text, the same job.
 std::string input_of(const JobState& state, const Manifest& manifest) {
-  std::string text = state.run.slot.kind + "\n" + state.run.slot.route + "\n" +
-                     in_use_text(manifest, state.run.slot.owner) + "\n";
+  std::string text =
+      state.run.slot.kind + "\n" + state.run.slot.route + "\n" + in_use_text(manifest, state.run.slot.owner) + "\n";
   for (const auto* side : {&state.examples.train, &state.examples.held_out}) {
     for (const TaughtAnswer& example : *side) {
-      text += std::to_string(example.id) + " " + content_hash(example.wanted) + (example.is_held_out ? "h" : "t") + "\n";
+      text +=
+          std::to_string(example.id) + " " + content_hash(example.wanted) + (example.is_held_out ? "h" : "t") + "\n";
     }
   }
   return content_hash(text).substr(0, 32);
@@ -95,8 +98,8 @@ Status promote_run(ArtefactStore& store, const std::string& id, bool anyway) {
   TRY_ASSIGN(const RunRecord run, store.run(id));
   if (run.artefact.empty()) return Error{Code::invalid_argument, "run " + id + " has made nothing that could be used"};
   if (run.state != "proven" && !anyway) {
-    return Error{Code::invalid_argument, "run " + id + " is not proven: " +
-                                             (run.verdict.reason.empty() ? run.state : run.verdict.reason)};
+    return Error{Code::invalid_argument,
+                 "run " + id + " is not proven: " + (run.verdict.reason.empty() ? run.state : run.verdict.reason)};
   }
   TRY(store.read(run.artefact));
   return promote(store, run);
@@ -160,7 +163,8 @@ Status JobState::step() {
   }
   if (tools.must_end()) return Error{Code::cancelled, "it was told to end"};
   if (seconds > tools.limits.seconds) {
-    return Error{Code::cancelled, "its time of " + std::to_string(static_cast<int64_t>(tools.limits.seconds)) + " s is over"};
+    return Error{Code::cancelled,
+                 "its time of " + std::to_string(static_cast<int64_t>(tools.limits.seconds)) + " s is over"};
   }
   if (tools.limits.joules > 0 && run.joules > tools.limits.joules) return Error{Code::cancelled, "its energy is spent"};
   return Ok{};

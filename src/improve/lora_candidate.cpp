@@ -68,7 +68,8 @@ Result<Candidate> make_lora(JobState& state) {
   const std::string out = state.tools.store.work_file(mine + ".gguf");
   Status stopped = Ok{};
   const auto progress = [&](const TrainStep& step) {
-    state.run.total = std::max<uint64_t>(state.run.total, state.run.done + static_cast<uint64_t>(step.steps - step.step));
+    state.run.total =
+        std::max<uint64_t>(state.run.total, state.run.done + static_cast<uint64_t>(step.steps - step.step));
     stopped = state.step();
     return static_cast<bool>(stopped);
   };
@@ -80,8 +81,8 @@ Result<Candidate> make_lora(JobState& state) {
   candidate.after.adapters = std::move(adapters);
   char losses[64];
   std::snprintf(losses, sizeof losses, "%.3f to %.3f", report.loss_before, report.loss_after);
-  candidate.about = "an adapter of " + std::to_string(report.parameters) + " numbers from " + std::to_string(n_learned) +
-                    " accepted answers; their loss went from " + losses;
+  candidate.about = "an adapter of " + std::to_string(report.parameters) + " numbers from " +
+                    std::to_string(n_learned) + " accepted answers; their loss went from " + losses;
   std::error_code error;
   std::filesystem::remove(out, error);
   std::filesystem::remove(options.checkpoint, error);

@@ -75,8 +75,8 @@ Result<std::string> reflected(JobState& state, const Tried& parent, const std::v
   chat::Message ask;
   ask.role = "user";
   ask.content = "An assistant was told: " + (parent.prompt.empty() ? "nothing" : parent.prompt) +
-                "\nIt was asked: " + question_in(example.messages).substr(0, 400) + "\nIt should have answered: " +
-                example.wanted.substr(0, 400) +
+                "\nIt was asked: " + question_in(example.messages).substr(0, 400) +
+                "\nIt should have answered: " + example.wanted.substr(0, 400) +
                 "\n\nWrite one sentence that tells the assistant how to answer such questions.";
   TRY_ASSIGN(std::string sentence, state.bench->answer({ask}, kReflectionTokens));
   std::replace(sentence.begin(), sentence.end(), '\n', ' ');
@@ -136,9 +136,8 @@ Result<Candidate> make_prompt(JobState& state) {
     if (edit.empty() || next.size() > kMaxPromptBytes || parent.prompt.find(edit) != std::string::npos) continue;
     TRY(try_prompt(next));
   }
-  const auto best = std::max_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
-    return mean_of(a.scores) < mean_of(b.scores);
-  });
+  const auto best = std::max_element(
+      tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return mean_of(a.scores) < mean_of(b.scores); });
   const std::string counted = std::to_string(tried.size()) + " prompts tried, " +
                               std::to_string(tried.size() - from_bank) + " of them found by reflection";
   if (best == tried.begin()) {

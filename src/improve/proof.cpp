@@ -104,7 +104,8 @@ Verdict judge(std::span<const Difference> differences, std::vector<std::pair<std
   verdict.gain = paired_gain(values, verdict.alpha, rules.resamples, rules.seed);
   const Guard* broken = nullptr;
   for (auto& [name, falls] : guards) {
-    Guard guard{std::move(name), rules.guard_margin, paired_gain(falls, rules.alpha, rules.resamples, rules.seed), false};
+    Guard guard{std::move(name), rules.guard_margin, paired_gain(falls, rules.alpha, rules.resamples, rules.seed),
+                false};
     guard.holds = guard.gain.n >= 2 && guard.gain.low > -guard.margin;
     verdict.guards.push_back(std::move(guard));
   }
@@ -119,7 +120,8 @@ Verdict judge(std::span<const Difference> differences, std::vector<std::pair<std
   } else if (verdict.guards.empty()) {
     verdict.reason = "nothing guards general ability";
   } else if (broken) {
-    verdict.reason = broken->name + " may fall by " + figure(-broken->gain.low) + ", more than " + figure(broken->margin);
+    verdict.reason =
+        broken->name + " may fall by " + figure(-broken->gain.low) + ", more than " + figure(broken->margin);
   } else {
     verdict.is_proven = true;
     verdict.reason = "the lower bound of the gain is " + figure(verdict.gain.low) + ", and every guard holds";

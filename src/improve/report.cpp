@@ -54,7 +54,8 @@ Report report_of(const Manifest& manifest, std::vector<RunRecord> runs, const st
 }
 
 std::string report_markdown(const Report& report) {
-  std::string text = "# What was learned" + (report.owner.empty() ? std::string() : " for " + report.owner) + "\n\n## In use\n\n";
+  std::string text =
+      "# What was learned" + (report.owner.empty() ? std::string() : " for " + report.owner) + "\n\n## In use\n\n";
   if (report.in_use.empty()) text += "Nothing yet.\n";
   if (!report.in_use.empty()) text += "| kind | route | since | artefact | run |\n|---|---|---|---|---|\n";
   for (const SlotVersions& entry : report.in_use) {
@@ -74,8 +75,8 @@ std::string report_markdown(const Report& report) {
     char cost[64];
     std::snprintf(cost, sizeof cost, "%.1f | %s", run.cpu_seconds,
                   run.joules < 0 ? "-" : std::to_string(static_cast<int64_t>(run.joules)).c_str());
-    text += "| " + shown_time(run.created) + " | " + run.slot.kind + " | " + run.slot.route + " | " + run.state + " | " +
-            shown_gain(run.verdict.gain) + " | " + std::to_string(run.verdict.attempt) + " | " +
+    text += "| " + shown_time(run.created) + " | " + run.slot.kind + " | " + run.slot.route + " | " + run.state +
+            " | " + shown_gain(run.verdict.gain) + " | " + std::to_string(run.verdict.attempt) + " | " +
             std::to_string(run.examples) + " | " + std::to_string(run.held_out) + " | " + cost + " | " +
             cell(run.problem.empty() ? (run.verdict.reason.empty() ? run.about : run.verdict.reason) : run.problem) +
             " |\n";
@@ -91,7 +92,8 @@ std::string report_markdown(const Report& report) {
 }
 
 std::string report_json(const Report& report) {
-  Json json{{"object", "improve.report"}, {"in_use", Json::array()}, {"runs", Json::array()}, {"history", Json::array()}};
+  Json json{
+      {"object", "improve.report"}, {"in_use", Json::array()}, {"runs", Json::array()}, {"history", Json::array()}};
   for (const SlotVersions& entry : report.in_use) json["in_use"].push_back(versions_json(entry));
   for (const RunRecord& run : report.runs) {
     auto parsed = parse_json(run_text(run));

@@ -21,9 +21,9 @@ struct RunRecord {
   int64_t created = 0;
   int64_t ended = 0;
   std::string model;
-  std::string input;     // fingerprint of examples and model: a second try with the same is none
-  std::string artefact;  // empty: none was made
-  std::string about;     // one line for people: what the candidate is
+  std::string input;                      // fingerprint of examples and model: a second try with the same is none
+  std::string artefact;                   // empty: none was made
+  std::string about;                      // one line for people: what the candidate is
   std::vector<std::string> learned_from;  // conversations
   int64_t last_answer = 0;                // of the journal, by its id, that it knew of
   size_t examples = 0;                    // it was made from
@@ -31,9 +31,9 @@ struct RunRecord {
   size_t duplicates = 0;                  // that were left out, and what nobody accepted
   size_t foreign = 0;
   Verdict verdict;
-  double seconds = 0;      // of the clock, without pauses that came from outside
+  double seconds = 0;  // of the clock, without pauses that came from outside
   double cpu_seconds = 0;
-  double joules = -1;      // of the processor's package; -1: can not be read here
+  double joules = -1;            // of the processor's package; -1: can not be read here
   uint64_t done = 0, total = 0;  // progress, in steps of the kind's own
 
   bool is_over() const { return state != "running"; }

@@ -94,7 +94,8 @@ Status set_when(Schedule& schedule, const std::string& text) {
   if (equals == std::string::npos || schedule.count(kind) == 0) {
     std::string kinds;
     for (const auto& [name, when] : schedule) kinds += (kinds.empty() ? "" : ", ") + name;
-    return Error{Code::invalid_argument, "expected KIND=WHEN with one of " + kinds + ", found '" + text.substr(0, 60) + "'"};
+    return Error{Code::invalid_argument,
+                 "expected KIND=WHEN with one of " + kinds + ", found '" + text.substr(0, 60) + "'"};
   }
   TRY_ASSIGN(schedule[kind], parse_when(text.substr(equals + 1)));
   return Ok{};

@@ -88,10 +88,12 @@ bool tells_number(std::string_view text, std::string_view number) {
   }
   for (size_t at = plain.find(number); at != std::string::npos; at = plain.find(number, at + 1)) {
     const size_t end = at + number.size();
-    const bool begins = at == 0 || (!is_digit(plain[at - 1]) && plain[at - 1] != '.' &&
-                                    !(plain[at - 1] == '-' && !number.starts_with('-') && (at == 1 || plain[at - 2] == ' ')));
-    const bool goes_on = end < plain.size() && (is_digit(plain[end]) || (plain[end] == '.' && end + 1 < plain.size() &&
-                                                                        is_digit(plain[end + 1])));
+    const bool begins =
+        at == 0 || (!is_digit(plain[at - 1]) && plain[at - 1] != '.' &&
+                    !(plain[at - 1] == '-' && !number.starts_with('-') && (at == 1 || plain[at - 2] == ' ')));
+    const bool goes_on =
+        end < plain.size() &&
+        (is_digit(plain[end]) || (plain[end] == '.' && end + 1 < plain.size() && is_digit(plain[end + 1])));
     if (begins && !goes_on) return true;
   }
   return false;
@@ -126,7 +128,8 @@ Status score_answers(JobState& state) {
     }
   }
   state.run.state = "done";
-  state.run.about = std::to_string(exact) + " answers checked exactly, " + std::to_string(judged) + " judged by the model";
+  state.run.about =
+      std::to_string(exact) + " answers checked exactly, " + std::to_string(judged) + " judged by the model";
   return Ok{};
 }
 

@@ -72,8 +72,8 @@ Result<std::optional<double>> Workbench::score(const std::vector<chat::Message>&
   if (ids.empty() || static_cast<int>(tokens.size()) > context_length_) return std::optional<double>{};
   std::optional<engram::TableMemory> memory;
   if (!arm.tables.empty()) memory.emplace(arm.tables, engram::MixOptions{});
-  TRY_ASSIGN(const std::vector<float> logprobs, engine::score_answer(*model_.model, tokens, n_prompt,
-                                                                     memory ? &*memory : nullptr, arm.adapters.get()));
+  TRY_ASSIGN(const std::vector<float> logprobs,
+             engine::score_answer(*model_.model, tokens, n_prompt, memory ? &*memory : nullptr, arm.adapters.get()));
   double sum = 0;
   for (const float logprob : logprobs) sum += logprob;
   return std::optional<double>{sum / static_cast<double>(logprobs.size())};
