@@ -106,7 +106,9 @@ Status run_one(const RunsOptions& o) {
     return bench.get();
   };
   const std::string guard = o.guard.empty() ? shipped_guard() : o.guard;
-  if (!guard.empty()) TRY_ASSIGN(tools.guard, improve::read_guard(guard));
+  if (!guard.empty()) {
+    TRY_ASSIGN(tools.guard, improve::read_guard(guard));
+  }
   tools.must_end = [] { return is_told_to_end != 0; };
   tools.tell = [&](const RunRecord& run) {
     if (o.as_child || o.json || !isatty(STDERR_FILENO)) return;

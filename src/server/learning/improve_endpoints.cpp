@@ -62,7 +62,7 @@ struct ImproveCall {
   bool anyway = false, all = false;
 };
 
-std::variant<ImproveCall, ApiError> read_call(const Call& call) {
+std::variant<ImproveCall, ApiError> read_improve_call(const Call& call) {
   auto body = parse_body(call.request.body);
   if (const ApiError* error = std::get_if<ApiError>(&body)) return *error;
   JsonFields fields(std::get<OwnedJson>(body));
@@ -147,7 +147,7 @@ std::unique_ptr<Answer> show_one_run(const ImproveContext& context, Call call) {
 }
 
 std::unique_ptr<Answer> ask_for_run(const ImproveContext& context, Call call) {
-  auto read = read_call(call);
+  auto read = read_improve_call(call);
   if (const ApiError* error = std::get_if<ApiError>(&read)) return answer_now(call, error_response(*error));
   const auto& wish = std::get<ImproveCall>(read);
   if (const Status taken = context.desk->ask_for(wish.kind, wish.owner); !taken) {
@@ -159,7 +159,7 @@ std::unique_ptr<Answer> ask_for_run(const ImproveContext& context, Call call) {
 }
 
 std::unique_ptr<Answer> change_in_use(const ImproveContext& context, Call call) {
-  auto read = read_call(call);
+  auto read = read_improve_call(call);
   if (const ApiError* error = std::get_if<ApiError>(&read)) return answer_now(call, error_response(*error));
   const bool promotes = call.request.path == "/v1/improve/promote";
   return context.answer(call, [wish = std::get<ImproveCall>(read), promotes](ArtefactStore& store) -> Result<Json> {
@@ -177,7 +177,7 @@ std::unique_ptr<Answer> change_in_use(const ImproveContext& context, Call call) 
 }
 
 std::unique_ptr<Answer> forget_what_was_learned(const ImproveContext& context, Call call) {
-  auto read = read_call(call);
+  auto read = read_improve_call(call);
   if (const ApiError* error = std::get_if<ApiError>(&read)) return answer_now(call, error_response(*error));
   const auto& wish = std::get<ImproveCall>(read);
   if (wish.all == !wish.conversation.empty()) {
