@@ -1,7 +1,7 @@
 // near_duplicates.h  Texts that say the same in nearly the same words count once.
 //
-// A text is the set of its runs of three words, without case and punctuation; 64 smallest hashes stand for it (MinHash).
-// Two texts are near when at least 0.8 of their runs are the same, by that estimate.
+// A text is the set of its runs of three words, without case and punctuation; 128 smallest hashes stand for it (MinHash).
+// Two texts are near when at least 0.7 of their runs are the same, by that estimate.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace chimere::improve {
 
-inline constexpr size_t kMinHashes = 64;
-inline constexpr double kNearEnough = 0.8;
+inline constexpr size_t kMinHashes = 128;
+inline constexpr double kNearEnough = 0.7;
 using TextSketch = std::array<uint32_t, kMinHashes>;
 
 TextSketch sketch_of(std::string_view text);

@@ -38,7 +38,9 @@ class PoisonTest : public testing::Test {
     made.finish = "stop";
     const std::string id = made.request_id;
     journal_->add(std::move(made));
-    if (said) ASSERT_TRUE(journal_->give(owner, id, *said));
+    if (said) {
+      ASSERT_TRUE(journal_->give(owner, id, *said));
+    }
   }
   size_t learned(const std::string& owner, const std::string& word) {
     const auto examples = examples_of(*journal_, owner);
