@@ -280,7 +280,9 @@ Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
     TRY_ASSIGN(state.bench, tools.bench());
     run.model = state.bench->name();
     if (scores) return score_answers(state);
-    const std::string name = content_hash(run.input + std::to_string(state.bench->fingerprint())).substr(0, 32);
+    std::string figures = run.input + std::to_string(state.bench->fingerprint());
+    for (const GuardPair& pair : tools.guard) figures += "\n" + pair.question + "\n" + pair.answer;
+    const std::string name = content_hash(figures).substr(0, 32);
     TRY(state.remembered.open(tools.store.work_file(name + ".tsv")));
     return make_and_prove(state);
   };

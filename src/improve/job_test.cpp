@@ -75,8 +75,13 @@ TEST(Job, FromAnswersToATableInUseAndBack) {
   EXPECT_EQ(early->state, "skipped");
   for (int i = 0; i < kTaught; ++i) home.teach(i);
 
+  // With the guard that comes with the program.
+  auto guard = read_guard(CHIMERE_TESTS_DIR "/../assets/improve/guard.jsonl");
+  ASSERT_TRUE(guard) << guard.error().message;
+  EXPECT_EQ(guard->size(), 40u);
   // Its time is over at once: what it computed until then serves the next.
   JobTools hasty = home.tools();
+  hasty.guard = *guard;
   int looked = 0;
   hasty.must_end = [&] { return ++looked > 5; };
   const auto stopped = run_job(hasty, kTable);
@@ -86,6 +91,7 @@ TEST(Job, FromAnswersToATableInUseAndBack) {
 
   int computed = 0;
   JobTools counted = home.tools();
+  counted.guard = *guard;
   counted.must_end = [&] { return ++computed < 0; };
   const auto run = run_job(counted, kTable);
   ASSERT_TRUE(run);
