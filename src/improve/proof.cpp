@@ -119,6 +119,8 @@ Verdict judge(std::span<const Difference> differences, std::vector<std::pair<std
     verdict.reason = "the gain is not proven: its lower bound is " + figure(verdict.gain.low);
   } else if (verdict.guards.empty()) {
     verdict.reason = "nothing guards general ability";
+  } else if (broken && broken->gain.n < 2) {
+    verdict.reason = broken->name + ": expected questions that guard them, found " + std::to_string(broken->gain.n);
   } else if (broken) {
     verdict.reason =
         broken->name + " may fall by " + figure(-broken->gain.low) + ", more than " + figure(broken->margin);
