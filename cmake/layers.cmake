@@ -188,8 +188,9 @@ chimere_layer(orchestrator DEPS grammar chat retrieval engram tokenizer engine t
 add_executable(quality_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/quality_bench.cpp)
 target_link_libraries(quality_bench PRIVATE chimere_orchestrator)
 chimere_layer(odo FUZZED DEPS orchestrator store tools retrieval web grammar chat tokenizer engine text base)
+chimere_layer(improve FUZZED DEPS improve/mezo odo orchestrator tools store engram engine tokenizer text base LIBS OpenSSL::Crypto)
 include(cmake/studio.cmake)
-chimere_layer(server FUZZED DEPS odo orchestrator store text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL
+chimere_layer(server FUZZED DEPS improve odo orchestrator store text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL
                                                  OpenSSL::Crypto)
 target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 
@@ -212,7 +213,7 @@ endif()
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(chimere PRIVATE chimere_server chimere_improve_examples chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
+target_link_libraries(chimere PRIVATE chimere_server chimere_improve chimere_improve_examples chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
                                       chimere_chat
                                       chimere_terminal chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
 

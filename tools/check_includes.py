@@ -39,12 +39,12 @@ ORDER = [
     "retrieval",
     "orchestrator",
     "odo",
-    "server/http",
-    "server",
-    "quantizer",
     "improve/mezo",
     "improve/examples",
     "improve",
+    "server/http",
+    "server",
+    "quantizer",
 ]
 RANK = {name: rank for rank, name in enumerate(ORDER)}
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}

@@ -156,6 +156,10 @@ Result<std::string> model_path(const std::string& given) {
 
 std::string shipped_tables() { return beside_program("engram").string(); }
 std::string shipped_routes() { return beside_program("routes").string(); }
+std::string shipped_guard() {
+  const auto folder = beside_program("improve");
+  return folder.empty() ? std::string() : (folder / "guard.jsonl").string();
+}
 
 Result<models::BackendKind> backend_of(const ModelOptions& o) {
   TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.backend));

@@ -45,6 +45,8 @@ Result<std::string> model_path(const std::string& given);
 std::string shipped_tables();
 // The folder of routes that comes with the program; empty when it is not there.
 std::string shipped_routes();
+// The questions that guard general ability while something is learned; empty when they are not there.
+std::string shipped_guard();
 
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
 // Somebody else may follow it instead.

@@ -39,4 +39,9 @@ std::string default_journal_file() {
   return data.empty() ? "" : data + "/journal.db";
 }
 
+std::string default_improve_folder() {
+  const std::string data = data_folder();
+  return data.empty() ? "" : data + "/improve";
+}
+
 }  // namespace chimere::apps

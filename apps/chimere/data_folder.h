@@ -20,4 +20,7 @@ std::string default_collections_file();
 // Of the answers that are kept to learn from; empty when there is no data folder.
 std::string default_journal_file();
 
+// Of what was learned from them; empty when there is no data folder.
+std::string default_improve_folder();
+
 }  // namespace chimere::apps

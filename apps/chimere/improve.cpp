@@ -1,4 +1,5 @@
-// improve.cpp  `chimere improve`: what is kept of answers to learn from: how much, of whom; out of it and away with it.
+// improve.cpp  `chimere improve journal|export|erase`: what is kept of answers to learn from: how much, of whom; out of it
+// and away with it.
 #include <unistd.h>
 
 #include <cinttypes>
@@ -91,7 +92,8 @@ Status erase(const ImproveOptions& o) {
 
 void add_improve(CLI::App& app, Outcome& outcome) {
   auto o = std::make_shared<ImproveOptions>();
-  CLI::App* command = app.add_subcommand("improve", "What is kept of answers, to learn from: list, export, erase");
+  CLI::App* command =
+      app.add_subcommand("improve", "Learning from answers: what is kept, what was tried and proven, what is in use");
   command->require_subcommand(1);
   const auto verb = [&](const char* name, const char* about, Status (*work)(const ImproveOptions&)) {
     CLI::App* sub = command->add_subcommand(name, about);
@@ -115,6 +117,7 @@ void add_improve(CLI::App& app, Outcome& outcome) {
   erasing->add_option("--conversation", o->conversation, "only this one, as the export names it");
   erasing->add_flag("--yes", o->is_sure, "do it");
   add_improve_train(*command, outcome);
+  add_improve_runs(*command, outcome);
 }
 
 }  // namespace chimere::apps

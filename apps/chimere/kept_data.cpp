@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/platform/private_file.h"
 #include "data_folder.h"
@@ -52,6 +53,28 @@ Status open_collections(const KeptOptions& o, server::ServerConfig& config) {
   return Ok{};
 }
 
+}  // namespace
+
+std::string improve_folder(const KeptOptions& o) {
+  if (o.journal_file.empty()) return default_improve_folder();
+  return (std::filesystem::absolute(o.journal_file).parent_path() / "improve").string();
+}
+
+Result<std::shared_ptr<improve::ArtefactStore>> open_learned(const KeptOptions& o, server::ServerConfig& config) {
+  config.improve.schedule = improve::default_schedule();
+  config.improve.idle = std::chrono::seconds(o.improve_idle);
+  for (const std::string& text : o.improve_at) {
+    if (const Status set = improve::set_when(config.improve.schedule, text); !set) {
+      return Error{set.error().code, "--improve-at: " + set.error().message};
+    }
+  }
+  const std::string folder = improve_folder(o);
+  if (o.no_improve || !config.journal || folder.empty()) return std::shared_ptr<improve::ArtefactStore>();
+  return improve::ArtefactStore::open(folder);
+}
+
+namespace {
+
 void add_learning_options(CLI::App& command, KeptOptions& o) {
   command
       .add_option("--learn", o.learn,
@@ -60,6 +83,15 @@ void add_learning_options(CLI::App& command, KeptOptions& o) {
       ->capture_default_str();
   command.add_option("--journal", o.journal_file,
                      "where they are kept; else journal.db in $CHIMERE_HOME or the XDG data folder");
+  command.add_flag("--no-improve", o.no_improve, "keep answers, and learn nothing from them");
+  command
+      .add_option("--improve-at", o.improve_at,
+                  "KIND=WHEN, when to learn (docs/improve.md): engram=04:00, 'prompts=mon 02:00', 'scores=every 6h', "
+                  "lora=off; may be repeated")
+      ->allow_extra_args(false);
+  command.add_option("--improve-idle", o.improve_idle, "seconds without a request before that begins")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
   command.add_option("--journal-days", o.journal_limits.days, "answers older than that are erased; 0: none are")
       ->check(CLI::Range(0, 36500))
       ->capture_default_str();

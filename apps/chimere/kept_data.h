@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "server/server.h"
@@ -18,12 +19,20 @@ struct KeptOptions {
   std::string learn = "ask";
   std::string journal_file;
   store::JournalLimits journal_limits;
+  bool no_improve = false;
+  std::vector<std::string> improve_at;  // KIND=WHEN
+  int improve_idle = 30;                // seconds
   bool no_batches = false;
   bool no_collections = false;
   std::string collections_file;
 };
 
 void add_kept_options(CLI::App& command, KeptOptions& options);
+
+// Where what was learned lies: beside the journal.
+std::string improve_folder(const KeptOptions& options);
+// What was learned from answers; what `improve` of the server needs but its in_use. Null where nothing is learned.
+Result<std::shared_ptr<improve::ArtefactStore>> open_learned(const KeptOptions& options, server::ServerConfig& config);
 
 // Conversations and answers, of any number of models.
 Status open_kept(const KeptOptions& options, server::ServerConfig& config);

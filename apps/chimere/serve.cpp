@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "common.h"
 #include "data_folder.h"
+#include "engram/library.h"
 #include "kept_data.h"
 #include "lan.h"
 #include "model_config.h"
@@ -28,6 +29,7 @@
 #include "server/server.h"
 #include "speculate.h"
 #include "thinking.h"
+#include "tokenizer/fingerprint.h"
 
 namespace chimere::apps {
 namespace {
@@ -201,10 +203,42 @@ void end_in_time(std::chrono::steady_clock::time_point stop_began) {
 
 using Progress = server::ModelShelf::Progress;
 
+// What was learned from answers, and what of it is in use.
+struct LearnedParts {
+  std::shared_ptr<improve::ArtefactStore> store;  // null: nothing is
+  std::shared_ptr<improve::InUse> in_use = nullptr;
+};
+
+// The tables of owners take part in their answers from now on.
+std::shared_ptr<improve::InUse> use_learned(const std::shared_ptr<improve::ArtefactStore>& store,
+                                            orchestrator::ChatModel& model) {
+  const engram::Vocabulary vocabulary{vocabulary_fingerprint(model.tokenizer),
+                                      static_cast<uint32_t>(model.tokenizer.n_vocab())};
+  auto in_use = std::make_shared<improve::InUse>(store, vocabulary);
+  model.memory.tables->use_learned([in_use](const std::string& owner) -> std::shared_ptr<const engram::NgramSource> {
+    const auto served = in_use->of(owner);
+    return served ? served->table : nullptr;
+  });
+  return in_use;
+}
+
+// `chimere improve run`, of the same model and folders; kind and owner come behind it.
+std::vector<std::string> job_command(const ServeOptions& o) {
+  std::vector<std::string> command = {"/proc/self/exe", "improve", "run", "--child", "--json"};
+  if (!o.model.path.empty()) command.insert(command.end(), {"--model", o.model.path});
+  if (!o.engram.empty()) command.insert(command.end(), {"--engram", o.engram});
+  if (o.model.threads > 0) command.insert(command.end(), {"--threads", std::to_string(o.model.threads)});
+  if (!o.kept.journal_file.empty()) {
+    command.insert(command.end(), {"--journal", o.kept.journal_file, "--dir", improve_folder(o.kept)});
+  }
+  return command;
+}
+
 // The model with everything it was asked to have beside it.
 Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions& o, const ModelOptions& options,
                                                               const std::string& chat_template,
-                                                              const Progress& progress = {}) {
+                                                              const Progress& progress = {},
+                                                              LearnedParts* learned = nullptr) {
   engine::EngineConfig config;
   config.context_length = o.context;
   config.max_running = o.parallel;
@@ -225,6 +259,7 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
   chat_model.thinking = o.thinking;
   TRY(set_defaults(o, chat_model.defaults));
   chat_model.open_memories(o.engram, shipped_tables(), o.note_limits);
+  if (learned && learned->store) learned->in_use = use_learned(learned->store, chat_model);
   TRY(load_adapters(o.adapters, *chat_model.adapters));
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   return std::make_unique<orchestrator::ChatService>(std::move(chat_model), std::move(config));
@@ -420,7 +455,11 @@ Status serve(ServeOptions& o) {
   ModelOptions model_options = o.model;
   model_options.vram_bytes -=
       companion_vram(o, o.embedding_model) + companion_vram(o, o.rerank_model) + companion_vram(o, o.odo.prm);
-  TRY_ASSIGN(const auto opened, open_model(o, model_options, chat_template));
+  LearnedParts learned;
+  TRY_ASSIGN(learned.store, open_learned(o.kept, o.server));
+  TRY_ASSIGN(const auto opened, open_model(o, model_options, chat_template, {}, &learned));
+  o.server.improve.in_use = learned.in_use;
+  o.server.improve.command = job_command(o);
   orchestrator::ChatService& service = *opened;
   TRY_ASSIGN(const auto embedding_model, open_companion(o, o.embedding_model));
   TRY_ASSIGN(const auto rerank_model, open_companion(o, o.rerank_model));

@@ -47,10 +47,17 @@ double log_sum_exp(std::span<const float> logits) {
 }
 
 Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens, MemorySource* memory) {
+  if (tokens.size() < 2) return std::vector<float>{};
+  return score_answer(model, tokens, 1, memory);
+}
+
+Result<std::vector<float>> score_answer(models::Model& model, std::span<const int32_t> tokens, size_t n_prompt,
+                                        MemorySource* memory, const AdapterSet* adapters) {
   std::vector<float> logprobs;
-  if (tokens.size() < 2) return Result<std::vector<float>>{std::move(logprobs)};
-  size_t next = 1;
-  TRY(all_logits(model, tokens.first(tokens.size() - 1), 0, [&](std::span<const float> row) {
+  if (tokens.size() <= n_prompt) return Result<std::vector<float>>{std::move(logprobs)};
+  size_t next = 0;
+  const auto score_row = [&](std::span<const float> row) {
+    if (++next < n_prompt) return;
     const double total = log_sum_exp(row);
     Sampled taken;
     taken.id = tokens[next];
@@ -63,8 +70,8 @@ Result<std::vector<float>> score_tokens(models::Model& model, std::span<const in
     } else {
       logprobs.push_back(taken.logprob);
     }
-    ++next;
-  }));
+  };
+  TRY(all_logits(model, tokens.first(tokens.size() - 1), 0, score_row, adapters));
   return Result<std::vector<float>>{std::move(logprobs)};
 }
 

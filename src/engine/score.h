@@ -19,6 +19,11 @@ namespace chimere::engine {
 Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens,
                                         MemorySource* memory = nullptr);
 
+// The same of tokens[n_prompt..] alone; memory and adapters take part as they would while these are drawn behind the
+// prompt. REQUIRES: 1 <= n_prompt <= tokens.size(), and the model's executable holds the adapters.
+Result<std::vector<float>> score_answer(models::Model& model, std::span<const int32_t> tokens, size_t n_prompt,
+                                        MemorySource* memory = nullptr, const AdapterSet* adapters = nullptr);
+
 // Logits of every position: the last `n_steps` tokens are decoded one by one after a prefill of the rest. `row` is
 // called once per position with n_vocab logits. REQUIRES: the model's executable holds the adapters.
 Status all_logits(models::Model& model, std::span<const int32_t> tokens, int n_steps,

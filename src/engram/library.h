@@ -6,14 +6,17 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "engram/edit.h"
+#include "engram/ngram_source.h"
 #include "engram/table.h"
 
 namespace chimere::engram {
@@ -33,6 +36,14 @@ class Library {
   Result<std::shared_ptr<const Table>> table(const std::string& name);
   // Null when this user has none.
   Result<std::shared_ptr<const Table>> table_of_user(const std::string& user);
+
+  // Who knows of tables that were learned from a user's answers, and lie elsewhere; null: there are none for this user.
+  // Before anybody asks.
+  using Learned = std::function<std::shared_ptr<const NgramSource>(const std::string& user)>;
+  void use_learned(Learned learned) { learned_ = std::move(learned); }
+  std::shared_ptr<const NgramSource> learned_of_user(const std::string& user) const {
+    return learned_ ? learned_(user) : nullptr;
+  }
 
   // Errors as forget_source has them; not_found also when this user has no table.
   Result<Removed> forget_of_user(const std::string& user, const std::string& source);
@@ -60,6 +71,7 @@ class Library {
   // A file may change twice within a tick of the file system's clock: what we changed is not looked up by its time.
   void reopen_later(const std::filesystem::path& path);
 
+  Learned learned_;
   const std::filesystem::path folder_;
   const Vocabulary vocabulary_;
   std::map<std::string, std::filesystem::path> shipped_;  // by name; never changes

@@ -75,6 +75,7 @@ Result<TableSources> MemoryService::sources_for(const MemoryUse& use, std::vecto
   // A table of one's own that is damaged was reported at the start; its owner can talk all the same.
   if (files_.tables) {
     if (auto own = files_.tables->table_of_user(use.owner); own && *own) tables.push_back({*own, 1});
+    if (auto learned = files_.tables->learned_of_user(use.owner)) tables.push_back({std::move(learned), 1});
   }
   if (const auto notebook = notebook_of(use.owner)) tables.push_back({notebook->ngrams(), 1});
   if (tables.empty() || use.alpha <= 0) return TableSources{};

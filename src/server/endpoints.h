@@ -36,6 +36,7 @@ namespace chimere::server {
 class Access;             // http/access.h
 class BatchStore;         // batch/batch_store.h
 class ConversationStore;  // admin/conversation_store.h
+class ImproveDesk;        // learning/improve_desk.h
 
 // What endpoints work with; all of it outlives the routes.
 struct Services {
@@ -60,6 +61,8 @@ struct Services {
   std::shared_ptr<BatchStore> batches = {};                  // null: none are taken
   std::shared_ptr<retrieval::Collections> collections = {};  // of documents; null: none are kept here
   std::shared_ptr<store::Journal> journal = {};              // of answers, to learn from; null: none are kept
+
+  std::shared_ptr<ImproveDesk> improve = {};  // learns from them; null: nothing is learned
 
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 
@@ -131,7 +134,8 @@ void add_odo_endpoints(Router& router, const OdoDesk& desk);  // odo_endpoints.c
 void add_batch_endpoints(Router& router, const Services& services);       // batch_endpoints.cpp
 void add_collection_endpoints(Router& router, const Services& services);  // collection_endpoints.cpp
 void add_learning_endpoints(Router& router, std::shared_ptr<store::Journal> journal,
-                            std::shared_ptr<Workers> workers);  // learning_endpoints.cpp
+                            std::shared_ptr<Workers> workers);         // learning_endpoints.cpp
+void add_improve_endpoints(Router& router, const Services& services);  // improve_endpoints.cpp
 void add_conversation_endpoints(Router& router, std::shared_ptr<ConversationStore> store,
                                 std::shared_ptr<Workers> workers);  // conversation_endpoints.cpp
 // Nothing where no browser can be let in so.

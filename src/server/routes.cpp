@@ -8,6 +8,7 @@
 
 #include "server/http/api_error.h"
 #include "server/http/log.h"
+#include "server/learning/improve_desk.h"
 #include "server/protocols/anthropic_response.h"
 #include "server/protocols/ollama_response.h"
 
@@ -75,6 +76,7 @@ Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchCo
                     {services_.odo, services_.version, [&chat = services_.chat] { return chat.memory().usage(); }});
   add_conversation_endpoints(router_, services_.conversations, services_.workers);
   add_learning_endpoints(router_, services_.journal, services_.workers);
+  add_improve_endpoints(router_, services_);
   add_batch_endpoints(router_, services_);
   add_collection_endpoints(router_, services_);
   add_pair_endpoints(router_, access_);
@@ -135,6 +137,7 @@ std::unique_ptr<Answer> Routes::handle(HttpRequest request, Wake wake) {
   }
   auto record = std::make_unique<RequestRecord>(request, match.route->path, services_.monitor);
   if (match.route->is_polled) record->log_failures_only();
+  if (services_.improve && !match.route->is_polled && request.method == "POST") services_.improve->people_ask();
   const std::string origin(access_->cors().allows(request) ? request.header("Origin") : std::string_view());
   auto answer =
       match.route->handler({std::move(request), std::move(match.parameter), std::move(wake), std::move(record)});
@@ -153,6 +156,7 @@ HttpResponse Routes::error(const HttpRequest& head, int status, std::string mess
 void Routes::tick() {
   housekeeping_.tick();
   if (batches_) batches_->tick();
+  if (services_.improve) services_.improve->tick();
   auto text = access_->usage().text_to_save();
   if (!text) return;
   services_.workers->post([file = access_->usage().file(), text = std::move(*text)] {
@@ -162,6 +166,7 @@ void Routes::tick() {
 
 void Routes::end_answers() {
   if (batches_) batches_->stop();
+  if (services_.improve) services_.improve->stop();
   for (RequestRecord* record : services_.monitor.records()) record->cancel(RequestRecord::CancelledBy::shutdown);
 }
 

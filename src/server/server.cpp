@@ -71,6 +71,10 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   services.max_body_bytes = config.http.max_body_bytes;
   if (config.collections) give_models(*config.collections, embedder, config.reranker);
   if (config.workers) services.workers = config.workers;
+  if (config.improve.in_use && config.journal) {
+    services.improve = std::make_shared<ImproveDesk>(std::move(config.improve), server->monitor_, service,
+                                                     config.journal, services.workers);
+  }
   server->routes_ = std::make_unique<Routes>(services, std::move(access), config.watch);
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
   return Result<std::unique_ptr<Server>>{std::move(server)};

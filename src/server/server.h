@@ -13,6 +13,7 @@
 #include "server/http/key_usage.h"
 #include "server/http/monitor.h"
 #include "server/http/pairing.h"
+#include "server/learning/improve_desk.h"
 #include "server/routes.h"
 #include "server/shelf/model_shelf.h"
 
@@ -51,6 +52,7 @@ struct ServerConfig {
   orchestrator::Embedder* reranker = nullptr;        // a cross-encoder for searches in them, which outlives the server
   std::shared_ptr<ConversationStore> conversations;  // what clients keep here; null: nothing
   std::shared_ptr<store::Journal> journal;           // of answers, to learn from; null: none are kept
+  ImproveConfig improve;                             // what is learned from them; servers of one model alone
   std::shared_ptr<KeyUsage> key_usage;               // tokens by key; null: counts that end with the server
   int rate_limit = 0;  // requests a minute of each key or, without keys, of each address; 0: any number
 };

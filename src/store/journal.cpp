@@ -51,6 +51,13 @@ int KeptAnswer::rating() const {
   return 0;
 }
 
+const std::string* KeptAnswer::correction() const {
+  for (auto said = feedback.rbegin(); said != feedback.rend(); ++said) {
+    if (said->kind == "correction") return &said->text;
+  }
+  return nullptr;
+}
+
 Journal::Journal(Database database, Consent consent, JournalLimits limits)
     : consent_(consent), limits_(limits), database_(std::move(database)) {}
 
@@ -58,6 +65,7 @@ Result<std::shared_ptr<Journal>> Journal::open(const std::string& path, Consent 
   TRY_ASSIGN(Database database, open_database(path, Database::Mode::write, kJournalSchema));
   // What was erased is not to be found on the disk.
   TRY(database.execute("PRAGMA secure_delete=ON"));
+  TRY(database.execute(kScoreTable));
   std::shared_ptr<Journal> journal(new Journal(std::move(database), consent, limits));
   TRY(journal->load_agreements());
   TRY(journal->prune(now_seconds()));
@@ -311,6 +319,27 @@ Result<std::vector<KeptAnswer>> Journal::accepted(const std::string& owner, int 
     return kept.rating() < 4 && !is_corrected;
   });
   return Result<std::vector<KeptAnswer>>{std::move(all)};
+}
+
+Result<std::vector<KeptAnswer>> Journal::unscored(const std::string& owner, int limit) {
+  flush();
+  const std::lock_guard lock(disk_);
+  TRY_ASSIGN(Statement rows,
+             database_.prepare(std::string("SELECT ") + kAnswerColumns +
+                               " FROM answers WHERE owner=? AND id NOT IN (SELECT answer FROM scores) AND id NOT IN "
+                               "(SELECT answer FROM feedback WHERE kind IN ('up', 'down', 'rating', 'correction')) "
+                               "ORDER BY id LIMIT ?"));
+  rows.with(owner, int64_t{limit});
+  return read(rows);
+}
+
+Status Journal::set_score(int64_t id, int score, const std::string& scorer, const std::string& reason) {
+  const std::lock_guard lock(disk_);
+  TRY_ASSIGN(Statement row,
+             database_.prepare("INSERT INTO scores(answer, at, score, scorer, reason) SELECT id, ?2, ?3, ?4, ?5 FROM "
+                               "answers WHERE id=?1 ON CONFLICT(answer) DO UPDATE SET at=excluded.at, "
+                               "score=excluded.score, scorer=excluded.scorer, reason=excluded.reason"));
+  return row.with(id, now_seconds(), int64_t{score}, scorer, masked(reason)).run();
 }
 
 Result<std::optional<KeptAnswer>> Journal::find(const std::string& owner, const std::string& id) {

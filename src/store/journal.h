@@ -3,6 +3,7 @@
 //
 //   answers    by owner: the conversation as it was sent, the answer, what took part; all text masked (masking.h)
 //   feedback   on an answer: thumbs, a rating, a corrected text; what became of it (copied, regenerated, edited)
+//   scores     1 to 5 of an answer, by checks and models in idle time; a person's word wins over them
 //   agreements who agreed to be learned from, and who refused
 //
 // Nobody sees another owner's. Erased text is overwritten, in the database and in SQLite's own journal. Use it from any
@@ -88,9 +89,16 @@ struct KeptAnswer {
     std::string text;
   };
   std::vector<Said> feedback;
+  int64_t scored = 0;  // 1 to 5, by a check or a model in idle time; 0: not yet
+  std::string scorer;  // "sum", "json", "judge"
+  std::string score_reason;
 
   // 1 to 5 by the last that a person said outright; 0: nobody did.
   int rating() const;
+  // A person's word, else what was scored; 0: neither.
+  int score() const { return rating() > 0 ? rating() : static_cast<int>(scored); }
+  // The text that a person said would have been right, the last one; null: nobody did.
+  const std::string* correction() const;
 };
 
 struct JournalState {
@@ -138,6 +146,10 @@ class Journal {
   // Of those that its owner rated 4 or 5, or corrected, and that no text of others took part in, the newest `limit`; newest first.
   Result<std::vector<KeptAnswer>> accepted(const std::string& owner, int limit);
   Result<std::optional<KeptAnswer>> find(const std::string& owner, const std::string& id);
+  // Answers without a score and without a person's word, the oldest first, at most `limit`.
+  Result<std::vector<KeptAnswer>> unscored(const std::string& owner, int limit);
+  // 1 to 5. An answer that is gone meanwhile is none's concern.
+  Status set_score(int64_t id, int score, const std::string& scorer, const std::string& reason);
   // One answer, or one conversation, or all; how many went.
   Result<uint64_t> erase_answer(const std::string& owner, const std::string& id);
   Result<uint64_t> erase_conversation(const std::string& owner, const std::string& conversation);

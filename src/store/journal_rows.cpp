@@ -42,9 +42,16 @@ Json message_json(const chat::Message& message) {
 
 const Schema kJournalSchema{"answers", kApplicationId, 1, kTables};
 
+const char* const kScoreTable =
+    "CREATE TABLE IF NOT EXISTS scores(answer INTEGER PRIMARY KEY REFERENCES answers(id) ON DELETE CASCADE, "
+    "at INTEGER NOT NULL, score INTEGER NOT NULL, scorer TEXT NOT NULL, reason TEXT NOT NULL)";
+
 const char* const kAnswerColumns =
     "id, request_id, answer_id, conversation, created, model, route, artefacts, sources, messages, answer, tool_calls, "
-    "finish, prompt_tokens, completion_tokens, milliseconds";
+    "finish, prompt_tokens, completion_tokens, milliseconds, "
+    "(SELECT score FROM scores WHERE scores.answer=answers.id), "
+    "(SELECT scorer FROM scores WHERE scores.answer=answers.id), "
+    "(SELECT reason FROM scores WHERE scores.answer=answers.id)";
 
 KeptAnswer read_answer(const Statement& row) {
   KeptAnswer kept;
@@ -64,6 +71,9 @@ KeptAnswer read_answer(const Statement& row) {
   kept.prompt_tokens = row.integer(13);
   kept.completion_tokens = row.integer(14);
   kept.milliseconds = row.integer(15);
+  kept.scored = row.integer(16);
+  kept.scorer = row.text(17);
+  kept.score_reason = row.text(18);
   return kept;
 }
 

@@ -11,6 +11,8 @@
 namespace chimere::store {
 
 extern const Schema kJournalSchema;
+// Is made where it is missing: files of before have none, and programs of before look at none.
+extern const char* const kScoreTable;
 
 // In the order in which KeptAnswer has them.
 extern const char* const kAnswerColumns;

@@ -23,6 +23,7 @@ import { filesAddress, screen, type Screen } from './ui/route'
 
 const LazyFiles = lazy(() => import('./files/screen').then((module) => module.FilesScreen))
 const LazyGuide = lazy(() => import('./guide/screen').then((module) => module.GuideScreen))
+const LazyImprove = lazy(() => import('./improve/screen').then((module) => module.ImproveScreen))
 const LazyMemory = lazy(() => import('./memory/screen').then((module) => module.MemoryScreen))
 const LazyOdo = lazy(() => import('./odo/screen').then((module) => module.OdoScreen))
 const LazyStatus = lazy(() => import('./status/screen').then((module) => module.StatusScreen))
@@ -151,6 +152,7 @@ export function App() {
         {isMenuShown && <div class="shade" onClick={() => setIsMenuShown(false)} />}
         {screen.value === 'chat' && <ChatScreen />}
         {screen.value === 'memory' && <LazyMemory />}
+        {screen.value === 'improve' && <LazyImprove />}
         {screen.value === 'files' && <LazyFiles />}
         {screen.value === 'odo' && <LazyOdo />}
         {screen.value === 'status' && <LazyStatus />}

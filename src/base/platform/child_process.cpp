@@ -350,6 +350,14 @@ std::optional<ChildExit> ChildProcess::wait(SteadyTime until) {
   }
 }
 
+void ChildProcess::pause() const {
+  if (pid_ > 0 && !exit_) ::kill(-pid_, SIGSTOP);
+}
+
+void ChildProcess::resume() const {
+  if (pid_ > 0 && !exit_) ::kill(-pid_, SIGCONT);
+}
+
 ChildExit ChildProcess::kill() { return exit_ ? *exit_ : reap(); }
 
 Result<ProgramRun> run_program(const std::vector<std::string>& arguments, const RunOptions& options) {

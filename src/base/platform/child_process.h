@@ -72,6 +72,9 @@ class ChildProcess {
 
   // How it ended; nullopt while it runs on at `until`. Kills what it left running, then.
   std::optional<ChildExit> wait(SteadyTime until);
+  // Stops its whole group where it is, and lets it go on.
+  void pause() const;
+  void resume() const;
   // Kills all of its group and waits for its own end.
   ChildExit kill();
 

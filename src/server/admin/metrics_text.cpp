@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "server/learning/improve_desk.h"
+
 namespace chimere::server {
 namespace {
 
@@ -202,6 +204,19 @@ std::string journal_metrics_text(const store::JournalCounts& counts) {
   std::vector<Line> said;
   for (const auto& [kind, n] : counts.feedback) said.push_back({label("kind", kind), static_cast<double>(n)});
   if (!said.empty()) family(out, "chimere_feedback_total", "counter", "What people said of answers, by kind.", said);
+  return out;
+}
+
+std::string improve_metrics_text(const ImproveCounts& counts, bool is_running, bool is_paused) {
+  std::string out;
+  family(out, "chimere_improve_jobs_total", "counter", "Jobs that learn, by what became of their process.",
+         {{label("result", "started"), static_cast<double>(counts.started)},
+          {label("result", "ended"), static_cast<double>(counts.ended)},
+          {label("result", "failed"), static_cast<double>(counts.failed)}});
+  family(out, "chimere_improve_pauses_total", "counter", "Times that a job stood still for people.",
+         {{"", static_cast<double>(counts.pauses)}});
+  gauge(out, "chimere_improve_running", "1 while a job runs, also while it stands still.", is_running ? 1 : 0);
+  gauge(out, "chimere_improve_paused", "1 while a job stands still for people.", is_paused ? 1 : 0);
   return out;
 }
 

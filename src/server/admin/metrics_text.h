@@ -19,5 +19,7 @@ std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stat
 
 // What is kept to learn from.
 std::string journal_metrics_text(const store::JournalCounts& counts);
+struct ImproveCounts;
+std::string improve_metrics_text(const ImproveCounts& counts, bool is_running, bool is_paused);
 
 }  // namespace chimere::server

@@ -5,6 +5,7 @@
 #include "server/endpoints.h"
 #include "server/http/access.h"
 #include "server/http/json.h"
+#include "server/learning/improve_desk.h"
 
 namespace chimere::server {
 namespace {
@@ -164,6 +165,10 @@ void add_status_endpoints(Router& router, const Services& services, const std::s
         metrics_text(services.monitor, services.chat.engine().stats(), resident_bytes(), services.chat.memory().usage(),
                      services.odo ? services.odo->stage_counts() : std::map<std::string, odo::StageCount>());
     if (services.journal) text += journal_metrics_text(services.journal->counts());
+    if (services.improve) {
+      const ImproveDesk::State state = services.improve->state();
+      text += improve_metrics_text(services.improve->counts(), !state.kind.empty(), state.is_paused);
+    }
     return answer_now(call, {200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}}, std::move(text)});
   };
   auto status = [services, access](Call call) {

@@ -27,13 +27,6 @@ std::string question_of(const store::KeptAnswer& kept) {
 
 std::string hash_of(const std::string& question) { return sha256_hex(question).substr(0, kPromptHashDigits); }
 
-const std::string* correction_of(const store::KeptAnswer& kept) {
-  for (auto said = kept.feedback.rbegin(); said != kept.feedback.rend(); ++said) {
-    if (said->kind == "correction") return &said->text;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 std::optional<ExportForm> parse_export_form(std::string_view name) {
@@ -56,17 +49,18 @@ std::optional<std::string> export_line(const store::KeptAnswer& kept, ExportForm
                         {"prompt_hash", hash}});
   }
   if (form == ExportForm::quality_scores) {
-    if (kept.rating() == 0) return std::nullopt;
+    if (kept.score() == 0) return std::nullopt;
+    const bool is_said = kept.rating() > 0;
     return to_text(Json{{"ts", kept.created},
                         {"route", kept.route.empty() ? "default" : kept.route},
-                        {"score", kept.rating()},
-                        {"reason", ""},
-                        {"scorer", "person"},
+                        {"score", kept.score()},
+                        {"reason", is_said ? "" : kept.score_reason},
+                        {"scorer", is_said ? "person" : kept.scorer},
                         {"prompt_len", question.size()},
                         {"response_len", kept.answer.size()},
                         {"prompt_hash", hash}});
   }
-  const std::string* corrected = correction_of(kept);
+  const std::string* corrected = kept.correction();
   if (!corrected) return std::nullopt;
   return to_text(Json{{"prompt", question},
                       {"chosen", *corrected},

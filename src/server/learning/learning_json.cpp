@@ -34,6 +34,9 @@ Json kept_json(const store::KeptAnswer& kept) {
             {"rating", nullptr},
             {"feedback", Json::array()}};
   if (const int rating = kept.rating(); rating > 0) json["rating"] = rating;
+  if (kept.scored > 0) {
+    json["score"] = {{"score", kept.scored}, {"scorer", kept.scorer}, {"reason", kept.score_reason}};
+  }
   for (const auto& said : kept.feedback) {
     Json one{{"kind", said.kind}, {"created", said.at}};
     if (said.rating > 0) one["rating"] = said.rating;

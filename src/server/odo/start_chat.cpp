@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "improve/workbench.h"
+#include "server/learning/improve_desk.h"
 #include "server/learning/journaled_stream.h"
 #include "store/journal.h"
 
@@ -32,6 +34,34 @@ std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& as
   return ApiError{400, known.error().message, "invalid_request_error", "odo", ""};
 }
 
+namespace {
+
+constexpr std::string_view kLearnedAdapter = "improve-";
+
+// What was learned for the owner takes part; gives its names. Tables do so by themselves (engram::Library::use_learned).
+std::vector<std::string> use_learned(const Services& services, const odo::Ask& ask,
+                                     orchestrator::ChatRequest& request) {
+  // An adapter that was learned from somebody is nobody's to name.
+  for (orchestrator::AdapterUse& use : request.adapters) {
+    if (use.name.starts_with(kLearnedAdapter)) use.name = kLearnedAdapter;
+  }
+  if (!services.improve || request.memory.alpha <= 0) return {};
+  const auto served = services.improve->in_use().of(request.memory.owner);
+  if (!served) return {};
+  if (request.adapters.empty()) {
+    if (std::string name = services.improve->adapter_of(*served); !name.empty()) {
+      request.adapters.push_back({std::move(name), std::nullopt});
+    }
+  }
+  const auto prompt = served->prompts.find("");
+  if (prompt != served->prompts.end() && !is_run(services, ask.model)) {
+    request.messages = improve::with_system(std::move(request.messages), prompt->second);
+  }
+  return served->names;
+}
+
+}  // namespace
+
 std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Services& services, const Call& call,
                                                                     odo::Ask ask, orchestrator::ChatRequest request,
                                                                     int n, std::string answer_id) {
@@ -40,6 +70,8 @@ std::vector<std::unique_ptr<orchestrator::AnswerStream>> start_chat(const Servic
   if (services.journal && !request.stays_private && services.journal->hears(request.memory.owner)) {
     entry = journal_entry(request, answering_name(services, ask.model), call.request.id, std::move(answer_id));
   }
+  const std::vector<std::string> learned = use_learned(services, ask, request);
+  if (entry) entry->artefacts.insert(entry->artefacts.end(), learned.begin(), learned.end());
   std::vector<std::unique_ptr<orchestrator::AnswerStream>> choices;
   if (is_run(services, ask.model)) {
     if (services.hold_chat) ask.chat = services.hold_chat();

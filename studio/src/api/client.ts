@@ -14,6 +14,7 @@ import type {
   ErrorBody,
   FeedbackBody,
   Health,
+  Improve,
   Learning,
   Memory,
   ModelEntry,
@@ -138,6 +139,12 @@ export const agreeToLearning = (body: { user?: string; agreed: boolean }) =>
   })
 export const eraseLearned = (user: string | undefined) =>
   json<{ answers: number }>(`/v1/learning${ofOwner(user)}`, { method: 'DELETE' })
+export const improve = (user: string | undefined) => json<Improve>(`/v1/improve${ofOwner(user)}`)
+export const startImproving = (body: { user?: string; kind: string }) => post<unknown>('/v1/improve/runs', body)
+export const rollBack = (body: { user?: string; kind: string }) => post<unknown>('/v1/improve/rollback', body)
+export const promote = (body: { user?: string; run: string; anyway?: boolean }) => post<unknown>('/v1/improve/promote', body)
+export const forgetLearned = (body: { user?: string; conversation?: string; all?: boolean }) =>
+  post<{ answers: number }>('/v1/improve/forget', body)
 export const feedback = (body: FeedbackBody) => post<unknown>('/v1/feedback', body)
 export const odoStatus = () => json<OdoStatus>('/v1/odo/status')
 // Those that are denied, too: people see them, models do not.

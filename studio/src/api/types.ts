@@ -320,6 +320,38 @@ export interface Learning {
   bytes?: number
 }
 
+export interface ImproveGain {
+  n: number
+  mean: number
+  low: number
+  high: number
+}
+
+// One try to become better.
+export interface ImproveRun {
+  id: string
+  kind: string
+  state: 'running' | 'proven' | 'refused' | 'skipped' | 'failed' | 'stopped' | 'done'
+  problem: string
+  about: string
+  created: number
+  artefact: string
+  learned_from: string[]
+  examples: number
+  held_out: number
+  verdict: { proven: boolean; reason: string; gain: ImproveGain }
+  cost: { seconds: number; cpu_seconds: number; joules: number | null }
+  progress: { done: number; total: number }
+}
+
+export interface Improve {
+  in_use: { kind: string; route: string; versions: { artefact: string; since: number; run: string }[] }[]
+  runs: ImproveRun[] // the newest first
+  running: { kind: string | null; own: boolean; paused: boolean } | null
+  waiting: number
+  schedule: Record<string, { when: string; next: number | null }>
+}
+
 // One word about an answer.
 export type FeedbackBody = { user?: string; request_id: string } & (
   | { thumb: 'up' | 'down' | 'none' }

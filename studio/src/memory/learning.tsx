@@ -30,6 +30,9 @@ export function LearningSection() {
           <p class="hint">
             {t('learningKept', { n: count(state.answers), said: count(state.feedback), size: bytes(state.bytes ?? 0) })}
           </p>
+          <p>
+            <a href="#/improve">{t('improveTitle')}</a>
+          </p>
           {state.answers > 0 && (
             <div class="buttons">
               <button

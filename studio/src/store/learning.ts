@@ -15,7 +15,7 @@ export const learning = signal<Learning | null>(null)
 export const canRate = computed(() => learning.value !== null && learning.value.mode !== 'off')
 
 // As requests of this page name themselves (request.ts).
-const owner = () => (canLearn.value ? { user: settings.value.user } : {})
+export const owner = () => (canLearn.value ? { user: settings.value.user } : {})
 
 export async function loadLearning() {
   learning.value = await api.learning(owner().user).catch(() => null)

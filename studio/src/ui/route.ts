@@ -1,11 +1,12 @@
 // route.ts  Which screen is shown, kept in the fragment of the address.
 import { signal } from '@preact/signals'
 
-export type Screen = 'chat' | 'files' | 'memory' | 'odo' | 'status' | 'guide'
+export type Screen = 'chat' | 'files' | 'improve' | 'memory' | 'odo' | 'status' | 'guide'
 
 const SCREENS: Record<string, Screen> = {
   '#/status': 'status',
   '#/memory': 'memory',
+  '#/improve': 'improve',
   '#/models': 'guide',
   '#/odo': 'odo',
   '#/files': 'files',

@@ -1,0 +1,56 @@
+// job.h  One try to become better, from the journal to a verdict: `engram`, `prompts`, ... Each can run alone.
+//
+// A job keeps what it has computed as it goes: after kill -9, or when its time is over, the next one of its kind goes on
+// where it was. One runs at a time, on this machine, whoever starts it (ArtefactStore::lock_runs).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "improve/artefact_store.h"
+#include "improve/examples.h"
+#include "improve/proof.h"
+#include "improve/workbench.h"
+#include "store/journal.h"
+
+namespace chimere::improve {
+
+struct JobLimits {
+  double seconds = 3600;
+  double joules = 0;  // 0: any; counts only where the processor tells
+};
+
+// What a job works with; all of it outlives the job.
+struct JobTools {
+  store::Journal& journal;
+  ArtefactStore& store;
+  // Is asked for once there is something to compute; loading takes time and memory.
+  std::function<Result<Workbench*>()> bench;
+  std::vector<GuardPair> guard;
+  JobLimits limits;
+  ProofRules rules;
+  bool promotes = true;  // what is proven is used
+  std::function<void(const RunRecord&)> tell = [](const RunRecord&) {};
+  std::function<bool()> must_end = [] { return false; };
+};
+
+// Names of the kinds there are.
+const std::vector<std::string>& job_kinds();
+
+// Runs one job. `skipped`: there is nothing new to learn from. Errors are of the store and of a run that goes on
+// elsewhere (exhausted); a job that fails is a record that says so.
+Result<RunRecord> run_job(const JobTools& tools, const Slot& slot);
+
+// Uses what a run has made. One that was not proven only `anyway`: its owner may know better than figures do.
+Status promote_run(ArtefactStore& store, const std::string& id, bool anyway);
+
+// Energy the processor's package has used, in joules, since some moment; -1 where it does not tell.
+double package_joules();
+
+}  // namespace chimere::improve

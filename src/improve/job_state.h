@@ -1,0 +1,79 @@
+// job_state.h  A job that is under way. For this folder alone.
+#pragma once
+
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "improve/job.h"
+
+namespace chimere::improve {
+
+// Figures that were computed, by name, on the disk as they come: what was done is not done again.
+class Remembered {
+ public:
+  Status open(const std::string& path);
+  std::optional<double> find(const std::string& key) const;
+  Status put(const std::string& key, double value);
+  void remove();
+
+ private:
+  std::string path_;
+  std::map<std::string, double> values_;
+  std::ofstream out_;
+};
+
+struct JobState {
+  const JobTools& tools;
+  RunRecord run;
+  Examples examples;
+  Workbench* bench = nullptr;
+  Remembered remembered;
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point told{};
+  double joules_began = package_joules();
+
+  // After each thing computed. cancelled: the time or the energy is spent, or somebody wants an end.
+  Status step();
+  // As step(), for one that was computed in an earlier life.
+  void skip_step() { ++run.done; }
+
+  // score() of the workbench, remembered under the arm's name.
+  Result<std::optional<double>> score(const std::string& arm_name, const Arm& arm, const std::string& example_name,
+                                      const std::vector<chat::Message>& messages, const std::string& answer);
+  Result<std::vector<Difference>> differences(const std::string& name_a, const Arm& a, const std::string& name_b,
+                                              const Arm& b, const std::vector<TaughtAnswer>& examples);
+  Result<std::vector<double>> guard_differences(const std::string& name_a, const Arm& a, const std::string& name_b,
+                                                const Arm& b);
+};
+
+// What is made of the examples: its bytes, and what it changes.
+struct Candidate {
+  std::string about;
+  std::string bytes;
+  std::string name;  // unique among those of one job
+  Arm before, after;
+};
+
+// What is in use for an owner, in the kind of arm that answers of the model alone have.
+Result<Arm> arm_in_use(const ArtefactStore& store, Workbench& bench, const std::string& owner);
+
+// The bytes of a table of what the examples say is to be answered; the same bytes for the same examples.
+Result<std::string> engram_bytes(const Tokenizer& tokenizer, const std::vector<TaughtAnswer>& train,
+                                 const std::string& scratch);
+
+Result<Candidate> make_engram(JobState& state);
+Result<Candidate> make_prompt(JobState& state);
+Result<Candidate> make_lora(JobState& state);
+// An adapter file, loaded under this name, as a set of one.
+Result<std::shared_ptr<const AdapterSet>> adapter_set(Workbench& bench, const std::string& path,
+                                                      const std::string& name);
+// Without a verdict: scores of answers in the journal.
+Status score_answers(JobState& state);
+
+// The in-use artefacts of an owner as one text, for fingerprints.
+std::string in_use_text(const Manifest& manifest, const std::string& owner);
+
+}  // namespace chimere::improve

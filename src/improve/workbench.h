@@ -1,0 +1,74 @@
+// workbench.h  A model that nobody is talking to: how likely it finds answers, with what is in use and with a candidate.
+//
+// One thread uses it. It is the model that serves, from the same file, in a process of its own: a job can be paused,
+// and ended in any way, without anybody's answer knowing of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engram/table_memory.h"
+#include "improve/examples.h"
+#include "orchestrator/chat_model.h"
+#include "orchestrator/memory_service.h"
+#include "orchestrator/preparer.h"
+
+namespace chimere::improve {
+
+// How the system answers in one arm of a comparison.
+struct Arm {
+  std::vector<engram::WeightedTable> tables;
+  std::shared_ptr<const AdapterSet> adapters;
+  std::string system_prompt;  // before what the conversation has; empty: none
+};
+
+class Workbench {
+ public:
+  Workbench(orchestrator::ChatModel model, int context_length);
+
+  // Mean log-probability a token of `answer`, and the end behind it, after the messages: without a thought, with the
+  // owner's notes. nullopt: it does not fit into the context.
+  Result<std::optional<double>> score(const std::vector<chat::Message>& messages, const std::string& answer,
+                                      const std::string& owner, const Arm& arm);
+  // The probabilities that the answer begins with these texts, of which each is one token; together 1.
+  Result<std::vector<double>> choose(const std::vector<chat::Message>& messages, const std::vector<std::string>& texts);
+  // Greedily, without a thought.
+  Result<std::string> answer(const std::vector<chat::Message>& messages, int max_tokens);
+  // Ids of the prompt, as a request would have them.
+  Result<std::vector<int32_t>> prompt_of(std::vector<chat::Message> messages, const std::string& owner,
+                                         const std::string& system_prompt);
+
+  // Ids of an answer and of the end behind it.
+  std::vector<int32_t> answer_ids(const std::string& answer) const;
+
+  const Tokenizer& tokenizer() const { return model_.tokenizer; }
+  engram::Vocabulary vocabulary() const;
+  models::Model& model() { return *model_.model; }
+  models::AdapterLibrary& adapters() { return *model_.adapters; }
+  uint64_t fingerprint() const { return fingerprint_; }  // of the vocabulary and the file's size
+  const std::string& name() const { return name_; }
+
+ private:
+  orchestrator::ChatModel model_;
+  const int context_length_;
+  orchestrator::MemoryService memory_;
+  orchestrator::Preparer preparer_;
+  uint64_t fingerprint_ = 0;
+  std::string name_;
+};
+
+// A system prompt before the messages, or before the one they have.
+std::vector<chat::Message> with_system(std::vector<chat::Message> messages, const std::string& prompt);
+
+// One line of JSON each: {"question", "answer"}. What guards general ability.
+struct GuardPair {
+  std::string question, answer;
+};
+Result<std::vector<GuardPair>> read_guard(const std::string& path);
+
+}  // namespace chimere::improve

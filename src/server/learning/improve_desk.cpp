@@ -1,0 +1,187 @@
+#include "server/learning/improve_desk.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "improve/job.h"
+#include "orchestrator/chat_service.h"
+
+namespace chimere::server {
+namespace {
+
+constexpr size_t kMaxJobsWaiting = 256;
+
+int64_t unix_now() { return static_cast<int64_t>(std::time(nullptr)); }
+
+}  // namespace
+
+ImproveDesk::ImproveDesk(ImproveConfig config, Monitor& monitor, orchestrator::ChatService& chat,
+                         std::shared_ptr<store::Journal> journal, std::shared_ptr<Workers> workers)
+    : config_(std::move(config)),
+      monitor_(monitor),
+      chat_(chat),
+      journal_(std::move(journal)),
+      workers_(std::move(workers)),
+      last_(improve::read_last_times(times_file())) {
+  // Of a kind that never ran, the next time counts, and not all those before it.
+  for (const auto& [kind, when] : config_.schedule) last_.emplace(kind, unix_now());
+}
+
+std::string ImproveDesk::times_file() const { return config_.in_use->store().folder() + "/clock.json"; }
+
+int64_t ImproveDesk::due(const std::string& kind) const {
+  const auto when = config_.schedule.find(kind);
+  const auto last = last_.find(kind);
+  if (when == config_.schedule.end() || last == last_.end()) return 0;
+  return improve::due_after(when->second, last->second);
+}
+
+bool ImproveDesk::people_are_there() const {
+  const auto& records = monitor_.records();
+  return std::any_of(records.begin(), records.end(),
+                     [](const RequestRecord* record) { return record->can_be_cancelled(); });
+}
+
+void ImproveDesk::people_ask() {
+  asked_ = std::chrono::steady_clock::now();
+  if (!child_ || is_paused_) return;
+  child_->pause();
+  is_paused_ = true;
+  ++counts_.pauses;
+}
+
+void ImproveDesk::stop() {
+  is_stopping_ = true;
+  waiting_.clear();
+  end_job();
+}
+
+void ImproveDesk::end_job() {
+  if (child_) child_->kill();
+  child_.reset();
+  // What it has computed is on the disk: it goes on when its turn comes again.
+  if (job_ && !is_stopping_) waiting_.push_front(std::move(*job_));
+  job_.reset();
+  is_paused_ = false;
+}
+
+Status ImproveDesk::ask_for(const std::string& kind, const std::string& owner) {
+  const auto& kinds = improve::job_kinds();
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    return Error{Code::invalid_argument,
+                 "kind: expected one of scores, engram, lora, prompts, found '" + kind.substr(0, 40) + "'"};
+  }
+  const auto is_same = [&](const Job& job) { return job.kind == kind && job.owner == owner; };
+  if ((job_ && is_same(*job_)) || std::any_of(waiting_.begin(), waiting_.end(), is_same)) {
+    return Error{Code::invalid_argument, "kind: this job waits already"};
+  }
+  if (waiting_.size() >= kMaxJobsWaiting) return Error{Code::exhausted, "too many jobs wait already"};
+  waiting_.push_back({kind, owner});
+  return Ok{};
+}
+
+ImproveDesk::State ImproveDesk::state() const {
+  State state;
+  if (job_) state = {job_->kind, job_->owner, is_paused_, 0};
+  state.waiting = waiting_.size();
+  return state;
+}
+
+void ImproveDesk::tick() {
+  if (is_stopping_) return;
+  look_at_child();
+  look_at_clock();
+  const auto quiet = std::chrono::steady_clock::now() - asked_;
+  if (people_are_there()) {
+    people_ask();
+  } else if (child_ && is_paused_ && quiet >= config_.resume) {
+    child_->resume();
+    is_paused_ = false;
+  } else if (!child_ && quiet >= config_.idle) {
+    start_next();
+  }
+}
+
+// Owners are looked up on a worker, since that waits for the disk.
+void ImproveDesk::look_at_clock() {
+  if (owners_) {
+    const auto found = owners_->poll();
+    if (!found) return;
+    owners_.reset();
+    for (const auto& [kind, at] : std::exchange(due_now_, {})) {
+      if (!*found) continue;
+      for (const std::string& owner : **found) {
+        if (ask_for(kind, owner)) waiting_.back().is_scheduled = true;
+      }
+      last_[kind] = std::max(at, last_[kind]);
+    }
+    if (*found) {
+      if (const Status saved = improve::write_last_times(times_file(), last_); !saved) {
+        spdlog::warn("{}", saved.error().message);
+      }
+    }
+    return;
+  }
+  const int64_t now = unix_now();
+  for (const auto& [kind, when] : config_.schedule) {
+    const int64_t at = due(kind);
+    if (at > 0 && at <= now) due_now_[kind] = now;
+  }
+  if (due_now_.empty()) return;
+  owners_ = workers_->run<std::vector<std::string>>([journal = journal_] { return journal->owners(); }, [] {});
+}
+
+void ImproveDesk::look_at_child() {
+  if (!child_) return;
+  std::string output, error;
+  const auto now = std::chrono::steady_clock::now();
+  (void)child_->read_some(output, error, now);
+  const auto exit = child_->wait(now);
+  if (!exit) return;
+  ++counts_.ended;
+  if (exit->is_success()) {
+    spdlog::info("improve {}: done", job_->kind);
+  } else {
+    ++counts_.failed;
+    spdlog::warn("improve {}: {} {}", job_->kind, describe(*exit), error.substr(0, 400));
+  }
+  child_.reset();
+  job_.reset();
+  is_paused_ = false;
+}
+
+void ImproveDesk::start_next() {
+  if (waiting_.empty() || child_) return;
+  job_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  std::vector<std::string> arguments = config_.command;
+  arguments.insert(arguments.end(), {job_->kind, "--owner", job_->owner});
+  auto child = ChildProcess::start(arguments);
+  if (!child) {
+    ++counts_.failed;
+    spdlog::warn("improve {}: {}", job_->kind, child.error().message);
+    job_.reset();
+    return;
+  }
+  ++counts_.started;
+  child_.emplace(std::move(*child));
+  child_->close_input();
+  is_paused_ = false;
+}
+
+std::string ImproveDesk::adapter_of(const improve::Served& served) {
+  if (served.adapter.empty()) return {};
+  const std::string name = "improve-" + served.adapter.substr(0, 16);
+  const auto loaded = chat_.adapters().list();
+  const auto is_it = [&](const auto& entry) { return entry.name == name; };
+  if (std::any_of(loaded.begin(), loaded.end(), is_it)) return name;
+  const Status done = chat_.adapters().load(name, config_.in_use->store().path_of(served.adapter), 1);
+  if (done) return name;
+  if (adapter_problem_ != done.error().message) spdlog::warn("{}", adapter_problem_ = done.error().message);
+  return {};
+}
+
+}  // namespace chimere::server
