@@ -219,6 +219,10 @@ add_custom_target(chimere_commit COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURC
 set_source_files_properties(${CMAKE_BINARY_DIR}/commit.cpp PROPERTIES GENERATED ON SKIP_UNITY_BUILD_INCLUSION ON)
 target_sources(chimere PRIVATE ${CMAKE_BINARY_DIR}/commit.cpp)
 add_dependencies(chimere chimere_commit)
+if(CHIMERE_STATIC)
+  target_sources(chimere PRIVATE ${CMAKE_SOURCE_DIR}/apps/chimere/static/arc4random.cpp)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/apps/chimere/static/arc4random.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endif()
 target_link_libraries(chimere PRIVATE chimere_server chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
                                       chimere_chat
                                       chimere_terminal chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
