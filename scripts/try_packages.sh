@@ -25,14 +25,15 @@ fresh() {  # fresh RELEASE MIRROR: a copy of a base system, made once; its path
 }
 
 # inside ROOT COMMAND...: with a /proc and processes of its own, which end with the command.
-inside() { unshare --mount --pid --fork --kill-child --mount-proc="$1/proc" chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "${@:2}"; }
+inside() { (start_inside "$@"); }
+start_inside() { exec unshare --mount --pid --fork --kill-child --mount-proc="$1/proc" chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "${@:2}"; }
 
 answers() {  # answers ROOT PROGRAM WHAT
   local said port=18231 server
   inside "$1" "$2" --version | head -n 3
   said=$(inside "$1" "$2" chat -p "What is 2 + 3?" --temp 0 2>/dev/null) || { echo "$3: no answer in the terminal" >&2; return 1; }
   grep -q 5 <<<"$said" || { echo "$3: expected a 5 in the answer, found: $said" >&2; return 1; }
-  inside "$1" "$2" serve --port $port >"$folder/trial.log" 2>&1 &
+  start_inside "$1" "$2" serve --port $port >"$folder/trial.log" 2>&1 &
   server=$!
   for _ in $(seq 120); do
     sleep 0.5
@@ -40,7 +41,7 @@ answers() {  # answers ROOT PROGRAM WHAT
   done
   said=$(curl -s "http://127.0.0.1:$port/v1/chat/completions" -d '{"messages":[{"role":"user","content":"What is 2 + 3?"}],"temperature":0}')
   curl -sf "http://127.0.0.1:$port/" >/dev/null || said="no page: $said"
-  kill $server
+  kill -KILL $server  # what it started ends with it
   wait $server 2>/dev/null || true
   grep -q '"finish_reason":"stop"' <<<"$said" || { echo "$3: no answer over HTTP: $said" >&2; cat "$folder/trial.log" >&2; return 1; }
   echo "$3: answers in the terminal and over HTTP"
