@@ -46,7 +46,7 @@ build() {
     sed 's/^..//; s/\.dsc$//; s/\.orig\.tar.*//' >"$folder/$1.version"
 }
 
-# Position independent and without traces of this folder, so that two builds give the same bytes.
+# Position independent and without traces of this folder.
 flags="-O2 -fPIC -ffile-prefix-map=$sources/="
 by_configure() {
   ./configure --prefix="$folder" --libdir="$folder/lib" --disable-shared --enable-static --with-pic CFLAGS="$flags" "$@"
