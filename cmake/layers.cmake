@@ -139,12 +139,23 @@ if(CHIMERE_CORE_ONLY)
   return()
 endif()
 
+# All of them before the first layer that links one.
+include(cmake/static.cmake)
 find_package(nlohmann_json REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CURL 7.88 REQUIRED)
 find_package(LibXml2 REQUIRED)
 find_library(IDN2_LIBRARY idn2 REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_library(EDIT_LIBRARY edit REQUIRED)
+find_library(QRENCODE_LIBRARY qrencode REQUIRED)
+chimere_make_static()
 
 chimere_layer(text FUZZED DEPS base LIBS nlohmann_json::nlohmann_json yaml-cpp TEST_LIBS ${UTF8PROC_LIBRARY})
 chimere_layer(web FUZZED DEPS text base LIBS CURL::libcurl LibXml2::LibXml2 ${IDN2_LIBRARY}
@@ -167,13 +178,6 @@ target_link_libraries(encode_bench PRIVATE chimere_quantizer chimere_gguf)
 
 chimere_layer(improve/examples FUZZED DEPS improve/mezo chat tokenizer models text base)
 
-find_package(Boost 1.81 REQUIRED)
-find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(OpenSSL 3.0 REQUIRED)
-
-find_package(SQLite3 REQUIRED)
 chimere_layer(store FUZZED DEPS chat text base LIBS SQLite::SQLite3)
 chimere_layer(retrieval FUZZED DEPS store documents engram tokenizer text base LIBS ${UTF8PROC_LIBRARY})
 add_executable(passages_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/passages_bench.cpp)
@@ -195,15 +199,13 @@ chimere_layer(server FUZZED DEPS improve odo orchestrator store text base LIBS B
 target_sources(chimere_server PRIVATE ${CHIMERE_STUDIO_SOURCE})
 
 # What the program does at a terminal, as a library of its own, so that it can be tested.
-find_library(EDIT_LIBRARY edit REQUIRED)
-find_library(QRENCODE_LIBRARY qrencode REQUIRED)
 file(GLOB terminal_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/terminal/*.cpp)
 set(terminal_tests ${terminal_sources})
 list(FILTER terminal_sources EXCLUDE REGEX "_test\\.cpp$")
 list(FILTER terminal_tests INCLUDE REGEX "_test\\.cpp$")
 add_library(chimere_terminal STATIC ${terminal_sources})
 target_include_directories(chimere_terminal PUBLIC ${CMAKE_SOURCE_DIR}/apps/chimere)
-target_link_libraries(chimere_terminal PUBLIC chimere_tokenizer chimere_base ${EDIT_LIBRARY} ${QRENCODE_LIBRARY} ${YAML_CPP_LIBRARIES} nlohmann_json::nlohmann_json)
+target_link_libraries(chimere_terminal PUBLIC chimere_tokenizer chimere_base ${EDIT_LIBRARY} ${QRENCODE_LIBRARY} yaml-cpp nlohmann_json::nlohmann_json)
 if(CHIMERE_TESTS)
   add_executable(terminal_test ${terminal_tests})
   target_link_libraries(terminal_test PRIVATE chimere_terminal GTest::gtest_main)
@@ -213,6 +215,18 @@ endif()
 file(GLOB app_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/chimere/*.cpp)
 add_executable(chimere ${app_sources})
 target_compile_definitions(chimere PRIVATE CHIMERE_VERSION="${PROJECT_VERSION}")
+# The commit that `chimere --version` tells, looked at in every build and written where it changed.
+set(CHIMERE_COMMIT "" CACHE STRING "Commit that --version tells; empty: that of the clone")
+add_custom_target(chimere_commit COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DCOMMIT=${CHIMERE_COMMIT}
+                  -DOUT=${CMAKE_BINARY_DIR}/commit.cpp -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
+                  BYPRODUCTS ${CMAKE_BINARY_DIR}/commit.cpp VERBATIM)
+set_source_files_properties(${CMAKE_BINARY_DIR}/commit.cpp PROPERTIES GENERATED ON SKIP_UNITY_BUILD_INCLUSION ON)
+target_sources(chimere PRIVATE ${CMAKE_BINARY_DIR}/commit.cpp)
+add_dependencies(chimere chimere_commit)
+if(CHIMERE_STATIC)
+  target_sources(chimere PRIVATE ${CMAKE_SOURCE_DIR}/apps/chimere/static/arc4random.cpp)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/apps/chimere/static/arc4random.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endif()
 target_link_libraries(chimere PRIVATE chimere_server chimere_improve chimere_improve_examples chimere_odo chimere_tools chimere_quantizer chimere_orchestrator chimere_retrieval chimere_engine chimere_convert
                                       chimere_chat
                                       chimere_terminal chimere_tokenizer CLI11::CLI11 nlohmann_json::nlohmann_json)
@@ -220,6 +234,8 @@ target_link_libraries(chimere PRIVATE chimere_server chimere_improve chimere_imp
 # Built on demand: ninja -C build/release serve_bench
 add_executable(serve_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/serve/serve_bench.cpp)
 target_link_libraries(serve_bench PRIVATE chimere_orchestrator chimere_engine)
+
+include(cmake/package.cmake)
 
 if(CHIMERE_TESTS)
   # Lists and calls the tools of a server: what tests/api runs against the reference servers.
@@ -231,6 +247,9 @@ if(CHIMERE_TESTS)
   add_test(NAME terminal_chat COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/chat.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   add_test(NAME hostile COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/hostile.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   set_tests_properties(terminal_chat hostile PROPERTIES LABELS "program" TIMEOUT 300)
+  add_test(NAME configuration COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/config.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
+  add_test(NAME deployment COMMAND ${CMAKE_SOURCE_DIR}/tests/deploy/files.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR})
+  set_tests_properties(configuration deployment PROPERTIES LABELS "program" TIMEOUT 300)
   add_test(NAME real_models COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/real_models.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   set_tests_properties(real_models PROPERTIES LABELS "program" TIMEOUT 300)
   add_test(NAME documented_commands COMMAND ${CMAKE_SOURCE_DIR}/tools/check_docs.py --program $<TARGET_FILE:chimere>)

@@ -2,8 +2,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/result.h"
 
 namespace chimere::apps {
+
+struct Configuration;
 
 // What a command answers: the exit code of the program. Set by the callback of the chosen sub-command.
 struct Outcome {
@@ -13,6 +18,8 @@ struct Outcome {
 void add_bench(CLI::App& app, Outcome& outcome);
 void add_cache(CLI::App& app, Outcome& outcome);
 void add_chat(CLI::App& app, Outcome& outcome);
+void add_completion(CLI::App& app, Outcome& outcome);
+void add_config(CLI::App& app, Outcome& outcome);
 void add_convert(CLI::App& app, Outcome& outcome);
 void add_engram(CLI::App& app, Outcome& outcome);
 void add_engram_passages(CLI::App& engram, Outcome& outcome);
@@ -31,5 +38,10 @@ void add_quantize(CLI::App& app, Outcome& outcome);
 void add_report(CLI::App& app, Outcome& outcome);
 void add_serve(CLI::App& app, Outcome& outcome);
 void add_tokenize(CLI::App& app, Outcome& outcome);
+
+// The options of `serve` on another command, and their values, which live as long as what is returned.
+std::shared_ptr<void> declare_serve_options(CLI::App& command);
+// Whether `serve` could start with them, as far as that can be seen without loading a model or taking the port.
+Status check_serve(const Configuration& configuration);
 
 }  // namespace chimere::apps

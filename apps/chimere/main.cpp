@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "usage.h"
+#include "version.h"
 
 int main(int argc, char** argv) {
 #if defined(__GLIBC__)
@@ -23,11 +24,8 @@ int main(int argc, char** argv) {
       "  chimere inspect MODEL.gguf      what is in a file, and what it needs\n"
       "  chimere bench --synthetic qwen3.5-tiny   how fast this machine is, without a model",
       "chimere");
-  app.set_version_flag("--version", CHIMERE_VERSION);
+  app.set_version_flag("--version", chimere::apps::version_text());
   app.require_subcommand(1);
-  app.set_config("--config", "",
-                 "file of options: below the line [serve], name=value as on the command line, which wins");
-  app.allow_config_extras(CLI::config_extras_mode::error);  // a misspelt line would be silently without effect
   chimere::apps::Outcome outcome;
   chimere::apps::add_serve(app, outcome);
   chimere::apps::add_chat(app, outcome);
@@ -37,6 +35,8 @@ int main(int argc, char** argv) {
   chimere::apps::add_quantize(app, outcome);
   chimere::apps::add_imatrix(app, outcome);
   chimere::apps::add_keys(app, outcome);
+  chimere::apps::add_config(app, outcome);
+  chimere::apps::add_completion(app, outcome);
   chimere::apps::add_cache(app, outcome);
   chimere::apps::add_bench(app, outcome);
   chimere::apps::add_report(app, outcome);

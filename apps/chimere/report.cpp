@@ -14,6 +14,7 @@
 #include "data_folder.h"
 #include "engine/benchmark.h"
 #include "gguf/summary.h"
+#include "version.h"
 
 namespace chimere::apps {
 namespace {
@@ -105,7 +106,7 @@ Status print_speed(const ReportOptions& o) {
 }
 
 Status report(const ReportOptions& o) {
-  std::printf("# chimere %s\n\n", CHIMERE_VERSION);
+  std::printf("# chimere %s\n\n", version_number());
   print_machine();
   TRY(print_model(o));
   if (!o.no_bench) TRY(print_speed(o));

@@ -12,17 +12,21 @@
 
 #include "base/platform/private_file.h"
 #include "base/platform/process.h"
+#include "base/platform/service_manager.h"
 #include "cache/cache_folder.h"
 #include "commands.h"
 #include "common.h"
+#include "configuration.h"
 #include "data_folder.h"
 #include "engram/library.h"
+#include "gguf/gguf.h"
 #include "kept_data.h"
 #include "lan.h"
 #include "model_config.h"
 #include "odo_options.h"
 #include "open_browser.h"
 #include "orchestrator/chat_service.h"
+#include "reloads.h"
 #include "retrieval/collections.h"
 #include "sampling_options.h"
 #include "server/http/log.h"
@@ -30,11 +34,13 @@
 #include "speculate.h"
 #include "thinking.h"
 #include "tokenizer/fingerprint.h"
+#include "version.h"
 
 namespace chimere::apps {
 namespace {
 
 struct ServeOptions {
+  Configuration configuration;  // where its values come from
   ModelOptions model;
   KeptOptions kept;
   server::ServerConfig server;
@@ -116,11 +122,16 @@ void invite(const server::Server& server, const ServeOptions& o) {
   spdlog::warn("xdg-open was not found: open {} yourself", server.url());
 }
 
-Status collect_keys(ServeOptions& o) {
+Status add_keys(ServeOptions& o) {
   for (size_t i = 0; i < o.api_keys.size(); ++i) {
     TRY(o.server.keys.add("key-" + std::to_string(i + 1), o.api_keys[i], true));
   }
   if (!o.api_keys_file.empty()) TRY(o.server.keys.add_file(o.api_keys_file));
+  return Ok{};
+}
+
+Status collect_keys(ServeOptions& o) {
+  TRY(add_keys(o));
   if (!data_folder().empty()) {
     TRY(make_private_folders(data_folder()));
     o.server.key_usage = std::make_shared<server::KeyUsage>(key_usage_file());
@@ -192,13 +203,96 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_prm(const ServeOptions& 
   return Result<std::unique_ptr<orchestrator::ChatService>>{std::move(prm)};
 }
 
-// A stop takes five seconds at most, of which connections have four. What the engine and the disk are still about then
-// has the rest: a step with a long prompt may take longer, and what is not on the disk by then is computed again.
-void end_in_time(std::chrono::steady_clock::time_point stop_began) {
-  std::thread([stop_began] {
-    std::this_thread::sleep_until(stop_began + std::chrono::milliseconds(4800));
+// A stop takes two seconds more than answers under way have (--drain), of which the first is for their last words. What
+// the engine and the disk are still about then has the rest: a step with a long prompt may take longer, and what is not
+// on the disk by then is computed again.
+void end_in_time(std::chrono::steady_clock::time_point stop_began, std::chrono::milliseconds grace) {
+  std::thread([end = stop_began + grace + std::chrono::milliseconds(1800)] {
+    std::this_thread::sleep_until(end);
     std::_Exit(0);
   }).detach();
+}
+
+void declare_options(CLI::App* command, ServeOptions* o);
+
+// In the order of `configuration`, each at its place.
+Status apply_all(const Configuration& configuration, CLI::App& app, ServeOptions& o) {
+  for (const GivenOption& setting : configuration.settings) {
+    TRY(apply_setting(setting, app));
+    if (setting.name == "state-gb") o.says_state_gb = true;
+  }
+  return Ok{};
+}
+
+// What a server that runs takes over on SIGHUP. All else holds from the next start on; routes and skills are looked at
+// again whenever they are used.
+constexpr std::string_view kReloaded[] = {"api-key", "api-keys-file", "rate-limit", "allow-host", "cors", "lora"};
+
+// Adapters that were added to --lora are loaded, those that are gone are unloaded. One that can not be loaded is an
+// error, and those before it are unloaded again.
+Status take_over_adapters(const std::vector<std::string>& before, const std::vector<std::string>& now,
+                          models::AdapterLibrary& library) {
+  const auto is_in = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  std::vector<std::string> gone, added;
+  std::copy_if(before.begin(), before.end(), std::back_inserter(gone), [&](const auto& a) { return !is_in(now, a); });
+  std::copy_if(now.begin(), now.end(), std::back_inserter(added), [&](const auto& a) { return !is_in(before, a); });
+  const auto unload = [&](const std::vector<std::string>& arguments) {
+    for (const std::string& text : arguments) {
+      if (const auto argument = models::parse_adapter_argument(text); argument) {
+        if (const Status s = library.unload(argument->name); !s) spdlog::debug("{}", s.error().message);
+      }
+    }
+  };
+  unload(gone);  // first: another file may come under the same name
+  if (Status s = load_adapters(added, library); !s) {
+    unload(added);
+    TRY(load_adapters(gone, library));
+    return s;
+  }
+  return Ok{};
+}
+
+// `adapters` is null where models come and go.
+Status reload(ServeOptions& o, server::Server& server, models::AdapterLibrary* adapters) {
+  ServeOptions fresh, nobodys;
+  CLI::App app, trial;
+  declare_options(&app, &fresh);
+  declare_options(&trial, &nobodys);
+  TRY_ASSIGN(Configuration next, read_configuration(of_line(o.configuration), o.configuration.file, trial));
+  TRY(apply_all(next, app, fresh));
+  TRY(add_keys(fresh));
+  fresh.server.pairing = o.server.pairing;
+  fresh.server.http.host = o.server.http.host;  // where we listen, whatever the file says now
+  TRY(server::Server::check_rules(fresh.server));
+  if (adapters) TRY(take_over_adapters(o.adapters, fresh.adapters, *adapters));
+  TRY(server.reload(fresh.server));
+  o.adapters = fresh.adapters;
+  spdlog::info("reloaded: {} keys, a limit of {} requests a minute, {} allowed hosts, {} lists of origins, {} adapters",
+               fresh.server.keys.size(), fresh.server.rate_limit, fresh.server.hosts.size(),
+               fresh.server.origins.size(), fresh.adapters.size());
+  for (const std::string& name : changed_names(o.configuration, next)) {
+    const bool is_taken_over = std::find(std::begin(kReloaded), std::end(kReloaded), name) != std::end(kReloaded);
+    if (!is_taken_over) spdlog::warn("'{}' has changed: that holds from the next start on", name);
+  }
+  o.configuration = std::move(next);
+  return Ok{};
+}
+
+// Until a signal ends it.
+void run(server::Server& server, ServeOptions& o, Reloads& reloads, models::AdapterLibrary* adapters) {
+  reloads.start([&] {
+    if (const Status s = reload(o, server, adapters); !s) {
+      spdlog::error("not reloaded, all stays as it was: {}", s.error().message);
+    }
+  });
+  tell_service_manager("READY=1");
+  server.run();
+  tell_service_manager("STOPPING=1");
+  reloads.stop();
+  spdlog::info("stopped");
+  end_in_time(server.stop_began(), o.server.http.shutdown_grace);
 }
 
 using Progress = server::ModelShelf::Progress;
@@ -407,6 +501,8 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
              OdoParts::open(o.odo, memory,
                             {nullptr, nullptr, o.server.journal}));  // ends before the shelf: its runs hold models
   if (odo) o.server.odo = &odo->odo();
+  Reloads reloads;
+  o.server.http.on_hangup = [&reloads] { reloads.ask(); };
   TRY_ASSIGN(auto server, server::Server::listen(o.server, shelf, first));
   size_t n_files = 0;
   shelf.list([&](const server::ModelShelf::Listed&) { ++n_files; });
@@ -417,18 +513,17 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
   if (const auto odo_url = server->odo_url()) std::printf("odo answers on %s\n\n", odo_url->c_str());
   std::fflush(stdout);
   invite(*server, o);
-  server->run();
-  spdlog::info("stopped");
-  end_in_time(server->stop_began());
+  run(*server, o, reloads, nullptr);
   server.reset();
   return Ok{};
 }
 
 Status serve(ServeOptions& o) {
   server::start_log(o.json_log ? server::LogFormat::json : server::LogFormat::text);
+  for (const std::string& warning : o.configuration.warnings) spdlog::warn("{}", warning);
   // Before the minutes a large model takes to load.
   TRY(collect_keys(o));
-  o.server.version = CHIMERE_VERSION;
+  o.server.version = version_number();
   o.server.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(o.request_timeout * 1000));
   o.server.keep_responses = std::chrono::minutes(o.keep_responses);
   o.server.watch.dump_on_stall = std::chrono::seconds(o.dump_on_stall);
@@ -476,13 +571,13 @@ Status serve(ServeOptions& o) {
                  "--odo-port: expected a model that answers messages, found one without a chat "
                  "template (--chat-template)"};
   }
+  Reloads reloads;
+  o.server.http.on_hangup = [&reloads] { reloads.ask(); };
   TRY_ASSIGN(auto server,
              server::Server::listen(o.server, service, embedding_model ? &embedding_model->embedder() : nullptr));
   print_ready(*server, service, o);
   invite(*server, o);
-  server->run();
-  spdlog::info("stopped");
-  end_in_time(server->stop_began());
+  run(*server, o, reloads, &service.adapters());
   return Ok{};
 }
 
@@ -556,12 +651,13 @@ void add_own_options(CLI::App& command, ServeOptions& o) {
   add_speculate_options(command, o.speculate);
 }
 
-}  // namespace
-
-void add_serve(CLI::App& app, Outcome& outcome) {
-  auto o = std::make_shared<ServeOptions>();
+// All options of the command. The file and the environment have the same ones (configuration.h).
+void declare_options(CLI::App* command, ServeOptions* o) {
   o->server.http.handle_signals = true;
-  CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's API does");
+  command->add_option(
+      "--config",
+      "YAML file with options, or none; else CHIMERE_CONFIG, chimere/chimere.yaml in $XDG_CONFIG_HOME or "
+      "~/.config, or /etc/chimere/chimere.yaml, the first that is there (docs/deploy.md)");
   add_model_options(*command, o->model, true);
   const std::string folders = "Several models (docs/api.md)";
   command
@@ -605,10 +701,9 @@ void add_serve(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   command
       ->add_option("--api-key", o->api_keys,
-                   "key that clients must send as 'Authorization: Bearer KEY'; may be repeated; the variable keeps it "
-                   "out of `ps`")
-      ->allow_extra_args(false)
-      ->envname("CHIMERE_API_KEY");
+                   "key that clients must send as 'Authorization: Bearer KEY'; may be repeated; the variable "
+                   "CHIMERE_API_KEY keeps it out of `ps`")
+      ->allow_extra_args(false);
   command->add_option("--api-keys-file", o->api_keys_file,
                       "file with lines name:sha256hex of further keys; `chimere keys` makes them");
   command->add_option("--rate-limit", o->server.rate_limit, "requests a minute of each key or address; 0: any number")
@@ -657,6 +752,12 @@ void add_serve(CLI::App& app, Outcome& outcome) {
   command->add_option("--request-timeout", o->request_timeout, "seconds an answer may take; 0: any time")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
+  command
+      ->add_option_function<int>(
+          "--drain", [o](int seconds) { o->server.http.shutdown_grace = std::chrono::seconds(seconds); },
+          "seconds that answers under way have to end in when the server is told to stop")
+      ->check(CLI::Range(0, 3600))
+      ->default_str("3");
   add_log_options(*command, *o);
   command->add_option(
       "--cache-dir", o->cache_folder,
@@ -682,10 +783,62 @@ void add_serve(CLI::App& app, Outcome& outcome) {
                       "folder of adapters (NAME.gguf) that clients may load by POST /v1/lora");
   add_own_options(*command, *o);
   add_drafter_option(*command, o->model);
-  command->fallthrough();  // --config may stand behind `serve`
+}
+
+// Puts into `o` what file and environment say and the command line does not.
+Result<Configuration> configure(ServeOptions& o, const CLI::App& line) {
+  ServeOptions nobodys;
+  CLI::App trial, rest;
+  declare_options(&trial, &nobodys);
+  TRY_ASSIGN(Configuration configuration, read_configuration(settings_of_line(line), settings_file(line), trial));
+  declare_options(&rest, &o);
+  TRY(apply_all(configuration, rest, o));
+  return Result<Configuration>{std::move(configuration)};
+}
+
+}  // namespace
+
+Status check_serve(const Configuration& configuration) {
+  ServeOptions o;
+  CLI::App app;
+  declare_options(&app, &o);
+  TRY(apply_all(configuration, app, o));
+  TRY(add_keys(o));
+  // Any free port will do: the one that is named may be that of the server which runs.
+  o.server.http.port = 0;
+  if (o.odo.port) o.server.http.side_port = 0;
+  TRY(o.lan.is_on ? check_address(o.server.http) : server::Server::check(o.server));
+  TRY(check_lora_folder(o.server.lora_folder));
+  TRY(read_chat_template(o.chat_template_file));
+  orchestrator::Defaults defaults;
+  TRY(set_defaults(o, defaults));
+  for (const std::string& folder : o.model_folders) TRY(server::find_models(server::model_folder(folder)));
+  if (!o.model_folders.empty()) TRY(read_own_options(o));
+  for (const std::string& file : {o.embedding_model, o.rerank_model, o.speculate.draft_model, o.model.drafter}) {
+    if (!file.empty()) TRY(gguf::File::open(file));
+  }
+  if (!o.model_folders.empty() && o.model.path.empty()) return Ok{};
+  TRY_ASSIGN(const std::string path, model_path(o.model.path));
+  TRY(gguf::File::open(path));
+  return Ok{};
+}
+
+std::shared_ptr<void> declare_serve_options(CLI::App& command) {
+  auto o = std::make_shared<ServeOptions>();
+  declare_options(&command, o.get());
+  return o;
+}
+
+void add_serve(CLI::App& app, Outcome& outcome) {
+  auto o = std::make_shared<ServeOptions>();
+  CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's API does");
+  declare_options(command, o.get());
   command->callback([o, command, &outcome] {
-    o->says_state_gb = command->count("--state-gb") > 0;
-    if (Status s = serve(*o); !s) outcome.code = fail(s.error());
+    const auto run = [&]() -> Status {
+      TRY_ASSIGN(o->configuration, configure(*o, *command));
+      return serve(*o);
+    };
+    if (Status s = run(); !s) outcome.code = fail(s.error());
   });
 }
 

@@ -34,11 +34,7 @@ std::vector<std::string> option_names(const CLI::App& command) {
 std::string first_word(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "--config") {
-      ++i;
-    } else if (!word.starts_with("-")) {
-      return std::string(word);
-    }
+    if (!word.starts_with("-")) return std::string(word);
   }
   return "";
 }
@@ -59,9 +55,8 @@ void spell_out(int argc, char** argv) {
 }
 
 int translate_serve(std::vector<std::string>& words) {
-  const auto serve = std::find(words.begin(), words.end(), "serve");
-  // A file of options may stand before the command.
-  if (serve == words.end() || (serve != words.begin() + 1 && words[1] != "--config")) return 0;
+  if (words.size() < 2 || words[1] != "serve") return 0;
+  const auto serve = words.begin() + 1;
   auto own = in_own_words({serve + 1, words.end()});
   if (!own) {
     std::fprintf(stderr, "chimere: %s\n`chimere serve --help` says more.\n", harmless(own.error().message).c_str());

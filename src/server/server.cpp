@@ -25,6 +25,10 @@ Server::~Server() = default;
 
 Status Server::check(const ServerConfig& config) {
   TRY(check_address(config.http));
+  return check_rules(config);
+}
+
+Status Server::check_rules(const ServerConfig& config) {
   if (config.keys.empty() && !config.pairing && !is_loopback(config.http.host)) {
     return Error{Code::invalid_argument,
                  "host " + config.http.host +
@@ -40,6 +44,13 @@ Status Server::check(const ServerConfig& config) {
   return Ok{};
 }
 
+Status Server::reload(const ServerConfig& config) {
+  TRY(check_rules(config));
+  TRY_ASSIGN(Cors cors, Cors::of(config.origins));
+  access_->replace(config.keys, config.rate_limit, config.hosts, std::move(cors));
+  return Ok{};
+}
+
 Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator::ChatService& service,
                                                orchestrator::Embedder* embedder) {
   TRY(check(config));
@@ -48,6 +59,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   auto access = std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts),
                                          std::move(cors), std::move(config.pairing), std::move(config.key_usage));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
+  server->access_ = access;
   ModelNames names =
       named(service.model_info().name, embedder ? embedder->model_name() : std::string(), std::move(aliases));
   names.is_strict = config.strict_model_name;
@@ -100,6 +112,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   auto access = std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts),
                                          std::move(cors), std::move(config.pairing), std::move(config.key_usage));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
+  server->access_ = access;
   server->routes_ = std::make_unique<Lobby>(shelf, std::move(access), server->kept_, std::move(lobby));
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
   return Result<std::unique_ptr<Server>>{std::move(server)};

@@ -61,6 +61,8 @@ class Server {
  public:
   // Whether listen() would succeed, for those who have minutes of other work to do first.
   static Status check(const ServerConfig& config);
+  // The same without a look at the port and the certificate.
+  static Status check_rules(const ServerConfig& config);
   // Binds the address. Refuses one beyond this machine without a key. The service outlives the server, and so does an
   // embedder of another model; without one the service's own model embeds.
   static Result<std::unique_ptr<Server>> listen(ServerConfig config, orchestrator::ChatService& service,
@@ -68,6 +70,10 @@ class Server {
   // The same for models that are loaded when they are asked for. The shelf outlives the server.
   static Result<std::unique_ptr<Server>> listen(ServerConfig config, ModelShelf& shelf, std::string default_model = {});
   ~Server();
+
+  // Takes over keys, rate limit, hosts and origins of `config`, if they may be served at this address; else all stays as
+  // it was. From any thread.
+  Status reload(const ServerConfig& config);
 
   void run() { http_->run(); }
   void stop() { http_->stop(); }
@@ -83,6 +89,7 @@ class Server {
 
   Monitor monitor_;
   KeptResponses kept_;
+  std::shared_ptr<Access> access_;
   std::unique_ptr<HttpHandler> routes_;
   std::unique_ptr<HttpServer> http_;
 };

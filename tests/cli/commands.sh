@@ -396,8 +396,8 @@ expect "removed 1 notes" "$chimere" engram notes forget "$tables" --user eve --a
 expect "eve has no notes" "$chimere" engram notes list "$tables" --user eve
 stop_server
 # Options from a file: they hold, the command line wins over them, and a word that is no option is said.
-printf '[serve]\nengram="%s"\napi-key="from-the-file"\nthinking-answer-tokens=10\n' "$tables" >"$work/chimere.ini"
-start_server "$chimere" serve "$nano" --config "$work/chimere.ini"
+printf 'engram: "%s"\napi-key: from-the-file\nthinking-answer-tokens: 10\n' "$tables" >"$work/chimere.yaml"
+start_server "$chimere" serve "$nano" --config "$work/chimere.yaml"
 expect '"invalid_api_key"' curl -s "$url/v1/engram"
 key="Authorization: Bearer from-the-file"
 expect '"name":"code"' curl -s -H "$key" "$url/v1/engram"  # the tables that come with the program
@@ -407,11 +407,11 @@ kept=$(thought '')
 [ "$kept" = "$(thought ',"thinking_control":{"answer_tokens":10}')" ] || fail "the file's answer tokens do not hold: $kept"
 [ "$kept" != "$(thought ',"thinking_control":{"answer_tokens":0}')" ] || fail "a request can not change the file's answer tokens"
 stop_server
-start_server "$chimere" serve "$model" --config "$work/chimere.ini" --engram "$work/home"
+start_server "$chimere" serve "$model" --config "$work/chimere.yaml" --engram "$work/home"
 expect '"tables":[]' curl -s -H "$key" "$url/v1/engram"
 stop_server
-printf '[serve]\nno-such-option=1\n' >"$work/wrong.ini"
-expect "no-such-option" timeout 60 "$chimere" serve "$model" --port 0 --config "$work/wrong.ini"
+printf 'no-such-option: 1\n' >"$work/wrong.yaml"
+expect "no-such-option" timeout 60 "$chimere" serve "$model" --port 0 --config "$work/wrong.yaml"
 expect "n-grams" "$chimere" engram stats code
 # Passages: found by meaning, with the n-grams they share with the query, and forgotten.
 printf 'The key of the shed hangs behind the door.\n\nThree fish swim in the pond.\n' >"$work/notes.txt"

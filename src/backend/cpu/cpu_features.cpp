@@ -55,6 +55,14 @@ void set_isa_for_testing(Isa isa) {
   active().store(isa, std::memory_order_relaxed);
 }
 
+std::span<const Isa> built_isas() {
+#if defined(__x86_64__)
+  return kIsas;
+#else
+  return {kIsas, 1};
+#endif
+}
+
 std::span<const Isa> available_isas() { return {kIsas, static_cast<size_t>(detect_isa()) + 1}; }
 
 }  // namespace chimere::cpu

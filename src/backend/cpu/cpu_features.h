@@ -20,6 +20,9 @@ Isa active_isa();
 // REQUIRES: isa <= detect_isa(), and no kernel is running.
 void set_isa_for_testing(Isa isa);
 
+// All levels of this build, whatever the machine, in rising order.
+std::span<const Isa> built_isas();
+
 // All levels this machine can run, in rising order.
 std::span<const Isa> available_isas();
 

@@ -51,15 +51,33 @@ ApiError too_many(std::chrono::seconds wait) {
 
 }  // namespace
 
-std::optional<ApiError> Access::refuse_stranger(HttpRequest& head) {
-  if (!keys_.empty() || pairing_) return check_key(head);
-  head.is_admin = true;
-  return check_browser(head);
+void Access::replace(ApiKeys keys, int requests_per_minute, std::vector<std::string> hosts, Cors cors) {
+  auto rules = std::make_shared<Rules>(Rules{std::move(keys), std::move(hosts), std::move(cors)});
+  const std::lock_guard lock(mutex_);
+  rules_ = std::move(rules);
+  limiter_.set_rate(requests_per_minute);
 }
 
-std::optional<ApiError> Access::check_key(HttpRequest& head) {
+std::shared_ptr<const Access::Rules> Access::rules() const {
+  const std::lock_guard lock(mutex_);
+  return rules_;
+}
+
+std::optional<std::chrono::seconds> Access::take(const std::string& client) {
+  const std::lock_guard lock(mutex_);
+  return limiter_.take(client, RateLimiter::Clock::now());
+}
+
+std::optional<ApiError> Access::refuse_stranger(HttpRequest& head) {
+  const auto rules = this->rules();
+  if (!rules->keys.empty() || pairing_) return check_key(*rules, head);
+  head.is_admin = true;
+  return check_browser(*rules, head);
+}
+
+std::optional<ApiError> Access::check_key(const Rules& rules, HttpRequest& head) {
   const std::string_view key = given_key(head);
-  if (const ApiKey* found = keys_.find(key)) {
+  if (const ApiKey* found = rules.keys.find(key)) {
     head.client = found->name;
     head.is_admin = found->is_admin;
     return std::nullopt;
@@ -69,7 +87,7 @@ std::optional<ApiError> Access::check_key(HttpRequest& head) {
     return std::nullopt;
   }
   // Who guesses keys is counted by address; a space keeps it apart from the names of keys.
-  if (const auto wait = limiter_.take(" " + head.remote, RateLimiter::Clock::now())) return too_many(*wait);
+  if (const auto wait = take(" " + head.remote)) return too_many(*wait);
   return ApiError{401, "expected the header 'Authorization: Bearer KEY' or 'x-api-key: KEY' with a key of this server",
                   "authentication_error", "", "invalid_api_key"};
 }
@@ -81,22 +99,22 @@ std::variant<std::string, ApiError> Access::pair(const HttpRequest& head) {
     return ApiError{409, key.error().message, "invalid_request_error", "", "too_many_browsers"};
   }
   if (key.error().code != Code::not_found) return to_api_error(key.error());
-  if (const auto wait = limiter_.take(" " + head.remote, RateLimiter::Clock::now())) return too_many(*wait);
+  if (const auto wait = take(" " + head.remote)) return too_many(*wait);
   return ApiError{401, key.error().message, "authentication_error", "", "invalid_code"};
 }
 
-bool Access::names_us(std::string_view authority) const {
+bool Access::Rules::names_us(std::string_view authority) const {
   if (is_this_machine(authority)) return true;
   const std::string_view host = host_of(authority);
-  return !host.empty() && std::any_of(hosts_.begin(), hosts_.end(),
+  return !host.empty() && std::any_of(hosts.begin(), hosts.end(),
                                       [&](const std::string& allowed) { return equals_ignoring_case(allowed, host); });
 }
 
 // Without a key we serve this machine alone, and not the web pages its browser happens to show: those come with a
 // foreign Origin, or with a foreign Host that was made to point here.
-std::optional<ApiError> Access::check_browser(const HttpRequest& head) const {
+std::optional<ApiError> Access::check_browser(const Rules& rules, const HttpRequest& head) {
   const std::string_view host = head.header("Host");
-  if (!host.empty() && !names_us(host)) {
+  if (!host.empty() && !rules.names_us(host)) {
     const std::string name(is_host(host_of(host)) ? host_of(host) : "NAME");
     return ApiError{403,
                     "Host: a server without a key answers to localhost only; to let clients call it '" + name +
@@ -104,9 +122,9 @@ std::optional<ApiError> Access::check_browser(const HttpRequest& head) const {
                     "permission_error", "", "foreign_host"};
   }
   const std::string_view origin = head.header("Origin");
-  if (origin.empty() || cors_.allows(head)) return std::nullopt;
+  if (origin.empty() || rules.cors.allows(head)) return std::nullopt;
   const size_t authority = origin.find("://");
-  if (authority != std::string_view::npos && names_us(origin.substr(authority + 3))) return std::nullopt;
+  if (authority != std::string_view::npos && rules.names_us(origin.substr(authority + 3))) return std::nullopt;
   return ApiError{403,
                   "Origin: a server without a key answers to pages of this machine only; to let a page of another "
                   "origin in start it with --cors ORIGIN",
@@ -115,17 +133,19 @@ std::optional<ApiError> Access::check_browser(const HttpRequest& head) const {
 
 std::optional<ApiError> Access::refuse_too_many(const HttpRequest& head) {
   const std::string& client = head.client.empty() ? head.remote : head.client;
-  if (const auto wait = limiter_.take(client, RateLimiter::Clock::now())) return too_many(*wait);
+  if (const auto wait = take(client)) return too_many(*wait);
   return std::nullopt;
 }
 
 bool Access::has_client(const std::string& name) const {
-  if (keys_.empty() && !pairing_) return name.empty();
-  return keys_.named(name) || (pairing_ && name == Pairing::name());
+  const auto rules = this->rules();
+  if (rules->keys.empty() && !pairing_) return name.empty();
+  return rules->keys.named(name) || (pairing_ && name == Pairing::name());
 }
 
 uint64_t Access::tokens_per_day(const std::string& name) const {
-  const ApiKey* key = keys_.named(name);
+  const auto rules = this->rules();
+  const ApiKey* key = rules->keys.named(name);
   return key ? key->tokens_per_day : 0;
 }
 

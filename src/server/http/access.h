@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,20 +20,22 @@
 
 namespace chimere::server {
 
+// Thread safe: what it lets in may be replaced while requests come.
 class Access {
  public:
   // Without keys everything that comes from this machine is served, and what calls it by one of `hosts`.
   // `pairing`: browsers that have keys of their own beside these; may be null.
   Access(ApiKeys keys, int requests_per_minute, std::vector<std::string> hosts = {}, Cors cors = {},
          std::shared_ptr<Pairing> pairing = {}, std::shared_ptr<KeyUsage> usage = {})
-      : keys_(std::move(keys)),
+      : rules_(std::make_shared<Rules>(Rules{std::move(keys), std::move(hosts), std::move(cors)})),
         limiter_(requests_per_minute),
-        hosts_(std::move(hosts)),
-        cors_(std::move(cors)),
         pairing_(std::move(pairing)),
         usage_(usage ? std::move(usage) : std::make_shared<KeyUsage>()) {}
 
-  const Cors& cors() const { return cors_; }
+  Cors cors() const { return rules()->cors; }
+
+  // From the next request on; requests under way keep what they were let in with.
+  void replace(ApiKeys keys, int requests_per_minute, std::vector<std::string> hosts, Cors cors);
 
   // Writes the name of its key into `head.client`, or says why it is not let in.
   std::optional<ApiError> refuse_stranger(HttpRequest& head);
@@ -51,14 +54,21 @@ class Access {
   std::optional<ApiError> refuse_too_many(const HttpRequest& head);
 
  private:
-  std::optional<ApiError> check_key(HttpRequest& head);
-  std::optional<ApiError> check_browser(const HttpRequest& head) const;
-  bool names_us(std::string_view authority) const;
+  struct Rules {
+    ApiKeys keys;
+    std::vector<std::string> hosts;
+    Cors cors;
 
-  const ApiKeys keys_;
+    bool names_us(std::string_view authority) const;
+  };
+  std::shared_ptr<const Rules> rules() const;
+  std::optional<std::chrono::seconds> take(const std::string& client);
+  std::optional<ApiError> check_key(const Rules& rules, HttpRequest& head);
+  static std::optional<ApiError> check_browser(const Rules& rules, const HttpRequest& head);
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Rules> rules_;  // guarded by the mutex, and so is the limiter
   RateLimiter limiter_;
-  const std::vector<std::string> hosts_;
-  const Cors cors_;
   const std::shared_ptr<Pairing> pairing_;
   const std::shared_ptr<KeyUsage> usage_;  // never null
 };

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 namespace chimere::server {
 namespace {
 
@@ -65,6 +68,40 @@ TEST(ApiKeys, SaysWhichLineIsWrong) {
   }
   EXPECT_FALSE(ApiKeys().add("name", ""));
   EXPECT_FALSE(ApiKeys().add_file("/nonexistent/keys"));
+}
+
+TEST(Access, ReplacesKeysAndLimitsWhileRequestsCome) {
+  const auto keys_of = [](const char* key) {
+    ApiKeys keys;
+    EXPECT_TRUE(keys.add("one", key));
+    return keys;
+  };
+  Access access(keys_of("old"), 0);
+  const auto is_let_in = [&access](const char* key) {
+    HttpRequest head;
+    head.headers.emplace_back("x-api-key", key);
+    return !access.refuse_stranger(head);
+  };
+  EXPECT_TRUE(is_let_in("old"));
+  std::atomic<bool> stop = false;
+  std::thread others([&] {
+    while (!stop) {
+      is_let_in("old");
+      access.has_client("one");
+    }
+  });
+  access.replace(keys_of("new"), 2, {}, {});
+  EXPECT_FALSE(is_let_in("old"));
+  EXPECT_TRUE(is_let_in("new"));
+  HttpRequest head;
+  head.client = "one";
+  EXPECT_FALSE(access.refuse_too_many(head));
+  EXPECT_FALSE(access.refuse_too_many(head));
+  EXPECT_TRUE(access.refuse_too_many(head));
+  access.replace(keys_of("new"), 0, {}, {});
+  EXPECT_FALSE(access.refuse_too_many(head));
+  stop = true;
+  others.join();
 }
 
 TEST(RateLimiter, LetsAMinutesWorthThroughAndThenOneAtATime) {

@@ -184,8 +184,12 @@ struct HttpServer::Impl {
   }
 
   void wait_for_signal() {
-    signals.async_wait([this](error_code ec, int) {
+    signals.async_wait([this](error_code ec, int signal) {
       if (ec) return;
+      if (signal == SIGHUP) {
+        shared.config.on_hangup();
+        return wait_for_signal();
+      }
       if (shared.stopping) {
         close_all();
       } else {
@@ -302,6 +306,7 @@ void HttpServer::run() {
     error_code ec;
     impl_->signals.add(SIGINT, ec);
     impl_->signals.add(SIGTERM, ec);
+    if (impl_->shared.config.on_hangup) impl_->signals.add(SIGHUP, ec);
     impl_->wait_for_signal();
   }
   impl_->wait_for_tick();

@@ -38,6 +38,7 @@ struct HttpConfig {
   std::string tls_key;
   std::function<void()> release_memory = release_free_memory;  // called after much was freed
   bool handle_signals = false;                                 // SIGINT and SIGTERM stop; the second one at once
+  std::function<void()> on_hangup;  // SIGHUP, where signals are handled, on the I/O thread; null: it ends the process
 };
 
 // After the grace period of a stop answers are told to end; those that have not after this are cut.

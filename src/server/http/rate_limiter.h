@@ -16,6 +16,8 @@ class RateLimiter {
   // 0: no limit.
   explicit RateLimiter(int requests_per_minute) : per_minute_(requests_per_minute) {}
 
+  // Those who wait, or have asked lately, go on with what they had.
+  void set_rate(int requests_per_minute) { per_minute_ = requests_per_minute; }
   bool is_on() const { return per_minute_ > 0; }
   // Counts one request of that client; how long it has to wait when it had too many.
   std::optional<std::chrono::seconds> take(const std::string& client, Clock::time_point now);
@@ -28,7 +30,7 @@ class RateLimiter {
   void fill(Bucket& bucket, Clock::time_point now) const;
   void forget_full(Clock::time_point now);
 
-  const int per_minute_;
+  int per_minute_;
   std::unordered_map<std::string, Bucket> buckets_;
 };
 

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Builds the libraries of which Debian has no static archive that stands alone, from Debian's own source packages:
+#   libcurl   Debian's archive needs Kerberos, LDAP, SSH and RTMP; the program speaks HTTP over TLS alone
+#   libxml2   Debian's archive needs ICU, 30 MB of tables; the program reads HTML alone
+#   qrencode, fmt, spdlog   Debian has the shared libraries alone
+# The versions are those of the headers that Debian installs, so that objects compiled for the shared ones fit.
+# Sources come from wherever this machine's apt takes its packages, with apt's own checksums, and Debian's patches are
+# applied. What is built is kept: to build again, remove the folder.
+#   scripts/static_libraries.sh FOLDER        FOLDER/lib/*.a and FOLDER/include; FOLDER/versions has what was built
+set -euo pipefail
+
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+[ -e "$folder/versions" ] && exit 0
+
+sources=$folder/sources
+mkdir -p "$sources" "$folder/apt/lists/partial"
+# The sources of this machine, for source packages. A private list, so that nothing of the machine's own changes.
+: >"$folder/apt/private.list"
+cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | sed -n 's/^deb /deb-src /p' >"$folder/apt/private.list" || true
+cat /etc/apt/sources.list.d/*.sources 2>/dev/null | sed 's/^Types:.*/Types: deb-src/' >"$folder/apt/private.sources" || true
+for list in private.list private.sources; do [ -s "$folder/apt/$list" ] || rm "$folder/apt/$list"; done
+
+fetch() {  # fetch PACKAGE: unpacked, with Debian's patches, in $sources/PACKAGE
+  local options=(-qq -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$folder/apt"
+                 -o "Dir::State::lists=$folder/apt/lists" -o APT::Sandbox::User=root -o Acquire::Retries=3)
+  [ -e "$folder/apt/updated" ] || { apt-get "${options[@]}" update; touch "$folder/apt/updated"; }
+  rm -rf "${sources:?}/$1"
+  mkdir "$sources/$1"
+  # Of this one the authors' archive is enough.
+  local part=()
+  [ "$1" != qrencode ] || part=(--tar-only)
+  (cd "$sources/$1" && apt-get "${options[@]}" source "${part[@]}" "$1" >"$folder/fetch.log" 2>&1) ||
+    { cat "$folder/fetch.log" >&2; return 1; }
+  if [ ${#part[@]} -gt 0 ]; then (cd "$sources/$1" && tar xf ./*.tar.*); fi
+  mv "$sources/$1"/*/ "$sources/$1/tree"
+}
+
+# build PACKAGE COMMAND...: runs the command in the package's folder, once.
+build() {
+  if [ -e "$folder/$1.version" ]; then return 0; fi
+  echo "Building $1 as a static library"
+  fetch "$1"
+  (cd "$sources/$1/tree" && "${@:2}") >"$folder/$1.log" 2>&1 || { tail -n 40 "$folder/$1.log" >&2; return 1; }
+  (cd "$sources/$1" && ls ./*.orig.tar.* ./*.dsc 2>/dev/null) | tail -n 1 |
+    sed 's/^..//; s/\.dsc$//; s/\.orig\.tar.*//' >"$folder/$1.version"
+}
+
+# Position independent and without traces of this folder.
+flags="-O2 -fPIC -ffile-prefix-map=$sources/="
+by_configure() {
+  ./configure --prefix="$folder" --libdir="$folder/lib" --disable-shared --enable-static --with-pic CFLAGS="$flags" "$@"
+  # Debian's patches are newer than what the authors generated, and change nothing of it that matters here.
+  local generated=(AUTOMAKE=: ACLOCAL=: AUTOCONF=: AUTOHEADER=:)
+  make -j "$(nproc)" "${generated[@]}"
+  make install "${generated[@]}"
+}
+by_cmake() {
+  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$folder" -DCMAKE_INSTALL_LIBDIR=lib \
+    -DCMAKE_CXX_FLAGS="$flags" -DBUILD_SHARED_LIBS=OFF "$@"
+  cmake --build build
+  cmake --install build
+}
+
+build libxml2 by_configure --without-python --without-icu --without-lzma --without-zlib --without-http --without-ftp \
+  --without-readline --without-debug --without-xinclude --without-schemas --without-schematron --without-catalog
+build curl by_configure --with-openssl --with-ca-path=/etc/ssl/certs --with-zlib --without-brotli --without-zstd \
+  --without-libidn2 --without-libpsl --without-librtmp --without-libssh2 --without-nghttp2 --without-gssapi \
+  --disable-ldap --disable-ldaps --disable-rtsp --disable-dict --disable-telnet --disable-tftp --disable-pop3 \
+  --disable-imap --disable-smb --disable-smtp --disable-gopher --disable-mqtt --disable-ftp --disable-file \
+  --disable-manual --disable-ntlm --disable-alt-svc
+build qrencode by_configure --without-tools --without-png
+build fmtlib by_cmake -DFMT_DOC=OFF -DFMT_TEST=OFF
+build spdlog by_cmake -DSPDLOG_FMT_EXTERNAL=ON -DSPDLOG_BUILD_EXAMPLE=OFF -DSPDLOG_BUILD_TESTS=OFF
+cat "$folder"/*.version >"$folder/versions"

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Tries the packages in fresh systems that have nothing but a base: the folder of the archive in each of them, the .deb in
+# Debian 12. Each has to answer by the terminal and over HTTP.
+#   scripts/try_packages.sh FOLDER ARCHIVE.tar.zst PACKAGE.deb      systems are kept in FOLDER/roots
+set -euo pipefail
+folder=$1 archive=$2 deb=$3
+mkdir -p "$folder/roots"
+
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' 'Created-By: Packages' | awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }')
+[ -n "$mirror" ] || { echo "apt of this machine knows no archive of Debian" >&2; exit 1; }
+
+fresh() {  # fresh RELEASE MIRROR: a copy of a base system, made once; its path
+  local base=$folder/roots/$1.tar root=$folder/roots/trial
+  if [ ! -e "$base" ]; then
+    rm -rf "$root"
+    debootstrap --variant=minbase "$1" "$root" "$2" >"$folder/roots/$1.log" 2>&1 || { tail -n 5 "$folder/roots/$1.log" >&2; return 1; }
+    rm -rf "$root"/var/cache/apt/archives/*.deb
+    tar -C "$root" -cf "$base.part" .
+    mv "$base.part" "$base"
+  fi
+  rm -rf "$root"
+  mkdir "$root"
+  tar -C "$root" -xf "$base"
+  echo "$root"
+}
+
+# inside ROOT COMMAND...: with a /proc and processes of its own, which end with the command.
+inside() { (start_inside "$@"); }
+start_inside() { exec unshare --mount --pid --fork --kill-child --mount-proc="$1/proc" chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "${@:2}"; }
+
+answers() {  # answers ROOT PROGRAM WHAT
+  local said port=18231 server
+  inside "$1" "$2" --version | head -n 3
+  said=$(inside "$1" "$2" chat -p "What is 2 + 3?" --temp 0 2>/dev/null) || { echo "$3: no answer in the terminal" >&2; return 1; }
+  grep -q 5 <<<"$said" || { echo "$3: expected a 5 in the answer, found: $said" >&2; return 1; }
+  start_inside "$1" "$2" serve --port $port >"$folder/trial.log" 2>&1 &
+  server=$!
+  for _ in $(seq 120); do
+    sleep 0.5
+    if curl -sf "http://127.0.0.1:$port/health" >/dev/null; then break; fi
+  done
+  said=$(curl -s "http://127.0.0.1:$port/v1/chat/completions" -d '{"messages":[{"role":"user","content":"What is 2 + 3?"}],"temperature":0}')
+  curl -sf "http://127.0.0.1:$port/" >/dev/null || said="no page: $said"
+  kill -KILL $server  # what it started ends with it
+  wait $server 2>/dev/null || true
+  grep -q '"finish_reason":"stop"' <<<"$said" || { echo "$3: no answer over HTTP: $said" >&2; cat "$folder/trial.log" >&2; return 1; }
+  echo "$3: answers in the terminal and over HTTP"
+}
+
+try_archive() {  # try_archive RELEASE MIRROR NAME
+  local root
+  root=$(fresh "$1" "$2")
+  mkdir "$root/opt/some place"
+  zstd -qdc "$archive" | tar -C "$root/opt/some place" -x --strip-components=1
+  answers "$root" "/opt/some place/bin/chimere" "$3, the archive"
+}
+
+try_deb() {
+  local root
+  root=$(fresh bookworm "$mirror")
+  cp "$deb" "$root/tmp/chimere.deb"
+  inside "$root" dpkg -i /tmp/chimere.deb >"$folder/dpkg.log" 2>&1 || { cat "$folder/dpkg.log" >&2; return 1; }
+  inside "$root" chimere config check --config /etc/chimere/chimere.yaml
+  inside "$root" getent passwd chimere >/dev/null || { echo "the .deb made no account" >&2; return 1; }
+  answers "$root" chimere "Debian 12, the package"
+  inside "$root" dpkg --purge chimere >/dev/null 2>&1
+  [ ! -e "$root/usr/bin/chimere" ] || { echo "the .deb left its program behind" >&2; return 1; }
+}
+
+try_deb
+try_archive bookworm "$mirror" "Debian 12"
+try_archive trixie "$mirror" "Debian 13"
+if [ -n "${UBUNTU_MIRROR:-}" ]; then try_archive jammy "$UBUNTU_MIRROR" "Ubuntu 22.04"; fi
+rm -rf "$folder/roots/trial"
