@@ -24,8 +24,8 @@ from embed.wordpiece import MARK, SPECIALS, WordPiece
 
 # How often a batch is of this source, once pairs are learnt.
 SHARES = {
-    "fairytaleqa": 22, "medquad": 20, "natural_instructions": 8, "wordnet": 5, "openstax": 10, "usgov": 7, "docs": 8, "stories": 2,
-    "strategyqa": 3, "cos_e": 2, "gpteacher": 4, "tldr": 2, "recipes": 1, "factbook": 3, "spans": 14,
+    "fairytaleqa": 15, "medquad": 15, "natural_instructions": 8, "wordnet": 5, "openstax": 10, "usgov": 7, "docs": 8, "stories": 2,
+    "strategyqa": 3, "cos_e": 2, "gpteacher": 3, "tldr": 2, "recipes": 1, "factbook": 2, "spans": 22,
 }
 RUNNING = ("books", "stories", "openstax", "usgov", "docs", "fairytaleqa", "medquad")
 QUESTION_WORDS = ("what", "who", "why", "how", "where", "when", "which")
@@ -122,9 +122,10 @@ class Trainer:
         """ln of the share of passages without a token against those with it."""
         numbers = np.unique(np.concatenate([v[:, 1] for k, v in self.arrays.items() if k.startswith("pairs/")]))
         tokens, starts = self.arrays["tokens"], self.arrays["starts"].astype(np.int64)
-        seen = np.zeros(self.config.vocab)
-        for number in numbers:
-            seen[np.unique(tokens[starts[number]:starts[number + 1]])] += 1
+        tokens, texts = tokens.astype(np.int64), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        wanted = np.isin(texts, numbers, assume_unique=False)
+        each = np.unique(texts[wanted] * self.config.vocab + tokens[wanted])
+        seen = np.bincount(each % self.config.vocab, minlength=self.config.vocab)
         weights = torch.from_numpy(np.log(1 + (len(numbers) - seen + 0.5) / (seen + 0.5))).float()
         weights[:len(SPECIALS)] = 0
         return weights.to(self.device)
@@ -185,7 +186,7 @@ class Trainer:
 
     def train(self):
         chance = np.random.default_rng(self.options.seed)
-        start, step, sums, evaluated = time.time(), 0, {}, 0
+        start, step, sums, evaluated = time.time(), 0, {}, 0  # the start moves on by what evaluations take
         self.model.train()
         while True:
             progress = step / self.options.steps if self.options.steps else (time.time() - start) / self.options.seconds
@@ -202,7 +203,9 @@ class Trainer:
                 sums = {}
             if int(progress * 5) > evaluated:
                 evaluated = int(progress * 5)
-                self.evaluate(f"at {progress:.2f}")
+                before = time.time()
+                self.evaluate(f"at {progress:.2f}", 400, (0.5, 1, 2))
+                start += time.time() - before
         return step
 
     def say(self, row):
@@ -217,19 +220,20 @@ class Trainer:
                 out.append(self.model.embed(*framed(*self.texts.gather(part), self.config.context)))
         return torch.cat(out)
 
-    def evaluate(self, when):
+    def evaluate(self, when, most=None, weights=rank.WEIGHTS):
+        """Prints how well held-out questions find their documents; most: only so many of them."""
         self.model.eval()
         for name in ("medquad", "fairytaleqa"):
             held = {part: self.arrays[f"held_out/{name}/{part}"] for part in
                     ("chunks", "document", "questions", "right", "fitted", "words")}
-            chunks, questions = self.vectors(held["chunks"]), self.vectors(held["questions"])
-            most = min(rank.CANDIDATES, len(chunks))
-            near = (questions @ chunks.T).topk(most, 1).indices.tolist()
+            chunks, questions = self.vectors(held["chunks"]), self.vectors(held["questions"][:most])
+            near = (questions @ chunks.T).topk(min(rank.CANDIDATES, len(chunks)), 1).indices.tolist()
             right = [set() for _ in range(len(questions))]
             for question, document in held["right"].tolist():
-                right[question].add(document)
-            words = [[text for text in row if text >= 0] for row in held["words"].tolist()]
-            found = rank.report(words, near, held["document"].tolist(), right, held["fitted"].tolist())
+                if question < len(right):
+                    right[question].add(document)
+            words = [[text for text in row if text >= 0] for row in held["words"][:, :rank.CANDIDATES].tolist()]
+            found = rank.report(words, near, held["document"].tolist(), right, held["fitted"].tolist(), weights)
             found = {key: round(value, 4) for key, value in found.items()}
             gain = round(100 * (found["hybrid"] / found["words"] - 1), 1)
             self.say({"held_out": name, "when": when, "documents": int(held["document"].max()) + 1, **found, "gain_percent": gain})

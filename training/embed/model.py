@@ -21,11 +21,10 @@ class Config:
     epsilon: float = 1e-6
 
 
-def attend(q, k, v, keep):
+def attend(q, k, v, bias):
     if hasattr(F, "scaled_dot_product_attention"):
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
-    scores = (q @ k.transpose(-1, -2)) * q.shape[-1]**-0.5
-    return scores.masked_fill(~keep, float("-inf")).softmax(-1) @ v
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+    return ((q @ k.transpose(-1, -2)) * q.shape[-1]**-0.5 + bias).softmax(-1) @ v
 
 
 class Layer(nn.Module):
@@ -37,11 +36,11 @@ class Layer(nn.Module):
         self.ffn_up, self.ffn_down = nn.Linear(c.width, c.ffn), nn.Linear(c.ffn, c.width)
         self.layer_output_norm = nn.LayerNorm(c.width, c.epsilon)
 
-    def forward(self, x, keep, drop):
+    def forward(self, x, bias, drop):
         def split(y):
             return y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-        mixed = attend(split(self.attn_q(x)), split(self.attn_k(x)), split(self.attn_v(x)), keep)
+        mixed = attend(split(self.attn_q(x)), split(self.attn_k(x)), split(self.attn_v(x)), bias)
         mixed = self.attn_output(mixed.transpose(1, 2).flatten(2))
         x = self.attn_output_norm(x + F.dropout(mixed, drop, self.training))
         y = self.ffn_down(F.gelu(self.ffn_up(x)))
@@ -66,11 +65,11 @@ class Encoder(nn.Module):
         """States of rows of ids; keep: which of them are text."""
         x = self.token_embd(ids) + self.position_embd.weight[:ids.shape[1]]
         x = F.dropout(self.token_embd_norm(x), self.drop, self.training)
-        seen = keep[:, None, None, :]
-        if x.is_cuda:
-            seen = seen.expand(-1, 1, ids.shape[1], -1)
+        # Of the type that products have, so that no layer converts it again.
+        bias = torch.zeros(keep.shape, device=x.device, dtype=torch.bfloat16 if x.is_cuda else x.dtype)
+        bias = bias.masked_fill(~keep, float("-inf"))[:, None, None, :].expand(-1, 1, ids.shape[1], -1)
         for layer in self.blk:
-            x = layer(x, seen, self.drop)
+            x = layer(x, bias, self.drop)
         return x
 
     @staticmethod

@@ -4,7 +4,7 @@ import math
 import re
 import sqlite3
 
-CANDIDATES = 200
+CANDIDATES = 64
 RANKED = 10
 FUSION_RANK = 60
 WEIGHTS = (0, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6)
@@ -59,7 +59,7 @@ def mean(values):
     return sum(values) / max(len(values), 1)
 
 
-def report(words, vectors, document_of, right, is_fitted):
+def report(words, vectors, document_of, right, is_fitted, weights=WEIGHTS):
     """{words, vectors, hybrid, weight} over the questions that the weight was not fitted on."""
 
     def score(which, weight):
@@ -67,7 +67,7 @@ def report(words, vectors, document_of, right, is_fitted):
                     for i in range(len(right)) if is_fitted[i] == which)
 
     measured = [i for i in range(len(right)) if not is_fitted[i]]
-    weight = max(WEIGHTS, key=lambda each: score(True, each))
+    weight = max(weights, key=lambda each: score(True, each))
     return {
         "questions": len(measured),
         "words": mean(ndcg(words[i], document_of, right[i]) for i in measured),

@@ -13,8 +13,6 @@ import re
 import unicodedata
 from collections import Counter
 
-from nano.bpe import PairTable
-
 MARK = "\u2581"
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(len(SPECIALS))
@@ -74,6 +72,8 @@ def train(counts, size):
     Merges are those of byte-pair encoding over letters. Encoding is greedy, so a piece may be used where no merge led to
     it, and one that greedy matching never uses is a row wasted: few are, as most pieces are whole words.
     """
+    from nano.bpe import PairTable  # here alone: what only encodes does without its modules
+
     letters = Counter()
     for word, count in counts.items():
         letters[MARK + word[0]] += count
