@@ -144,11 +144,13 @@ class Trainer:
             asked = self.model.embed(*query)
             states = self.model(shown, kept)
             found = self.model.pooled(states, kept)
-            loss = nearest_loss(self.scale.exp().clamp(max=60) * (asked @ found.T).float(), self.same(rows[:, 3]))
-            if also_hidden:
-                guesses = self.head(states[chosen], self.model.token_embd.weight)
-                loss = loss + F.cross_entropy(guesses.float(), passage[chosen])
-        return loss
+            guesses = self.head(states[chosen], self.model.token_embd.weight) if also_hidden else None
+        loss = nearest_loss(self.nearness(asked, found), self.same(rows[:, 3]))
+        return loss + F.cross_entropy(guesses.float(), passage[chosen]) if also_hidden else loss
+
+    def nearness(self, asked, found):
+        """Cosines, scaled; not in halves, which have too few digits for them."""
+        return self.scale.exp().clamp(max=60) * (asked.float() @ found.float().T)
 
     @staticmethod
     def same(keys):
@@ -162,7 +164,7 @@ class Trainer:
         passage = framed(*with_titles(self.texts, *self.texts.gather(rows[:, 1]), 0.4), self.config.context)
         with self.autocast():
             asked, found = self.model.embed(*query), self.model.embed(*passage)
-            scores = self.scale.exp().clamp(max=60) * (asked @ found.T).float()
+        scores = self.nearness(asked, found)
         same = self.same(rows[:, 3]) | self.same(rows[:, 1])
         loss = (1 - self.options.word_share) * nearest_loss(scores, same)
         if self.options.word_share > 0:
