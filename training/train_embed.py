@@ -223,8 +223,10 @@ class Trainer:
         return torch.cat(out)
 
     def evaluate(self, when, most=None, weights=rank.WEIGHTS):
-        """Prints how well held-out questions find their documents; most: only so many of them."""
+        """Prints how well held-out questions find their documents; most: only so many of them. Gives how good each weight
+        is, for each set, on the questions that weights are fitted on."""
         self.model.eval()
+        curves = []
         for name in ("medquad", "fairytaleqa"):
             held = {part: self.arrays[f"held_out/{name}/{part}"] for part in
                     ("chunks", "document", "questions", "right", "fitted", "words")}
@@ -236,10 +238,12 @@ class Trainer:
                     right[question].add(document)
             words = [[text for text in row if text >= 0] for row in held["words"][:, :rank.CANDIDATES].tolist()]
             found = rank.report(words, near, held["document"].tolist(), right, held["fitted"].tolist(), weights)
+            curves.append(found.pop("fitted"))
             found = {key: round(value, 4) for key, value in found.items()}
             gain = round(100 * (found["hybrid"] / found["words"] - 1), 1)
             self.say({"held_out": name, "when": when, "documents": int(held["document"].max()) + 1, **found, "gain_percent": gain})
         self.model.train()
+        return curves
 
 
 def main():
@@ -254,8 +258,8 @@ def main():
     path = options.out / "chimere-embed.gguf"
     write_file(path, trainer.model, trainer.tokenizer)
     read_weights(path, trainer.model)
-    trainer.evaluate("of the file")
-    trainer.say({"steps": steps, "bytes": path.stat().st_size, "seconds": round(time.time() - begun, 1)})
+    weight = rank.common_weight(trainer.evaluate("of the file"))
+    trainer.say({"common_weight": weight, "steps": steps, "bytes": path.stat().st_size, "seconds": round(time.time() - begun, 1)})
     (options.out / "embed_log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in trainer.log))
 
 

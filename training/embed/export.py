@@ -8,6 +8,8 @@ NAME = "chimere-embed"
 DESCRIPTION = "Vectors of English texts for search: a question and the passage that answers it are near each other."
 KIND = "Q8_0"
 POOLING_MEAN = 1
+WEIGHT_KEY = "chimere.retrieval.vector_weight"
+LEAST_KEY = "chimere.retrieval.least_cosine"
 FILE_TYPE_Q8_0 = 7
 
 
@@ -47,6 +49,15 @@ def write_file(path, model, tokenizer):
         kind = kind_of(name, array.shape)
         entries.append((name, tuple(reversed(array.shape)), kind, quants.encode(kind, array)))
     gguf.write(path, metadata(model.config, tokenizer), entries)
+
+
+def set_use(path, weight, least_cosine):
+    """Writes into a file how searches use its vectors (docs/retrieval.md): what ranks by them count beside those by words, and
+    how near a text has to be."""
+    fields, tensors = gguf.read(path)
+    entries = [(name, dims, kind, bytes(raw)) for name, (dims, kind, raw) in tensors.items()]
+    use = {WEIGHT_KEY: gguf.F32(weight), LEAST_KEY: gguf.F32(least_cosine)}
+    gguf.write(path, {**fields, **use}, entries)
 
 
 def read_weights(path, model):

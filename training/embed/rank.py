@@ -60,14 +60,16 @@ def mean(values):
 
 
 def report(words, vectors, document_of, right, is_fitted, weights=WEIGHTS):
-    """{words, vectors, hybrid, weight} over the questions that the weight was not fitted on."""
+    """{words, vectors, hybrid, weight} over the questions that the weight was not fitted on, and `fitted`: nDCG at each weight
+    over the others."""
 
     def score(which, weight):
         return mean(ndcg(fused(words[i], vectors[i], weight), document_of, right[i])
                     for i in range(len(right)) if is_fitted[i] == which)
 
     measured = [i for i in range(len(right)) if not is_fitted[i]]
-    weight = max(weights, key=lambda each: score(True, each))
+    fitted = {each: score(True, each) for each in weights}
+    weight = max(weights, key=fitted.get)
     return {
         "questions": len(measured),
         "words": mean(ndcg(words[i], document_of, right[i]) for i in measured),
@@ -76,4 +78,10 @@ def report(words, vectors, document_of, right, is_fitted, weights=WEIGHTS):
         "weight": weight,
         "hybrid": score(False, weight),
         "hybrid at weight 1": score(False, 1),
+        "fitted": fitted,
     }
+
+
+def common_weight(curves):
+    """The weight that is best for all sets together: the largest product of their figures."""
+    return max(curves[0], key=lambda weight: math.prod(curve[weight] for curve in curves))

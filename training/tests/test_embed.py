@@ -147,12 +147,13 @@ class Model(unittest.TestCase):
             self.assertEqual(len(set(read[begin:begin + BLOCK, 2].tolist())), 1)
 
     def test_file(self):
-        from embed.export import read_weights, write_file
+        from embed.export import read_weights, set_use, write_file
         from embed.model import Encoder
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "embed.gguf"
             write_file(path, self.model, self.tokenizer)
             meta, tensors = gguf.read(path)
+            payloads = [bytes(raw) for _, _, raw in tensors.values()]
             self.assertEqual(meta["general.architecture"], "bert")
             self.assertEqual(meta["tokenizer.ggml.tokens"], self.tokenizer.tokens)
             self.assertEqual(tensors["blk.1.ffn_down.weight"][:2], ((96, 64), "Q8_0"))
@@ -164,6 +165,12 @@ class Model(unittest.TestCase):
             with torch.no_grad():
                 near = (self.model.embed(ids, keep) * other.embed(ids, keep)).sum()
             self.assertGreater(float(near), 0.999)
+            set_use(path, 2.5, 0.25)
+            again, same = gguf.read(path)
+            self.assertEqual(again.pop("chimere.retrieval.vector_weight"), 2.5)
+            self.assertEqual(again.pop("chimere.retrieval.least_cosine"), 0.25)
+            self.assertEqual(again, meta)
+            self.assertEqual([bytes(raw) for _, _, raw in same.values()], payloads)
 
 
 if __name__ == "__main__":
