@@ -154,6 +154,11 @@ Result<std::string> model_path(const std::string& given) {
                                     "; give a GGUF file, or copy the folder assets of the clone beside the program"};
 }
 
+std::string embedder_path(const std::string& given) {
+  if (given == "none") return "";
+  return given.empty() ? beside_program("chimere-embed.gguf").string() : given;
+}
+
 std::string shipped_tables() { return beside_program("engram").string(); }
 std::string shipped_routes() { return beside_program("routes").string(); }
 std::string shipped_guard() {

@@ -41,6 +41,10 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool positional
 // was built in, or of `share/chimere/` in a folder above the program, where a package may put it.
 Result<std::string> model_path(const std::string& given);
 
+// The file of the model that embeds: `given`; without one `assets/chimere-embed.gguf`, found as the model in the box is.
+// Empty for `none`, and where the box has none.
+std::string embedder_path(const std::string& given);
+
 // Folder of the tables that come with the program, beside the model in the box; empty when there is none.
 std::string shipped_tables();
 // The folder of routes that comes with the program; empty when it is not there.

@@ -206,11 +206,20 @@ Status eval_routing(const EvalOptions& o) {
   TRY_ASSIGN(run.asked, read_questions(o.questions, *router));
   TRY_ASSIGN(run.fallback, route_index(*router, "default", "the routes"));
   std::optional<ChatService> service;
+  std::unique_ptr<orchestrator::EmbeddingModel> embedder;
+  if (const std::string file = embedder_path(o.embedding_model); !file.empty()) {
+    ModelOptions options;
+    options.path = file;
+    options.threads = o.model.threads;
+    TRY_ASSIGN(auto model, load_model(options));
+    TRY_ASSIGN(embedder, orchestrator::EmbeddingModel::open(std::move(model), {}));
+    odo::lend_vectors(embedder->embedder(), {}, run.hooks);
+  }
   if (!o.no_model) {
     TRY_ASSIGN(auto model, load_model(o.model));
     TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
     service.emplace(std::move(chat_model), engine::EngineConfig{});
-    odo::lend_vectors(service->embedder(), {}, run.hooks);
+    if (!embedder) odo::lend_vectors(service->embedder(), {}, run.hooks);
     odo::lend_model(*service, {}, run.hooks);
   }
   TRY(run_all(run));

@@ -14,6 +14,7 @@ struct EvalOptions {
   std::string questions;
   std::string routes;
   std::string dump;
+  std::string embedding_model;  // a file, or none; empty: that of the box
   bool no_model = false;
   bool json = false;
   int n = 200;  // questions that a stage makes itself

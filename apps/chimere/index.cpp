@@ -80,11 +80,10 @@ Result<Opened> open_collections(const IndexOptions& o, bool uses_models) {
   }
   TRY_ASSIGN(opened.collections, Collections::open(path));
   if (!uses_models) return Result<Opened>{std::move(opened)};
-  if (!o.embed.path.empty()) {
-    TRY_ASSIGN(opened.embedder, open_model(o.embed, o.embed.path));
+  if (const std::string file = embedder_path(o.embed.path); !file.empty()) {
+    TRY_ASSIGN(opened.embedder, open_model(o.embed, file));
     if (opened.embedder->embedder().scores_pairs()) {
-      return Error{Code::invalid_argument,
-                   "--embed " + o.embed.path + ": scores pairs; expected a model for embeddings"};
+      return Error{Code::invalid_argument, "--embed " + file + ": scores pairs; expected a model for embeddings"};
     }
     opened.collections->use(orchestrator::text_embedder(opened.embedder->embedder()));
   }
@@ -292,8 +291,10 @@ void add_index(CLI::App& app, Outcome& outcome) {
     return command;
   };
   const auto with_model = [&](CLI::App* command) {
-    command->add_option("--embed", o->embed.path,
-                        "GGUF file of a model that embeds them; without one they are found by their words alone");
+    command->add_option(
+        "--embed", o->embed.path,
+        "GGUF file of a model that embeds them, else assets/chimere-embed.gguf, where it is there; none: words "
+        "alone find them");
     command->add_option("--threads", o->embed.threads, "worker threads; 0: all cores")->check(at_least(0));
   };
   CLI::App* add_command = verb("add", "add files, or all files below folders; again: what changed", add);

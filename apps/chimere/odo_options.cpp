@@ -87,6 +87,7 @@ Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* 
   config.servers = mcp_.get();
   config.prm = lent.prm;
   config.journal = lent.journal;
+  config.embedder = lent.embedder;
   odo::Shelves shelves;
   shelves.collections = lent.collections;
   shelves.web = web_.get();

@@ -40,6 +40,7 @@ struct OdoLent {
   retrieval::Collections* collections = nullptr;
   orchestrator::ChatService* prm = nullptr;
   std::shared_ptr<store::Journal> journal = {};
+  orchestrator::Embedder* embedder = nullptr;  // by whose vectors questions are routed
 };
 
 class OdoParts {

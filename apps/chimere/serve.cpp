@@ -64,7 +64,7 @@ struct ServeOptions {
   OdoOptions odo;
   std::string engram;
   retrieval::NoteLimits note_limits;
-  std::string embedding_model;
+  std::string embedding_model;  // a file, or none; empty: that of the box
   std::string rerank_model;
   std::vector<std::string> adapters;
   std::vector<std::string> model_folders;
@@ -201,6 +201,17 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_prm(const ServeOptions& 
     return Error{Code::invalid_argument, "--prm " + o.odo.prm + ": expected a model that answers messages"};
   }
   return Result<std::unique_ptr<orchestrator::ChatService>>{std::move(prm)};
+}
+
+// That of the box is small, and leaves the card to the others.
+Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_embedder(const ServeOptions& o) {
+  const std::string file = embedder_path(o.embedding_model);
+  if (!o.embedding_model.empty() || file.empty()) return open_companion(o, file);
+  ServeOptions own = o;
+  own.model = {};
+  own.model.backend = "cpu";
+  own.model.threads = o.model.threads;
+  return open_companion(own, file);
 }
 
 // A stop takes two seconds more than answers under way have (--drain), of which the first is for their last words. What
@@ -453,7 +464,8 @@ server::ModelMemory planned_memory(const ServeOptions& o, const server::ModelFil
 Status serve_folders(ServeOptions& o, const std::string& chat_template) {
   const bool names_one =
       !o.adapters.empty() || !o.odo.prm.empty() || !o.server.tags.empty() || !o.speculate.draft_model.empty();
-  if (!o.embedding_model.empty() || !o.rerank_model.empty() || !o.model.drafter.empty() || names_one) {
+  const bool names_embedder = !o.embedding_model.empty() && o.embedding_model != "none";
+  if (names_embedder || !o.rerank_model.empty() || !o.model.drafter.empty() || names_one) {
     return Error{
         Code::invalid_argument,
         "--models: expected no --embedding-model, --rerank-model, --lora, --tags, --draft-model, --drafter or --prm "
@@ -548,23 +560,29 @@ Status serve(ServeOptions& o) {
   }
   TRY(open_kept_of_one_model(o.kept, o.server));
   ModelOptions model_options = o.model;
+  const bool in_box = o.embedding_model.empty();
+  const std::string named_embedder = in_box ? "" : embedder_path(o.embedding_model);
   model_options.vram_bytes -=
-      companion_vram(o, o.embedding_model) + companion_vram(o, o.rerank_model) + companion_vram(o, o.odo.prm);
+      companion_vram(o, named_embedder) + companion_vram(o, o.rerank_model) + companion_vram(o, o.odo.prm);
   LearnedParts learned;
   TRY_ASSIGN(learned.store, open_learned(o.kept, o.server));
   TRY_ASSIGN(const auto opened, open_model(o, model_options, chat_template, {}, &learned));
   o.server.improve.in_use = learned.in_use;
   o.server.improve.command = job_command(o);
   orchestrator::ChatService& service = *opened;
-  TRY_ASSIGN(const auto embedding_model, open_companion(o, o.embedding_model));
+  TRY_ASSIGN(const auto embedding_model, open_embedder(o));
+  orchestrator::Embedder* const embedder = embedding_model ? &embedding_model->embedder() : nullptr;
   TRY_ASSIGN(const auto rerank_model, open_companion(o, o.rerank_model));
   if (rerank_model && !rerank_model->embedder().scores_pairs()) {
     return Error{Code::invalid_argument, "--rerank-model " + o.rerank_model + ": expected a model that scores pairs"};
   }
   if (rerank_model) o.server.reranker = &rerank_model->embedder();
-  if (embedding_model) service.memory().passages().add_embedder(embedding_model->embedder());
+  if (embedder) service.memory().passages().add_embedder(*embedder);
+  o.server.chat_embeds = in_box;
   TRY_ASSIGN(const auto prm, open_prm(o));
-  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, service, {o.server.collections.get(), prm.get(), o.server.journal}));
+  TRY_ASSIGN(const auto odo,
+             OdoParts::open(o.odo, service,
+                            {o.server.collections.get(), prm.get(), o.server.journal, in_box ? embedder : nullptr}));
   if (odo) o.server.odo = &odo->odo();
   if (!odo && o.odo.port) {
     return Error{Code::invalid_argument,
@@ -573,8 +591,7 @@ Status serve(ServeOptions& o) {
   }
   Reloads reloads;
   o.server.http.on_hangup = [&reloads] { reloads.ask(); };
-  TRY_ASSIGN(auto server,
-             server::Server::listen(o.server, service, embedding_model ? &embedding_model->embedder() : nullptr));
+  TRY_ASSIGN(auto server, server::Server::listen(o.server, service, embedder));
   print_ready(*server, service, o);
   invite(*server, o);
   run(*server, o, reloads, &service.adapters());
@@ -775,8 +792,8 @@ void declare_options(CLI::App* command, ServeOptions* o) {
   add_odo_options(*command, o->odo);
   add_kept_options(*command, o->kept);
   command->add_option("--embedding-model", o->embedding_model,
-                      "GGUF file of an encoder or embedding model for /v1/embeddings and /v1/rerank; else the model "
-                      "itself embeds");
+                      "GGUF file of an encoder or embedding model for collections, /v1/embeddings and /v1/rerank; else "
+                      "assets/chimere-embed.gguf, where it is there; none: the model itself embeds");
   command->add_option("--rerank-model", o->rerank_model,
                       "GGUF file of a cross-encoder that reads again what a search in a collection has found");
   command->add_option("--lora-dir", o->server.lora_folder,

@@ -191,6 +191,7 @@ void print_row(const std::string& what, const std::vector<double>& scores, doubl
 Status measure(Collections& collections, const Task& task, TextEmbedder embedder, double words) {
   std::map<std::string, std::vector<float>> known;
   const std::string name = embedder.name;
+  const double own_weight = embedder.weight;
   collections.use(remembering(std::move(embedder), known));
   for (const auto& [document, text] : task.documents) TRY(collections.add({"", kCollection, document, text, 0, {}}));
   TRY_ASSIGN(const auto alone, scores_of(collections, task.measured, SearchMode::vectors, 1));
@@ -206,6 +207,9 @@ Status measure(Collections& collections, const Task& task, TextEmbedder embedder
   char note[64];
   std::snprintf(note, sizeof note, "weight %.2f, %.3f where it was fitted", best_weight, best);
   print_row("hybrid: " + name, hybrid, words, note);
+  TRY_ASSIGN(const auto as_used, scores_of(collections, task.measured, SearchMode::hybrid, own_weight));
+  std::snprintf(note, sizeof note, "weight %.2f, as searches use it", own_weight);
+  print_row("hybrid: " + name, as_used, words, note);
   return Ok{};
 }
 

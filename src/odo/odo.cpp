@@ -141,7 +141,10 @@ Odo::Odo(orchestrator::ChatService* chat, tools::Toolbox& toolbox, Shelves shelv
       shelves_(shelves),
       config_(std::move(config)),
       folder_(config_.route_folders),
-      threads_(config_.max_runs) {}
+      teacher_(config_.embedder ? std::make_unique<VectorTeacher>(*config_.embedder) : nullptr),
+      threads_(config_.max_runs) {
+  if (teacher_) teacher_->hooks_for(folder_.routes()->router);  // begins now, before the first question
+}
 
 bool Odo::is_odo(std::string_view model) { return model == kName || model.starts_with(kPrefix); }
 
@@ -220,13 +223,14 @@ std::unique_ptr<orchestrator::ServiceJob<std::string>> Odo::work(std::function<R
   return std::make_unique<orchestrator::ServiceJob<std::string>>(std::move(channel));
 }
 
-RouteChoice Odo::choose(const Router& router, const Job& job) const {
+RouteChoice Odo::choose(const std::shared_ptr<const Router>& router, const Job& job) const {
   std::vector<RouteAttachment> attachments;
   for (const std::string& file : job.ask.attachments) {
     const bool is_type = file.find('/') != std::string::npos && file.find('.') == std::string::npos;
     attachments.push_back(is_type ? RouteAttachment{"", file} : RouteAttachment{file, ""});
   }
-  return router.choose(orchestrator::question_of(job.request.messages), attachments, {});
+  const RouteHooks hooks = teacher_ ? teacher_->hooks_for(router) : RouteHooks();
+  return router->choose(orchestrator::question_of(job.request.messages), attachments, hooks);
 }
 
 tools::ToolContext Odo::context_of(const Job& job, const RunTeller& teller) {
@@ -268,7 +272,7 @@ void Odo::run(Job& job) {
   RouteChoice choice;
   choice.route = !job.ask.route.empty() ? job.ask.route : (mode_named(part) ? "" : part);
   choice.why = "asked for";
-  if (choice.route.empty()) choice = choose(*set->router, job);
+  if (choice.route.empty()) choice = choose(set->router, job);
   const Route& route = set->at_or_default(choice.route);
   teller.set_route(route.name);
   if (choice.why.size() > kMaxWhyBytes) choice.why = "a pattern of its file";

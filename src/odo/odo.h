@@ -25,6 +25,7 @@
 #include "odo/effort.h"
 #include "odo/lookup.h"
 #include "odo/route_folder.h"
+#include "odo/routing/vector_teacher.h"
 #include "odo/run_stream.h"
 #include "odo/trace_store.h"
 #include "orchestrator/chat_service.h"
@@ -41,6 +42,7 @@ struct OdoConfig {
   std::function<std::map<std::string, std::string>()> tool_problems;  // by file, beside those of routes; null: none
   orchestrator::ChatService* prm = nullptr;      // a model that judges answers (judge.h); null: none
   std::shared_ptr<store::Journal> journal = {};  // accepted answers are examples (few_shot.h); null: there are none
+  orchestrator::Embedder* embedder = nullptr;    // whose vectors routing compares; outlives it; null: words alone
   int max_runs = 16;                             // at the same time
   int max_waiting = 64;                          // behind these; more are refused
 };
@@ -112,7 +114,7 @@ class Odo {
   struct Job;
 
   static tools::ToolContext context_of(const Job& job, const RunTeller& teller);
-  RouteChoice choose(const Router& router, const Job& job) const;
+  RouteChoice choose(const std::shared_ptr<const Router>& router, const Job& job) const;
   // Texts for the question, where the request or the route wants some; the request is told of them.
   std::vector<FoundText> look_up(Job& job, const Route& route, const Mode* mode, float weight, RunTeller& teller) const;
   void run(Job& job);
@@ -123,6 +125,7 @@ class Odo {
   const Shelves shelves_;
   const OdoConfig config_;
   RouteFolder folder_;
+  std::unique_ptr<VectorTeacher> teacher_;  // null: no vectors
   Approvals approvals_;
   TraceStore traces_;
   std::atomic<int> n_open_{0};

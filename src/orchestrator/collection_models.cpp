@@ -13,10 +13,6 @@ namespace {
 constexpr size_t kMaxScoredBytes = 1600;
 constexpr size_t kMaxQuestionBytes = 400;
 
-// Of a model that was trained to continue texts: as fitted for the model in the box (docs/retrieval.md). What words do not
-// find, vectors still put behind it.
-constexpr double kUntrainedWeight = 0;
-
 }  // namespace
 
 retrieval::TextEmbedder text_embedder(Embedder& embedder) {
@@ -24,18 +20,13 @@ retrieval::TextEmbedder text_embedder(Embedder& embedder) {
   const auto embed = [&embedder](std::span<const std::string> texts, Deadline deadline) -> Result<engine::Vectors> {
     EmbedCall call;
     call.deadline = deadline;
-    for (const std::string& text : texts) {
-      std::vector<int32_t> ids = embedder.tokenizer().encode(text, EncodeMode::plain, true);
-      // What a text is about is told by its beginning where all of it does not fit.
-      const auto most = static_cast<size_t>(embedder.context_length());
-      if (ids.size() > most) ids.resize(most);
-      call.inputs.push_back({text, std::move(ids)});
-    }
+    for (const std::string& text : texts) call.inputs.push_back(embedder.cut_to_fit(text));
     TRY_ASSIGN(Embedded done, embedder.embed_now(std::move(call)));
     return Result<engine::Vectors>{std::move(done.vectors)};
   };
-  return {embedder.model_fingerprint(), embedder.dimensions(), embedder.model_name(), embed,
-          embedder.is_made_to_embed() ? 1 : kUntrainedWeight};
+  const VectorUse use = embedder.vector_use();
+  return {
+      embedder.model_fingerprint(), embedder.dimensions(), embedder.model_name(), embed, use.weight, use.least_cosine};
 }
 
 retrieval::PairScorer pair_scorer(Embedder& embedder) {

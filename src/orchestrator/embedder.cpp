@@ -10,6 +10,7 @@ namespace chimere::orchestrator {
 namespace {
 
 constexpr size_t kMaxTextsPreparing = 64;
+constexpr double kMaxVectorWeight = 100;
 
 }  // namespace
 
@@ -59,13 +60,36 @@ Result<engine::Pooling> pooling_of(const models::Model& model) {
                                       (type == models::kRankPooling ? " (a head for ranking, which it lacks)" : "")};
 }
 
+Result<VectorUse> vector_use_of(const models::Model& model) {
+  const auto& metadata = model.metadata();
+  const auto number = [&metadata](const char* key, double least, double most, double usual) -> Result<double> {
+    TRY_ASSIGN(const double found, metadata.get_float_or(key, usual));
+    if (found >= least && found <= most) return found;
+    return Error{Code::invalid_argument, std::string(key) + ": expected " + std::to_string(least) + " to " +
+                                             std::to_string(most) + ", found " + std::to_string(found)};
+  };
+  TRY_ASSIGN(const int64_t pooling, metadata.get_int_or(model.architecture() + ".pooling_type", 0, 1000, 0));
+  VectorUse use;
+  TRY_ASSIGN(use.weight, number("chimere.retrieval.vector_weight", 0, kMaxVectorWeight,
+                                model.is_encoder() || pooling != 0 ? 1 : 0));
+  TRY_ASSIGN(use.least_cosine, number("chimere.retrieval.least_cosine", -1, 1, -1));
+  return use;
+}
+
 Embedder::Embedder(const models::Model& model, const Tokenizer& tokenizer, engine::Engine& engine,
                    engine::Pooling pooling)
     : model_(model), tokenizer_(tokenizer), engine_(engine), pooling_(pooling), prepare_(kMaxTextsPreparing) {}
 
-bool Embedder::is_made_to_embed() const {
-  const auto type = model_.metadata().get_int_or(model_.architecture() + ".pooling_type", 0, 1000, 0);
-  return model_.is_encoder() || (type && *type != 0);
+VectorUse Embedder::vector_use() const {
+  const auto use = vector_use_of(model_);
+  return use ? *use : VectorUse();
+}
+
+EmbedInput Embedder::cut_to_fit(const std::string& text) const {
+  std::vector<int32_t> ids = tokenizer_.encode(text, EncodeMode::plain, true);
+  const auto most = static_cast<size_t>(context_length());
+  if (ids.size() > most) ids.resize(most);
+  return {text, std::move(ids)};
 }
 
 Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
@@ -132,6 +156,7 @@ Result<std::unique_ptr<EmbeddingModel>> EmbeddingModel::open(std::unique_ptr<mod
                                                              engine::EngineConfig config) {
   TRY_ASSIGN(Tokenizer tokenizer, Tokenizer::from_metadata(model->metadata()));
   TRY_ASSIGN(const engine::Pooling pooling, pooling_of(*model));
+  TRY(vector_use_of(*model));
   std::unique_ptr<EmbeddingModel> opened(new EmbeddingModel(std::move(model), std::move(tokenizer)));
   opened->engine_ = std::make_unique<engine::Engine>(*opened->model_, std::move(config));
   opened->embedder_ = std::make_unique<Embedder>(*opened->model_, opened->tokenizer_, *opened->engine_, pooling);

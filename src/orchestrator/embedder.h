@@ -70,6 +70,15 @@ class EmbedJob {
 // for it.
 Result<engine::Pooling> pooling_of(const models::Model& model);
 
+// How searches use its vectors, as the file says (docs/retrieval.md).
+struct VectorUse {
+  // Of ranks by vectors, beside 1 for those by words: chimere.retrieval.vector_weight, else 1. 0 for a model that was not
+  // made to embed, as fitted for the model in the box; what words do not find, vectors still put behind it.
+  double weight = 1;
+  double least_cosine = -1;  // chimere.retrieval.least_cosine: texts that are less near are not found
+};
+Result<VectorUse> vector_use_of(const models::Model& model);
+
 class Embedder {
  public:
   // All of them outlive the embedder.
@@ -84,8 +93,11 @@ class Embedder {
   // What start() gives, prepared on the calling thread, which waits for the answer. Not the engine's thread.
   Result<Embedded> embed_now(EmbedCall call);
 
-  // Whether its file says that it was trained to compare texts; another model embeds, too, but worse.
-  bool is_made_to_embed() const;
+  // A text to embed: where all of it does not fit, its beginning, which tells what it is about.
+  EmbedInput cut_to_fit(const std::string& text) const;
+  // vector_use_of(); the usual where the file has none that it may have.
+  VectorUse vector_use() const;
+  engine::EngineStats engine_stats() const { return engine_.stats(); }
   const std::string& model_name() const { return model_.name(); }
   uint64_t model_fingerprint() const { return model_.fingerprint(); }
   const Tokenizer& tokenizer() const { return tokenizer_; }

@@ -190,7 +190,9 @@ Status Collections::search_vectors(const Searching& searching, SearchTrace& trac
   for (const StoredCollection& collection : searching.collections) {
     TRY_ASSIGN(const auto near, shelf_.nearest(searching.database, collection.id, collection.revision, embedder,
                                                vectors[0], searching.n_candidates));
-    for (const NearChunk& chunk : near) all.push_back({chunk.score, chunk.chunk});
+    for (const NearChunk& chunk : near) {
+      if (chunk.score >= embedder_.least_cosine) all.push_back({chunk.score, chunk.chunk});
+    }
   }
   trace.vectors_ms = ms_since(start);
   take_best(all, searching.n_candidates, ids);

@@ -32,7 +32,8 @@ struct TextEmbedder {
   using Deadline = std::chrono::steady_clock::time_point;
   std::function<Result<std::vector<std::vector<float>>>(std::span<const std::string> texts, Deadline deadline)> embed;
 
-  double weight = 1;  // of its ranks in the fusion, beside 1 for those of words
+  double weight = 1;         // of its ranks in the fusion, beside 1 for those of words
+  double least_cosine = -1;  // a chunk that is less near to a question is not found by its vector
 
   explicit operator bool() const { return static_cast<bool>(embed); }
 };

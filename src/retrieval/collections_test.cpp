@@ -13,9 +13,9 @@
 
 #include "base/hash.h"
 #include "base/scratch_for_test.h"
+#include "retrieval/collection_schema.h"
 #include "retrieval/rank_fusion.h"
 #include "retrieval/search_terms.h"
-#include "retrieval/collection_schema.h"
 
 namespace chimere::retrieval {
 namespace {
@@ -355,6 +355,21 @@ TEST_F(CollectionsTest, ManyReadWhileOneWrites) {
   stops = true;
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(CollectionsTest, WhatIsNotNearIsNotFoundByItsVector) {
+  auto collections = open();
+  TextEmbedder embedder = embedder_for_test();
+  collections->use(embedder);
+  add(*collections, "near", "red house");
+  add(*collections, "far", "Of leaves that fell upon cold water, nobody spoke.");
+  EXPECT_EQ(find(*collections, "red house", SearchMode::vectors).size(), 2u);
+  embedder.least_cosine = 0.6;
+  collections->use(embedder);
+  const auto hits = find(*collections, "red house", SearchMode::vectors);
+  ASSERT_EQ(hits.size(), 1u);
+  EXPECT_EQ(hits[0].document, "near");
+  EXPECT_TRUE(find(*collections, "zebra").empty());
 }
 
 TEST_F(CollectionsTest, StagesThatFailAreLeftOutAndNamed) {

@@ -16,6 +16,10 @@ void Services::limit(orchestrator::GenerateOptions& options, const Call& call) c
 
 uint64_t Services::owner_of(const Call& call) { return call.request.client.empty() ? 0 : hash64(call.request.client); }
 
+orchestrator::Embedder& Services::embedder_for(std::string_view model) const {
+  return names.chat_embeds && names.embeds_by_chat(model) ? chat.embedder() : embedder;
+}
+
 std::string Services::system_fingerprint() const {
   constexpr char kHex[] = "0123456789abcdef";
   uint64_t hash = hash64(std::to_string(chat.embedder().model_fingerprint()) + " " + version);

@@ -41,7 +41,7 @@ class ImproveDesk;        // learning/improve_desk.h
 // What endpoints work with; all of it outlives the routes.
 struct Services {
   orchestrator::ChatService& chat;
-  orchestrator::Embedder& embedder;
+  orchestrator::Embedder& embedder;  // of another model where there is one, else that of `chat`
   Monitor& monitor;
   std::string version;
   // An answer takes no longer than this, whatever its request says; 0: any time.
@@ -72,6 +72,8 @@ struct Services {
   // What holds for every request that generates: its latest end, and that clients with different keys share no cached
   // state.
   void limit(orchestrator::GenerateOptions& options, const Call& call) const;
+  // The one whose vectors a request for a model of this name ("" when it named none) gets.
+  orchestrator::Embedder& embedder_for(std::string_view model) const;
   // Who a request counts for: its key; 0 where the server has none.
   static uint64_t owner_of(const Call& call);
   // "fp_..." of the model's file and this program: as long as it stays, equal requests with a seed have equal answers.

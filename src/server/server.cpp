@@ -63,6 +63,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   ModelNames names =
       named(service.model_info().name, embedder ? embedder->model_name() : std::string(), std::move(aliases));
   names.is_strict = config.strict_model_name;
+  names.chat_embeds = embedder && config.chat_embeds;
   Services services{service,
                     embedder ? *embedder : service.embedder(),
                     server->monitor_,

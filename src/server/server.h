@@ -42,6 +42,7 @@ struct ServerConfig {
   bool page = true;                  // the web page is served
   bool slots = true;                 // GET /slots tells what is running
   bool strict_model_name = false;    // other names are refused
+  bool chat_embeds = false;          // beside an embedder of another model: so does the model, asked by its own name
   std::chrono::seconds keep_responses{3600};  // answers of /v1/responses; 0: none is kept
   std::shared_ptr<Workers> workers;           // null: some of its own
   std::shared_ptr<Pairing> pairing;           // lets browsers in by a code; null: keys alone do

@@ -1,10 +1,14 @@
 // embeddings.test.js  The official openai client asks for vectors: of an encoder beside the model, and of the model itself.
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 
 import OpenAI from "openai";
 
-import { ENCODER, startServer } from "./server.js";
+import { ENCODER, NANO, startServer } from "./server.js";
 
 let server, client;
 const texts = ["The dog sleeps.", "A dog is asleep.", "Prices rose by three per cent."];
@@ -83,7 +87,7 @@ test("ranks documents", async () => {
 });
 
 test("the model that chats embeds when there is no other", async () => {
-  const alone = await startServer();
+  const alone = await startServer(undefined, ["--embedding-model", "none"]);
   try {
     const { status, body } = await alone.json("/v1/embeddings", { input: [texts[0], texts[0], texts[2]] });
     assert.equal(status, 200);
@@ -92,4 +96,52 @@ test("the model that chats embeds when there is no other", async () => {
   } finally {
     await alone.stop();
   }
+});
+
+const documents = {
+  "garden.md": "Tomatoes want a sunny wall and water every evening.",
+  "doctor.md": "High blood pressure is treated with tablets that widen the vessels.",
+  "letter.md": "The king sent a messenger over the mountains to his brother.",
+};
+const box = join(dirname(NANO ?? "."), "chimere-embed.gguf");
+
+async function withCollection(options, visit) {
+  const folder = await mkdtemp(join(tmpdir(), "chimere-embed-"));
+  const plain = await startServer(undefined, ["--collections-db", join(folder, "collections.db"), ...options]);
+  try {
+    for (const [name, text] of Object.entries(documents)) {
+      assert.equal((await plain.json("/v1/collections/mine/documents", { name, text })).status, 200);
+    }
+    await visit(plain, (query, mode = "hybrid") => plain.json("/v1/collections/mine/search", { query, mode, k: 3 }));
+  } finally {
+    await plain.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+test("a server started plain finds what shares no word with the question", { skip: !existsSync(box) }, async () => {
+  await withCollection([], async (plain, search) => {
+    const { status, body } = await search("hypertension drugs");
+    assert.equal(status, 200);
+    assert.deepEqual([body.data[0].document, body.data[0].ranks], ["doctor.md", { words: 0, vectors: 1 }]);
+    const { data } = await (await fetch(`${plain.url}/v1/models`)).json();
+    const embedder = data.find((model) => model.id === "chimere-embed");
+    assert.deepEqual(embedder.capabilities, ["embedding"]);
+    const vectors = async (model) => (await plain.json("/v1/embeddings", { model, input: texts[0] })).body;
+    assert.equal((await vectors("text-embedding-3-small")).model, "chimere-embed");
+    assert.equal((await vectors("chimere-embed")).data[0].embedding.length, embedder.dimensions);
+    assert.equal((await vectors(data[0].id)).model, data[0].id); // by its own name the model that chats still embeds
+    const { memory } = await (await fetch(`${plain.url}/v1/status`)).json();
+    assert.ok(memory.find(({ purpose }) => purpose === "embedding model").bytes > 1e6);
+  });
+});
+
+test("without a model for embeddings documents are found by their words", async () => {
+  await withCollection(["--embedding-model", "none"], async (plain, search) => {
+    assert.deepEqual((await search("hypertension drugs")).body.data, []);
+    assert.equal((await search("blood pressure tablets")).body.data[0].document, "doctor.md");
+    assert.equal((await search("hypertension drugs", "vectors")).status, 415);
+    const { data } = await (await fetch(`${plain.url}/v1/models`)).json();
+    assert.ok(data.every((model) => model.id !== "chimere-embed"));
+  });
 });

@@ -429,4 +429,10 @@ expect '"engram":{"passages":[{"source":"notes"' curl -s "$url/v1/completions" \
 expect "there is notes" curl -s "$url/v1/completions" -d '{"prompt":"x","engram":{"passages":"none"}}'
 stop_server
 expect "removed 2 passages" "$chimere" engram passages forget "$work/n.passages" --source notes
+# Documents, by words alone and with whatever the box has.
+expect "1 added" "$chimere" index add "$work/notes.txt" --db "$work/words.db" --embed none
+expect "there is no model for embeddings here" "$chimere" index search "fish" --db "$work/words.db" --embed none --mode vectors
+expect "[words 1, vectors 0]" "$chimere" index search "three fish" --db "$work/words.db" --embed none
+expect "1 added" "$chimere" index add "$work/notes.txt" --db "$work/both.db"
+expect "Three fish" "$chimere" index search "three fish" --db "$work/both.db"
 echo "all commands answered"

@@ -1,6 +1,6 @@
 """Tensor encodings: GGUF blocks to float rows, vectorised over blocks, and float types both ways.
 
-Files are written in floats here; `chimere quantize` makes them small.
+Files are written in floats here, small encoders in Q8_0; `chimere quantize` makes the others small.
 """
 
 import numpy as np
@@ -131,13 +131,24 @@ def encode_bf16(array):
     return np.where(np.isnan(array), bits >> 16 | 0x40, rounded).astype("<u2").tobytes()
 
 
+def encode_q8_0(array):
+    """Blocks of 32: their largest value at 127, the others to the nearest step."""
+    blocks = array.reshape(-1, 32)
+    scale = np.abs(blocks).max(1, keepdims=True) / 127
+    steps = np.divide(blocks, scale, out=np.zeros_like(blocks), where=scale > 0)
+    codes = np.clip(np.rint(steps), -127, 127).astype(np.int8)
+    return np.concatenate([scale.astype("<f2").view(np.uint8), codes.view(np.uint8)], 1).tobytes()
+
+
 def encode(type_name, array):
-    """The bytes of a GGUF tensor in a float type."""
+    """The bytes of a GGUF tensor in a float type, or in Q8_0."""
     values = np.ascontiguousarray(array, np.float32)
     if type_name in ("F32", "F16"):
         return values.astype("<f4" if type_name == "F32" else "<f2").tobytes()
     if type_name == "BF16":
         return encode_bf16(values)
+    if type_name == "Q8_0":
+        return encode_q8_0(values)
     raise ValueError(f"no encoder for {type_name!r}: write floats, and quantise them with `chimere quantize`")
 
 

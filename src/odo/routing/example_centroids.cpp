@@ -39,10 +39,23 @@ ExampleCentroids::ExampleCentroids(const std::vector<NamedRules>& routes) {
   for (const auto& [name, rules] : routes) examples_.push_back(rules.examples);
 }
 
+std::shared_ptr<const ExampleCentroids::Centroids> ExampleCentroids::made_by(uint64_t embedder) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = made_.find(embedder);
+  return found == made_.end() ? nullptr : found->second;
+}
+
+bool ExampleCentroids::knows(uint64_t embedder) const { return made_by(embedder) != nullptr; }
+
+Status ExampleCentroids::learn(uint64_t embedder, const EmbedTexts& embed) {
+  TRY(centroids(embedder, embed));
+  return Ok{};
+}
+
 Result<std::shared_ptr<const ExampleCentroids::Centroids>> ExampleCentroids::centroids(uint64_t embedder,
                                                                                        const EmbedTexts& embed) {
-  const std::lock_guard lock(mutex_);
-  if (const auto found = made_.find(embedder); found != made_.end()) return found->second;
+  const std::lock_guard making(making_);
+  if (auto found = made_by(embedder)) return found;
   auto made = std::make_shared<Centroids>();
   RouteVectors means;
   for (const auto& examples : examples_) {
@@ -60,6 +73,7 @@ Result<std::shared_ptr<const ExampleCentroids::Centroids>> ExampleCentroids::cen
     subtract(centroid, made->middle);
     make_unit(centroid);
   }
+  const std::lock_guard lock(mutex_);
   if (made_.size() == kMaxEmbedders) made_.erase(made_.begin());
   made_.emplace(embedder, made);
   return std::shared_ptr<const Centroids>(made);

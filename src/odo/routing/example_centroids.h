@@ -1,7 +1,7 @@
 // example_centroids.h  Routes told apart by the nearest centroid of their examples' vectors.
 //
-// Vectors are asked for once for each embedder, by the first question that needs them, and kept. The mean of all
-// centroids is taken off first: vectors of a language model all point the same way, and what differs is the rest.
+// Vectors are asked for once for each embedder, by learn() or by the first question that needs them, and kept. The mean
+// of all centroids is taken off first: vectors of a language model all point one way, and what differs is the rest.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,11 @@ class ExampleCentroids {
   // vectors of the examples, the others wait for it. Errors are not kept: the next question tries again.
   Result<std::vector<double>> cosines(const std::string& question, uint64_t embedder, const EmbedTexts& embed);
 
+  // Whether the vectors of the examples are there. Never waits.
+  bool knows(uint64_t embedder) const;
+  // Asks for them where they are not.
+  Status learn(uint64_t embedder, const EmbedTexts& embed);
+
  private:
   struct Centroids {
     std::vector<float> middle;
@@ -35,8 +40,11 @@ class ExampleCentroids {
   };
   Result<std::shared_ptr<const Centroids>> centroids(uint64_t embedder, const EmbedTexts& embed);
 
-  std::vector<std::vector<std::string>> examples_;  // [routes]
-  std::mutex mutex_;
+  std::vector<std::vector<std::string>> examples_;                    // [routes]
+  std::shared_ptr<const Centroids> made_by(uint64_t embedder) const;  // null: not yet
+
+  std::mutex making_;                                          // held while vectors are made
+  mutable std::mutex mutex_;                                   // of made_
   std::map<uint64_t, std::shared_ptr<const Centroids>> made_;  // by embedder
 };
 

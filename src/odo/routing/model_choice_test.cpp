@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "engine/score.h"
 #include "odo/routing/service_hooks.h"
+#include "odo/routing/vector_teacher.h"
 #include "orchestrator/models_for_test.h"
 #include "text/utf8.h"
 
@@ -109,6 +112,30 @@ TEST_F(ModelChoiceTest, AServiceLendsVectorsAndModel) {
   const auto by_model = (*router)->by_model("a fine a", hooks);
   ASSERT_TRUE(by_model) << by_model.error().message;
   EXPECT_NEAR((*by_model)[0] + (*by_model)[1] + (*by_model)[2], 1, 1e-9);
+}
+
+TEST_F(ModelChoiceTest, VectorsAreTaughtInTheBackground) {
+  routes_[0].second.examples = std::vector<std::string>(40, "a fine a");
+  routes_[1].second.examples = {"not so fine b"};
+  const auto created = Router::create(routes_, "7");
+  ASSERT_TRUE(created);
+  const std::shared_ptr<const Router> router = *created;
+  const uint64_t embedder = service_->embedder().model_fingerprint();
+  VectorTeacher teacher(service_->embedder());
+  EXPECT_FALSE(router->knows_vectors(embedder));
+  EXPECT_FALSE(teacher.hooks_for(router).embed);  // not yet, and nobody waits
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!router->knows_vectors(embedder) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  ASSERT_TRUE(router->knows_vectors(embedder));
+  const RouteHooks hooks = teacher.hooks_for(router);
+  ASSERT_TRUE(hooks.embed);
+  const auto chances = router->by_vectors("a fine a", hooks);
+  ASSERT_TRUE(chances) << chances.error().message;
+  EXPECT_GT((*chances)[0], (*chances)[1]);
+  // Those without an example can not be taught, which keeps nobody waiting either.
+  const auto bare = Router::create({{"7", RouteRules{}}}, "7");
+  ASSERT_TRUE(bare);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(teacher.hooks_for(*bare).embed);
 }
 
 TEST_F(ModelChoiceTest, NamesMayHaveSignsOfExpressions) {

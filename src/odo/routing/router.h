@@ -64,6 +64,10 @@ class Router {
 
   const std::vector<NamedRules>& routes() const { return routes_; }
 
+  // Whether the vectors of the examples are there, so that a question that needs them does not wait for them.
+  bool knows_vectors(uint64_t embedder) const { return centroids_.knows(embedder); }
+  Status learn_vectors(const RouteHooks& hooks) const { return centroids_.learn(hooks.embedder, hooks.embed); }
+
   // What single stages make of a question: for evaluation, and for the calibration of the cascade. Chances of all
   // routes, with the temperature that was fitted.
   std::vector<RuleHits> rule_hits(const FoldedText& text) const { return rules_.match(text); }

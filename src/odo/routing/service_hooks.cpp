@@ -8,7 +8,7 @@ void lend_vectors(orchestrator::Embedder& embedder, const ModelCall& call, Route
   hooks.embedder = embedder.model_fingerprint();
   hooks.embed = [&embedder, call](const std::vector<std::string>& texts) -> Result<RouteVectors> {
     orchestrator::EmbedCall asked;
-    for (const std::string& text : texts) asked.inputs.push_back({text});
+    for (const std::string& text : texts) asked.inputs.push_back(embedder.cut_to_fit(text));
     asked.owner = call.owner;
     asked.deadline = call.deadline;
     TRY_ASSIGN(orchestrator::Embedded embedded, embedder.embed_now(std::move(asked)));

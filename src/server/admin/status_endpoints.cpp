@@ -122,6 +122,13 @@ Json status_json(const Services& services) {
   for (const auto& [purpose, bytes] : stats.memory) {
     json["memory"].push_back(Json{{"purpose", purpose}, {"bytes", bytes}});
   }
+  if (&services.embedder == &services.chat.embedder()) return json;
+  uint64_t embedder_bytes = 0;
+  for (const auto& [purpose, bytes] : services.embedder.engine_stats().memory) embedder_bytes += bytes;
+  json["memory"].push_back(Json{{"purpose", "embedding model"}, {"bytes", embedder_bytes}});
+  json["embedding_model"] = Json{{"name", services.embedder.model_name()},
+                                 {"dimensions", services.embedder.dimensions()},
+                                 {"context_length", services.embedder.context_length()}};
   return json;
 }
 

@@ -61,6 +61,23 @@ TEST(ModelNames, ANameOfTheOtherModelIsRefused) {
   EXPECT_FALSE(names.refuse_to_embed("bge"));
 }
 
+TEST(ModelNames, BesideTheEmbedderInTheBoxTheModelEmbedsByItsOwnNames) {
+  ModelNames names = named("nano", "box", {"gpt-*"});
+  names.chat_embeds = true;
+  for (const char* name : {"nano", "gpt-5"}) {
+    EXPECT_TRUE(names.embeds_by_chat(name)) << name;
+    EXPECT_FALSE(names.refuse_to_embed(name)) << name;
+  }
+  for (const char* name : {"", "box", "text-embedding-3"}) {
+    EXPECT_FALSE(names.embeds_by_chat(name)) << name;
+    EXPECT_FALSE(names.refuse_to_embed(name)) << name;
+  }
+  EXPECT_TRUE(names.refuse_to_chat("box"));
+  names.is_strict = true;
+  EXPECT_FALSE(names.refuse_to_embed("nano"));
+  EXPECT_TRUE(names.refuse_to_embed("text-embedding-3"));
+}
+
 TEST(ClientPrograms, AnyNameIsAnsweredAndTheAnswerSaysByWhom) {
   ServerForTest server;
   server.start();

@@ -13,12 +13,12 @@ using orchestrator::Embedded;
 using orchestrator::Embedder;
 
 std::unique_ptr<Answer> embeddings(const Services& services, Call call, EmbeddingCall& parsed) {
-  const Embedder& embedder = services.embedder;
   auto asked = std::make_shared<EmbeddingCall>(std::move(parsed));
+  Embedder& embedder = services.embedder_for(asked->model);
   if (const auto error = services.names.refuse_to_embed(asked->model)) return answer_now(call, error_response(*error));
   call.record->set_user(asked->user);
   return answer_embedded(
-      services, call, std::move(asked->inputs), asked->ignored,
+      services, embedder, call, std::move(asked->inputs), asked->ignored,
       [asked, &embedder](const Embedded& e) { return embedding_body(*asked, e, embedder.model_name()); });
 }
 
@@ -26,7 +26,8 @@ std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankCall& 
   auto asked = std::make_shared<RerankCall>(std::move(parsed));
   if (const auto error = services.names.refuse_to_embed(asked->model)) return answer_now(call, error_response(*error));
   call.record->set_user(asked->user);
-  const bool scored = services.embedder.scores_pairs();
+  Embedder& embedder = services.embedder_for(asked->model);
+  const bool scored = embedder.scores_pairs();
   std::vector<orchestrator::EmbedInput> inputs;
   if (!scored) inputs.push_back({asked->query});
   for (const std::string& document : asked->documents) {
@@ -34,20 +35,21 @@ std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankCall& 
     input.text = scored ? asked->query : document;
     if (scored) input.second = document;
   }
-  return answer_embedded(services, call, std::move(inputs), asked->ignored,
-                         [asked, scored, &embedder = services.embedder](const Embedded& e) {
-                           return rerank_body(*asked, e, scored, embedder.model_name());
-                         });
+  return answer_embedded(
+      services, embedder, call, std::move(inputs), asked->ignored,
+      [asked, scored, &embedder](const Embedded& e) { return rerank_body(*asked, e, scored, embedder.model_name()); });
 }
 
 }  // namespace
 
 void add_embedding_endpoints(Router& router, const Services& services) {
-  const Embedder& embedder = services.embedder;
   add_parsed_route(
       router, services, "/v1/embeddings",
-      [&embedder](const std::string& body) {
-        return parse_embedding_call(body, embedder.dimensions(), &embedder.tokenizer());
+      [services](const std::string& body) {
+        return parse_embedding_call(body, [&services](const std::string& model) -> EmbeddingShape {
+          const Embedder& embedder = services.embedder_for(model);
+          return {embedder.dimensions(), &embedder.tokenizer()};
+        });
       },
       embeddings);
   add_parsed_route(router, services, "/v1/rerank", parse_rerank_call, rerank);

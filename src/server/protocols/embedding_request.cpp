@@ -104,14 +104,14 @@ void read_documents(JsonFields& fields, const std::string& name, std::vector<std
 
 }  // namespace
 
-std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions,
-                                                           const Tokenizer* tokenizer) {
+std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, const EmbeddingShapeOf& shape_of) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   JsonFields fields(std::get<OwnedJson>(parsed));
   EmbeddingCall call;
   fields.string("model", call.model);
   fields.string("user", call.user);
+  const auto [max_dimensions, tokenizer] = shape_of(call.model);
   read_inputs(fields, tokenizer, call.inputs);
   std::string format = "float";
   fields.string("encoding_format", format);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -36,9 +37,15 @@ struct RerankCall {
   std::vector<std::string> ignored;
 };
 
-// The tokenizer reads texts that stand among token ids; without one there may be none.
-std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, int max_dimensions,
-                                                           const Tokenizer* tokenizer = nullptr);
+// Of the model that will embed. The tokenizer reads texts that stand among token ids; without one there may be none.
+struct EmbeddingShape {
+  int dimensions = 0;
+  const Tokenizer* tokenizer = nullptr;
+};
+// By the name that a request gives the model; "" where it names none.
+using EmbeddingShapeOf = std::function<EmbeddingShape(const std::string& model)>;
+
+std::variant<EmbeddingCall, ApiError> parse_embedding_call(std::string_view body, const EmbeddingShapeOf& shape_of);
 std::variant<RerankCall, ApiError> parse_rerank_call(std::string_view body);
 
 }  // namespace chimere::server

@@ -226,6 +226,45 @@ TEST(Embeddings, OfTheModelThatChatsWhenThereIsNoOther) {
   EXPECT_EQ(vector_at(json, 0).size(), static_cast<size_t>(server.service->embedder().dimensions()));
 }
 
+// Each name has the vectors, the dimensions and the tokens of its own model.
+TEST(Embeddings, OfEitherModelWhereTheBoxHasOneForThem) {
+  const auto encoder = open_encoder();
+  ServerForTest server;
+  server.embedder = &encoder->embedder();
+  server.config.chat_embeds = true;
+  server.start();
+  const std::string chat = server.service->model_info().name;
+  const auto ask = [&](const char* path, Json body, const std::string& model) {
+    if (!model.empty()) body["model"] = model;
+    const ClientResponse response = server.post(path, body.dump());
+    EXPECT_EQ(response.status, 200) << model << ": " << response.body;
+    return *parse_json(response.body);
+  };
+  const auto size = static_cast<size_t>(server.service->embedder().dimensions());
+  const Json by_chat = ask("/v1/embeddings", {{"input", "Hello"}}, chat);
+  EXPECT_EQ(by_chat["model"], chat);
+  EXPECT_EQ(vector_at(by_chat, 0).size(), size);
+  ASSERT_NE(size, 64u);
+  for (const std::string& name : {std::string(), std::string("text-embedding-3"), encoder->embedder().model_name()}) {
+    const Json answer = ask("/v1/embeddings", {{"input", "Hello"}}, name);
+    EXPECT_EQ(answer["model"], encoder->embedder().model_name());
+    EXPECT_EQ(vector_at(answer, 0).size(), 64u);
+    EXPECT_EQ(
+        server.post("/v1/embeddings", Json{{"input", "Hello"}, {"model", name}, {"dimensions", 65}}.dump()).status,
+        400);
+  }
+  EXPECT_EQ(ask("/api/embed", {{"input", "Hello"}}, chat + ":latest")["embeddings"][0].size(), size);
+  EXPECT_EQ(ask("/api/embed", {{"input", "Hello"}}, "nomic-embed-text:latest")["embeddings"][0].size(), 64u);
+  EXPECT_EQ(ask("/v1/rerank", {{"query", "a"}, {"documents", {"a", "b"}}}, chat)["results"].size(), 2u);
+  const Json models = *parse_json(server.get("/v1/models").body);
+  EXPECT_EQ(models["data"][0]["capabilities"], Json::array({"completion", "chat", "embedding"}));
+  EXPECT_EQ(models["data"][1]["id"], encoder->embedder().model_name());
+  const Json status = *parse_json(server.get("/v1/status").body);
+  EXPECT_EQ(status["embedding_model"]["dimensions"], 64);
+  EXPECT_EQ(status["memory"].back()["purpose"], "embedding model");
+  EXPECT_GT(status["memory"].back()["bytes"], 100'000);
+}
+
 TEST(Embeddings, WaitBesideAnAnswerAndCanBeCancelled) {
   ServerForTest server;
   server.start();

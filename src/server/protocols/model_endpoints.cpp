@@ -29,7 +29,7 @@ Json models_json(const Services& services, int64_t created) {
   if (!services.tags.empty()) models[0]["tags"] = services.tags;
   Json& capabilities = models[0]["capabilities"] = Json::array({"completion"});
   if (services.chat.model_info().chat) capabilities.push_back("chat");
-  if (embeds_itself) capabilities.push_back("embedding");
+  if (embeds_itself || services.names.chat_embeds) capabilities.push_back("embedding");
   if (services.odo && services.chat.model_info().chat) {
     for (const std::string& name : services.odo->model_names()) {
       models.push_back(listed_model(name, services.chat.context_length(), created));

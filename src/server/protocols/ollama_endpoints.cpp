@@ -91,7 +91,7 @@ Json show_json(const Services& services, system_clock::time_point started) {
   Json& capabilities = json["capabilities"] = Json::array({"completion"});
   if (info.tools) capabilities.push_back("tools");
   if (info.thinking) capabilities.push_back("thinking");
-  if (services.names.embedder.empty()) capabilities.push_back("embedding");
+  if (services.names.embeds_by_chat(services.names.chat)) capabilities.push_back("embedding");
   return json;
 }
 
@@ -170,10 +170,13 @@ std::unique_ptr<Answer> embed(const Services& services, Call call, OllamaEmbedCa
   if (const auto error = services.names.refuse_to_embed(asked->model)) {
     return answer_now(call, ollama_error_response(*error));
   }
-  const auto write = [asked, model = services.embedder.model_name(), began = call.record->started()](
-                         const Embedded& embedded) { return embedded_text(*asked, embedded, model, began); };
+  orchestrator::Embedder& embedder = services.embedder_for(asked->model);
+  const auto write = [asked, model = embedder.model_name(), began = call.record->started()](const Embedded& embedded) {
+    return embedded_text(*asked, embedded, model, began);
+  };
   if (services.keeps_alive) std::erase(asked->ignored, "keep_alive");
-  return answer_embedded(services, call, std::move(asked->inputs), asked->ignored, write, ollama_error_response);
+  return answer_embedded(services, embedder, call, std::move(asked->inputs), asked->ignored, write,
+                         ollama_error_response);
 }
 
 }  // namespace
@@ -207,13 +210,16 @@ void add_ollama_endpoints(Router& router, const Services& services) {
       router, services, "/api/generate",
       [&chat](const std::string& body) { return parse_ollama_generate(body, chat.defaults()); }, generate,
       ollama_error_response);
-  const int most = services.embedder.dimensions();
+  const EmbeddingShapeOf shape = [services](const std::string& model) -> EmbeddingShape {
+    return {services.embedder_for(model).dimensions()};
+  };
   add_parsed_route(
-      router, services, "/api/embed", [most](const std::string& body) { return parse_ollama_embed(body, most, false); },
-      embed, ollama_error_response);
+      router, services, "/api/embed",
+      [shape](const std::string& body) { return parse_ollama_embed(body, shape, false); }, embed,
+      ollama_error_response);
   add_parsed_route(
       router, services, "/api/embeddings",
-      [most](const std::string& body) { return parse_ollama_embed(body, most, true); }, embed, ollama_error_response);
+      [shape](const std::string& body) { return parse_ollama_embed(body, shape, true); }, embed, ollama_error_response);
 }
 
 }  // namespace chimere::server

@@ -202,7 +202,8 @@ std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body,
   return call;
 }
 
-std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body, int max_dimensions, bool is_legacy) {
+std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body, const EmbeddingShapeOf& shape_of,
+                                                           bool is_legacy) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   Json& json = std::get<OwnedJson>(parsed);
@@ -210,7 +211,11 @@ std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body
     json["input"] = std::move(json["prompt"]);
     json.erase("prompt");
   }
-  auto usual = parse_embedding_call(to_text(json), max_dimensions);
+  // Texts among token ids are OpenAI's alone.
+  const auto shape = [&shape_of](const std::string& model) -> EmbeddingShape {
+    return {shape_of(without_tag(model)).dimensions};
+  };
+  auto usual = parse_embedding_call(to_text(json), shape);
   if (ApiError* error = std::get_if<ApiError>(&usual)) return std::move(*error);
   OllamaEmbedCall call;
   static_cast<EmbeddingCall&>(call) = std::move(std::get<EmbeddingCall>(usual));

@@ -29,7 +29,8 @@ struct OllamaEmbedCall : EmbeddingCall {
   bool is_legacy = false;  // /api/embeddings: a `prompt`, and one vector back
 };
 
-std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body, int max_dimensions, bool is_legacy);
+std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body, const EmbeddingShapeOf& shape_of,
+                                                           bool is_legacy);
 
 // {"model": NAME}, once {"name": NAME}.
 struct OllamaShowCall {

@@ -73,7 +73,7 @@ class EmbeddingAnswer : public Answer {
 
 }  // namespace
 
-std::unique_ptr<Answer> answer_embedded(const Services& services, Call& call,
+std::unique_ptr<Answer> answer_embedded(const Services& services, orchestrator::Embedder& embedder, Call& call,
                                         std::vector<orchestrator::EmbedInput> inputs,
                                         const std::vector<std::string>& ignored, EmbeddingWriter write,
                                         ErrorWriter write_error) {
@@ -81,9 +81,9 @@ std::unique_ptr<Answer> answer_embedded(const Services& services, Call& call,
   embed.inputs = std::move(inputs);
   embed.owner = Services::owner_of(call);
   if (services.request_timeout.count() > 0) embed.deadline = call.record->started() + services.request_timeout;
-  auto job = services.embedder.start(std::move(embed), call.wake);
+  auto job = embedder.start(std::move(embed), call.wake);
   return std::make_unique<EmbeddingAnswer>(services.workers, std::move(job), std::move(write), write_error,
-                                           ignored_header(ignored), model_header(services.embedder.model_name()),
+                                           ignored_header(ignored), model_header(embedder.model_name()),
                                            std::move(call));
 }
 

@@ -12,7 +12,7 @@ namespace chimere::server {
 
 using EmbeddingWriter = std::function<std::string(const orchestrator::Embedded&)>;
 
-std::unique_ptr<Answer> answer_embedded(const Services& services, Call& call,
+std::unique_ptr<Answer> answer_embedded(const Services& services, orchestrator::Embedder& embedder, Call& call,
                                         std::vector<orchestrator::EmbedInput> inputs,
                                         const std::vector<std::string>& ignored, EmbeddingWriter write,
                                         ErrorWriter write_error = error_response);

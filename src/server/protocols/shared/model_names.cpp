@@ -62,7 +62,12 @@ std::string ModelNames::list() const {
   return names;
 }
 
+bool ModelNames::embeds_by_chat(std::string_view asked) const {
+  return embedder.empty() || (chat_embeds && asked != embedder && (asked == chat || is_alias(asked)));
+}
+
 std::optional<ApiError> ModelNames::refuse_to_embed(std::string_view asked) const {
+  if (chat_embeds && embeds_by_chat(asked)) return std::nullopt;
   return refuse(asked, embedder.empty() ? chat : embedder);
 }
 

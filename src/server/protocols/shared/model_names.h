@@ -16,6 +16,7 @@ struct ModelNames {
   std::string chat;                  // the model that generates
   std::string own_name = {};         // what its file calls it, where it is shown by another name
   std::string embedder;              // the one that embeds; empty: the same
+  bool chat_embeds = false;          // where another embeds: so does the model that generates, asked by its own names
   std::vector<std::string> aliases;  // further names; `*` in one stands for any text
   bool is_strict = false;            // no other name is answered
 
@@ -24,6 +25,8 @@ struct ModelNames {
   std::optional<ApiError> refuse_to_chat(std::string_view asked) const { return refuse(asked, chat); }
   std::optional<ApiError> refuse_to_embed(std::string_view asked) const;
   bool is_alias(std::string_view asked) const;
+  // Whether vectors are asked of the model that generates.
+  bool embeds_by_chat(std::string_view asked) const;
   // "'a', 'b'"
   std::string list() const;
 

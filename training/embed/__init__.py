@@ -1,0 +1,1 @@
+"""chimere-embed: a small encoder that turns texts into vectors, made to be compared."""
