@@ -45,9 +45,11 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
       embeds_(model, config.prefill_tokens),
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
       places_(std::make_shared<QueuePlaces>(config.max_queued, "requests")),
+      likely_tokens_(model.n_vocab(), kHeadBlock),
       draft_pass_(model),
       block_pass_(model),
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
+  for (speculative::Experience& e : experience_) e.acceptance.stand_on(&acceptance_);
   counts_.max_running = config.max_running;
   counts_.max_queued = config.max_queued;
   counts_.speculate = config.speculate;
@@ -525,6 +527,7 @@ void Loop::accept(Active& a, Sampled sampled) {
   event.was_guessed = compare_guess(a, sampled.id);
   const std::optional<FinishReason> reason = a.answer.after(sampled, a.sampler.tokens(), a.constraint.get());
   ++counts_.generated_tokens;
+  if (model_.has_drafts()) likely_tokens_.learn({&sampled.id, 1});
   event.token = std::move(sampled);
   a.events->put(std::move(event));
   if (reason) finish(a, *reason);
@@ -535,6 +538,7 @@ void Loop::finish(Active& a, FinishReason reason) {
   if (a.answer.n_tokens() > 0) a.usage.decode_seconds = seconds(a.first_token, Clock::now());
   ++counts_.requests_finished;
   ++counts_.finished_by_reason[static_cast<size_t>(reason)];
+  if (a.answer.n_tokens() > 0) experience_of(a).ended(a.answer.n_tokens());
   Event event;
   event.kind = Event::Kind::finished;
   event.reason = reason;

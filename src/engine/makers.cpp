@@ -26,14 +26,14 @@ bool Loop::prefers_pass(const Active& a) const {
   if (d.guesses.empty()) return true;
   const speculative::Kind kind = d.guesses.front().kind;
   return kind != speculative::kForced &&
-         d.acceptance.chance(kind, &acceptance_) < d.acceptance.chance(maker.kind(0), &acceptance_);
+         d.acceptance.cautious_chance(kind) < d.acceptance.cautious_chance(maker.kind(0));
 }
 
-// On an answer of usual length. Where it does not pay, a few requests are followed all the same, to see how good guesses
-// are now, if the best that such a source makes would pay.
-bool Loop::guesses_pay_for(double n_tokens, const speculative::StepCosts* costs, KindOf kind, uint64_t& n_left_out) {
-  constexpr double kUsualAnswer = 200;  // tokens
-  constexpr uint64_t kOneIn = 16;
+// On an answer as long as those of such requests were lately. Where it does not pay, a few requests are followed all the
+// same, to see how good guesses are now, if the best that such a source makes would pay; fewer where there is much to read.
+bool Loop::guesses_pay_for(const Active& a, double n_tokens, const speculative::StepCosts* costs, KindOf kind,
+                           uint64_t& n_left_out) {
+  constexpr uint64_t kOneIn = 16, kOneInOfLong = 128;
   constexpr float kBest = 0.95f;
   if (!step_costs_ || !costs) return false;
   const auto gain_with = [&](auto&& chance) {
@@ -45,12 +45,12 @@ bool Loop::guesses_pay_for(double n_tokens, const speculative::StepCosts* costs,
     speculative::plan_depths(*step_costs_, 1, most, std::span(&chances, 1), &passes, &gain);
     return gain;
   };
-  const double gain = gain_with([&](int i) { return acceptance_.chance(kind(i)); });
-  const double saved = kUsualAnswer * step_costs_->step(1) * (1 - 1 / gain);
-  const bool pays = saved > n_tokens * costs->step(kDecodeTokens) / kDecodeTokens;
-  const bool is_trial = n_left_out % kOneIn == 0 && gain_with([](int) { return kBest; }) > 1;
-  n_left_out = pays ? 0 : n_left_out + 1;
-  return pays || is_trial;
+  const double n_answer = std::min(experience_of(a).answer_tokens, static_cast<double>(a.answer.tokens_left()));
+  const double to_read = n_tokens * costs->step(kDecodeTokens) / kDecodeTokens;
+  const double gain = gain_with([&](int i) { return a.draft.acceptance.cautious_chance(kind(i)); });
+  if (n_answer * step_costs_->step(1) * (1 - 1 / gain) > to_read) return true;
+  const bool is_long = to_read > 8 * step_costs_->step(1);
+  return n_left_out++ % (is_long ? kOneInOfLong : kOneIn) == 0 && gain_with([](int) { return kBest; }) > 1;
 }
 
 }  // namespace chimere::engine

@@ -15,10 +15,11 @@ using speculative::StepCosts;
 using TimingClock = std::chrono::steady_clock;
 
 constexpr int kRowsTimed[] = {1, 2, 4, 8, 16};
-// The fastest of so many counts: what is slower was interrupted.
-constexpr int kRounds = 5;
-// After this no more rounds are begun, and of a round that is not the first no more steps.
-constexpr double kEnoughSeconds = 0.25;
+// The fastest of so many counts: what is slower was interrupted. On a busy machine five rounds were too few: two rows
+// were timed as 1.1 to 1.7 times one, and that alone decided whether anything was drafted. Small models have more.
+constexpr int kRounds = 5, kMostRounds = 48;
+// After this no more rounds are begun, and of a round that is not the first no more steps; of more than kRounds after that.
+constexpr double kEnoughSeconds = 0.25, kMoreSeconds = 0.15;
 
 int most_rows(models::Model& model) { return std::min(kDecodeTokens, model.executable().max_rows()); }
 
@@ -35,7 +36,9 @@ Result<std::vector<StepCosts::Point>> time_points(int most, Run&& run) {
   }
   const auto begin = TimingClock::now();
   TRY(run(1));  // the first one also touches memory
-  for (int round = 0; round < kRounds && (round == 0 || elapsed_since(begin) < kEnoughSeconds); ++round) {
+  for (int round = 0; round < kMostRounds; ++round) {
+    const double limit = round < kRounds ? kEnoughSeconds : kMoreSeconds;
+    if (round > 0 && elapsed_since(begin) >= limit) break;
     for (StepCosts::Point& point : points) {
       if (round > 0 && elapsed_since(begin) > kEnoughSeconds) break;
       TRY_ASSIGN(const double seconds, run(point.rows));
@@ -105,9 +108,10 @@ Result<StepCosts> time_steps(models::Model& model, bool draws) {
   return StepTimer(model, std::move(sequence), draws).run();
 }
 
-Result<StepCosts> time_draft_passes(models::Model& model) {
+Result<StepCosts> time_draft_passes(models::Model& model, std::span<const int32_t> candidates) {
   TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
   DraftPass pass(model);
+  pass.set_candidates(candidates);
   const std::vector<float> hidden(static_cast<size_t>(model.d_model()) * kDecodeTokens, 0.5f);
   std::vector<int32_t> tokens;
   for (int i = 0; i < kDecodeTokens; ++i) tokens.push_back(i * 7919 % model.n_vocab());
