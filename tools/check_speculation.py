@@ -69,7 +69,8 @@ def told(answer):
     choice = answer["choices"][0]
     message = choice["message"]
     return (message.get("content"), message.get("reasoning_content"), choice["finish_reason"],
-            answer["usage"]["completion_tokens"], answer["timings"].get("draft_n", 0))
+            answer["usage"]["completion_tokens"], answer["timings"].get("draft_n", 0),
+            answer["usage"].get("prompt_tokens_details", {}).get("cached_tokens", 0))
 
 
 def streamed(server, body):
@@ -87,7 +88,7 @@ def streamed(server, body):
                 content += choice["delta"].get("content") or ""
                 reasoning += choice["delta"].get("reasoning_content") or ""
                 reason = choice.get("finish_reason") or reason
-    return content, reasoning, reason, tokens, drafted
+    return content or None, reasoning or None, reason, tokens, drafted, 0
 
 
 def bodies_of(way, prompts, first, args):
@@ -179,6 +180,9 @@ def main():
                         n_wrong += 1
                         print(f"{mode}, {way}, prompt {key[0]} at {key[1]}: {answer}, off: {off[way][key]}", file=sys.stderr)
                 guesses.append(f"{way} {sum(a[4] for a in answers.values())}")
+                if way == "restarted" and not any(a[5] for a in answers.values()):
+                    n_wrong += 1
+                    print(f"{mode}: nothing came back from the disk", file=sys.stderr)
             print(f"| {mode} | {n_mode} | {n_wrong} | {', '.join(guesses)} |", flush=True)
             total += n_mode
             failed += n_wrong

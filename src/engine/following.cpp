@@ -69,11 +69,11 @@ Status Loop::run_chains(std::span<const DraftPass::Part> parts) {
   }
   counts_.draft_passes += static_cast<uint64_t>(deepest);
   counts_.draft_pass_rows += static_cast<uint64_t>(rows + guesses - n);
-  const auto begun = std::chrono::steady_clock::now();
+  const double begun = work_clock_.seconds();
   TRY(draft_pass_.run_chains(parts));
   // Passes of as many rows as there are chains.
   if (pass_costs_ && rows == n && guesses == n * deepest) {
-    pass_costs_->observe(n, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() / deepest);
+    pass_costs_->observe(n, work_clock_.since(begun) / deepest);
   }
   return Ok{};
 }

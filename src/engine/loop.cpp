@@ -45,6 +45,7 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
       embeds_(model, config.prefill_tokens),
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
       places_(std::make_shared<QueuePlaces>(config.max_queued, "requests")),
+      work_clock_(model),
       likely_tokens_(model.n_vocab(), kHeadBlock),
       draft_pass_(model),
       block_pass_(model),
@@ -388,10 +389,10 @@ int Loop::step() {
     outputs.row_hidden = row_hidden_.data();
   }
   place_ = "runs a batch";
-  const auto begun = Clock::now();
+  const double begun = work_clock_.seconds();
   const Status ran = model_.executable().run(batch, outputs);
   place_ = "draws tokens";
-  if (step_costs_ && is_decode) step_costs_->observe(batch.n_rows(), seconds(begun, Clock::now()));
+  if (step_costs_ && is_decode) step_costs_->observe(batch.n_rows(), work_clock_.since(begun));
   count_step(batch.n_rows());
   if (!ran) {
     for (auto& a : running_) fail(*a, ran.error());

@@ -30,6 +30,7 @@
 #include "engine/fair_share.h"
 #include "engine/prompt_cuts.h"
 #include "engine/queue_places.h"
+#include "engine/work_clock.h"
 #include "sampling/sampler.h"
 #include "speculative/likely_tokens.h"
 #include "speculative/plan.h"
@@ -263,6 +264,7 @@ class Loop {
   std::vector<Result<Sampled>> drawn_;
   speculative::Acceptance acceptance_{512};  // of all requests
   std::array<speculative::Experience, 4> experience_;
+  const WorkClock work_clock_;
   speculative::LikelyTokens likely_tokens_;
   std::optional<speculative::StepCosts> step_costs_, pass_costs_;
   double block_guess_s_ = 0;  // of a guess behind the first of a drafter's block
