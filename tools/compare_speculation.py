@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
 """Time answers with and without speculation, on this machine, and check that they are the same.
 
-One server answers all. Each prompt is asked in pairs, once with one mode and once with "off", in turns, so that what
-else the machine does falls on both. The ratio of a pair is the time of decoding without speculation by the time with
-it: above 1 it was faster. The table has the median of the ratios of each set of prompts with its 95 % interval (order
-statistics), and what was guessed and accepted.
+Each mode has a server of its own, and "off" another: what one leaves in its cache, and whether a draft pass has seen
+it, is nothing to the other. Each prompt is asked of all of them in turns, so that what else the machine does falls on
+all. The ratio of a pair is the time without speculation by the time with it: above 1 it was faster. The table has the
+median of the ratios of each set of prompts with its 95 % interval (order statistics), what was guessed and accepted,
+and by which source.
 
-usage: compare_speculation.py --chimere BIN [--mode auto] [--pairs 20] [--tokens 160] [--streams 1] [--threads 2]
-                              [--cpu-time] [--draft-model FILE] [--engram-text FILE | --tables NAMES] MODEL.gguf
+usage: compare_speculation.py --chimere BIN [--modes auto,ngram,...] [--pairs 20] [--tokens 160] [--streams 1]
+                              [--threads 2] [--cpu-time] [--sets prose,sums] [--draft-max N] [--draft-model FILE]
+                              [--drafter FILE] [--engram-text FILE | --tables NAMES] MODEL.gguf
 
---engram-text makes an Engram table of a text, --tables names those that the server has: requests use them in both
-modes, so that answers are the same; with --mode engram they also guess. Behind the table stands how many guesses of
+--engram-text makes an Engram table of a text, --tables names those that the servers have: requests use them in all
+modes, so that answers are the same; with the mode engram they also guess. Behind the table stands how many guesses of
 each source were right, at each place of a draft.
 
---cpu-time compares what the server's threads ran, of the whole request, instead of the time that went by: on a machine
+--cpu-time compares what the servers' threads ran, of the whole request, instead of the time that went by: on a machine
 that others use too this says more. Give it one thread (--threads 1): threads that wait for each other run, too.
 
-Exit status: 0, or 1 when an answer was not the same or the server failed.
+Exit status: 0, or 1 when an answer was not the same or a server failed.
 """
 import argparse
 import concurrent.futures
@@ -28,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from collections import Counter
 
 CODE = """def area(width, height):
     return width * height
@@ -76,17 +79,18 @@ SETS = {
 
 
 class Server:
-    def __init__(self, program, model, streams, threads, draft_model=None, engram_text=None, drafter=None):
+    def __init__(self, mode, args, cache=None, more=()):
+        """cache: a folder for what is cached on the disk; without one nothing is. more: options of `serve`."""
+        program, model, engram_text = args.chimere, args.model, args.engram_text
         self.home = tempfile.TemporaryDirectory()
         environment = {k: v for k, v in os.environ.items() if k != "CHIMERE_API_KEY"}
         environment["CHIMERE_HOME"] = self.home.name
-        command = [program, "serve", model, "--port", "0", "--no-disk-cache", "--parallel", str(max(8, streams))]
-        if threads:
-            command += ["--threads", str(threads)]
-        if draft_model:
-            command += ["--draft-model", draft_model]
-        if drafter:
-            command += ["--drafter", drafter]
+        command = [program, "serve", model, "--port", "0", "--parallel", str(max(8, args.streams)), "--speculate",
+                   "off" if mode == "again" else mode, *(["--cache-dir", cache] if cache else ["--no-disk-cache"]), *more]
+        for option in ["threads", "draft_max", "draft_model", "drafter"]:
+            needed = mode not in ("off", "again") or option == "threads"
+            if needed and getattr(args, option) is not None:
+                command += ["--" + option.replace("_", "-"), str(getattr(args, option))]
         if engram_text:
             tables = os.path.join(self.home.name, "tables")
             os.mkdir(tables)
@@ -137,9 +141,9 @@ def interval(values):
     return statistics.median(ordered), ordered[low], ordered[n - 1 - low]
 
 
-def timed(server, body, mode, streams, of_cpu):
+def timed(server, body, streams, of_cpu):
     """Of so many such answers at once: what was said, milliseconds, guesses computed and accepted, tokens."""
-    asked = [dict(body, speculation=mode, seed=body["seed"] + i) for i in range(streams)]
+    asked = [dict(body, seed=body["seed"] + i) for i in range(streams)]
     before = server.cpu_ms()
     with concurrent.futures.ThreadPoolExecutor(streams) as pool:
         answers = list(pool.map(server.ask, asked))
@@ -153,29 +157,46 @@ def timed(server, body, mode, streams, of_cpu):
             sum(t.get("draft_n_accepted", 0) for t in timings), sum(a["usage"]["completion_tokens"] for a in answers))
 
 
-def compare(server, name, bodies, args):
-    ratios, drafted, accepted, tokens, same = [], 0, 0, 0, True
+def by_source(server):
+    return {s["source"]: (s["draft_tokens"], s["accepted_tokens"]) for s in server.status()["speculation"]["sources"]}
+
+
+def compare(servers, name, bodies, args):
+    ratios = {mode: [] for mode in args.modes}
+    drafted, accepted, tokens, same = Counter(), Counter(), 0, True
+    before = {mode: by_source(servers[mode]) for mode in args.modes}
+    turn = 0
     for pair in range(-1, args.pairs):
         for number, body in enumerate(bodies):
             body = dict(body, max_tokens=args.tokens, enable_thinking=False, seed=1000 * number + 50 * max(pair, 0),
                         temperature=0 if pair % 2 else 0.7)
             if args.tables:
                 body["engram"] = {"tables": args.tables}
-            order = [args.mode, "off"] if (pair + number) % 2 else ["off", args.mode]
-            done = {mode: timed(server, body, mode, args.streams, args.cpu_time) for mode in order}
-            if pair < 0:
-                continue  # caches and the first counts
-            if done[args.mode][0] != done["off"][0]:
-                same = False
-                print(f"{name}: another answer with {args.mode}: {done}", file=sys.stderr)
-            ratios.append(done["off"][1] / max(done[args.mode][1], 1e-6))
-            drafted += done[args.mode][2]
-            accepted += done[args.mode][3]
-            tokens += done[args.mode][4]
-    median, low, high = interval(ratios)
-    share = f"{100 * accepted / drafted:.0f} %" if drafted else "-"
-    print(f"| {name} | {len(ratios)} | {median:.3f} | {low:.3f} to {high:.3f} | {tokens} | {drafted} | {accepted} "
-          f"({share}) |", flush=True)
+            order = ["off", *args.modes]
+            turn += 1
+            order = order[turn % len(order):] + order[:turn % len(order)]
+            if turn // len(order) % 2:
+                order.reverse()
+            done = {mode: timed(servers[mode], body, args.streams, args.cpu_time) for mode in order}
+            for mode in args.modes:
+                if done[mode][0] != done["off"][0]:
+                    same = False
+                    print(f"{name}: another answer with {mode}: {done[mode]}, off: {done['off']}", file=sys.stderr)
+                if pair >= 0:  # before that: caches and the first counts
+                    ratios[mode].append(done["off"][1] / max(done[mode][1], 1e-6))
+                    drafted[mode] += done[mode][2]
+                    accepted[mode] += done[mode][3]
+            tokens += done["off"][4] if pair >= 0 else 0
+    for mode in args.modes:
+        median, low, high = interval(ratios[mode])
+        share = f"{100 * accepted[mode] / drafted[mode]:.0f} %" if drafted[mode] else "-"
+        of_source = []
+        for source, (n, right) in by_source(servers[mode]).items():
+            n_before, right_before = before[mode].get(source, (0, 0))
+            if n > n_before:
+                of_source.append(f"{source} {right - right_before} of {n - n_before}")
+        print(f"| {name} | {mode} | {len(ratios[mode])} | {median:.3f} | {low:.3f} to {high:.3f} | {tokens} | "
+              f"{drafted[mode]} | {accepted[mode]} ({share}) | {', '.join(of_source)} |", flush=True)
     return same
 
 
@@ -194,15 +215,26 @@ def print_sources(sources):
               + " | ".join(cells) + " |")
 
 
+def print_costs(speculation):
+    print("\nTimed at load, a step of", ", ".join(f"{s['rows']} rows: {s['ms']:.3f} ms" for s in speculation["step_ms"]))
+    if speculation.get("mtp", {}).get("guess_ms"):
+        print(f"a guess of the MTP block: {speculation['mtp']['guess_ms']:.3f} ms")
+    if "draft_model" in speculation:
+        print(f"a guess of the draft model: {speculation['draft_model']['guess_ms']:.3f} ms")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    names = ["again", "auto", "ngram", "engram", "mtp", "draft", "dflash", "always"]
     parser.add_argument("--chimere", metavar="BIN", required=True)
-    parser.add_argument("--mode", default="auto", choices=["auto", "ngram", "engram", "mtp", "draft", "dflash", "always"])
+    parser.add_argument("--modes", default=["auto"], type=lambda text: text.split(","), help="of " + ", ".join(names))
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=160)
     parser.add_argument("--streams", type=int, default=1, help="answers at a time")
-    parser.add_argument("--threads", type=int, help="of the server; as many as it takes by itself when absent")
+    parser.add_argument("--threads", type=int, help="of a server; as many as it takes by itself when absent")
     parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--sets", type=lambda text: text.split(","), help="of prompts: " + ", ".join(SETS))
+    parser.add_argument("--draft-max", type=int)
     parser.add_argument("--draft-model", metavar="FILE")
     parser.add_argument("--drafter", metavar="FILE", help="of DFlash")
     memory = parser.add_mutually_exclusive_group()
@@ -212,21 +244,27 @@ def main():
     args = parser.parse_args()
     if args.pairs < 6 or args.tokens < 1 or args.streams < 1:
         parser.error("expected at least 6 pairs, 1 token and 1 stream")
+    unknown = [m for m in args.modes if m not in names] + [s for s in args.sets or [] if s not in SETS]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}")
     if args.engram_text:
         args.tables = ["measured"]
-    server = Server(args.chimere, args.model, args.streams, args.threads, args.draft_model, args.engram_text,
-                    args.drafter)
+    servers = {}
     try:
-        print(f"| prompts | pairs | off / {args.mode} | 95 % | tokens | guessed | accepted |\n|---|---|---|---|---|---|---|")
-        same = [compare(server, name, bodies, args) for name, bodies in SETS.items()]
-        speculation = server.status()["speculation"]
-        print_sources(speculation["sources"])
-        print("\nTimed at load, a step of", ", ".join(f"{s['rows']} rows: {s['ms']:.2f} ms"
-                                                      for s in speculation["step_ms"]))
-        if "draft_model" in speculation:
-            print(f"a guess of the draft model: {speculation['draft_model']['guess_ms']:.2f} ms")
+        for mode in ["off", *args.modes]:
+            servers[mode] = Server(mode, args)
+        print("| prompts | mode | pairs | off / mode | 95 % | tokens | guessed | accepted | by source |\n"
+              "|---|---|---|---|---|---|---|---|---|")
+        same = [compare(servers, name, bodies, args) for name, bodies in SETS.items()
+                if not args.sets or name in args.sets]
+        for mode in args.modes:
+            speculation = servers[mode].status()["speculation"]
+            print(f"\n{mode}:")
+            print_sources(speculation["sources"])
+            print_costs(speculation)
     finally:
-        server.stop()
+        for server in servers.values():
+            server.stop()
     return 0 if all(same) else 1
 
 

@@ -43,6 +43,8 @@ struct Slice {
   bool is_decode() const { return n_tokens <= kDecodeTokens; }
 };
 
+inline constexpr int32_t kHeadBlock = 16;  // tokens of Batch::head_blocks
+
 // One forward pass: any mix of prefill chunks and single tokens. A sequence appears in at most one slice.
 struct Batch {
   std::vector<int32_t> tokens;      // [n_rows]
@@ -60,6 +62,9 @@ struct Batch {
   // slices, and Outputs::guesses is all that comes back.
   // REQUIRES otherwise than empty: Executable::chains_drafts(), decode-class slices with pages for the chain.
   std::vector<int32_t> draft_depths = {};
+  // Blocks of kHeadBlock tokens of the vocabulary, ascending: logits of these alone are computed, and others stay as they
+  // were in Outputs::logits. Empty: all. REQUIRES otherwise than empty: Executable::takes_head_blocks().
+  std::span<const int32_t> head_blocks = {};
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
   bool is_draft_pass() const { return draft_hidden || draft_blocks; }
@@ -202,6 +207,8 @@ class Executable {
 
   // Whether it takes Batch::draft_depths, once prepare_draws() has returned true.
   virtual bool chains_drafts() const { return false; }
+  // Whether it takes Batch::head_blocks.
+  virtual bool takes_head_blocks() const { return false; }
 
   // Whether slices may have adapters.
   virtual bool has_adapters() const { return false; }

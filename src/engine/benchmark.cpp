@@ -12,6 +12,7 @@
 #include "engine/draft_model.h"
 #include "engine/draft_pass.h"
 #include "engine/step_timing.h"
+#include "speculative/likely_tokens.h"
 #include "speculative/plan.h"
 
 namespace chimere::engine {
@@ -64,6 +65,7 @@ struct DraftedSteps {
 class Bench {
  public:
   Bench(models::Model& model, const BenchmarkPlan& plan) : model_(model), plan_(plan), pass_(model), blocks_(model) {
+    pass_.set_candidates(speculative::LikelyTokens(model.n_vocab(), kHeadBlock).blocks());
     if (auto ready = model.executable().prepare_draws({})) draws_ = *ready;
     sampling_.temperature = 0.7f;
     sampling_.top_k = 20;
@@ -419,7 +421,7 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
     std::optional<DraftModel> draft_model;
     if (plan.speculate == Mode::mtp) {
       if (!model.has_drafts()) return Error{Code::invalid_argument, "drafts of its own: the model has no MTP block"};
-      TRY_ASSIGN(auto timed, time_draft_passes(model));
+      TRY_ASSIGN(auto timed, time_draft_passes(model, speculative::LikelyTokens(model.n_vocab(), kHeadBlock).blocks()));
       pass_costs.emplace(std::move(timed));
     } else if (plan.speculate == Mode::draft) {
       draft_model.emplace(*plan.draft_model);

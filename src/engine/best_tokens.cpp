@@ -3,6 +3,38 @@
 #include <algorithm>
 
 namespace chimere::engine {
+namespace {
+
+// The first of the largest. Several at a time, as a vocabulary is long and a guess short.
+int32_t best_of(const float* row, int32_t n) {
+  constexpr int32_t kLanes = 16;
+  float best = row[0];
+  int32_t i = 0;
+  if (n >= kLanes) {
+    float lanes[kLanes];
+    std::copy_n(row, kLanes, lanes);
+    for (i = kLanes; i + kLanes <= n; i += kLanes) {
+      for (int32_t j = 0; j < kLanes; ++j) lanes[j] = row[i + j] > lanes[j] ? row[i + j] : lanes[j];
+    }
+    best = *std::max_element(lanes, lanes + kLanes);
+  }
+  for (; i < n; ++i) best = std::max(best, row[i]);
+  const auto at = static_cast<int32_t>(std::find(row, row + n, best) - row);
+  return at < n ? at : 0;  // nothing is a number
+}
+
+// Of the tokens of some blocks alone.
+int32_t best_of_blocks(const float* row, int32_t n, std::span<const int32_t> blocks) {
+  int32_t best = blocks.front() * kHeadBlock;
+  for (const int32_t block : blocks) {
+    const int32_t first = block * kHeadBlock;
+    const int32_t at = first + best_of(row + first, std::min(kHeadBlock, n - first));
+    if (row[at] > row[best]) best = at;
+  }
+  return best;
+}
+
+}  // namespace
 
 Status BestTokens::run(const Batch& batch, bool draws, float* hidden) {
   const size_t n = batch.logit_rows.size();
@@ -17,8 +49,9 @@ Status BestTokens::run(const Batch& batch, bool draws, float* hidden) {
   }
   TRY(model_.executable().run(batch, outputs));
   for (size_t i = 0; i < n; ++i) {
-    const auto row = logits_.begin() + static_cast<std::ptrdiff_t>(i * v);
-    best_[i] = static_cast<int32_t>(std::max_element(row, row + static_cast<std::ptrdiff_t>(v)) - row);
+    const float* row = logits_.data() + i * v;
+    const int32_t n_vocab = model_.n_vocab();
+    best_[i] = batch.head_blocks.empty() ? best_of(row, n_vocab) : best_of_blocks(row, n_vocab, batch.head_blocks);
   }
   return Ok{};
 }

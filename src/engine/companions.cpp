@@ -24,11 +24,13 @@ constexpr int32_t kReadProbes = 2;
 void Loop::begin_companion(Active& a) {
   Companion& c = a.draft.companion;
   c = {};
+  a.draft.acceptance.stand_on(&experience_of(a).acceptance);
   if (!draft_model_ || !speculative::uses_draft_model(a.draft.mode) || !companion_has_room(a)) return;
   if (a.draft.mode != Mode::always) {
     time_steps_once();
     const auto n_tokens = static_cast<double>(a.sampler.tokens().size());
-    if (!guesses_pay_for(n_tokens, draft_model_->costs(), speculative::draft_model_kind, n_not_accompanied_)) return;
+    uint64_t& n_left_out = experience_of(a).n_not_accompanied;
+    if (!guesses_pay_for(a, n_tokens, draft_model_->costs(), speculative::draft_model_kind, n_left_out)) return;
   }
   c.is_on = true;
 }
@@ -97,8 +99,7 @@ void Loop::read_beside() {
     for (int g = 0; g < parts[i].n_guesses; ++g) {
       const auto follows_at = static_cast<size_t>(a.draft.companion.length() - parts[i].n_guesses + g + 1);
       const bool is_right = draft_model_->guess(i, g) == a.sampler.tokens()[follows_at];
-      a.draft.acceptance.learn(speculative::draft_model_kind(0), is_right);
-      acceptance_.learn(speculative::draft_model_kind(0), is_right);
+      learn(a, speculative::draft_model_kind(0), is_right);
     }
   }
 }

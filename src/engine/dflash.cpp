@@ -42,10 +42,10 @@ void Loop::guess_with_blocks(const std::vector<Active*>& decoders) {
   const auto n = static_cast<int>(parts.size());
   ++counts_.draft_passes;
   counts_.draft_pass_rows += static_cast<uint64_t>(n) * static_cast<uint64_t>(n_rows);
-  const auto begun = std::chrono::steady_clock::now();
+  const double begun = work_clock_.seconds();
   const Status ran = block_pass_.run(parts);
   if (pass_costs_ && ran) {
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    const double seconds = work_clock_.since(begun);
     pass_costs_->observe(n, std::max(seconds - (n_guesses - n) * block_guess_s_, 0.1 * seconds));
   }
   for (size_t i = 0; i < drafted.size(); ++i) {

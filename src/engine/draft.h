@@ -29,6 +29,9 @@ struct Draft {
   speculative::Acceptance acceptance{64};
   Following following;
   Companion companion;
+  // With automatic, guesses of the next draft at most: what a request of many tokens finds out costs one of few dearly. It
+  // doubles with what was right, and falls to what was right before the first that was not.
+  int most = 1;
 
   // Whether guesses that cost something are the draft pass's; else they are the draft model's or the drafter's.
   bool passes() const { return following.is_on && !companion.is_on; }

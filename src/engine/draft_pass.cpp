@@ -25,6 +25,7 @@ Status DraftPass::run_once(std::span<const Part> parts, bool wants_hidden) {
     for (int i = part.n_guesses; i > 0; --i) batch.logit_rows.push_back(batch.n_rows() - i);
   }
   batch.draft_hidden = in_.data();
+  batch.head_blocks = candidates_;
   if (wants_hidden) hidden_.resize(batch.logit_rows.size() * static_cast<size_t>(model_.d_model()));
   return best_.run(batch, model_.executable().chains_drafts(), wants_hidden ? hidden_.data() : nullptr);
 }

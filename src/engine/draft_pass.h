@@ -24,6 +24,11 @@ class DraftPass {
 
   explicit DraftPass(models::Model& model) : model_(model), best_(model) {}
 
+  // From here on guesses are of these blocks of the vocabulary alone (Batch::head_blocks), where the backend can.
+  void set_candidates(std::span<const int32_t> blocks) {
+    if (model_.executable().takes_head_blocks()) candidates_.assign(blocks.begin(), blocks.end());
+  }
+
   // One pass. Guesses are of what follows each of the last n_guesses tokens of a part.
   // REQUIRES: the model has a draft pass, and its batches hold all rows; each sequence once.
   Status run(std::span<const Part> parts);
@@ -46,6 +51,7 @@ class DraftPass {
   std::vector<size_t> first_guess_;  // [parts]
   std::vector<int32_t> guesses_;
   BestTokens best_;
+  std::vector<int32_t> candidates_;  // empty: all
   std::vector<float> in_, hidden_;
 };
 

@@ -69,7 +69,7 @@ void Loop::time_steps_once() {
       block_guess_s_ = blocks->guess;
     }
   } else if (model_.has_drafts()) {
-    if (auto passes = time_draft_passes(model_)) pass_costs_.emplace(std::move(*passes));
+    if (auto passes = time_draft_passes(model_, likely_tokens_.blocks())) pass_costs_.emplace(std::move(*passes));
   }
   if (pass_costs_ && !model_.draft_blocks()) counts_.pass_seconds = pass_costs_->step(1);
   if (draft_model_ && draft_model_->costs()) counts_.draft_model_seconds = draft_model_->costs()->step(1);
@@ -102,7 +102,7 @@ void Loop::guess(Active& a, int most) {
     std::vector<Guess> own;
     d.own->propose(a.sampler.tokens(), most, own);
     const auto chance = [&](const std::vector<Guess>& g) {
-      return g.empty() ? 0.0f : d.acceptance.chance(g.front().kind, &acceptance_);
+      return g.empty() ? 0.0f : d.acceptance.cautious_chance(g.front().kind);
     };
     if (chance(own) >= chance(d.guesses)) std::swap(own, d.guesses);
     if (!own.empty()) d.passed_over = own.front();
@@ -122,12 +122,16 @@ void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int m
   std::vector<Chances> free(decoders.size()), preferred(decoders.size());
   std::vector<const speculative::StepCosts*> costs(decoders.size(), nullptr);
   bool has_free_guesses = false, has_passes = false;
+  double margin = 1;  // that passes have to be better by
   for (size_t i = 0; i < decoders.size(); ++i) {
     const Draft& d = decoders[i]->draft;
     if (d.mode == Mode::always) continue;
-    for (const Guess& g : d.guesses) free[i].push_back(d.acceptance.chance(g.kind, &acceptance_));
+    for (const Guess& g : d.guesses) free[i].push_back(d.acceptance.cautious_chance(g.kind));
+    const bool is_forced = !d.guesses.empty() && d.guesses.front().kind == speculative::kForced;
+    if (d.mode == Mode::automatic && !is_forced) free[i].resize(std::min(free[i].size(), static_cast<size_t>(d.most)));
     has_free_guesses |= !free[i].empty();
     has_passes |= d.from_pass;
+    if (d.from_pass && d.mode == Mode::automatic) margin = pass_margin();
   }
   if (!has_free_guesses && !has_passes) return;
   time_steps_once();
@@ -140,8 +144,9 @@ void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int m
     if (!maker.costs) continue;  // they could not be timed
     costs[i] = maker.costs;
     preferred[i].clear();
-    for (int g = 0; g < std::min(draft_room(*decoders[i]), maker.most); ++g) {
-      preferred[i].push_back(d.acceptance.chance(maker.kind(g), &acceptance_));
+    const int most = d.mode == Mode::automatic ? std::min(d.most, maker.most) : maker.most;
+    for (int g = 0; g < std::min(draft_room(*decoders[i]), most); ++g) {
+      preferred[i].push_back(d.acceptance.cautious_chance(maker.kind(g)));
     }
   }
   std::vector<int> depths(decoders.size(), 0);
@@ -151,6 +156,7 @@ void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int m
     const bool has_blocks = model_.draft_blocks() && pass_costs_;
     const speculative::DraftPasses passes{costs, has_blocks ? &*pass_costs_ : nullptr, block_guess_s_};
     auto with = speculative::plan_depths(*step_costs_, n_rows, max_rows, preferred, &passes, &gain_with_passes);
+    if (gain_with_passes < margin) gain_with_passes = 1;
     if (gain_with_passes > gain) depths = std::move(with);
   }
   for (size_t i = 0; i < decoders.size(); ++i) {
@@ -264,21 +270,35 @@ void Loop::draw_draft(Active& a) {
   if (!gone_back) fail(a, gone_back.error());
 }
 
+// By whether its answer is held to a form, and whether it is drawn.
+speculative::Experience& Loop::experience_of(const Active& a) {
+  const size_t kind = (a.constraint ? 2 : 0) + (a.request->sampling.temperature < kGreedyBelow ? 1 : 0);
+  return experience_[kind];
+}
+
+void Loop::learn(Active& a, speculative::Kind kind, bool is_right) {
+  a.draft.acceptance.learn(kind, is_right);
+  experience_of(a).acceptance.learn(kind, is_right);
+  acceptance_.learn(kind, is_right);
+}
+
 // A token was taken: what was guessed in its place is judged by it. True where the guess was computed and is right.
 bool Loop::compare_guess(Active& a, int32_t id) {
   Draft& d = a.draft;
-  const auto learn = [&](const Guess& guess) {
-    d.acceptance.learn(guess.kind, guess.id == id);
-    acceptance_.learn(guess.kind, guess.id == id);
+  const auto judge = [&](const Guess& guess) {
+    learn(a, guess.kind, guess.id == id);
     return guess.id == id;
   };
-  if (d.passed_over) learn(*d.passed_over);
+  if (d.passed_over) judge(*d.passed_over);
   d.passed_over.reset();
   // Of a probe up to the first that is wrong.
-  if (d.n_probed < d.probe.size() && !learn(d.probe[d.n_probed++])) d.probe.clear();
+  if (d.n_probed < d.probe.size() && !judge(d.probe[d.n_probed++])) d.probe.clear();
   if (d.n_compared >= d.guesses.size()) return false;
   const size_t i = d.n_compared++;
-  if (!learn(d.guesses[i]) || static_cast<int>(i) >= d.depth) return false;
+  const bool is_right = judge(d.guesses[i]);
+  const auto n_right = static_cast<int>(i) + 1;
+  d.most = is_right ? std::max(d.most, std::min(2 * n_right, kDecodeTokens - 1)) : n_right;
+  if (!is_right || static_cast<int>(i) >= d.depth) return false;
   counts_.guesses.taken(d.guesses[i].kind, static_cast<int>(i));
   ++a.usage.draft_tokens_accepted;
   ++counts_.draft_tokens_accepted;

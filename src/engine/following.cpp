@@ -32,9 +32,10 @@ void Loop::begin_following(Active& a) {
     time_steps_once();
     const auto n_read = static_cast<double>(a.sampler.n_prompt()) - a.sequence->length();
     const speculative::StepCosts* costs = pass_costs_ ? &*pass_costs_ : nullptr;
-    if (!guesses_pay_for(n_read, costs, speculative::pass_kind, n_not_followed_)) return;
+    if (!guesses_pay_for(a, n_read, costs, speculative::pass_kind, experience_of(a).n_not_followed)) return;
   }
   f.is_on = true;
+  likely_tokens_.learn(a.sampler.tokens().subspan(static_cast<size_t>(a.sequence->length())));
   f.n_seen = a.sequence->length();
   f.hidden.assign(static_cast<size_t>(model_.d_model()), 0.0f);
 }
@@ -58,6 +59,7 @@ void Loop::follow_back(Active& a, int n_tokens) {
 }
 
 Status Loop::run_chains(std::span<const DraftPass::Part> parts) {
+  if (likely_tokens_.take_changed()) draft_pass_.set_candidates(likely_tokens_.blocks());
   const auto n = static_cast<int>(parts.size());
   int rows = 0, guesses = 0, deepest = 0;
   for (const DraftPass::Part& part : parts) {
@@ -67,11 +69,11 @@ Status Loop::run_chains(std::span<const DraftPass::Part> parts) {
   }
   counts_.draft_passes += static_cast<uint64_t>(deepest);
   counts_.draft_pass_rows += static_cast<uint64_t>(rows + guesses - n);
-  const auto begun = std::chrono::steady_clock::now();
+  const double begun = work_clock_.seconds();
   TRY(draft_pass_.run_chains(parts));
   // Passes of as many rows as there are chains.
   if (pass_costs_ && rows == n && guesses == n * deepest) {
-    pass_costs_->observe(n, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() / deepest);
+    pass_costs_->observe(n, work_clock_.since(begun) / deepest);
   }
   return Ok{};
 }
@@ -83,6 +85,7 @@ void Loop::catch_up(const std::vector<Active*>& behind) {
   std::vector<DraftPass::Part> parts;
   std::vector<Active*> passing;
   int n_rows = 0;
+  if (likely_tokens_.take_changed()) draft_pass_.set_candidates(likely_tokens_.blocks());
   const auto run = [&] {
     if (parts.empty()) return;
     ++counts_.draft_passes;
@@ -135,8 +138,7 @@ void Loop::learn_from_pass(Active& a, size_t part, int n_guesses) {
   for (int i = 0; i < n_guesses; ++i) {
     const auto follows_at = static_cast<size_t>(a.sequence->length() - n_guesses + i + 1);
     const bool is_right = draft_pass_.guess(part, i) == tokens[follows_at];
-    a.draft.acceptance.learn(speculative::pass_kind(0), is_right);
-    acceptance_.learn(speculative::pass_kind(0), is_right);
+    learn(a, speculative::pass_kind(0), is_right);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "models/drafter_for_test.h"
 #include "models/fixture_for_test.h"
 #include "models/runs_for_test.h"
+#include "speculative/likely_tokens.h"
 
 namespace chimere::engine {
 namespace {
@@ -149,6 +150,8 @@ TEST_P(DraftPassSpeculation, GuessesAreThoseOfAPassOverTheWholeText) {
   std::vector<float> hidden(d, 0.0f);
   std::vector<int32_t> guesses;  // [position]: of the token behind it
   DraftPass pass(*drafting_);
+  pass.set_candidates(
+      speculative::LikelyTokens(drafting_->n_vocab(), kHeadBlock).blocks());  // the text is too short for others
   for (size_t at = 0; at < text.size(); at += 64) {
     const std::span<const int32_t> part = std::span(text).subspan(at, std::min<size_t>(64, text.size() - at));
     Batch batch = begin_batch({Part(&sequence, part)});
@@ -185,6 +188,28 @@ TEST_P(DraftPassSpeculation, GuessesAreThoseOfAPassOverTheWholeText) {
     EXPECT_GT(n_right, 5u);
   }
   std::printf("    %zu of %zu guesses right\n", n_right, n_drafted);
+}
+
+// Logits of some blocks of the vocabulary have the bits that they have among all, and the others are not touched.
+TEST_P(DraftPassSpeculation, CandidatesAloneAreComputed) {
+  Executable& executable = plain_->executable();
+  ASSERT_TRUE(executable.takes_head_blocks());
+  const int32_t n_vocab = plain_->n_vocab(), last = (n_vocab - 1) / kHeadBlock;
+  const std::vector<int32_t> text{5, 9, 2}, blocks{0, 2, 3, 4, last};
+  std::vector<std::vector<float>> logits;
+  for (const bool is_part : {false, true}) {
+    Sequence sequence = new_sequence(executable);
+    Batch batch = begin_batch({Part(&sequence, text)});
+    batch.logit_rows = {1, 2};
+    if (is_part) batch.head_blocks = blocks;
+    logits.emplace_back(2 * static_cast<size_t>(n_vocab), -77.0f);
+    ASSERT_TRUE(executable.run(batch, {.logits = logits.back().data()}));
+  }
+  for (size_t i = 0; i < logits[0].size(); ++i) {
+    const auto block = static_cast<int32_t>(i % static_cast<size_t>(n_vocab)) / kHeadBlock;
+    const bool is_wanted = std::find(blocks.begin(), blocks.end(), block) != blocks.end();
+    ASSERT_EQ(logits[1][i], is_wanted ? logits[0][i] : -77.0f) << i;
+  }
 }
 
 // Nobody who does not want them pays for guesses.

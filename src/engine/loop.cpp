@@ -45,9 +45,12 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
       embeds_(model, config.prefill_tokens),
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
       places_(std::make_shared<QueuePlaces>(config.max_queued, "requests")),
+      work_clock_(model),
+      likely_tokens_(model.n_vocab(), kHeadBlock),
       draft_pass_(model),
       block_pass_(model),
       cache_(model.executable(), state_key(model, config), config.cache, [this] { post([](Loop&) {}); }) {
+  for (speculative::Experience& e : experience_) e.acceptance.stand_on(&acceptance_);
   counts_.max_running = config.max_running;
   counts_.max_queued = config.max_queued;
   counts_.speculate = config.speculate;
@@ -386,10 +389,10 @@ int Loop::step() {
     outputs.row_hidden = row_hidden_.data();
   }
   place_ = "runs a batch";
-  const auto begun = Clock::now();
+  const double begun = work_clock_.seconds();
   const Status ran = model_.executable().run(batch, outputs);
   place_ = "draws tokens";
-  if (step_costs_ && is_decode) step_costs_->observe(batch.n_rows(), seconds(begun, Clock::now()));
+  if (step_costs_ && is_decode) step_costs_->observe(batch.n_rows(), work_clock_.since(begun));
   count_step(batch.n_rows());
   if (!ran) {
     for (auto& a : running_) fail(*a, ran.error());
@@ -525,6 +528,7 @@ void Loop::accept(Active& a, Sampled sampled) {
   event.was_guessed = compare_guess(a, sampled.id);
   const std::optional<FinishReason> reason = a.answer.after(sampled, a.sampler.tokens(), a.constraint.get());
   ++counts_.generated_tokens;
+  if (model_.has_drafts()) likely_tokens_.learn({&sampled.id, 1});
   event.token = std::move(sampled);
   a.events->put(std::move(event));
   if (reason) finish(a, *reason);
@@ -535,6 +539,7 @@ void Loop::finish(Active& a, FinishReason reason) {
   if (a.answer.n_tokens() > 0) a.usage.decode_seconds = seconds(a.first_token, Clock::now());
   ++counts_.requests_finished;
   ++counts_.finished_by_reason[static_cast<size_t>(reason)];
+  if (a.answer.n_tokens() > 0) experience_of(a).ended(a.answer.n_tokens());
   Event event;
   event.kind = Event::Kind::finished;
   event.reason = reason;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -29,7 +30,9 @@
 #include "engine/fair_share.h"
 #include "engine/prompt_cuts.h"
 #include "engine/queue_places.h"
+#include "engine/work_clock.h"
 #include "sampling/sampler.h"
+#include "speculative/likely_tokens.h"
 #include "speculative/plan.h"
 
 namespace chimere::engine {
@@ -169,6 +172,8 @@ class Loop {
   bool add_draft(Batch& batch, Active& a);
   void draw_draft(Active& a);
   bool compare_guess(Active& a, int32_t id);
+  speculative::Experience& experience_of(const Active& a);
+  void learn(Active& a, speculative::Kind kind, bool is_right);
   bool has_free(uint64_t bytes) const;
   void drop_drafts();
   void keep_draft_space(Active& a);
@@ -182,9 +187,11 @@ class Loop {
     int most = kDecodeTokens - 1;  // guesses
   };
   Maker maker_for(const Active& a) const;
+  double pass_margin() const;
   bool prefers_pass(const Active& a) const;
   // Whether such guesses, as good as they were lately, save more than it costs to read so many tokens first.
-  bool guesses_pay_for(double n_tokens, const speculative::StepCosts* costs, KindOf kind, uint64_t& n_left_out);
+  bool guesses_pay_for(const Active& a, double n_tokens, const speculative::StepCosts* costs, KindOf kind,
+                       uint64_t& n_left_out);
 
   // companions.cpp: a draft model reads texts beside the model, and guesses.
   void begin_companion(Active& a);
@@ -257,13 +264,14 @@ class Loop {
   std::vector<Draw> draws_;
   std::vector<Result<Sampled>> drawn_;
   speculative::Acceptance acceptance_{512};  // of all requests
+  std::array<speculative::Experience, 4> experience_;
+  const WorkClock work_clock_;
+  speculative::LikelyTokens likely_tokens_;
   std::optional<speculative::StepCosts> step_costs_, pass_costs_;
   double block_guess_s_ = 0;  // of a guess behind the first of a drafter's block
   DraftPass draft_pass_;
   BlockPass block_pass_;
   std::optional<DraftModel> draft_model_;
-  // Requests that the draft pass could have followed, and the draft model accompanied, since the last that they did.
-  uint64_t n_not_followed_ = 0, n_not_accompanied_ = 0;
   uint64_t tokens_at_block_ = 0;   // generated when the drafter last guessed
   std::vector<float> row_hidden_;  // of the step that runs now, where the draft pass follows it
   bool timed_steps_ = false;

@@ -1,5 +1,8 @@
 #include "speculative/acceptance.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace chimere::speculative {
 namespace {
 
@@ -27,10 +30,18 @@ void Acceptance::learn(Kind kind, bool was_taken) {
   count.taken /= 2;
 }
 
-float Acceptance::chance(Kind kind, const Acceptance* wider) const {
+float Acceptance::chance(Kind kind) const {
   const Count& own = counts_[kind];
-  const float others = wider ? wider->chance(kind) : kUsual[kind];
+  const float others = wider_ ? wider_->chance(kind) : kUsual[kind];
   return (own.taken + kOthersTries * others) / (own.tried + kOthersTries);
+}
+
+float Acceptance::cautious_chance(Kind kind) const {
+  const float mean = chance(kind);
+  if (kind == kForced) return mean;  // a few that were not prove nothing
+  float tried = kOthersTries;
+  for (const Acceptance* a = this; a; a = a->wider_) tried += a->counts_[kind].tried;
+  return std::max(0.0f, mean - std::sqrt(mean * (1 - mean) / tried));
 }
 
 }  // namespace chimere::speculative

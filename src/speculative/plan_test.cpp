@@ -205,17 +205,42 @@ TEST(StepCosts, ForgetWhatWasDear) {
 }
 
 TEST(Acceptance, GoesFromTheUsualToWhatWasSeen) {
-  Acceptance all, mine(64);
-  const float usual = mine.chance(5, &all);
+  Acceptance all, mine(64, &all);
+  const float usual = mine.chance(5);
   EXPECT_GT(usual, 0.1f);
   EXPECT_LT(usual, 0.9f);
   for (int i = 0; i < 50; ++i) all.learn(5, false);
-  EXPECT_LT(mine.chance(5, &all), 0.15f) << "others' experience";
+  EXPECT_LT(mine.chance(5), 0.15f) << "others' experience";
   for (int i = 0; i < 50; ++i) mine.learn(5, true);
-  EXPECT_GT(mine.chance(5, &all), 0.8f) << "its own";
-  EXPECT_FLOAT_EQ(mine.chance(6, &all), Acceptance().chance(6)) << "kinds are apart";
+  EXPECT_GT(mine.chance(5), 0.8f) << "its own";
+  EXPECT_FLOAT_EQ(mine.chance(6), Acceptance().chance(6)) << "kinds are apart";
   for (int i = 0; i < 100; ++i) mine.learn(5, false);
-  EXPECT_LT(mine.chance(5, &all), 0.4f) << "what was long ago fades";
+  EXPECT_LT(mine.chance(5), 0.4f) << "what was long ago fades";
+}
+
+TEST(Acceptance, StandsOnRequestsLikeItBeforeAllOthers) {
+  Acceptance all(512), like_it(512, &all), mine(64, &like_it);
+  for (int i = 0; i < 200; ++i) {
+    all.learn(5, true);
+    if (i % 4 != 0) continue;
+    all.learn(5, false);
+    like_it.learn(5, false);
+  }
+  EXPECT_GT(all.chance(5), 0.75f);
+  EXPECT_LT(mine.chance(5), 0.2f) << "a form that repeats says little of prose";
+}
+
+TEST(Acceptance, IsCautiousUntilMuchWasSeen) {
+  Acceptance mine(1000);
+  EXPECT_LT(mine.cautious_chance(5), mine.chance(5) - 0.1f);
+  for (int i = 0; i < 6; ++i) mine.learn(5, i > 0);
+  const float after_few = mine.chance(5) - mine.cautious_chance(5);
+  for (int i = 0; i < 600; ++i) mine.learn(5, i % 6 > 0);
+  EXPECT_LT(mine.chance(5) - mine.cautious_chance(5), after_few / 4);
+  EXPECT_NEAR(mine.cautious_chance(5), 5.0f / 6, 0.03f);
+  EXPECT_FLOAT_EQ(mine.cautious_chance(kForced), mine.chance(kForced));
+  for (int i = 0; i < 600; ++i) mine.learn(6, false);
+  EXPECT_GE(mine.cautious_chance(6), 0.0f);
 }
 
 }  // namespace

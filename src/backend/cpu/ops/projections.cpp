@@ -171,7 +171,7 @@ void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& 
     if (needs_int8(w, m)) w.head.acts.quantize_rows(begin, end);
   });
   if (!outputs.logits) return;
-  team.parallel_for(m.n_panels(), panel_grain(m.n_panels(), team), [&](int64_t begin, int64_t end) {
+  const auto panels = [&](int64_t begin, int64_t end) {
     matmul(m, 0, w.head.acts, {}, static_cast<int>(n), w.mode(), outputs.logits, m.n_rows(), static_cast<int>(begin),
            static_cast<int>(end));
     if (op.scale == 1.0f) return;
@@ -179,6 +179,19 @@ void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& 
     for (int64_t i = 0; i < n; ++i) {
       float* logits = outputs.logits + i * m.n_rows() + first;
       vec().scale(static_cast<int>(last - first), op.scale, logits, logits);
+    }
+  };
+  static_assert(kHeadBlock == kPanelRows);
+  const std::span<const int32_t> blocks = c.batch.head_blocks;
+  const int64_t n_panels = blocks.empty() ? m.n_panels() : static_cast<int64_t>(blocks.size());
+  team.parallel_for(n_panels, panel_grain(n_panels, team), [&](int64_t begin, int64_t end) {
+    if (blocks.empty()) return panels(begin, end);
+    // Blocks that stand side by side are read in one go.
+    for (int64_t i = begin, run = begin; i < end; ++i) {
+      const auto at = static_cast<size_t>(i);
+      if (i + 1 < end && blocks[at + 1] == blocks[at] + 1) continue;
+      panels(blocks[static_cast<size_t>(run)], blocks[at] + 1);
+      run = i + 1;
     }
   });
   add_head_adapters(team, c, op.weight, {w.head.row(0), w.head.width}, {outputs.logits, m.n_rows()}, op.scale);
