@@ -45,7 +45,8 @@ Status write_random_adapter(const std::string& model_path, int rank, uint64_t se
   std::set<std::string> done;
   for (size_t i = 0; i < program.matrices.size(); ++i) {
     const TensorView& matrix = program.matrices[i];
-    const std::string name(matrix.name);
+    // A head that is tied to the embedding has the embedding's name in the file, and its own in adapters.
+    const std::string name(matrix.name == "token_embd.weight" ? "output.weight" : matrix.name);
     if (!can[i] || !done.insert(name).second) continue;
     const auto add = [&](const char* part, const Shape& shape, uint64_t spread_over) -> Status {
       kept.push_back(random_values(hash64(name + part, seed), shape[0] * shape[1], spread_over));
