@@ -20,7 +20,8 @@ from nano.batches import PLAIN, UNTRAINED
 from nano.held_out import eval_dialogues
 from nano.reserved import is_reserved as is_reserved_turn
 from nano.synthetic import (
-    arithmetic, code, everyday, facts, follow_ups, forms, given_text, letters, lookup, messages, mixed, notes, phrases, programs,
+    arithmetic, code, everyday, facts, follow_ups, forms, given_text, letters, lookup, messages, mixed, newcomers, notes, phrases,
+    programs,
     reasoning, steps, sums, tales, talk, tool_choice, tool_results, toolcalls, unknowns,
 )
 
@@ -49,16 +50,19 @@ COUNTS = {
     "unknowns": 25_000,
     "lookup": 60_000,
     "everyday": 30_000,
+    "newcomers": 110_000,
 }
 
 
-# What the fourth and fifth runs added; prepare.py --part packs these and the others apart, since together they take a while.
+# What the fourth to sixth runs added; prepare.py --part packs these and the others apart, since together they take a while.
 ADDED = ("choice", "results", "notes", "given_text", "forms", "follow_ups", "steps", "programs", "languages", "letters", "unknowns",
-         "lookup", "everyday")
+         "lookup", "everyday", "newcomers")
 
 
-def wanted(category, part):
-    """Whether a part has a category: "all", "first" (all but ADDED), or a list of categories in which "added" stands for ADDED."""
+def wanted(category, part, without=()):
+    """Whether a part has a category: "all", "first" (all but ADDED), or a list of categories in which "added" stands for ADDED; `without` leaves out more."""
+    if category in without:
+        return False
     if part in ("all", "first") or category == "mixed":
         return part != "first" or category not in ADDED
     return category in part.split(",") or (category in ADDED and "added" in part.split(","))
@@ -94,6 +98,7 @@ def dialogue_sources(data, split, seed, scale=1.0):
         yield "unknowns", unknowns.dialogues(rng("unknowns"), counts["unknowns"])
         yield "lookup", lookup.dialogues(rng("lookup"), data, counts["lookup"])
         yield "everyday", everyday.dialogues(rng("everyday"), data, counts["everyday"])
+        yield "newcomers", newcomers.dialogues(rng("newcomers"), data, counts["newcomers"])
 
 
 def mixed_source(turns, seed, scale=1.0):
@@ -101,7 +106,7 @@ def mixed_source(turns, seed, scale=1.0):
     yield "mixed", mixed.dialogues(random.Random(f"{seed} mixed"), turns, int(COUNTS["mixed"] * scale))
 
 
-def collect(data, split, seed, part="all", scale=1.0):
+def collect(data, split, seed, part="all", scale=1.0, without=()):
     """Items as (category, [(text, trained)], repeats).
 
     A dialogue drawn more than once is kept once; one that holds an evaluation case is not kept at all.
@@ -115,7 +120,7 @@ def collect(data, split, seed, part="all", scale=1.0):
     if split == "train":
         sources = itertools.chain(sources, mixed_source(turns, seed, scale))
     for category, dialogues in sources:
-        if not wanted(category, part):
+        if not wanted(category, part, without):
             continue
         clock, before = time.time(), len(items)
         pool = turns.setdefault(category, mixed.Turns(random.Random(f"{seed} turns {category}")))
@@ -243,12 +248,13 @@ def main():
         "--part", default="all",
         help="all, first (what the first three runs read), or categories with commas between them, added for those of the fourth run",
     )
+    parser.add_argument("--without", default="", help="categories that are not packed for training, with commas between them: those that another part draws anew")
     parser.add_argument("--scale", type=float, default=1.0, help="draw this many times as many generated dialogues")
     parser.add_argument("--processes", type=int, default=None, help="processes that encode (default: one a core)")
     parser.add_argument("--no-compress", action="store_true", help="leave out train.tokens.xz")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    items = collect(options.data, "train", options.seed, options.part, options.scale)
+    items = collect(options.data, "train", options.seed, options.part, options.scale, options.without.split(","))
     held_out = []
     if options.part in ("all", "first"):
         held_out = collect(options.data, "held_out", options.seed) + [

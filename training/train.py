@@ -70,6 +70,9 @@ def arguments():
         "--shares", default=None, help="JSON file {broad: {...}, final: {...}} instead of the built-in shares"
     )
     parser.add_argument("--draft-weight", type=float, default=0.3, help="weight of the MTP block's loss (default %(default)s)")
+    parser.add_argument("--draft-minutes", type=float, default=0, help="at the end train the MTP block alone for this long, the trunk frozen")
+    parser.add_argument("--draft-rate", type=float, default=1.5e-3, help="peak rate of that (default %(default)s)")
+    parser.add_argument("--evaluate-every", type=int, default=400, help="steps between measurements of the held-out sets (default %(default)s)")
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--length", type=int, default=2048)
     parser.add_argument("--long", type=int, default=16384, help="row length of the occasional long batch, 0 for none")
@@ -108,6 +111,19 @@ def losses(z, n, head, labels):
     teacher = -((trunk.detach().exp() * draft).sum(-1) * keep).sum() / count
     agree = ((trunk.argmax(-1) == draft.argmax(-1)) & keep).sum() / count
     return data, 0.5 * (draft_data + teacher), agree
+
+
+def teach_draft(z, n, head, labels):
+    """Cross entropy of the MTP block against the trunk's own distribution, where there is something to say, and how often both choose the same.
+
+    Not compiled: the number of such tokens differs from batch to batch.
+    """
+    keep = (labels.flatten() >= 0).nonzero()[:, 0]
+    with torch.no_grad():
+        trunk = F.linear(z.flatten(0, 1)[keep], head).float().softmax(-1)
+    draft = F.log_softmax(F.linear(n.flatten(0, 1)[keep], head).float(), -1)
+    agree = (trunk.argmax(-1) == draft.argmax(-1)).float().mean()
+    return -(trunk * draft).sum(-1).mean(), agree
 
 
 def eager():
@@ -240,7 +256,7 @@ class Trainer:
                     "tokens_per_s": round((self.read - since) / (now - marked)),
                 }
                 since, marked = self.read, now
-                if self.step % 400 == 0:
+                if self.step % options.evaluate_every == 0:
                     line["held_out"] = self.evaluate(held_out)
                     line["epochs"] = feed.epochs
                     marked = time.time()
@@ -257,6 +273,38 @@ class Trainer:
         print(json.dumps(final), flush=True)
         log.write(json.dumps(final) + "\n")
         self.save(seconds)
+        if options.draft_minutes and not options.stop_after:
+            self.train_draft(feed, log, held_out)
+
+    def train_draft(self, feed, log, held_out):
+        """The MTP block alone: nothing but its guesses can change. Compiled blocks stay as they are, since the trunk still runs with gradients noted."""
+        options, seconds = self.options, self.options.draft_minutes * 60
+        self.model.draft_alone = True
+        optimiser = Optimiser(self.model.draft, options.draft_rate, adam_rate=0.75 * options.draft_rate)
+        head = self.model.token_embd.detach().to(self.compute)
+        start, step = time.time(), 0
+        while time.time() - start < seconds:
+            ids, labels, documents = feed.next()
+            tokens, target = (torch.from_numpy(x).to(self.device, non_blocking=True) for x in (ids, labels))
+            masks = Masks(self.model.config, torch.from_numpy(documents).to(self.device, non_blocking=True), ids.shape[1], self.device, self.compute)
+            z, n, balance = self.model(tokens, masks)
+            loss, agree = teach_draft(z.to(self.compute), n.to(self.compute), head, target)
+            (loss + 0.01 * balance).backward()
+            torch.nn.utils.clip_grad_norm_(self.model.draft.parameters(), 1.0)
+            optimiser.step(rate_factor(min(1.0, (time.time() - start) / seconds), 0.1))
+            optimiser.zero_grad()
+            step += 1
+            if step % 20 == 0 or step <= 3:
+                line = {"draft_step": step, "seconds": round(time.time() - start, 1), "loss": round(loss.item(), 4), "agree": round(agree.item(), 4)}
+                if not math.isfinite(line["loss"]):
+                    raise SystemExit(f"draft step {step}: the loss is not finite")
+                print(json.dumps(line), flush=True)
+                log.write(json.dumps(line) + "\n")
+        self.model.draft_alone = False
+        final = {"draft_steps": step, "held_out": self.evaluate(held_out, 32)}
+        print(json.dumps(final), flush=True)
+        log.write(json.dumps(final) + "\n")
+        save_weights(self.model, self.out / "weights-draft")
 
 
 def load_held_out(folder, length):

@@ -275,6 +275,7 @@ class Nano(nn.Module):
         self.blocks = nn.ModuleList([Block(config, config.is_attention(i), out_scale) for i in range(config.layers)])
         self.output_norm = ones(config.width)
         self.draft = Draft(config, out_scale) if config.mtp else None
+        self.draft_alone = False  # the MTP block learns from a trunk that stays as it is
 
     def forward(self, tokens, masks):
         """tokens [B, T] -> the trunk's normed states, those of the MTP block, and the routers' balance loss.
@@ -289,6 +290,8 @@ class Nano(nn.Module):
         z = rms_norm(x, self.output_norm, self.config.epsilon)
         if self.draft is None:
             return z, None, balance
+        if self.draft_alone:
+            z, embedded, balance = z.detach(), embedded.detach(), 0.0
         before = F.pad(z, (0, 0, 1, 0))[:, :-1] * masks.same[0][..., None]
         n, one = self.draft(before, embedded, masks)
         return z, n, balance + one

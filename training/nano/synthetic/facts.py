@@ -346,7 +346,7 @@ def ask(rng, question, openings=OPENINGS):
     """The question the way people type it: sometimes with a greeting, sometimes without care for capitals."""
     opening = rng.choice(openings if question.endswith("?") else ("", "", "Hi! ", "Please: "))
     text = opening + (lower_first(question) if opening.endswith((": ", ", ")) and ". " not in question else question)
-    if not opening and rng.random() < 0.07:
+    if not opening and rng.random() < 0.2:
         text = text.lower().rstrip("?.") if rng.random() < 0.5 else lower_first(text)
     return text
 
@@ -393,6 +393,7 @@ class Facts:
                         for row in self.authored if row[0].group == "class0"]
         self.lists = read_lists(BANKS / "facts_lists.txt")
         self.general = general_facts(BANKS / "facts_general.txt")
+        self.trivia = general_facts(BANKS / "facts_trivia.txt")
 
     def country(self, rng):
         while True:
@@ -425,7 +426,7 @@ class Facts:
             return list_fact(rng, self.lists)
         if kind == "class":
             return self.wrong_class(rng)
-        return rng.choice(rng.choice(self.general if kind == "general" else self.authored))
+        return rng.choice(rng.choice({"general": self.general, "trivia": self.trivia}.get(kind, self.authored)))
 
     def draw_from(self, rng, kind, held_out, group=None):
         """A fact of the wanted part of the split, and of one group where a follow-up needs it."""
@@ -447,8 +448,8 @@ def short_answer(rng, fact):
 
 
 def fact_dialogue(rng, facts, held_out):
-    kind = rng.choices(["country", "word", "authored", "general", "calendar", "class", "list"],
-                       [20, 18, 34, 18, 8, 2, 4])[0]
+    kind = rng.choices(["country", "word", "authored", "general", "trivia", "calendar", "class", "list"],
+                       [20, 16, 32, 18, 26, 6, 2, 4])[0]
     fact = facts.draw_from(rng, kind, held_out)
     if fact is None:
         return None

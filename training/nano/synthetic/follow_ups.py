@@ -2,7 +2,6 @@
 
 import functools
 
-from nano.corpus import part, rows
 from . import common, frames, given_text, sums, talk, word_problems
 
 # subject; what is asked of it: (question, answer) pairs whose later questions say "it", "he" or "they".
@@ -39,23 +38,21 @@ THANKS = ["", "", "", "Thanks. ", "Ok. ", "Good. ", "I see. ", "Great, "]
 
 @functools.cache
 def countries(data):
-    """(country, capital, continent) of the countries people ask about."""
-    import json
+    """(country, capital, continent) of the countries people ask about; those that everybody knows come more often."""
+    from .countries import WELL_KNOWN, read_countries
     found = []
-    text = next((data / "country-json").glob("*.json*"))
-    import lzma
-    with (lzma.open(text, "rt", encoding="utf8") if text.suffix == ".xz" else open(text, encoding="utf8")) as stream:
-        content = stream.read()
-    records = json.loads(content) if content.lstrip().startswith("[") else [json.loads(line) for line in content.splitlines() if line.strip()]
-    for r in records:
-        capital, continent = r.get("capital-city") or r.get("city"), r.get("continent")
-        if r.get("country") and capital and r["country"].isascii() and str(capital).isascii() and len(r["country"].split()) <= 2 and r["country"] not in ("Palestine", "Holy See", "Jerusalem"):
-            found.append((r["country"], capital, continent))
+    for name, info in read_countries(data).items():
+        if info["capital"] and name.isascii() and info["capital"].isascii() and len(name.split()) <= 2:
+            found += [(name, info["capital"], info.get("continent"))] * (4 if name in WELL_KNOWN else 1)
     return found
 
 
 def of_countries(rng, data):
-    chosen = rng.sample(countries(data), rng.choice([2, 2, 3]))
+    chosen = []
+    while len(chosen) < 2 or (len(chosen) == 2 and rng.random() < 0.3):
+        one = rng.choice(countries(data))
+        if one not in chosen:
+            chosen.append(one)
     by_continent = all(c[2] for c in chosen) and rng.random() < 0.25
     turns = []
     for i, (country, capital, continent) in enumerate(chosen):

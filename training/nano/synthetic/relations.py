@@ -141,9 +141,95 @@ def reasoned(rng, kind, entity):
     value = rng.choice(CAUSES).format(him="them", his="a")
     return ("reason",), value, rng.choice([f"{entity} {past} because {value}.", f"Because {value}, {entity} {past}."]), f"Why did {entity} {base}?", f"{entity} {past} because {value}."
 
+# What was done to something, by verb: base, third person, past participle, the one who does it. Questions of these shapes ("When was it ...?", "Who ... it?",
+# "What does it ...?") are answered by the sort of value that the question word asks for, whatever the verb.
+DONE = [tuple(line.split("/")) for line in """
+rename/renames/renamed/renamer|paint/paints/painted/painter|repair/repairs/repaired/mechanic|sell/sells/sold/seller|close/closes/closed/doorkeeper|sign/signs/signed/signatory|
+launch/launches/launched/launcher|restore/restores/restored/restorer|rebuild/rebuilds/rebuilt/builder|destroy/destroys/destroyed/enemy|discover/discovers/discovered/discoverer|
+buy/buys/bought/buyer|move/moves/moved/mover|draw/draws/drawn/artist|test/tests/tested/tester|lead/leads/led/leader|plan/plans/planned/planner|clean/cleans/cleaned/cleaner|
+guard/guards/guarded/guard|pay for/pays for/paid for/sponsor|inspect/inspects/inspected/inspector|finance/finances/financed/donor|translate/translates/translated/translator|
+film/films/filmed/cameraman|measure/measures/measured/surveyor|visit/visits/visited/visitor|decorate/decorates/decorated/decorator|rent/rents/rented/tenant|modernize/modernizes/modernized/engineer|
+photograph/photographs/photographed/photographer|supervise/supervises/supervised/supervisor|chair/chairs/chaired/chair|prepare/prepares/prepared/helper|run/runs/run/manager|teach/teaches/taught/trainer|
+check/checks/checked/controller|design/designs/designed/designer|manage/manages/managed/manager|look after/looks after/looked after/keeper|coordinate/coordinates/coordinated/coordinator|
+name/names/named/godparent|donate/donates/donated/donor|enlarge/enlarges/enlarged/builder|register/registers/registered/clerk|win/wins/won/winner|cancel/cancels/cancelled/director
+""".replace("\n", "").split("|") if line]
+OBJECTS = [tuple(line.split("/")) for line in """
+sell/sells/goods_sold|repair/repairs/repairs|export/exports/exports|collect/collects/collection|deliver/delivers/deliveries|rent out/rents out/rentals|import/imports/imports|grow/grows/crops|store/stores/stored_goods|
+bake/bakes/specialty|print/prints/prints|design/designs/designs|transport/transports/cargo|recycle/recycles/recycled_goods|paint/paints/paintings|polish/polishes/polished_goods|weave/weaves/textiles|offer/offers/offer|
+contain/contains/content|include/includes/includes|lack/lacks/missing|want/wants/wish|use/uses/used_item|carry/carries/load|show/shows/exhibits|protect/protects/protects|buy/buys/purchases|test/tests/tested_goods
+""".replace("\n", "").split("|")]
+AT_TIME = [tuple(line.split("/")) for line in """
+close the kitchen/closes the kitchen/kitchen_closes|ring the bell/rings the bell/bell_time|serve lunch/serves lunch/lunch_time|lock the gate/locks the gate/gate_locked|get the mail/gets the mail/mail_time|arrive/arrives/arrival|
+go to bed/goes to bed/bedtime|wake up/wakes up/wake_up_time|take a break/takes a break/break_time|leave/leaves/leaving_time|call back/calls back/callback|finish/finishes/finish_time|eat dinner/eats dinner/dinner_time|
+start work/starts work/work_start|feed the animals/feeds the animals/feeding|turn off the lights/turns off the lights/lights_out|pick up the children/picks up the children/pickup|train/trains/training_time
+""".replace("\n", "").split("|")]
+STATES = {"road": "icy|dry|wet|blocked|clear|muddy", "sea": "calm|rough|warm|cold|stormy", "air": "clean|dusty|fresh|humid|smoky", "water": "clear|brown|clean|salty|warm", "mood": "good|bad|tense|cheerful|calm", "snow": "deep|soft|hard|wet|old",
+          "traffic": "heavy|light|slow|normal|terrible", "food": "excellent|bland|spicy|cheap|cold", "service": "slow|friendly|rude|quick|perfect", "soil": "sandy|rich|dry|stony|black", "view": "great|foggy|wide|poor", "internet": "slow|fast|broken|stable"}
+NUMBERED = "ticket booking parcel file locker badge case invoice passport contract policy key claim permit bike receipt package form account".split()
+
+
+def done_when(rng, kind, entity):
+    base, _, past, _ = rng.choice(DONE)
+    e, year = named(kind, entity), rng.choice([str(rng.randint(1400, 2024)), str(rng.randint(1900, 2024))])
+    be = "was" if rng.random() < 0.9 else "were"
+    statement = rng.choice([f"{e} {be} {past} in {year}.", f"In {year} {e} was {past}.", f"They {past} {e} in {year}." if past not in ("drawn",) else f"{e} was {past} in {year}.", f"The year in which {e} was {past} is {year}."])
+    question = rng.choice([f"When was {e} {past}?", f"In which year was {e} {past}?", f"In what year was {e} {past}?", f"when was {e} {past}", f"What year was {e} {past}?"])
+    return (rng.choice([f"{past}_in", f"year_{past}", f"{past}", f"{base}_date", "year"]).replace(" ", "_"),), year, statement, question, rng.choice([f"{e} was {past} in {year}.", f"In {year}.", f"{e} was {past} in {year}."])
+
+
+def done_by(rng, kind, entity):
+    base, third, past, agent = rng.choice(DONE)
+    e, who = named(kind, entity), common.person(rng)
+    statement = rng.choice([f"{who} {third} {e}.", f"{e} is {past} by {who}.", f"{e} was {past} by {who}.", f"The {agent} of {e} is {who}.", f"{who} is the {agent} of {e}.", f"The one who {third} {e} is {who}."])
+    question = rng.choice([f"Who {third} {e}?", f"By whom is {e} {past}?", f"Who is the {agent} of {e}?", f"Do you know who {third} {e}?", f"Who {third} {e}?"])
+    return (rng.choice([agent, f"{past}_by", agent, "person", "contact"]).replace(" ", "_"),), who, statement, question, rng.choice([f"{who} {third} {e}.", f"{who} {third} {e}.", f"It is {who}."])
+
+
+def does(rng, kind, entity):
+    base, third, key = rng.choice(OBJECTS)
+    e = named(kind, entity)
+    value = frames.draw_value(rng, rng.choice(["goods", "goods", "grocery", "material"]))
+    statement = rng.choice([f"{e} {third} {value}.", f"What {e} {third} is {value}.", f"{e} {third} mostly {value}.", f"Every day {e} {third} {value}."])
+    question = rng.choice([f"What does {e} {base}?", f"What does {e} {base}?", f"Which thing does {e} {base}?", f"What is it that {e} {third}?", f"Tell me what {e} {third}."])
+    return (rng.choice([key, third.replace(" ", "_"), "item"]),), value, statement, question, f"{e} {third} {value}."
+
+
+def at_time(rng, kind, entity):
+    base, third, key = rng.choice(AT_TIME)
+    e, value = named(kind, entity), frames.draw_value(rng, "time")
+    statement = rng.choice([f"{e} {third} at {value}.", f"At {value} {e} {third}.", f"It is {value} when {e} {third}."])
+    question = rng.choice([f"When does {e} {base}?", f"At what time does {e} {base}?", f"What time does {e} {base}?", f"At which hour does {e} {base}?"])
+    return (rng.choice([key, key, "time", "at"]),), value, statement, question, f"{e} {third} at {value}."
+
+
+def state(rng, kind, entity):
+    thing = rng.choice(sorted(STATES))
+    e, value = named(kind, entity), rng.choice(STATES[thing].split("|"))
+    at = "in" if kind in ("town",) else "at"
+    statement = rng.choice([f"The {thing} {at} {e} is {value}.", f"{value} {thing} {at} {e}.", f"{at} {e} the {thing} is {value}."])
+    question = rng.choice([f"How is the {thing} {at} {e}?", f"What is the {thing} like {at} {e}?", f"What about the {thing} {at} {e}?"])
+    return (rng.choice([thing, f"{thing}_state"]),), value, statement, question, f"The {thing} {at} {e} is {value}."
+
+
+def numbered(rng, kind, entity):
+    noun, value = rng.choice(NUMBERED), rng.choice([toolcalls.draw(rng, "code8"), str(rng.randint(100, 99999))])
+    e = named(kind, entity)
+    statement = rng.choice([f"{noun} {value} belongs to {e}.", f"The {noun} of {e} has the number {value}.", f"{e} has {noun} number {value}.", f"The {noun} with the number {value} is for {e}."])
+    question = rng.choice([f"What is the {noun} number of {e}?", f"Which number does the {noun} of {e} have?", f"Which {noun} belongs to {e}?", f"What number is on the {noun} of {e}?"])
+    return (rng.choice([f"{noun}_number", noun, f"{noun}_id"]),), value, statement, question, rng.choice([f"The {noun} number of {e} is {value}.", f"It is {noun} {value}."])
+
+
+def young(rng, kind, entity):
+    unit = rng.choice(["weeks", "months", "days", "hours", "minutes"])
+    e, value = named(kind, entity), str(rng.randint(2, 60))
+    return (f"{unit}_old", ), value, rng.choice([f"{e} is just {value} {unit} old.", f"{e} has been here for {value} {unit}."]), rng.choice([f"How many {unit} old is {e}?", f"How many {unit} has it been for {e}?"]), f"It is {value} {unit}."
+
+
 
 def draw(rng, kind, entity):
-    shapes = [(50, attribute), (22, deed), (12, counted), (7, measured), (7, placed)] + ([(5, reasoned)] if kind == "person" else [])
+    shapes = [(44, attribute), (22, deed), (12, counted), (7, measured), (7, placed), (8, numbered), (4, state), (8, at_time), (3, young)]
+    shapes += [(5, reasoned)] if kind == "person" else [(22, done_when), (22, done_by)]
+    shapes += [(20, does)] if kind in ("company", "event", "thing") else []
     return rng.choices([s for _, s in shapes], [w for w, _ in shapes])[0](rng, kind, entity)
 
 

@@ -1,6 +1,7 @@
 """What a tool has answered, told in a sentence: JSON and plain text, small and large, with the value that was asked for among others."""
 
 import json
+import re
 
 from nano import chatml
 from . import common, frames, tool_choice, toolcalls
@@ -160,6 +161,14 @@ def several_cells(rng):
     return chatml.check({"messages": messages, "tools": tools, "thinking": thinking, "domain": "tools"})
 
 
+def where_it_stands(rng, result, value):
+    """The thought names the field, where the result has one: it is the field that has to be matched with the question."""
+    found = re.search(rf'"?(\w+)"?: "?{re.escape(value)}(?!\w)', result)
+    if found and rng.random() < 0.75:
+        return rng.choice([f'The field "{found[1]}" says {value}.', f"{found[1]}: {value}.", f'The answer stands at "{found[1]}": {value}.'])
+    return rng.choice([f"The result says {value}.", f"It is {value}.", f"The value is {value}."])
+
+
 def dialogue(rng, data):
     if rng.random() < 0.15:
         return several_cells(rng)
@@ -167,7 +176,7 @@ def dialogue(rng, data):
     roll = rng.random()
     if roll < 0.62:
         tools, call, question, result, answer, value, asked = case(rng)
-        why = rng.choice([f"The result says {value}.", f"It is {value}.", f"The value is {value}."])
+        why = where_it_stands(rng, result, value)
         if rng.random() < 0.2:
             answer = rng.choice([f"It is {value}.", f"The answer is {value}.", f"{common.cap(asked.frame.keys[0].replace('_', ' '))}: {value}."])
     elif roll < 0.77:
