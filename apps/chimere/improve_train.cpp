@@ -26,9 +26,9 @@ nlohmann::ordered_json score_json(const improve::ExampleScore& s) {
 
 Status run_training(TrainCommand o) {
   o.train.method = o.method == "head" ? improve::TrainMethod::head : improve::TrainMethod::mezo;
-  o.train.schedule = o.schedule == "constant" ? improve::Schedule::constant
-                     : o.schedule == "cosine" ? improve::Schedule::cosine
-                                              : improve::Schedule::linear;
+  o.train.schedule = o.schedule == "constant" ? improve::RateSchedule::constant
+                     : o.schedule == "cosine" ? improve::RateSchedule::cosine
+                                              : improve::RateSchedule::linear;
   TRY_ASSIGN(const auto model, load_model(o.model));
   TRY_ASSIGN(const auto examples, improve::read_examples_file(o.examples, *model));
   const bool shows = isatty(STDERR_FILENO);

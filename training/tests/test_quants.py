@@ -45,8 +45,14 @@ class Encoders(unittest.TestCase):
         ties = np.array([0x3F808000, 0x3F818000, 0x7FC00001], np.uint32).view(np.float32)
         self.assertEqual(quants.encode("BF16", ties), np.array([0x3F80, 0x3F82, 0x7FC0], "<u2").tobytes())
 
+    def test_eight_bits(self):
+        array = np.random.default_rng(3).normal(size=(4, 64)).astype(np.float32)
+        step = np.abs(array).reshape(-1, 32).max(axis=1) / 127
+        error = np.abs(there_and_back("Q8_0", array) - array).reshape(-1, 32).max(axis=1)
+        self.assertTrue((error <= 0.51 * step + 127 * step * 2 ** -10).all())  # half a step, and the scale's rounding
+
     def test_block_formats_are_left_to_the_program(self):
-        for type_name in (*quants.DECODERS, "IQ2_S"):
+        for type_name in (*(name for name in quants.DECODERS if name != "Q8_0"), "IQ2_S"):
             with self.assertRaisesRegex(ValueError, "chimere quantize"):
                 quants.encode(type_name, np.zeros((1, 256)))
 

@@ -36,12 +36,12 @@ uint64_t run_identity(models::Model& model, std::span<const Example> examples, c
   return h;
 }
 
-double scheduled(Schedule schedule, int step, int steps) {
+double scheduled(RateSchedule schedule, int step, int steps) {
   const double done = static_cast<double>(step) / std::max(1, steps);
   switch (schedule) {
-    case Schedule::constant: return 1;
-    case Schedule::linear: return 1 - done;
-    case Schedule::cosine: return 0.5 + 0.5 * std::cos(done * 3.14159265358979323846);
+    case RateSchedule::constant: return 1;
+    case RateSchedule::linear: return 1 - done;
+    case RateSchedule::cosine: return 0.5 + 0.5 * std::cos(done * 3.14159265358979323846);
   }
   return 1;
 }

@@ -14,7 +14,7 @@ namespace chimere::improve {
 // Of everything that the adapter depends on: a checkpoint of another run is refused.
 uint64_t run_identity(models::Model& model, std::span<const Example> examples, const TrainOptions& options);
 
-double scheduled(Schedule schedule, int step, int steps);  // step from 0; 1 at first
+double scheduled(RateSchedule schedule, int step, int steps);  // step from 0; 1 at first
 
 // The item that place `at` of an endless list has, in which every n in a row are a permutation of 0..n-1.
 class Shuffle {

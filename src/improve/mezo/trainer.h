@@ -32,7 +32,7 @@ struct Example {
 };
 
 enum class TrainMethod { head, mezo };
-enum class Schedule { constant, linear, cosine };  // of the learning rate, from its full value down to zero
+enum class RateSchedule { constant, linear, cosine };  // of the learning rate, from its full value down to zero
 
 struct TrainOptions {
   TrainMethod method = TrainMethod::head;
@@ -50,7 +50,7 @@ struct TrainOptions {
   float decay = 0;        // head: of the weights, a step
   float keep = 4;         // weight of the mean divergence on what is kept, beside the mean loss on the examples
   int own_text = -1;      // tokens that the model writes itself, to be kept, too; 0: none; -1: the method's default
-  Schedule schedule = Schedule::linear;
+  RateSchedule schedule = RateSchedule::linear;
   uint64_t seed = 1;
   double seconds = 0;           // stop learning after so many, over all runs of a checkpoint; 0: no limit
   std::string checkpoint = {};  // file; empty: none, and a run that ends early is lost
