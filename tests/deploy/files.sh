@@ -2,6 +2,7 @@
 # The files of deploy/: what can be said of them without a cluster. Each check runs where its program is, and says so
 # where it is not.   usage: files.sh CHIMERE ROOT
 set -euo pipefail
+unset CHIMERE_SHARED  # a variable of the tests, which the program would name as unknown
 chimere=$1
 cd "$2/deploy"
 work=$(mktemp -d)
