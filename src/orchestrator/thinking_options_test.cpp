@@ -232,7 +232,10 @@ TEST_F(ThinkingOptionsTest, AStringThatRepeatsAWordIsClosedSoonAListIsNot) {
   ChatChunk answer = ask(request);
   EXPECT_EQ(answer.finish, Finish::stop);
   EXPECT_EQ(count(answer.content, " the"), 256U) << answer.content;
-  EXPECT_EQ(answer.content.substr(answer.content.size() - 7), " the\" }") << answer.content;
+  ASSERT_NE(answer.content.rfind(" the"), std::string::npos);
+  std::string end = answer.content.substr(answer.content.rfind(" the"));
+  std::erase(end, ' ');  // a blank before the brace is the model's to choose
+  EXPECT_EQ(end, "the\"}") << answer.content;
   request.thinking.loop_tokens = 40;
   EXPECT_EQ(count(ask(request).content, " the"), 80U) << "a number that was asked for stands";
   request.thinking = {};
