@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { NANO } from "./server.js";
+import { environment, NANO } from "./server.js";
 
 const sum = { messages: [{ role: "user", content: "What is 48271 * 3947?" }], temperature: 0, enable_thinking: false };
 let child, url, folder;
@@ -17,7 +17,7 @@ before(async () => {
   await mkdir(join(folder, "models"));
   for (const name of ["first", "second"]) await symlink(NANO, join(folder, "models", `${name}.gguf`));
   child = spawn(process.env.CHIMERE_BINARY, ["serve", "--models", join(folder, "models"), "--models-max", "1", "--port", "0", "--threads", "1", "--no-disk-cache"], {
-    env: { ...process.env, XDG_DATA_HOME: folder },
+    env: environment({ XDG_DATA_HOME: folder }),
     stdio: ["ignore", "pipe", "inherit"],
   });
   let printed = "";

@@ -8,11 +8,17 @@ const START_LIMIT_MS = 120_000;
 export const NANO = process.env.CHIMERE_MODEL;
 export const ENCODER = process.env.CHIMERE_ENCODER;
 
+// Variables named CHIMERE_ are options of the program: those of the tests are not for it.
+export function environment(more = {}) {
+  const ofTests = /^CHIMERE_(BINARY|MODEL|ENCODER|SHARED|OFFLINE|CONVERSATIONS|API_TESTS.*)$/;
+  return { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !ofTests.test(name))), ...more };
+}
+
 export async function startServer(model = NANO, options = []) {
   // One thread: a loaded machine makes two wait for each other. No disk: what a test computes is nobody else's.
   const args = ["serve", "--model", model, "--port", "0", "--threads", "1", ...options];
   if (!options.includes("--cache-dir")) args.push("--no-disk-cache");
-  const child = spawn(process.env.CHIMERE_BINARY, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.env.CHIMERE_BINARY, args, { env: environment(), stdio: ["ignore", "pipe", "pipe"] });
   let printed = "";
   const url = await new Promise((resolve, reject) => {
     const limit = setTimeout(() => reject(new Error(`the server did not start:\n${printed}`)), START_LIMIT_MS);

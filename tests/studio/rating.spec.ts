@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as alone, type Page } from '@playwright/test'
-import { problems } from './accessibility'
+import { looksRight, problems } from './accessibility'
 import { expect, Server, Studio } from './server'
 
 async function withJournal(page: Page, options: string[], visit: (studio: Studio, server: Server) => Promise<void>) {
@@ -104,5 +104,23 @@ alone('where nothing is kept there are no thumbs, and no Memory without notes', 
     await expect(page.getByRole('link', { name: 'Memory', exact: true })).toHaveCount(0)
     await page.goto(page.url().replace(/#.*/, '#/memory'))
     await expect(page.getByText('--learn off')).toBeVisible()
+  })
+})
+
+alone('what was learned, what comes next and what was tried are seen, and a job can be run now', async ({ page }) => {
+  await withJournal(page, ['--learn', 'on', '--improve-idle', '1'], async (studio) => {
+    await studio.send('What is 12 + 30?')
+    await studio.settled()
+    await page.getByRole('link', { name: 'Memory' }).click()
+    await page.getByRole('link', { name: 'What was learned' }).click()
+    const main = page.getByRole('main')
+    await expect(main.getByText('Nothing yet: answers are those of the model as it came.')).toBeVisible()
+    await expect(main.getByText('A table of the answers you accepted')).toBeVisible()
+    await looksRight(page, 'what was learned')
+    await main.getByRole('button', { name: 'Marks for answers: now' }).press('Enter')
+    await expect(page.getByText('It waits for its turn')).toBeVisible()
+    const tried = main.getByRole('listitem').filter({ hasText: 'of computing' })
+    await expect(tried.filter({ hasText: 'Marks for answers done' })).toBeVisible({ timeout: 30_000 })
+    await looksRight(page, 'a job that ran')
   })
 })

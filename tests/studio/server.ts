@@ -32,7 +32,8 @@ export class Server {
 
   // The same port as before when it was started before.
   async start() {
-    const { CHIMERE_API_KEY: _, ...env } = process.env
+    // Variables named CHIMERE_ are options of the program: those of the tests are not for it.
+    const { CHIMERE_API_KEY: _, CHIMERE_BINARY: _binary, CHIMERE_MODEL: _model, CHIMERE_SHARED: _shared, ...env } = process.env
     const port = this.url ? new URL(this.url).port : '0'
     const fixed = [process.env.CHIMERE_MODEL!, '--port', port]
     if (!this.kind.hasDiskCache) fixed.push('--no-disk-cache')

@@ -20,6 +20,14 @@ const STATES: Record<ImproveRun['state'], Parameters<typeof t>[0]> = {
   done: 'improveDone',
 }
 
+const KINDS: Record<string, Parameters<typeof t>[0]> = {
+  engram: 'improveKindTable',
+  lora: 'improveKindAdapter',
+  prompts: 'improveKindPrompt',
+  scores: 'improveKindScores',
+}
+const nameOf = (kind: string) => (KINDS[kind] ? t(KINDS[kind]) : kind)
+
 function Clock() {
   const state = improve.value
   if (!state) return null
@@ -27,16 +35,23 @@ function Clock() {
     <>
       {state.running && (
         <p class="hint">
-          {state.running.paused ? t('improvePaused') : t('improveAtWork', { kind: state.running.kind ?? '…' })}
+          {state.running.paused ? t('improvePaused') : t('improveAtWork', { kind: state.running.kind ? nameOf(state.running.kind) : '…' })}
         </p>
       )}
-      <div class="buttons">
-        {Object.entries(state.schedule).map(([kind, { when }]) => (
-          <button type="button" key={kind} onClick={() => void startImproving(kind)}>
-            {t('improveNow', { kind, when })}
-          </button>
+      <ul>
+        {Object.entries(state.schedule).map(([kind, { next }]) => (
+          <li key={kind}>
+            <p>
+              <strong>{nameOf(kind)}</strong> {next !== null && t('improveNext', { when: date(next) })}
+            </p>
+            <div class="buttons">
+              <button type="button" aria-label={t('improveNowFor', { kind: nameOf(kind) })} onClick={() => void startImproving(kind)}>
+                {t('improveNow')}
+              </button>
+            </div>
+          </li>
         ))}
-      </div>
+      </ul>
     </>
   )
 }
@@ -51,13 +66,13 @@ function InUse() {
         return (
           <li key={kind}>
             <p>
-              <strong>{kind}</strong> {now && t('improveSince', { when: date(now.since) })}{' '}
+              <strong>{nameOf(kind)}</strong> {now && t('improveSince', { when: date(now.since) })}{' '}
               <code>{now?.artefact.slice(0, 12)}</code>
             </p>
             <div class="buttons">
               <button
                 type="button"
-                onClick={() => confirmThen(t('improveBackSure', { kind }), t('improveBack'), () => void rollBack(kind))}
+                onClick={() => confirmThen(t('improveBackSure', { kind: nameOf(kind) }), t('improveBack'), () => void rollBack(kind))}
               >
                 {t('improveBack')}
               </button>
@@ -78,7 +93,7 @@ function Run({ run }: { run: ImproveRun }) {
   return (
     <li>
       <p>
-        <strong>{run.kind}</strong> {t(STATES[run.state])} · {date(run.created)}
+        <strong>{nameOf(run.kind)}</strong> {t(STATES[run.state])} · {date(run.created)}
         {run.state === 'running' && ` · ${count(run.progress.done)} / ${count(run.progress.total)}`}
       </p>
       {gain.n > 0 && (
@@ -139,8 +154,9 @@ export function ImproveScreen() {
           <p class="hint">{t('improveHint')}</p>
           <h2>{t('improveInUse')}</h2>
           <InUse />
-          <h2>{t('improveTried')}</h2>
+          <h2>{t('improvePlanned')}</h2>
           <Clock />
+          <h2>{t('improveTried')}</h2>
           {state.runs.length === 0 && <p class="none">{t('improveNoRuns')}</p>}
           <ul>
             {state.runs.map((run) => (
