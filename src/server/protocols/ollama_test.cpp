@@ -67,7 +67,8 @@ TEST(OllamaRequest, ReadsPrompts) {
   EXPECT_EQ(std::get<CompletionRequest>(raw.request).prompt, "p");
   EXPECT_EQ(std::get<CompletionRequest>(raw.request).max_tokens, 3);
   EXPECT_TRUE(generate(R"({"model":"m"})").only_loads);
-  EXPECT_EQ(accepted(parse_ollama_embed(R"({"prompt":"p"})", 8, true)).inputs.front().text, "p");
+  const EmbeddingShapeOf shape_of = [](const std::string&) { return EmbeddingShape{.dimensions = 8}; };
+  EXPECT_EQ(accepted(parse_ollama_embed(R"({"prompt":"p"})", shape_of, true)).inputs.front().text, "p");
 }
 
 TEST(OllamaRequest, RefusesWhatItCanNotDo) {
