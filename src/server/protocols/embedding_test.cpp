@@ -244,11 +244,11 @@ TEST(Embeddings, OfEitherModelWhereTheBoxHasOneForThem) {
   const Json by_chat = ask("/v1/embeddings", {{"input", "Hello"}}, chat);
   EXPECT_EQ(by_chat["model"], chat);
   EXPECT_EQ(vector_at(by_chat, 0).size(), size);
-  ASSERT_NE(size, 64u);
   for (const std::string& name : {std::string(), std::string("text-embedding-3"), encoder->embedder().model_name()}) {
     const Json answer = ask("/v1/embeddings", {{"input", "Hello"}}, name);
     EXPECT_EQ(answer["model"], encoder->embedder().model_name());
     EXPECT_EQ(vector_at(answer, 0).size(), 64u);
+    EXPECT_NE(vector_at(answer, 0), vector_at(by_chat, 0));
     EXPECT_EQ(
         server.post("/v1/embeddings", Json{{"input", "Hello"}, {"model", name}, {"dimensions", 65}}.dump()).status,
         400);
