@@ -287,6 +287,7 @@ test('conversations survive a reload, also in the middle of an answer', async ({
   await studio.page.route('**/v1/chat/completions', () => undefined) // never answered
   await studio.send('Unfinished')
   await expect(studio.answers.last()).toHaveAttribute('aria-busy', 'true')
+  await studio.page.waitForTimeout(500) // the browser writes behind our back, and a loaded machine is slow at it
   await studio.page.reload()
   await expect(studio.questions.last()).toHaveText(/Unfinished/)
   await expect(studio.answers.last()).toHaveText(/Stopped/)
