@@ -103,6 +103,10 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   profile("prefill_profile", report.prefill_profile);
   if (report.draft_pass_s > 0) result["draft_pass_s"] = report.draft_pass_s;
   if (report.between_steps_s) result["between_steps_s"] = *report.between_steps_s;
+  if (report.experts) {
+    result["experts_on_disk"] = {{"hit_share", report.experts->hit_share},
+                                 {"bytes_per_token", report.experts->bytes_per_token}};
+  }
   if (report.sleep) {
     result["sleep"] = {{"bytes", report.sleep->bytes},
                        {"sleep_s", report.sleep->sleep_s},
@@ -156,6 +160,12 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
                 f.decode_bytes_s / 1e9, 100 * share, f.memory_bytes_s / 1e9,
                 report.device ? "card copies" : "machine reads",
                 share > 1 ? " (part of the model stays in the cache)" : "");
+  }
+  if (report.experts) {
+    std::printf(
+        "  experts on disk: %.0f %% of those that were used were in RAM, %.1f MB a token were read: %.2f GB/s\n",
+        100 * report.experts->hit_share, report.experts->bytes_per_token / 1e6,
+        report.experts->bytes_per_token * report.decode.front().tok_s.median / 1e9);
   }
   if (report.sleep) {
     std::printf("  sleep   %.2f GB of the card given away in %.2f s, taken again in %.2f s, first step %.3f s\n",

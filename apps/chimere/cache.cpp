@@ -1,5 +1,7 @@
-// cache.cpp  `chimere cache stat|clear`: what servers keep of prompts on the disk.
+// cache.cpp  `chimere cache stat|clear`: what is kept on the disk of prompts, and experts that RAM did not hold.
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "cache/cache_folder.h"
 #include "commands.h"
@@ -24,7 +26,25 @@ void print_use(const char* what, const CacheUse& use) {
               static_cast<double>(use.bytes) / 1e6);
 }
 
+// Files of packed experts, as expert_file.h names them.
+CacheUse use_of_experts(const std::string& folder, bool removes) {
+  namespace fs = std::filesystem;
+  CacheUse use;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const fs::path name = entry.path().filename();
+    if (!entry.is_regular_file(error) || name.string().find(".experts") == std::string::npos) continue;
+    const uint64_t bytes = entry.file_size(error);
+    if (removes && !fs::remove(entry.path(), error)) continue;
+    use.bytes += bytes;
+    ++use.entries;
+  }
+  return use;
+}
+
 Status show_cache(const std::string& given) {
+  const CacheUse experts = use_of_experts(default_experts_folder(), false);
+  if (experts.entries > 0) print_use(default_experts_folder().c_str(), experts);
   TRY_ASSIGN(const std::string folder, cache_folder(given));
   if (folder.empty()) return Ok{};
   CacheUse all;
@@ -39,6 +59,9 @@ Status show_cache(const std::string& given) {
 }
 
 Status clear_cache(const std::string& given) {
+  if (const CacheUse experts = use_of_experts(default_experts_folder(), true); experts.entries > 0) {
+    print_use("cleared of experts", experts);
+  }
   TRY_ASSIGN(const std::string folder, cache_folder(given));
   if (folder.empty()) return Ok{};
   CacheUse cleared;
@@ -54,7 +77,8 @@ Status clear_cache(const std::string& given) {
 }  // namespace
 
 void add_cache(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("cache", "Show or clear what servers keep of prompts on the disk");
+  CLI::App* command = app.add_subcommand(
+      "cache", "Show or clear what is kept on the disk: of prompts, and experts that RAM did not hold");
   command->require_subcommand(1);
   auto folder = std::make_shared<std::string>();
   const auto add = [&](const char* name, const char* what, Status (*work)(const std::string&)) {

@@ -9,7 +9,9 @@
 #include <sstream>
 
 #include "base/platform/executable_path.h"
+#include "base/platform/process.h"
 #include "chat/named_templates.h"
+#include "data_folder.h"
 
 namespace chimere::apps {
 namespace {
@@ -58,6 +60,15 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
                   "the routed experts of the first N layers that have some stay in RAM and are computed by the CPU "
                   "while the card does the rest; a number or all")
       ->capture_default_str();
+  command
+      .add_option(
+          "--ram", o.ram_bytes,
+          "of this machine's memory, at most so much for weights, e.g. 12GiB; experts beyond it stay on disk and "
+          "are read when they are used; nine tenths of what is free when absent")
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--experts-folder", o.experts_folder,
+                     "where experts are put that do not fit into RAM, on a fast disk with room for all of them; "
+                     "experts/ in $CHIMERE_HOME or the XDG data folder when absent");
   command.add_option("--kv-k", o.kv_k, "type of cached keys: f32, f16, q8_0, q4_0")->capture_default_str();
   command.add_option("--kv-v", o.kv_v, "type of cached values: f32, f16, q8_0, q4_0")->capture_default_str();
   command.add_flag("--kv-rotate", o.kv_rotate, "Hadamard-rotate queries and keys: better quantised keys");
@@ -103,6 +114,8 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.n_threads = o.threads;
   options.device_bytes = o.vram_bytes;
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(o.cpu_moe));
+  options.ram_bytes = o.ram_bytes > 0 ? o.ram_bytes : available_memory_bytes() / 10 * 9;
+  options.experts_folder = o.experts_folder.empty() ? default_experts_folder() : o.experts_folder;
   options.decode_rows = o.decode_rows;
   // A model that does not fit on the card as it is has no place for what may turn out to be of no use.
   const bool is_tight = o.speculate == speculative::Mode::automatic && options.cpu_moe != 0;
@@ -183,8 +196,17 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadPro
   TRY_ASSIGN(LoadOptions options, load_options(o));
   if (progress) options.progress = std::move(progress);
   TRY_ASSIGN(const std::string path, model_path(o.path));
+  const std::string folder = options.experts_folder;
   TRY_ASSIGN(auto model, models::Model::load(path, backend, std::move(options)));
   TRY(check_drafts(o, *model));
+  if (const auto experts = model->executable().expert_traffic()) {
+    std::fprintf(stderr,
+                 "RAM does not hold all of the model: of %llu experts it has room for %llu (%.2f of %.2f GB), and the "
+                 "others are read from %s when they are used.\n",
+                 static_cast<unsigned long long>(experts->n_experts), static_cast<unsigned long long>(experts->n_slots),
+                 static_cast<double>(experts->ram_bytes) / 1e9, static_cast<double>(experts->all_bytes) / 1e9,
+                 folder.c_str());
+  }
   return Result<std::unique_ptr<models::Model>>{std::move(model)};
 }
 

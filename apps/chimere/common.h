@@ -24,6 +24,8 @@ struct ModelOptions {
   int threads = 0;
   uint64_t vram_bytes = 0;          // 0: all that is free
   std::string cpu_moe = "0";        // layers, or "all"
+  uint64_t ram_bytes = 0;           // for weights; 0: what is to be had
+  std::string experts_folder;       // of experts that RAM does not hold; empty: in the data folder
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
   // What guesses will be tried: with some, the file's draft block is loaded, too.
   speculative::Mode speculate = speculative::Mode::off;

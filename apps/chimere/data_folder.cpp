@@ -1,6 +1,8 @@
 #include "data_folder.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace chimere::apps {
 namespace {
@@ -27,6 +29,12 @@ std::string key_usage_file() {
 std::string default_cache_folder() {
   const std::string data = data_folder();
   return data.empty() ? "" : data + "/prefix-cache";
+}
+
+std::string default_experts_folder() {
+  const std::string data = data_folder();
+  std::error_code error;
+  return (data.empty() ? std::filesystem::temp_directory_path(error).string() + "/chimere" : data) + "/experts";
 }
 
 std::string default_collections_file() {

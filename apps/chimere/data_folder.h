@@ -14,6 +14,9 @@ std::string key_usage_file();
 // Of the prefix cache, where none is named; empty when there is no data folder.
 std::string default_cache_folder();
 
+// Of experts that RAM does not hold; in the system's folder of temporary files when there is no data folder.
+std::string default_experts_folder();
+
 // Of the collections of documents; empty when there is no data folder.
 std::string default_collections_file();
 

@@ -99,13 +99,12 @@ Status serve(ServeOptions& o) {
   if (!o.model_config.empty()) {
     return Error{Code::invalid_argument, "--model-config: expected --models beside it"};
   }
-  if (o.ram_bytes > 0) {
-    return Error{Code::invalid_argument,
-                 "--ram: expected --models beside it: one model takes what it needs, and --state-gb is what its states "
-                 "may take"};
-  }
   TRY(open_kept_of_one_model(o.kept, o.server));
+  fit_states(o);
   ModelOptions model_options = o.model;
+  if (o.model.ram_bytes > 0) {
+    TRY_ASSIGN(model_options.ram_bytes, weights_ram(o));
+  }
   const bool in_box = o.embedding_model.empty();
   const std::string named_embedder = in_box ? "" : embedder_path(o.embedding_model);
   model_options.vram_bytes -=

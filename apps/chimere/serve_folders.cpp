@@ -72,13 +72,6 @@ constexpr uint64_t kCardWorkingBytes = uint64_t{1} << 30;
 
 uint64_t state_bytes(const ServeOptions& o) { return static_cast<uint64_t>(o.state_gb * 1e9); }
 
-// Without a word about states a model fills no more than a quarter of what all have together.
-void fit_states(ServeOptions& o) {
-  for (const uint64_t budget : {o.ram_bytes, o.model.vram_bytes}) {
-    if (budget > 0 && !o.says_state_gb) o.state_gb = std::min(o.state_gb, static_cast<double>(budget) / 4e9);
-  }
-}
-
 // What a file will take. On a card it is what the engine may take there: weights in their wide form, states, batches.
 server::ModelMemory planned_memory(const ServeOptions& o, const server::ModelFile& file, bool on_card) {
   if (!on_card) return {file.bytes + state_bytes(o), 0};
@@ -117,7 +110,7 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
   for (const std::string& folder : o.model_folders) TRY(server::find_models(server::model_folder(folder)));
   server::ShelfLimits limits;
   limits.bytes = static_cast<uint64_t>(o.models_gb * 1e9);
-  limits.memory = {o.ram_bytes, o.model.vram_bytes};
+  limits.memory = {o.model.ram_bytes, o.model.vram_bytes};
   limits.count = o.models_max;
   limits.idle_unload = std::chrono::seconds(static_cast<int64_t>(o.idle_unload * 60));
   fit_states(o);
@@ -134,6 +127,7 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
     ModelOptions options = o.model;
     options.path = file.path;
     options.vram_bytes = share.vram;
+    options.ram_bytes = 0;  // what they share was divided already
     const auto mine = own.find(file.name);
     TRY_ASSIGN(auto service, open_model(options_of(file), options,
                                         mine == own.end() ? chat_template : mine->second.chat_template, progress));

@@ -91,6 +91,22 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
   return std::make_unique<orchestrator::ChatService>(std::move(chat_model), std::move(config));
 }
 
+void fit_states(ServeOptions& o) {
+  for (const uint64_t budget : {o.model.ram_bytes, o.model.vram_bytes}) {
+    if (budget > 0 && !o.says_state_gb) o.state_gb = std::min(o.state_gb, static_cast<double>(budget) / 4e9);
+  }
+}
+
+Result<uint64_t> weights_ram(ServeOptions& o) {
+  const auto ram = static_cast<double>(o.model.ram_bytes);
+  o.cache_gb = std::min(o.cache_gb, ram / 8e9);
+  const double left = ram - (o.state_gb + o.cache_gb) * 1e9;
+  if (left > 0) return static_cast<uint64_t>(left);
+  return Error{Code::invalid_argument, "--ram: expected more than the states of --state-gb " +
+                                           std::to_string(o.state_gb) + " take, found " + std::to_string(ram / 1e9) +
+                                           " GB"};
+}
+
 uint64_t companion_vram(const ServeOptions& o, const std::string& file) {
   return file.empty() ? 0 : o.model.vram_bytes / 8;
 }

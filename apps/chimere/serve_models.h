@@ -33,4 +33,9 @@ Result<std::unique_ptr<orchestrator::EmbeddingModel>> open_embedder(const ServeO
 // The model that judges; null: none was given.
 Result<std::unique_ptr<orchestrator::ChatService>> open_prm(const ServeOptions& o);
 
+// Without a word about states, they fill no more than a quarter of the memory that was named.
+void fit_states(ServeOptions& o);
+// What --ram leaves for weights beside states and cached prompts.
+Result<uint64_t> weights_ram(ServeOptions& o);
+
 }  // namespace chimere::apps

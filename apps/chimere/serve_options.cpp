@@ -94,12 +94,6 @@ void declare_options(CLI::App& command, ServeOptions& o) {
       ->check(at_least(0))
       ->capture_default_str()
       ->group(folders);
-  command
-      .add_option("--ram", o.ram_bytes,
-                  "of this machine's memory, what the models that are loaded may take together, e.g. 16GiB: weights, "
-                  "working memory and states; with --vram it is the card's that they share; any when absent")
-      ->transform(CLI::AsSizeValue(false))
-      ->group(folders);
   command.add_option("--models-max", o.models_max, "models that are loaded at a time; 0: any number")
       ->check(at_least(0))
       ->capture_default_str()

@@ -51,7 +51,6 @@ struct ServeOptions {
   std::vector<std::string> adapters;
   std::vector<std::string> model_folders;
   double models_gb = 0;
-  uint64_t ram_bytes = 0;      // of all models that are loaded; 0: any
   bool says_state_gb = false;  // --state-gb was given
   int models_max = 0;
   double idle_unload = 0;  // minutes

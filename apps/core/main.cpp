@@ -13,6 +13,7 @@
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
 //                        [--backend B] [--vram BYTES] [--cpu-moe N|all] [--profile] [--sleep]
+//                        [--ram BYTES --experts-folder FOLDER]
 //                        [--speculate auto|mtp|draft|dflash|always --acceptance P,.. --draft-max N --draft-depths N,..]
 //                        [--draft-model F] [--drafter F]
 #include <algorithm>
@@ -73,6 +74,8 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
     return Error{Code::invalid_argument, "--vram: expected a number of bytes, found '" + vram + "'"};
   }
   options.device_bytes = std::strtoull(vram.c_str(), nullptr, 10);
+  options.ram_bytes = std::strtoull(get(o, "--ram", "0").c_str(), nullptr, 10);
+  options.experts_folder = get(o, "--experts-folder", ".");
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(get(o, "--cpu-moe", "0")));
   if (options.cpu_moe != 0 && backend != models::BackendKind::cuda) {
     return Error{Code::invalid_argument, "--cpu-moe: expected a CUDA card to compute on, found none in use"};
@@ -249,6 +252,10 @@ Status bench(const Options& o) {
                      : in_blocks      ? "block of the drafter"
                                       : "guess of the MTP block";
   if (report.draft_pass_s > 0) std::printf("a %s %.1f us\n", made, 1e6 * report.draft_pass_s);
+  if (report.experts) {
+    std::printf("  experts on disk: %.1f %% of uses in RAM, %.1f MB a token read\n", 100 * report.experts->hit_share,
+                report.experts->bytes_per_token / 1e6);
+  }
   if (report.sleep) {
     std::printf("sleep    %.2f GB given away in %.3f s, taken again in %.3f s, first step %.3f s\n",
                 static_cast<double>(report.sleep->bytes) / 1e9, report.sleep->sleep_s, report.sleep->wake_s,

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/expert_traffic.h"
 #include "backend/ops.h"
 #include "base/result.h"
 #include "sampling/sampler.h"
@@ -148,6 +149,11 @@ struct LoadOptions {
   // CUDA only: the routed experts of the first `cpu_moe` MoE layers stay in host memory and are computed there, by
   // n_threads threads, while the card does the rest. kAllMixtures: of every MoE layer.
   int cpu_moe = 0;
+  // CPU, and experts beside a card: RAM for weights. What is more are routed experts, which then lie on disk, and those
+  // that are used most in RAM. 0: any.
+  uint64_t ram_bytes = 0;
+  std::string experts_folder;  // for those files
+  uint64_t fingerprint = 0;    // of the weights, so that the files are found again; 0: they are not kept
   LoadProgress progress;
   MatrixTaken matrix_taken;
   InputObserver observe;  // sees what matrices are multiplied with; CPU only
@@ -234,6 +240,9 @@ class Executable {
   }
   // Fails as exhausted while others hold that memory, and may be called again. Nothing happens where it is awake.
   virtual Status wake() { return Ok{}; }
+
+  // Nothing where no experts are on disk. Any thread.
+  virtual std::optional<ExpertTraffic> expert_traffic() const { return std::nullopt; }
 
   // Nothing when the model runs on the CPU.
   virtual Result<std::optional<DeviceReport>> report() { return std::optional<DeviceReport>{}; }

@@ -342,6 +342,13 @@ std::optional<double> between_steps(const BenchmarkReport& report) {
   return between_s >= 0 ? std::optional(between_s) : std::nullopt;
 }
 
+BenchmarkReport::ExpertFigures expert_figures(const ExpertTraffic& before, const ExpertTraffic& after, double tokens) {
+  const auto hits = static_cast<double>(after.hits - before.hits);
+  const auto misses = static_cast<double>(after.misses - before.misses);
+  return {hits + misses > 0 ? hits / (hits + misses) : 0,
+          static_cast<double>(after.bytes_read - before.bytes_read) / tokens};
+}
+
 }  // namespace
 
 double measure_bandwidth(int n_threads, uint64_t bytes) {
@@ -406,9 +413,15 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
   report.prefill_tok_s = summarize(samples);
   for (int streams : plan.streams) {
     samples.clear();
+    std::optional<ExpertTraffic> before;
     for (int r = -1; r < plan.repeats && plan.n_decode > 0; ++r) {
+      if (r == 0) before = model.executable().expert_traffic();
       TRY_ASSIGN(const double speed, bench.time_decode(streams));
       if (r >= 0) samples.push_back(speed);
+    }
+    if (before && report.decode.empty()) {
+      report.experts = expert_figures(*before, *model.executable().expert_traffic(),
+                                      static_cast<double>(streams) * plan.n_decode * plan.repeats);
     }
     report.decode.push_back({streams, summarize(samples)});
   }

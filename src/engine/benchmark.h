@@ -63,6 +63,12 @@ struct BenchmarkReport {
   std::vector<std::pair<int, double>> draft_step_s;  // rows of a draft, of which one stays, and what it takes
   double bytes_per_token = 0;                        // that one decoded token moves
   std::optional<DeviceReport> device;
+  // Where some experts are on disk: how often one that was used was in RAM, and the bytes read for a token, while the
+  // first number of streams decoded.
+  struct ExpertFigures {
+    double hit_share = 0, bytes_per_token = 0;
+  };
+  std::optional<ExpertFigures> experts;
   std::optional<SleepTiming> sleep;
   // Of a decode step of the first number of streams, and of a prompt: empty without a card.
   std::vector<FamilyTime> decode_profile, prefill_profile;

@@ -85,6 +85,7 @@ EngineStats Loop::stats() const {
   std::lock_guard lock(mutex_);
   EngineStats stats = published_;
   stats.place = place_;
+  stats.experts = model_.executable().expert_traffic();
   return stats;
 }
 

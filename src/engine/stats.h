@@ -4,10 +4,12 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backend/expert_traffic.h"
 #include "engine/event.h"
 #include "engine/request.h"
 #include "speculative/tally.h"
@@ -70,6 +72,7 @@ struct EngineStats : EngineTotals {
   std::vector<std::pair<int, double>> step_seconds = {};      // (rows, seconds), as timed at load; empty: not timed
   uint64_t state_bytes = 0;                                   // of sequences and cache together
   std::vector<std::pair<std::string, uint64_t>> memory = {};  // (purpose, bytes)
+  std::optional<ExpertTraffic> experts = {};                  // where some are on disk
 };
 
 enum class RequestState { queued, prefill, decode };

@@ -171,6 +171,7 @@ Status Model::start(BackendKind backend, LoadOptions options, Compile compile) {
       if (drafter_file_) drafter_file_->drop_pages(t);
     };
   }
+  options.fingerprint = fingerprint_;
   TRY_ASSIGN(executable_, compile(std::move(program), options));
   if (draft_blocks() && draft_blocks()->n_rows > executable_->max_rows()) {
     return Error{Code::invalid_argument,

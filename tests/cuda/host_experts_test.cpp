@@ -7,6 +7,7 @@
 
 #include "backend/cuda/program_binding.h"
 #include "backend/cuda/weights/pack.h"
+#include "base/scratch_for_test.h"
 #include "parity/loaded_model.h"
 
 namespace chimere {
@@ -98,6 +99,34 @@ TEST(HostExperts, ManyThreadsGiveTheSameBits) {
     found.push_back(feed_alone(**loaded, tokens, {18, 2, 1}));
   }
   EXPECT_EQ(found[0], found[1]);
+}
+
+// Below the card RAM, and below RAM the disk.
+TEST(HostExperts, OnDiskGiveTheBitsOfThoseInRam) {
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  const std::vector<int32_t> tokens = some_tokens(folder, 24);
+  LoadOptions options = options_for(false, kHalfKv, kAllMixtures);
+  auto in_ram = Loaded::open(folder, cuda::compile, options);
+  ASSERT_TRUE(in_ram) << in_ram.error().message;
+  options.experts_folder = fixture::scratch_folder().string();
+  options.ram_bytes = 1;
+  const auto refused = Loaded::open(folder, cuda::compile, options);
+  ASSERT_FALSE(refused) << "not even the experts of one layer";
+  uint64_t experts = 0;
+  const Program& program = (*in_ram)->program();
+  for (const Op& op : program.ops) {
+    const auto* moe = std::get_if<op::MoeFfn>(&op);
+    if (!moe) continue;
+    for (const MatrixId id : {moe->gate, moe->up, moe->down}) experts += program.matrices[id].size_bytes();
+  }
+  options.ram_bytes = experts / 3 * 2;
+  auto on_disk = Loaded::open(folder, cuda::compile, options);
+  ASSERT_TRUE(on_disk) << on_disk.error().message;
+  EXPECT_EQ(feed_alone(**in_ram, tokens, {18, 2, 1}), feed_alone(**on_disk, tokens, {18, 2, 1}));
+  const auto traffic = (*on_disk)->expert_traffic();
+  ASSERT_TRUE(traffic);
+  EXPECT_GT(traffic->misses, 0u);
+  EXPECT_LE(traffic->ram_bytes, options.ram_bytes);
 }
 
 TEST(HostExperts, AreToldByNumberOrAll) {

@@ -45,6 +45,9 @@ class CpuExecutable final : public Executable {
   Status run(const Batch& batch, const Outputs& outputs) override;
   Status replay(float* recurrent, const float* recorded, int n_tokens) override;
 
+  std::optional<ExpertTraffic> expert_traffic() const override {
+    return workspace_.store ? std::optional(workspace_.store->traffic()) : std::nullopt;
+  }
   bool has_adapters() const override { return true; }
   bool takes_head_blocks() const override { return true; }
   const Program& program() const override { return program_; }
@@ -90,13 +93,26 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
     }
     if (const auto* h = std::get_if<op::LmHead>(&op)) multiplied.insert(h->weight);
   }
+  std::vector<MatrixId> packed_ids;
+  std::vector<const op::MoeFfn*> mixtures;
   uint64_t total = 0, done = 0;
-  for (const TensorView& m : program_.matrices) total += m.size_bytes();
+  for (size_t i = 0; i < program_.matrices.size(); ++i) {
+    const auto id = static_cast<MatrixId>(i);
+    total += program_.matrices[i].size_bytes();
+    if (!looked_up.count(id) || multiplied.count(id)) packed_ids.push_back(id);
+  }
+  for (const Op& op : program_.ops) {
+    if (const auto* mixture = std::get_if<op::MoeFfn>(&op)) mixtures.push_back(mixture);
+  }
 
   const ParallelFor parallel = [this](int64_t n, const std::function<void(int64_t, int64_t)>& body) {
     pool_.run([&](Team& team) { team.parallel_for(n, 1, body); });
   };
   workspace_.matrices.resize(program_.matrices.size());
+  TRY_ASSIGN(const uint64_t slot_bytes, store_ram_bytes(program_, mixtures, packed_ids, options.ram_bytes));
+  if (slot_bytes > 0) {
+    TRY_ASSIGN(workspace_.store, ExpertStore::create(program_, mixtures, slot_bytes, parallel, options));
+  }
   // Largest first: the file's pages of a matrix are resident beside its copy, and that costs least while little else
   // is.
   std::vector<size_t> order(program_.matrices.size());
@@ -107,7 +123,9 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
   for (size_t i : order) {
     const TensorView& tensor = program_.matrices[i];
     const auto id = static_cast<MatrixId>(i);
-    if (!looked_up.count(id) || multiplied.count(id)) {
+    if (auto stored = workspace_.store ? workspace_.store->matrix(id) : std::nullopt) {
+      workspace_.matrices[i].emplace(std::move(*stored));
+    } else if (!looked_up.count(id) || multiplied.count(id)) {
       TRY_ASSIGN(PackedMatrix packed, pack_matrix(tensor, parallel));
       workspace_.matrices[i].emplace(std::move(packed));
       if (options.matrix_taken) options.matrix_taken(tensor);
@@ -159,7 +177,7 @@ Status CpuExecutable::run(const Batch& batch, const Outputs& outputs) {
     }
   });
   forget_table_pages(batch.n_rows());
-  return Ok{};
+  return workspace_.store ? workspace_.store->failure() : Ok{};
 }
 
 // Looking up a row of a table in the file maps the pages around it too; left alone, the whole table would become

@@ -2,6 +2,7 @@
 #include "backend/cpu/expert_bank.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -69,6 +70,16 @@ Status ExpertBank::take_weights(const LoadOptions& options) {
   const ParallelFor parallel = [this](int64_t n, const std::function<void(int64_t, int64_t)>& body) {
     pool_.run([&](Team& team) { team.parallel_for(n, 1, body); });
   };
+  std::vector<const op::MoeFfn*> mixtures;
+  for (const Op& op : experts_.ops) mixtures.push_back(&std::get<op::MoeFfn>(op));
+  std::vector<MatrixId> ids(experts_.matrices.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  TRY_ASSIGN(const uint64_t slot_bytes, store_ram_bytes(experts_, mixtures, ids, options.ram_bytes));
+  if (slot_bytes > 0) {
+    TRY_ASSIGN(workspace_.store, ExpertStore::create(experts_, mixtures, slot_bytes, parallel, options));
+    for (const MatrixId id : ids) workspace_.matrices.emplace_back(workspace_.store->matrix(id));
+    return Ok{};
+  }
   for (const TensorView& tensor : experts_.matrices) {
     TRY_ASSIGN(PackedMatrix packed, pack_matrix(tensor, parallel));
     workspace_.matrices.emplace_back(std::move(packed));
@@ -87,12 +98,12 @@ void ExpertBank::run(int mixture, int n_rows, const float* x, const int32_t* ids
   CHECK(n_choices <= routing.chosen.size());
   std::copy_n(ids, n_choices, routing.chosen.data());
   std::copy_n(weights, n_choices, routing.weight.data());
-  routing.group(n_rows, op.n_experts, op.n_used);
   batch_.tokens.resize(n_rows);
   buffers_[op.x] = out;
   Activations& in = workspace_.normed(width).acts;
   in.bind(x, width, n_rows, width);
   const Context context{experts_, layout_, batch_, buffers_};
+  group_choices(context, op, workspace_);
   pool_.run([&](Team& team) {
     team.parallel_for(n_rows, 4, [&](int64_t begin, int64_t end) {
       std::fill(out + begin * width, out + end * width, 0.0f);

@@ -16,7 +16,7 @@ bool PackedMatrix::supports(DType type) { return panel_kind(type).has_value(); }
 
 bool PackedMatrix::is_float() const { return is_float_kind(kind_); }
 
-Result<PackedMatrix> PackedMatrix::pack(const TensorView& tensor, const ParallelFor& parallel) {
+Result<PackedMatrix> PackedMatrix::layout_of(const TensorView& tensor) {
   const std::string label = "tensor " + std::string(tensor.name);
   const std::optional<PanelKind> kind = panel_kind(tensor.type);
   if (!kind) {
@@ -46,10 +46,22 @@ Result<PackedMatrix> PackedMatrix::pack(const TensorView& tensor, const Parallel
   m.scales_offset_ = geometry.scales_offset;
   const int64_t n_panels = static_cast<int64_t>(n_experts * panels_per_expert);
   m.size_bytes_ = static_cast<size_t>(n_panels * geometry.panel_bytes);
+  return Result<PackedMatrix>{std::move(m)};
+}
+
+PackedMatrix PackedMatrix::layout() const {
+  PackedMatrix m(*this);
+  m.data_.reset();
+  m.places_ = nullptr;
+  return m;
+}
+
+Result<PackedMatrix> PackedMatrix::pack(const TensorView& tensor, const ParallelFor& parallel) {
+  TRY_ASSIGN(PackedMatrix m, layout_of(tensor));
   m.data_ = allocate_weights(m.size_bytes_);
   if (!m.data_) {
-    return Error{Code::exhausted,
-                 label + ": no memory for " + std::to_string(m.size_bytes_) + " bytes of packed weights"};
+    return Error{Code::exhausted, "tensor " + std::string(tensor.name) + ": no memory for " +
+                                      std::to_string(m.size_bytes_) + " bytes of packed weights"};
   }
 
   const auto pack_panels = [&](int64_t begin, int64_t end) {
@@ -64,6 +76,7 @@ Result<PackedMatrix> PackedMatrix::pack(const TensorView& tensor, const Parallel
       }
     }
   };
+  const int64_t n_panels = int64_t{m.n_experts_} * m.n_panels_;
   if (parallel) {
     parallel(n_panels, pack_panels);
   } else {

@@ -34,6 +34,13 @@ class PackedMatrix {
 
   // Packs a tensor {n_cols, n_rows[, n_experts]}. Without `parallel` on the calling thread.
   static Result<PackedMatrix> pack(const TensorView& tensor, const ParallelFor& parallel = {});
+  // What pack() would make of it, without its bytes: sizes, and after put_at() a matrix whose experts lie elsewhere.
+  static Result<PackedMatrix> layout_of(const TensorView& tensor);
+  // places[e] is where the panels of expert e begin, or will when they are asked for. REQUIRES: of layout_of(); the
+  // list lives as long as this.
+  void put_at(const uint8_t* const* places) { places_ = places; }
+  // The same as layout_of() of what it was packed from.
+  PackedMatrix layout() const;
 
   // True when pack() knows the type.
   static bool supports(DType type);
@@ -44,6 +51,9 @@ class PackedMatrix {
   int n_experts() const { return n_experts_; }
   int n_panels() const { return n_panels_; }  // of one expert
   size_t size_bytes() const { return size_bytes_; }
+  size_t expert_bytes() const { return static_cast<size_t>(n_panels_ * panel_bytes_); }
+  // The bytes are its own, and not somewhere that put_at() named.
+  bool owns_bytes() const { return data_ != nullptr; }
   bool is_float() const;  // F32, F16, BF16: always multiplied in float32
 
   // The exact values of one row: what dequantize_row gives for the row that was packed.
@@ -51,13 +61,15 @@ class PackedMatrix {
 
   PanelKind kind() const { return kind_; }
   const uint8_t* panel(int expert, int panel) const {
-    return data_.get() + (static_cast<int64_t>(expert) * n_panels_ + panel) * panel_bytes_;
+    const uint8_t* first = places_ ? places_[expert] : data_.get() + expert * (n_panels_ * panel_bytes_);
+    return first + panel * panel_bytes_;
   }
   int64_t panel_bytes() const { return panel_bytes_; }
   int64_t scales_offset() const { return scales_offset_; }  // from the start of a panel
 
  private:
   PackedMatrix() = default;
+  PackedMatrix(const PackedMatrix&) = default;
 
   DType type_ = DType::F32;
   PanelKind kind_ = PanelKind::f32;
@@ -69,6 +81,7 @@ class PackedMatrix {
   int64_t scales_offset_ = 0;
   size_t size_bytes_ = 0;
   std::shared_ptr<uint8_t> data_;  // shares its chunk with other matrices, its bytes with none
+  const uint8_t* const* places_ = nullptr;
 };
 
 enum class ActMode { int8, f32 };  // f32: exact

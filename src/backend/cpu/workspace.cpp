@@ -43,6 +43,12 @@ Result<PackedMatrix> pack_matrix(const TensorView& tensor, const ParallelFor& pa
   return packed;
 }
 
+Result<PackedMatrix> layout_of_matrix(const TensorView& tensor) {
+  TensorView packable = tensor;
+  if (!PackedMatrix::supports(tensor.type)) packable.type = DType::F32;
+  return PackedMatrix::layout_of(packable);
+}
+
 void Rows::reserve(int64_t max_rows, int64_t row_width) {
   width = row_width;
   if (width == 0) return;
@@ -165,8 +171,8 @@ Rows& Workspace::normed(int64_t width) {
 
 uint64_t Workspace::weight_bytes() const {
   uint64_t bytes = 0;
-  for (const auto& m : matrices) bytes += m ? m->size_bytes() : 0;
-  return bytes;
+  for (const auto& m : matrices) bytes += m && m->owns_bytes() ? m->size_bytes() : 0;
+  return bytes + (store ? store->ram_bytes() : 0);
 }
 
 uint64_t Workspace::scratch_bytes() const {

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/activations.h"
 #include "backend/cpu/context.h"
+#include "backend/cpu/expert_store.h"
 #include "backend/cpu/ops/aligned_floats.h"
 #include "backend/cpu/ops/attention.h"
 #include "backend/cpu/ops/gdn_mix.h"
@@ -30,6 +31,8 @@ struct Rows {
 
 // A type without a panel layout is decoded to float32: exact, but larger.
 Result<PackedMatrix> pack_matrix(const TensorView& tensor, const ParallelFor& parallel);
+// The same without the bytes.
+Result<PackedMatrix> layout_of_matrix(const TensorView& tensor);
 
 inline constexpr int32_t kNoExpert = -1;
 
@@ -53,6 +56,7 @@ struct Routing {
 
 struct Workspace {
   bool exact = false;
+  std::unique_ptr<ExpertStore> store;                 // where some experts are on disk
   std::vector<std::optional<PackedMatrix>> matrices;  // by MatrixId; empty where only rows are looked up
   std::vector<Activations> buffer_acts;               // by BufferId: inputs of MatmulAdd
   uint64_t buffer_acts_bytes = 0;
@@ -85,6 +89,8 @@ void norm_matmul(Team& team, const Context& c, const op::NormMatmul& op, Workspa
 void matmul_add(Team& team, const Context& c, const op::MatmulAdd& op, Workspace& w);
 void dense_ffn(Team& team, const Context& c, const op::DenseFfn& op, Workspace& w);
 void moe_ffn(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w);
+// From w.routing.chosen who goes to which expert; experts that are on disk are asked for. By one thread.
+void group_choices(const Context& c, const op::MoeFfn& op, Workspace& w);
 // Its experts alone. REQUIRES: w.normed (for latent experts w.latent), and the choices in w.routing, grouped.
 void moe_experts(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w);
 void lm_head(Team& team, const Context& c, const op::LmHead& op, const Outputs& outputs, Workspace& w);

@@ -54,6 +54,7 @@ class CudaExecutable final : public Executable {
   Status refresh_adapter(const Adapter& adapter) override { return adapters_->refresh(stream_, adapter); }
   Result<uint64_t> sleep() override;
   Status wake() override { return ledger_.wake(stream_); }
+  std::optional<ExpertTraffic> expert_traffic() const override { return host_ ? host_->traffic() : std::nullopt; }
   Result<std::optional<DeviceReport>> report() override;
   Result<std::vector<FamilyTime>> profile(const Batch& batch, int repeats) override;
 
@@ -300,7 +301,8 @@ Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
     if (Status done = run_pass(batch, pass, outputs); !done) return fail(std::move(done.error()));
   }
-  return Ok{};
+  // A disk may come back: that is no failure of the card.
+  return host_ ? host_->failure() : Ok{};
 }
 
 Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, const Outputs& outputs) {

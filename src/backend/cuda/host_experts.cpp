@@ -49,6 +49,8 @@ HostExperts::HostExperts() = default;
 HostExperts::~HostExperts() = default;
 
 uint64_t HostExperts::weight_bytes() const { return bank_->weight_bytes(); }
+Status HostExperts::failure() { return bank_->failure(); }
+std::optional<ExpertTraffic> HostExperts::traffic() const { return bank_->traffic(); }
 
 void HostExperts::compute(int mixture, int n_rows) {
   bank_->run(mixture, n_rows, x_.data(), ids_.data(), weights_.data(), sums_.data());

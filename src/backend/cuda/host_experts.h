@@ -53,8 +53,12 @@ class HostExperts {
   // To be held while the card has work that contains begin() and join().
   HostLane* lane() const { return lane_.get(); }
 
+  // Of the disk that experts are read from, since the last call. REQUIRES: nothing of join() is left on the card.
+  Status failure();
+
   int n_mixtures() const { return static_cast<int>(shapes_.size()); }
   uint64_t weight_bytes() const;
+  std::optional<ExpertTraffic> traffic() const;
 
  private:
   struct Shape {

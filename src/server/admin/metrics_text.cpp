@@ -118,6 +118,18 @@ void add_cache(std::string& out, const engine::CacheStats& cache) {
   gauge(out, "chimere_cache_entries", "Positions at which state is kept.", static_cast<double>(cache.entries));
 }
 
+// Of experts on disk; nothing where none are.
+void add_experts(std::string& out, const std::optional<ExpertTraffic>& experts) {
+  if (!experts) return;
+  gauge(out, "chimere_experts_ram_bytes", "Room in RAM for experts that are on disk.",
+        static_cast<double>(experts->ram_bytes));
+  counter(out, "chimere_expert_hits_total", "Uses of experts that were in RAM or on their way.", experts->hits);
+  counter(out, "chimere_expert_misses_total", "Uses of experts that had to be read from disk.", experts->misses);
+  counter(out, "chimere_experts_read_ahead_total", "Experts that were read before they were asked for.",
+          experts->read_ahead);
+  counter(out, "chimere_expert_bytes_read_total", "Bytes of experts that were read from disk.", experts->bytes_read);
+}
+
 Histogram batch_rows(const engine::EngineStats& stats) {
   std::vector<double> bounds;
   for (int i = 0; i + 1 < engine::kBatchSizes; ++i) bounds.push_back(1 << i);
@@ -175,6 +187,7 @@ std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stat
   out +=
       monitor.request_seconds.text("chimere_request_seconds", "From the head of a request to the end of its answer.");
   out += batch_rows(stats).text("chimere_batch_rows", "Rows of the engine's steps.");
+  add_experts(out, stats.experts);
   add_cache(out, stats.cache);
   add_memory(out, stats, resident_bytes);
   if (monitor.collections) {

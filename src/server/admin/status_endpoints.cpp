@@ -97,6 +97,13 @@ Json speculation_json(const engine::EngineStats& stats) {
   return json;
 }
 
+Json experts_json(const ExpertTraffic& experts) {
+  return {{"count", experts.n_experts},       {"bytes", experts.all_bytes},
+          {"ram_bytes", experts.ram_bytes},   {"hits", experts.hits},
+          {"misses", experts.misses},         {"read_ahead", experts.read_ahead},
+          {"bytes_read", experts.bytes_read}, {"waited_seconds", experts.waited_s}};
+}
+
 Json status_json(const Services& services) {
   const engine::EngineStats stats = services.chat.engine().stats();
   const auto now = Monitor::Clock::now();
@@ -118,6 +125,7 @@ Json status_json(const Services& services) {
                         {"generated_per_second", rates.generated}};
   json["speculation"] = speculation_json(stats);
   json["cache"] = cache_json(stats);
+  if (stats.experts) json["experts_on_disk"] = experts_json(*stats.experts);
   json["memory"] = Json::array();
   for (const auto& [purpose, bytes] : stats.memory) {
     json["memory"].push_back(Json{{"purpose", purpose}, {"bytes", bytes}});

@@ -1,11 +1,7 @@
 // guesses.tsx  How often guesses at the next tokens were right, by where they came from and by their place in a draft.
 import type { GuessSource } from '../api/types'
 import { t } from '../i18n'
-import { count } from '../ui/format'
-
-function share(part: number, of: number): string {
-  return of > 0 ? `${Math.round((100 * part) / of)} %` : ''
-}
+import { count, share } from '../ui/format'
 
 export function Guesses({ sources }: { sources: GuessSource[] }) {
   const places = Math.max(...sources.map((source) => source.by_position.length))

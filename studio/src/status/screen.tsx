@@ -1,7 +1,7 @@
 // screen.tsx  What the engine is doing.
 import { useEffect } from 'preact/hooks'
 import { t } from '../i18n'
-import { bytes, count, duration } from '../ui/format'
+import { bytes, count, duration, share } from '../ui/format'
 import { Guesses } from './guesses'
 import { isMissing, latest, watchStatus } from './history'
 import { Keys } from './keys'
@@ -26,6 +26,12 @@ export function StatusScreen() {
               ` · ${t('guessedOf', {
                 accepted: count(status.speculation.accepted_tokens),
                 drafted: count(status.speculation.draft_tokens),
+              })}`}
+            {status.experts_on_disk &&
+              ` · ${t('expertsOnDisk', {
+                ram: bytes(status.experts_on_disk.ram_bytes),
+                all: bytes(status.experts_on_disk.bytes),
+                share: share(status.experts_on_disk.hits, status.experts_on_disk.hits + status.experts_on_disk.misses),
               })}`}
           </p>
           <Sleep status={status} />

@@ -19,6 +19,11 @@ export const compact = (n: number) =>
   n.toLocaleString(language.value, { notation: 'compact', maximumFractionDigits: 1 })
 
 // Of something that takes moments.
+// "62 %"; nothing of nothing is nothing.
+export function share(part: number, of: number): string {
+  return of > 0 ? `${Math.round((100 * part) / of)} %` : ''
+}
+
 export function milliseconds(ms: number): string {
   if (ms < 1) return '< 1 ms'
   return ms < 1000 ? `${count(ms)} ms` : `${count(ms / 1000, 1)} s`

@@ -128,6 +128,9 @@ void bind_rows(const Team& team, Rows& rows, int64_t n_rows, int64_t width) {
   if (team.rank() == 0) rows.acts.bind(rows.floats.data(), width, n_rows, width);
 }
 
+// Where the experts of the op are if they are on disk.
+int stored_mixture(const Workspace& w, const op::MoeFfn& op) { return w.store ? w.store->mixture_of(op.up) : kNone; }
+
 const PackedMatrix* matrix_or_null(const Workspace& w, MatrixId id) { return id == kNone ? nullptr : &*w.matrices[id]; }
 
 // Up to the choice: who goes to which expert is in w.routing then, and what latent experts see in w.latent.
@@ -168,11 +171,16 @@ void route(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
     if (latent_down && !w.exact) w.latent.acts.quantize_rows(begin, end);
   });
   team.each([&](int rank, int) {
-    if (rank == 0) r.group(n, op.n_experts, op.n_used);
+    if (rank == 0) group_choices(c, op, w);
   });
 }
 
 }  // namespace
+
+void group_choices(const Context& c, const op::MoeFfn& op, Workspace& w) {
+  w.routing.group(c.batch.n_rows(), op.n_experts, op.n_used);
+  if (const int stored = stored_mixture(w, op); stored != kNone) w.store->begin(stored, w.routing.active);
+}
 
 void apply_gate(const float* g, int64_t n, float* h) {
   static constexpr std::array<float, kPanelsPerShare* kPanelRows> kOnes = [] {
@@ -248,10 +256,15 @@ void moe_experts(Team& team, const Context& c, const op::MoeFfn& op, Workspace& 
   const int64_t shares_of_expert = shares_of(in.up.n_panels());
   const int64_t routed_shares = static_cast<int64_t>(r.active.size()) * shares_of_expert;
   const int64_t shared_shares = shared ? shares_of(w.matrices[op.shared_up]->n_panels()) : 0;
+  // Experts that are read from disk come last, behind the shared one, too.
+  const int stored = stored_mixture(w, op);
+  const int64_t first_routed = stored == kNone ? 0 : shared_shares;
   team.parallel_for(routed_shares + shared_shares, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t share = begin; share < end; ++share) {
+    for (int64_t turn = begin; turn < end; ++turn) {
+      const int64_t share = turn < first_routed ? routed_shares + turn : turn - first_routed;
       if (share < routed_shares) {
         const int e = r.active[share / shares_of_expert];
+        if (stored != kNone) w.store->wait(stored, e);
         const int32_t first = r.expert_begin[e], count = r.expert_begin[e + 1] - first;
         const auto panel = static_cast<int>(share % shares_of_expert * kPanelsPerShare);
         up_panels(in, e, expert_in, std::span(r.token_of_slot).subspan(first, count), count, w.mode(),
@@ -302,11 +315,15 @@ void moe_experts(Team& team, const Context& c, const op::MoeFfn& op, Workspace& 
                          c.row(op.x, t) + first);
     }
   };
+  const auto end_use = [&] {
+    if (stored != kNone && team.rank() == 0) w.store->end(stored);
+  };
   if (!latent_up) {
     team.parallel_for(down.n_panels(), kPanelsPerShare, [&](int64_t begin, int64_t end) {
       add_experts(begin, end, [&](int t) { return c.row(op.x, t); });
       add_shared(begin, end);
     });
+    end_use();
     return;
   }
   const auto sum_row = [&](int64_t t) { return w.latent_sum.floats.data() + t * expert_width; };
@@ -315,6 +332,7 @@ void moe_experts(Team& team, const Context& c, const op::MoeFfn& op, Workspace& 
     for (int t = 0; t < n; ++t) std::fill(sum_row(t) + first, sum_row(t) + last, 0.0f);
     add_experts(begin, end, sum_row);
   });
+  end_use();
   if (!w.exact) {
     team.parallel_for(n, 4, [&](int64_t begin, int64_t end) { w.latent_sum.acts.quantize_rows(begin, end); });
   }
