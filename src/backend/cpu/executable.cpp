@@ -112,6 +112,7 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
   TRY_ASSIGN(const uint64_t slot_bytes, store_ram_bytes(program_, mixtures, packed_ids, options.ram_bytes));
   if (slot_bytes > 0) {
     TRY_ASSIGN(workspace_.store, ExpertStore::create(program_, mixtures, slot_bytes, parallel, options));
+    workspace_.routed = mixtures;
   }
   // Largest first: the file's pages of a matrix are resident beside its copy, and that costs least while little else
   // is.

@@ -16,9 +16,11 @@ namespace {
 
 // Beyond the experts of a layer in use: those of the next that are being read ahead.
 constexpr uint64_t kAheadSlots = 32;
-constexpr int kReaders = 8;           // reads in flight: what keeps a fast disk busy with pieces of a megabyte
-constexpr int kLooks = 16;            // slots that are looked at to find one that gives way
-constexpr uint32_t kFadeTurns = 512;  // uses of a layer after which its counts are halved
+constexpr int kReaders = 8;  // reads in flight: what keeps a fast disk busy with pieces of a megabyte
+constexpr int kLooks = 16;   // slots that are looked at to find one that gives way
+constexpr uint32_t kJudgedGuesses = 512;
+constexpr uint32_t kSkipTurns = 1 << 15;  // uses of a layer for which nothing is guessed after too many were wrong
+constexpr uint32_t kFadeTurns = 512;      // uses of a layer after which its counts are halved
 
 uint64_t least_slots(const ExpertLayout& layout) {
   const auto n = static_cast<uint64_t>(layout.n_experts);
@@ -257,6 +259,7 @@ void ExpertStore::fetch(int mixture, int expert) {
   slot.mixture = mixture;
   slot.expert = expert;
   slot.arrival = ++arrivals_;
+  slot.is_guess = false;
   slot.state = kReading;
   m.slot_of[static_cast<size_t>(expert)] = static_cast<int32_t>(i);
   std::byte* place = shelf.place(i);
@@ -291,6 +294,7 @@ void ExpertStore::read(int mixture, int expert, Slot& slot, std::byte* to) {
 void ExpertStore::begin(int mixture, std::span<int32_t> experts) {
   Mixture& m = mixtures_[static_cast<size_t>(mixture)];
   CHECK(m.in_use.empty());
+  judge_guesses();
   count_uses(m, experts);
   const auto is_here = [&](int32_t e) { return m.slot_of[static_cast<size_t>(e)] != kNone; };
   // What is left of a read that failed is no expert.
@@ -302,7 +306,10 @@ void ExpertStore::begin(int mixture, std::span<int32_t> experts) {
   hits_ += static_cast<uint64_t>(missing - experts.begin());
   misses_ += static_cast<uint64_t>(experts.end() - missing);
   const auto use = [&](int32_t e) {
-    slot_of(m, e).is_in_use = true;
+    Slot& slot = slot_of(m, e);
+    slot.is_in_use = true;
+    n_right_ += slot.is_guess;
+    slot.is_guess = false;
     m.in_use.push_back(m.slot_of[static_cast<size_t>(e)]);
   };
   // First those that are here, or they would give way to the others.
@@ -338,7 +345,19 @@ void ExpertStore::expect(int mixture, std::span<const int32_t> experts) {
   for (const int32_t e : experts) {
     if (m.slot_of[static_cast<size_t>(e)] != kNone) continue;
     fetch(mixture, e);
+    slot_of(mixtures_[static_cast<size_t>(mixture)], e).is_guess = true;
     ++expected_;
+    ++n_guessed_;
+  }
+}
+
+// A wrong guess takes a read and the place of an expert from those that are used; a right one saves some of a wait.
+void ExpertStore::judge_guesses() {
+  if (n_skipped_ > 0) {
+    n_skipped_ = n_skipped_ == kSkipTurns ? 0 : n_skipped_ + 1;
+  } else if (n_guessed_ >= kJudgedGuesses) {
+    if (n_right_ * 2 < n_guessed_) n_skipped_ = 1;
+    n_guessed_ = n_right_ = 0;
   }
 }
 

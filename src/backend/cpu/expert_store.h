@@ -58,8 +58,11 @@ class ExpertStore {
   void wait(int mixture, int expert);
   void end(int mixture);
 
-  // These may be used soon: starts to read what is not in RAM. A guess costs a place and a read, no more.
+  // These may be used soon: starts to read what is not in RAM. A guess costs a place and a read, no more. Also by one
+  // worker between begin() and end() of another mixture.
   void expect(int mixture, std::span<const int32_t> experts);
+  // Most of the experts that were read ahead lately were used then. Where not, they are tried again now and then.
+  bool guesses_pay() const { return n_skipped_ == 0; }
 
   // What went wrong since the last call: what was computed since then is of no use.
   Status failure();
@@ -72,6 +75,7 @@ class ExpertStore {
   struct Slot {
     int32_t mixture = kNone, expert = kNone;
     bool is_in_use = false;
+    bool is_guess = false;  // read ahead, and not used since
     uint64_t arrival = 0;
     std::atomic<int> state{kEmpty};
   };
@@ -101,6 +105,7 @@ class ExpertStore {
   // A slot for the expert, whose reading has begun then.
   void fetch(int mixture, int expert);
   void forget(Slot& slot);
+  void judge_guesses();
   size_t give_way(Shelf& shelf);
   Slot& slot_of(Mixture& m, int expert);
   void read(int mixture, int expert, Slot& slot, std::byte* to);
@@ -109,6 +114,7 @@ class ExpertStore {
 
   const ReadExpert read_;  // in place of the files' own, for tests of disks that fail
   std::vector<Mixture> mixtures_;
+  uint32_t n_guessed_ = 0, n_right_ = 0, n_skipped_ = 0;  // lately
   std::vector<Shelf> shelves_;
   uint64_t arrivals_ = 0;
   uint64_t random_ = 0x9e3779b97f4a7c15;

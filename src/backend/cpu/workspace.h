@@ -56,7 +56,9 @@ struct Routing {
 
 struct Workspace {
   bool exact = false;
-  std::unique_ptr<ExpertStore> store;                 // where some experts are on disk
+  std::unique_ptr<ExpertStore> store;  // where some experts are on disk
+  // With a store: its mixtures in order, whose routers tell what will be used next; empty where they have none here.
+  std::vector<const op::MoeFfn*> routed;
   std::vector<std::optional<PackedMatrix>> matrices;  // by MatrixId; empty where only rows are looked up
   std::vector<Activations> buffer_acts;               // by BufferId: inputs of MatmulAdd
   uint64_t buffer_acts_bytes = 0;

@@ -133,6 +133,44 @@ int stored_mixture(const Workspace& w, const op::MoeFfn& op) { return w.store ? 
 
 const PackedMatrix* matrix_or_null(const Workspace& w, MatrixId id) { return id == kNone ? nullptr : &*w.matrices[id]; }
 
+// Rows of a batch for which the next layer's experts are guessed: more of them use nearly all.
+constexpr int kAheadRows = 4;
+
+// The mixture after this one, if what it will use can be guessed and read ahead.
+const op::MoeFfn* next_to_read(const Workspace& w, int stored, int n_rows) {
+  const auto next = static_cast<size_t>(stored) + 1;
+  const bool is_known = stored != kNone && next < w.routed.size() && n_rows <= kAheadRows;
+  return is_known && w.store->guesses_pay() ? w.routed[next] : nullptr;
+}
+
+// What the next layer's router says of the residual stream as it is now: the layer between changes it little.
+void read_ahead(const Context& c, const op::MoeFfn& now, const op::MoeFfn& next, int mixture, Workspace& w) {
+  const int64_t width = c.width(now.x);
+  const int n = c.batch.n_rows();
+  thread_local AlignedFloats rows, logits, keys, weights;
+  thread_local std::vector<int32_t> chosen;
+  thread_local Activations in;
+  const int64_t stride = (next.n_experts + kPanelRows - 1) / kPanelRows * kPanelRows;
+  rows.resize(n * width);
+  logits.resize(n * stride);
+  keys.resize(next.n_experts);
+  weights.resize(next.n_used);
+  chosen.assign(static_cast<size_t>(n) * next.n_used, kNoExpert);
+  for (int t = 0; t < n; ++t) {
+    rms_norm(c.row(now.x, t), c.vector(next.norm), next.eps, width, rows.data() + t * width);
+  }
+  in.bind(rows.data(), width, n, width);
+  const PackedMatrix& router = *w.matrices[next.router];
+  matmul(router, 0, in, {}, n, ActMode::f32, logits.data(), stride, 0, router.n_panels());
+  for (int t = 0; t < n; ++t) {
+    choose_experts(c, next, logits.data() + t * stride, keys.data(), chosen.data() + t * next.n_used, weights.data());
+  }
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  if (!chosen.empty() && chosen.front() == kNoExpert) chosen.erase(chosen.begin());
+  w.store->expect(mixture, chosen);
+}
+
 // Up to the choice: who goes to which expert is in w.routing then, and what latent experts see in w.latent.
 void route(Team& team, const Context& c, const op::MoeFfn& op, Workspace& w) {
   const PackedMatrix& router = *w.matrices[op.router];
@@ -259,8 +297,14 @@ void moe_experts(Team& team, const Context& c, const op::MoeFfn& op, Workspace& 
   // Experts that are read from disk come last, behind the shared one, too.
   const int stored = stored_mixture(w, op);
   const int64_t first_routed = stored == kNone ? 0 : shared_shares;
-  team.parallel_for(routed_shares + shared_shares, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t turn = begin; turn < end; ++turn) {
+  const op::MoeFfn* next = next_to_read(w, stored, n);
+  const int64_t ahead = next ? 1 : 0;  // one worker looks ahead first
+  team.parallel_for(ahead + routed_shares + shared_shares, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t turn = begin - ahead; turn < end - ahead; ++turn) {
+      if (turn < 0) {
+        read_ahead(c, op, *next, stored + 1, w);
+        continue;
+      }
       const int64_t share = turn < first_routed ? routed_shares + turn : turn - first_routed;
       if (share < routed_shares) {
         const int e = r.active[share / shares_of_expert];
