@@ -1,8 +1,4 @@
 // quantize.cpp  chimere quantize: a model in fewer bits, of the size that was asked for.
-#include <strings.h>
-#include <unistd.h>
-
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -11,95 +7,16 @@
 #include "common.h"
 #include "convert/convert.h"
 #include "progress_bar.h"
-#include "quantizer/collect.h"
-#include "quantizer/goal.h"
-#include "quantizer/losses.h"
+#include "quantize_measured.h"
+#include "quantize_task.h"
 #include "quantizer/report.h"
 #include "quantizer/write_model.h"
-#include "text_windows.h"
 
 namespace chimere::apps {
 namespace {
 
 namespace fs = std::filesystem;
 namespace qz = quantizer;
-
-struct QuantizeOptions {
-  std::string in, out;
-  std::string folder;  // of a checkpoint, where that was given; `in` is then what was made of it
-  std::string type, size, fits;
-  double bits = 0, fastest = 0, read_price = 0;
-  int context = 8192;
-  std::string reserve = "256MiB";
-  std::vector<std::string> keep, texts;
-  std::string types_file, imatrix, losses, report;
-  bool data_free = false, dry_run = false, export_llama = false, force = false;
-  int probe_windows = 4, probe_context = 512;
-  size_t probes = 96;
-  int threads = 0;
-};
-
-// "15.2GB" is decimal, "14GiB" binary.
-Result<double> bytes_from(const char* option, const std::string& text) {
-  char unit[8] = "";
-  double amount = 0;
-  int end = 0;
-  const int n = std::sscanf(text.c_str(), "%lf%7[A-Za-z]%n", &amount, unit, &end);
-  const bool whole = n == 1 || (n == 2 && static_cast<size_t>(end) == text.size());
-  if (n == 1) std::sscanf(text.c_str(), "%lf%n", &amount, &end);
-  const std::pair<const char*, double> units[] = {{"", 1},         {"B", 1},       {"KB", 1e3},     {"MB", 1e6},
-                                                  {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10}, {"MiB", 0x1p20},
-                                                  {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-  for (const auto& [name, factor] : units) {
-    const bool found = whole && static_cast<size_t>(end) == text.size() && strcasecmp(unit, name) == 0;
-    if (found && amount > 0 && std::isfinite(amount)) return std::floor(amount * factor);
-  }
-  return Error{Code::invalid_argument,
-               std::string(option) + ": expected a size as in 15.2GB or 14GiB, found '" + text + "'"};
-}
-
-Result<qz::Goal> goal_from(const QuantizeOptions& o, std::string& asked) {
-  qz::Goal goal;
-  int given = 0;
-  const auto take = [&](qz::Goal::Kind kind, const std::string& words) {
-    goal.kind = kind;
-    asked = words;
-    ++given;
-  };
-  char number[32];
-  if (!o.type.empty()) {
-    TRY_ASSIGN(goal.type, qz::writable_type(o.type));
-    take(qz::Goal::Kind::type, "--type " + std::string(name(goal.type)));
-  }
-  if (!o.size.empty()) {
-    TRY_ASSIGN(goal.amount, bytes_from("--size", o.size));
-    take(qz::Goal::Kind::size, "--size " + o.size);
-  }
-  if (o.bits > 0) {
-    goal.amount = o.bits;
-    std::snprintf(number, sizeof(number), "--bpw %g", o.bits);
-    take(qz::Goal::Kind::bits, number);
-  }
-  if (!o.fits.empty()) {
-    TRY_ASSIGN(goal.amount, bytes_from("--fits", o.fits));
-    TRY_ASSIGN(const double reserve, bytes_from("--reserve", o.reserve));
-    goal.reserve_bytes = static_cast<uint64_t>(reserve);
-    goal.context = o.context;
-    take(qz::Goal::Kind::fits, "--fits " + o.fits + " --ctx " + std::to_string(o.context));
-  }
-  if (o.fastest > 0) {
-    goal.amount = o.fastest;
-    std::snprintf(number, sizeof(number), "--fastest-within %g", o.fastest);
-    take(qz::Goal::Kind::fastest, number);
-  }
-  goal.read_price = o.read_price;
-  if (given == 0 && !o.types_file.empty()) {  // what no rule names stays as it is
-    goal.type = DType::F32;
-    take(qz::Goal::Kind::type, "--types");
-  }
-  if (given == 1) return Result<qz::Goal>{std::move(goal)};
-  return Error{Code::invalid_argument, "expected one goal: --type, --size, --bpw, --fits or --fastest-within"};
-}
 
 // A checkpoint becomes a file beside the one to write: plans read tensors in any order, and measuring runs the model.
 Status make_source(QuantizeOptions& o) {
@@ -117,111 +34,6 @@ Status make_source(QuantizeOptions& o) {
              convert::convert(wanted, [&](uint64_t done, uint64_t total) { return bar(done, total); }));
   for (const std::string& note : made.notes) std::fprintf(stderr, "  note: %s\n", note.c_str());
   o.in = made.file;
-  return Ok{};
-}
-
-Status check_paths(const QuantizeOptions& o) {
-  if (o.dry_run || o.export_llama) return Ok{};
-  if (o.out.empty()) return Error{Code::invalid_argument, "expected a file to write, or --dry-run"};
-  std::error_code code;
-  if (fs::equivalent(o.in, o.out, code))
-    return Error{Code::invalid_argument, o.out + " is the file to read: give another one to write"};
-  if (fs::exists(o.out, code) && !o.force) return Error{Code::invalid_argument, o.out + " exists; --force replaces it"};
-  return Ok{};
-}
-
-// One line on a terminal, written over.
-void show_step(const char* what, size_t done, size_t total) {
-  if (!isatty(STDERR_FILENO)) return;
-  std::fprintf(stderr, "\r%s: %zu of %zu%s", what, done, total, done == total ? "\n" : "");
-}
-
-LoadOptions probe_load(const QuantizeOptions& o) {
-  LoadOptions load;
-  load.exact = true;  // what is measured is the weights, not the activations
-  load.n_threads = o.threads;
-  return load;
-}
-
-// What plans are made from: statistics, a text, and what was measured on them.
-struct Measured {
-  std::optional<qz::Statistics> statistics;
-  std::optional<qz::Windows> probe_text, held_out;
-  std::optional<qz::Losses> losses;
-  std::string text_name = "no text";
-  const qz::Statistics* weights() const { return statistics ? &*statistics : nullptr; }
-};
-
-// Text that the model says by itself, and what its matrices were multiplied with meanwhile.
-Status say_own_text(const QuantizeOptions& o, Measured& m) {
-  qz::InputCollector collector;
-  LoadOptions load = probe_load(o);
-  load.observe = collector.observer();
-  TRY_ASSIGN(const auto model, models::Model::load(o.in, models::BackendKind::cpu, std::move(load)));
-  TRY_ASSIGN(const Tokenizer tokenizer, Tokenizer::from_metadata(model->metadata()));
-  const int32_t first = std::max({tokenizer.special_ids().bos, tokenizer.special_ids().eos, 0});
-  std::fprintf(stderr, "the model writes %d windows of text to be measured on\n", 2 * o.probe_windows);
-  TRY_ASSIGN(qz::Windows all,
-             qz::own_text(*model, o.probe_context, 2 * static_cast<size_t>(o.probe_windows), first, 1));
-  const size_t half = all.tokens.size() / 2;
-  m.held_out = qz::Windows{all.context, {all.tokens.begin() + static_cast<std::ptrdiff_t>(half), all.tokens.end()}};
-  all.tokens.resize(half);
-  m.probe_text = std::move(all);
-  m.text_name = "text of its own";
-  if (m.statistics) return Ok{};
-  collector.statistics.datasets = {"text of the model's own"};
-  collector.statistics.n_chunks = 2 * static_cast<uint64_t>(o.probe_windows);
-  collector.statistics.chunk_tokens = static_cast<uint64_t>(o.probe_context);
-  m.statistics = std::move(collector.statistics);
-  return Ok{};
-}
-
-Status read_texts(const QuantizeOptions& o, const gguf::File& file, Measured& m) {
-  TRY_ASSIGN(const Tokenizer tokenizer, Tokenizer::from_metadata(file.metadata()));
-  const auto wanted = static_cast<size_t>(o.probe_windows);
-  TRY_ASSIGN(qz::Windows all, read_windows(o.texts, tokenizer, o.probe_context, 5 * wanted));
-  const size_t n = std::min(wanted, all.n_windows()), cut = n * static_cast<size_t>(o.probe_context);
-  // What was measured on and what is judged by are different pages, where there are enough.
-  if (all.n_windows() > n) {
-    m.held_out = qz::Windows{all.context, {all.tokens.begin() + static_cast<std::ptrdiff_t>(cut), all.tokens.end()}};
-    all.tokens.resize(cut);
-  } else {
-    m.held_out = all;
-  }
-  m.probe_text = std::move(all);
-  m.text_name = fs::path(o.texts.front()).filename().string() + (o.texts.size() > 1 ? " and others" : "");
-  return Ok{};
-}
-
-Status measure(const QuantizeOptions& o, const gguf::File& file, const qz::Plan& plan, Measured& m) {
-  const std::string path = o.losses.empty() ? (o.folder.empty() ? o.in : o.folder) + ".losses.json" : o.losses;
-  std::error_code code;
-  if (fs::exists(path, code)) {
-    auto before = qz::read_losses(path);
-    if (!before) return before.error();
-    const bool same = before->model == models::fingerprint(file) && before->statistics == qz::hash_of(m.weights());
-    const bool enough = before->probed || !m.probe_text;
-    if (same && enough && qz::covers(*before, plan)) {
-      std::fprintf(stderr, "%s: measured before, on %s\n", path.c_str(), before->text.c_str());
-      m.losses = std::move(*before);
-      return Ok{};
-    }
-  }
-  TRY_ASSIGN(qz::Losses losses,
-             qz::measure_losses(file, plan, m.weights(), {}, o.threads,
-                                [](size_t done, size_t total) { show_step("errors of tensors", done, total); }));
-  losses.text = m.text_name;
-  if (m.probe_text) {
-    TRY(qz::measure_slopes(
-        file, plan, m.weights(), *m.probe_text, o.probes, probe_load(o),
-        [](size_t done, size_t total) { show_step("probes", done, total); }, losses));
-  } else {
-    std::fprintf(stderr, "without --text or --data-free, losses are sums of relative errors, not divergences\n");
-  }
-  if (Status s = qz::write_losses(losses, path); !s) {
-    std::fprintf(stderr, "what was measured is not kept: %s\n", s.error().message.c_str());
-  }
-  m.losses = std::move(losses);
   return Ok{};
 }
 
@@ -248,55 +60,13 @@ Status write_report(const QuantizeOptions& o, const qz::Plan& plan, qz::ReportFa
   return write_text(o.report, qz::report_markdown(plan, curves, facts));
 }
 
-Result<qz::Divergence> judge(const QuantizeOptions& o, const Measured& m) {
-  TRY_ASSIGN(const auto base_model, models::Model::load(o.in, models::BackendKind::cpu, probe_load(o)));
-  TRY_ASSIGN(const qz::Base base, qz::measure_base(*base_model, *m.held_out));
-  TRY_ASSIGN(const auto model, models::Model::load(o.out, models::BackendKind::cpu, probe_load(o)));
-  return qz::measure_divergence(*model, base, {});
-}
-
-struct Task {
-  qz::Goal goal;
-  qz::Origin origin;
-  std::vector<qz::Rule> rules;
-};
-
-// What can be refused by looking at the options alone, before any work is done.
-Result<Task> read_task(const QuantizeOptions& o) {
-  TRY(check_paths(o));
-  Task task;
-  TRY_ASSIGN(task.goal, goal_from(o, task.origin.how));
-  for (const std::string& text : o.keep) {
-    auto rule = qz::parse_rule(text);
-    if (!rule) return Error{rule.error().code, "--keep: " + rule.error().message};
-    task.rules.push_back(std::move(*rule));
-  }
-  if (!o.types_file.empty()) {
-    TRY_ASSIGN(std::vector<qz::Rule> more, qz::read_rules(o.types_file));
-    for (qz::Rule& rule : more) task.rules.push_back(std::move(rule));
-  }
-  if (o.data_free && !o.texts.empty())
-    return Error{Code::invalid_argument, "--data-free and --text exclude each other"};
-  if (task.goal.kind == qz::Goal::Kind::fastest && o.texts.empty() && !o.data_free) {
-    return Error{Code::invalid_argument, "--fastest-within: expected --text or --data-free to measure a divergence on"};
-  }
-  return Result<Task>{std::move(task)};
-}
-
-Status quantize(const QuantizeOptions& o, Task& task) {
+Status quantize(const QuantizeOptions& o, QuantizeTask& task) {
   const qz::Goal& goal = task.goal;
   qz::Origin& origin = task.origin;
   TRY_ASSIGN(const gguf::File file, gguf::File::open(o.in));
   TRY_ASSIGN(qz::Plan plan, qz::plan_for(file, task.rules));
-  Measured m;
-  if (!o.imatrix.empty()) {
-    TRY_ASSIGN(m.statistics, qz::read_statistics(o.imatrix));
-    if (Status s = qz::check_statistics(*m.statistics, file.tensors()); !s) {
-      return Error{s.error().code, o.imatrix + ": " + s.error().message};
-    }
-  }
-  if (o.data_free) TRY(say_own_text(o, m));
-  if (!o.texts.empty()) TRY(read_texts(o, file, m));
+  QuantizeMeasured m;
+  TRY(gather(o, file, m));
   if (m.statistics)
     origin.statistics_file = o.imatrix.empty() ? "text of the model's own" : fs::path(o.imatrix).filename().string();
   if (goal.kind != qz::Goal::Kind::type) {
@@ -346,7 +116,7 @@ Status quantize(const QuantizeOptions& o, Task& task) {
 }
 
 Status run(QuantizeOptions& o) {
-  TRY_ASSIGN(Task task, read_task(o));
+  TRY_ASSIGN(QuantizeTask task, read_task(o));
   std::error_code code;
   if (!fs::is_directory(o.in, code)) return quantize(o, task);
   TRY(make_source(o));

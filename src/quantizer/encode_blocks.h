@@ -43,15 +43,25 @@ inline void pack_crumbs(const uint8_t* codes, uint8_t* q) {
 template <class Block>
 using BlockEncoder = void (*)(const BlockInput& in, Block& out);
 
-// Those whose searches are compiled for several levels of a machine (isa/). All of them give the same bits.
+// Encoders of eight blocks at once, by their rows and weights; weights are null where all columns count the same.
+// Values are those of the file, of any size, all of them zero, too.
+inline constexpr int kGroup = 8;
+template <class Block>
+using GroupEncoder = void (*)(const float* const* x, const float* const* w, Block* out);
+template <class Block>
+using EvenGroupEncoder = void (*)(const float* const* x, Block* out);
+
+// Searches are compiled for several levels of a machine (isa/). All of them give the same bits.
 struct LevelEncoders {
-  BlockEncoder<BlockQ4_0> q4_0;
+  GroupEncoder<BlockQ4_0> q4_0;
+  GroupEncoder<BlockQ5_0> q5_0;
+  GroupEncoder<BlockQ8_0> q8_0;
+  GroupEncoder<BlockIQ4_NL> iq4_nl;
+  GroupEncoder<BlockMXFP4> mxfp4;
+  EvenGroupEncoder<BlockQ4_1> even_q4_1;
+  EvenGroupEncoder<BlockQ5_1> even_q5_1;
   BlockEncoder<BlockQ4_1> q4_1;
-  BlockEncoder<BlockQ5_0> q5_0;
   BlockEncoder<BlockQ5_1> q5_1;
-  BlockEncoder<BlockQ8_0> q8_0;
-  BlockEncoder<BlockIQ4_NL> iq4_nl;
-  BlockEncoder<BlockMXFP4> mxfp4;
   BlockEncoder<BlockQ2_K> q2_k;
   BlockEncoder<BlockQ3_K> q3_k;
   BlockEncoder<BlockQ4_K> q4_k;
@@ -60,17 +70,16 @@ struct LevelEncoders {
   BlockEncoder<BlockIQ4_XS> iq4_xs;
   BlockEncoder<BlockTQ1_0> tq1_0;
   BlockEncoder<BlockTQ2_0> tq2_0;
+  BlockEncoder<BlockIQ1_S> iq1_s;
+  BlockEncoder<BlockIQ1_M> iq1_m;
+  BlockEncoder<BlockIQ2_XXS> iq2_xxs;
+  BlockEncoder<BlockIQ2_XS> iq2_xs;
+  BlockEncoder<BlockIQ2_S> iq2_s;
+  BlockEncoder<BlockIQ3_XXS> iq3_xxs;
+  BlockEncoder<BlockIQ3_S> iq3_s;
 };
 extern const LevelEncoders kEncodersAnyMachine;
 extern const LevelEncoders kEncodersAvx2;  // x86-64 alone
 const LevelEncoders& level_encoders();     // the best of this machine
-
-void encode_block(const BlockInput& in, BlockIQ3_S& out);
-void encode_block(const BlockInput& in, BlockIQ3_XXS& out);
-void encode_block(const BlockInput& in, BlockIQ2_S& out);
-void encode_block(const BlockInput& in, BlockIQ2_XS& out);
-void encode_block(const BlockInput& in, BlockIQ2_XXS& out);
-void encode_block(const BlockInput& in, BlockIQ1_S& out);
-void encode_block(const BlockInput& in, BlockIQ1_M& out);
 
 }  // namespace chimere::quantizer

@@ -14,7 +14,7 @@
 
 #include "quantizer/encode_lanes.h"
 
-namespace chimere::quantizer {
+namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
 
 // An entry, and the patterns of its halves.
 struct BookChoice {
@@ -34,7 +34,7 @@ class Book {
 
   // A and B of every pattern of both halves.
   struct Sums {
-    alignas(16) float a[2][kPadded], b[2][kPadded];
+    alignas(32) float a[2][kPadded], b[2][kPadded];
   };
 
   // `values`: what the numbers of the grid are, in the order of the levels.
@@ -67,7 +67,7 @@ class Book {
   static void sum_patterns(const float* x, const float* w, const Levels& levels, Sums& out) {
     constexpr int kPaddedQuarter = (kQuarter + kLanes - 1) / kLanes * kLanes;
     for (int half = 0; half < 2; ++half) {
-      alignas(16) float a[2][kPaddedQuarter] = {}, b[2][kPaddedQuarter] = {};
+      alignas(32) float a[2][kPaddedQuarter] = {}, b[2][kPaddedQuarter] = {};
       for (int part = 0; part < 2; ++part) sum_quarter(x, w, levels, 2 * half + part, a[part], b[part]);
       // Rows are written in whole vectors; what reaches into the next row is overwritten by it.
       for (int i = 0; i < kQuarter; ++i) {
@@ -85,7 +85,7 @@ class Book {
 
   // `seed`: a good entry, if one is known, such as that of a scale nearby.
   BookChoice nearest(const Sums& sums, float u, BookChoice seed) const {
-    alignas(16) float first[kPadded], second[kPadded];
+    alignas(32) float first[kPadded], second[kPadded];
     Lanes most_first = all_lanes(-INFINITY), most_second = most_first;
     for (int i = 0; i < kPadded; i += kLanes) {
       const Lanes score_first = load_lanes(sums.a[0] + i) * u - load_lanes(sums.b[0] + i);
@@ -109,6 +109,7 @@ class Book {
     for (int word = 0; word < kWords; ++word) {
       for (uint64_t rest = open_first[word]; rest; rest &= rest - 1) {
         const int f = 64 * word + std::countr_zero(rest);
+        if (!(first[f] + best_second > best.score)) continue;  // a better one was found since
         for (int other = 0; other < kWords; ++other) {
           for (uint64_t both = seconds_[f][other] & open_second[other]; both; both &= both - 1) {
             const int s = 64 * other + std::countr_zero(both);
@@ -196,4 +197,4 @@ class Book {
   uint16_t entry_[kEntries];                  // by first, then second half
 };
 
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL

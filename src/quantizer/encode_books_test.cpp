@@ -7,7 +7,7 @@
 
 #include "tensor/iq_grids.h"
 
-namespace chimere::quantizer {
+namespace chimere::quantizer::any_machine {
 namespace {
 
 template <int kDims, int kLevels, int kEntries>
@@ -61,4 +61,4 @@ TEST(Books, FindTheNearestOfAllEntries) {
 }
 
 }  // namespace
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::any_machine

@@ -1,4 +1,8 @@
 // encode_digits_body.h  -1, 0 and 1 under one scale for 256 values: TQ1_0 and TQ2_0.
+//
+// What a threshold leaves non-zero has its best scale in a mean: with A the sum of w |x| over the values above it and B
+// that of w, the scale is A / B, and A^2 / B is what the error falls by. So thresholds are tried, not scales, and the
+// codes follow from the scale that is stored.
 #pragma once
 
 #include "quantizer/encode_blocks.h"
@@ -7,12 +11,37 @@
 namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
 namespace {
 
+constexpr int kDigits = 256;
+
 // Digits 0, 1, 2.
 StoredHalf encode_digits(const BlockInput& in, uint8_t* digits) {
-  static constexpr auto kDivisors = spaced<16>(1.0f, 4.75f);  // rows that are ternary already are met exactly
+  // Shares of the peak. Rows that are ternary already are met exactly by each of them.
+  static constexpr auto kShares = spaced<16>(0.1f, 0.55f);
+  const Eight zero = all_eight(0.0f);
+  Eight peaks = zero;
+  for (int i = 0; i < kDigits; i += kEight)
+    peaks = larger(peaks, larger(load_eight(in.x + i), zero - load_eight(in.x + i)));
+  const float peak = largest_of(peaks);
+  float most = 0.0f, scale = 0.0f;
+  for (const float share : kShares) {
+    const Eight threshold = all_eight(share * peak);
+    Eight a = zero, b = zero;
+    for (int i = 0; i < kDigits; i += kEight) {
+      const Eight x = load_eight(in.x + i), w = load_eight(in.w + i), size = larger(x, zero - x);
+      const Eight counted = where_below_zero(threshold - size, w, zero);
+      a += counted * size;
+      b += counted;
+    }
+    const float sum = sum_of(a), weight = sum_of(b);
+    if (sum * sum > most * weight) {
+      most = sum * sum / weight;
+      scale = sum / weight;
+    }
+  }
   using Levels = IntegerLevels<-1, 1>;
-  const StoredHalf d = store_half(in, fit_scale<Levels, 256>(in.x, in.w, kDivisors, 4).scale);
-  write_codes<Levels, 256>(in.x, d.value, digits);
+  for (int round = 0; round < 2; ++round) scale += measure<Levels, kDigits>(in.x, in.w, scale).step();
+  const StoredHalf d = store_half(in, scale);
+  write_codes<Levels, kDigits>(in.x, inverse_of(d.value), digits);
   return d;
 }
 
@@ -26,7 +55,7 @@ uint8_t packed_digits(const uint8_t* digits, int stride, int count) {
 }  // namespace
 
 void encode_block(const BlockInput& in, BlockTQ1_0& out) {
-  uint8_t digits[256];
+  uint8_t digits[kDigits];
   out.d = encode_digits(in, digits).bits;
   for (int m = 0; m < 32; ++m) out.q[m] = packed_digits(digits + m, 32, 5);
   for (int m = 0; m < 16; ++m) out.q[32 + m] = packed_digits(digits + 160 + m, 16, 5);
@@ -34,7 +63,7 @@ void encode_block(const BlockInput& in, BlockTQ1_0& out) {
 }
 
 void encode_block(const BlockInput& in, BlockTQ2_0& out) {
-  uint8_t digits[256];
+  uint8_t digits[kDigits];
   out.d = encode_digits(in, digits).bits;
   pack_crumbs(digits, out.q);
 }

@@ -6,8 +6,13 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #ifndef CHIMERE_ENCODE_LEVEL
 #define CHIMERE_ENCODE_LEVEL any_machine
@@ -56,6 +61,9 @@ CHIMERE_EIGHT Eight operator-(const Eight& a, const Eight& b) {
 CHIMERE_EIGHT Eight operator*(const Eight& a, const Eight& b) {
   return each_piece(a, b, [](const auto& x, const auto& y) { return x * y; });
 }
+CHIMERE_EIGHT Eight operator/(const Eight& a, const Eight& b) {
+  return each_piece(a, b, [](const auto& x, const auto& y) { return x / y; });
+}
 CHIMERE_EIGHT Eight operator*(const Eight& a, float b) { return a * all_eight(b); }
 CHIMERE_EIGHT Eight operator-(const Eight& a, float b) { return a - all_eight(b); }
 CHIMERE_EIGHT Eight& operator+=(Eight& a, const Eight& b) { return a = a + b; }
@@ -86,19 +94,18 @@ CHIMERE_EIGHT void store_codes(const Eight& v, uint8_t* codes) {
   for (int l = 0; l < kEight; ++l) codes[l] = static_cast<uint8_t>(bits[l]);
 }
 
-// The first lane of the least value; NaN is never the least.
-CHIMERE_EIGHT int least_lane(const Eight& v) {
-  float x[kEight];
-  store_eight(x, v);
-  int best = 0;
-  for (int l = 1; l < kEight; ++l) best = x[l] < x[best] ? l : best;
-  return best;
-}
-
 // 1 / v, and 0 for 0.
 CHIMERE_EIGHT Eight inverse_of_eight(const Eight& v) {
   Eight out;
   for (int k = 0; k < kPieces; ++k) out.p[k] = v.p[k] == 0.0f ? Eight::Piece{} : 1.0f / v.p[k];
+  return out;
+}
+
+// The exponents of normal, positive floats.
+CHIMERE_EIGHT Eight power_of_two_below(const Eight& v) {
+  using Bits [[gnu::vector_size(sizeof(Eight::Piece))]] = int32_t;
+  Eight out;
+  for (int k = 0; k < kPieces; ++k) out.p[k] = Eight::Piece(Bits(v.p[k]) & 0x7F800000);
   return out;
 }
 
@@ -110,12 +117,25 @@ CHIMERE_EIGHT float sum_of(const Eight& v) {
   return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 CHIMERE_EIGHT float largest_of(const Eight& v) {
-  float x[kEight];
-  store_eight(x, v);
-  return std::max(std::max(std::max(x[0], x[4]), std::max(x[2], x[6])),
-                  std::max(std::max(x[1], x[5]), std::max(x[3], x[7])));
+  using Four [[gnu::vector_size(16)]] = float;
+  Four half[2];
+  std::memcpy(half, &v, sizeof half);
+  Four most = half[0] > half[1] ? half[0] : half[1];
+  Four other = __builtin_shufflevector(most, most, 2, 3, 0, 1);
+  most = most > other ? most : other;
+  other = __builtin_shufflevector(most, most, 1, 0, 3, 2);
+  return std::max(most[0], other[0]);
 }
 CHIMERE_EIGHT float smallest_of(const Eight& v) { return -largest_of(all_eight(0.0f) - v); }
+
+// The first lane of the least value. REQUIRES: none is NaN.
+CHIMERE_EIGHT int least_lane(const Eight& v) {
+  float x[kEight];
+  store_eight(x, v);
+  int best = 0;
+  for (int l = 1; l < kEight; ++l) best = x[l] < x[best] ? l : best;
+  return best;
+}
 
 // To the nearest integer, ties to even. REQUIRES: |v| < 2^22, where 1.5 * 2^23 leaves no bit for a fraction.
 CHIMERE_EIGHT Eight rounded(const Eight& v) { return (v + all_eight(0x1.8p23f)) - all_eight(0x1.8p23f); }

@@ -61,7 +61,6 @@ struct ScaleSums {
   float curvature;  // sum w level^2
 
   float step() const { return curvature > 0.0f ? slope / curvature : 0.0f; }  // to the best scale for these levels
-  float error_there() const { return error - slope * step(); }
 };
 
 // Under the levels nearest to x / scale.
@@ -81,56 +80,9 @@ ScaleSums measure(const float* x, const float* w, float scale) {
   return {sum_of(error), sum_of(slope), sum_of(curvature)};
 }
 
-// The error alone: for a scale that is stored.
+// Codes under a scale that is stored, given its inverse.
 template <class Levels, int kCount>
-float scale_error(const float* x, const float* w, float scale) {
-  const Eight inverse = all_eight(inverse_of(scale)), step = all_eight(scale);
-  Eight error{};
-  for (int i = 0; i < kCount; i += kEight) {
-    const Eight value = load_eight(x + i);
-    const Eight rest = value - step * Levels::nearest(value * inverse);
-    error += load_eight(w + i) * rest * rest;
-  }
-  return sum_of(error);
-}
-
-// The same for eight scales at once, a lane each: sums grow value by value, and none goes across lanes.
-struct EightScaleSums {
-  Eight error, slope, curvature;
-};
-
-template <class Levels, int kCount>
-EightScaleSums measure_eight(const float* x, const float* w, const Eight& scales) {
-  const Eight inverse = inverse_of_eight(scales);
-  EightScaleSums sums{};
-  for (int i = 0; i < kCount; ++i) {
-    const Eight value = all_eight(x[i]), weight = all_eight(w[i]);
-    const Eight level = Levels::nearest(value * inverse);
-    const Eight rest = value - scales * level;
-    const Eight weighted_level = weight * level;
-    sums.error += weight * rest * rest;
-    sums.slope += weighted_level * rest;
-    sums.curvature += weighted_level * level;
-  }
-  return sums;
-}
-
-template <class Levels, int kCount>
-Eight scale_errors(const float* x, const float* w, const Eight& scales) {
-  const Eight inverse = inverse_of_eight(scales);
-  Eight error{};
-  for (int i = 0; i < kCount; ++i) {
-    const Eight value = all_eight(x[i]);
-    const Eight rest = value - scales * Levels::nearest(value * inverse);
-    error += all_eight(w[i]) * rest * rest;
-  }
-  return error;
-}
-
-// Codes under a scale that is stored.
-template <class Levels, int kCount>
-void write_codes(const float* x, float scale, uint8_t* codes) {
-  const Eight inverse = all_eight(inverse_of(scale));
+void write_codes(const float* x, float inverse, uint8_t* codes) {
   for (int i = 0; i < kCount; i += kEight) {
     const Eight level = Levels::nearest(load_eight(x + i) * inverse);
     if constexpr (requires { Levels::kFirstCode; }) {
@@ -141,53 +93,6 @@ void write_codes(const float* x, float scale, uint8_t* codes) {
       for (int l = 0; l < kEight; ++l) codes[i + l] = static_cast<uint8_t>(Levels::code(levels[l]));
     }
   }
-}
-
-// The element of largest magnitude, with its sign.
-template <int kCount>
-float peak_of(const float* x) {
-  Eight low{}, high{};
-  for (int i = 0; i < kCount; i += kEight) {
-    low = smaller(low, load_eight(x + i));
-    high = larger(high, load_eight(x + i));
-  }
-  const float least = smallest_of(low), most = largest_of(high);
-  return -least > most ? least : most;
-}
-
-struct ScaleFit {
-  float scale;
-  float curvature;
-};
-
-// Tries peak / divisor for each of the divisors and goes on from the best.
-template <class Levels, int kCount, class Divisors>
-ScaleFit fit_scale(const float* x, const float* w, const Divisors& divisors, int rounds) {
-  const float peak = peak_of<kCount>(x);
-  if (peak == 0.0f) return {0.0f, 0.0f};
-  ScaleFit best{};
-  float least = INFINITY;
-  const auto try_sums = [&](float scale, const ScaleSums& sums) {
-    const float error = sums.error_there();
-    if (!(error < least)) return false;
-    least = error;
-    best = {scale + sums.step(), sums.curvature};
-    return true;
-  };
-  for (size_t at = 0; at < divisors.size(); at += kEight) {
-    float scales[kEight], errors[kEight], slope[kEight], curvature[kEight];
-    for (size_t l = 0; l < kEight; ++l) scales[l] = peak / divisors[std::min(at + l, divisors.size() - 1)];
-    const EightScaleSums sums = measure_eight<Levels, kCount>(x, w, load_eight(scales));
-    const int l = least_lane(sums.error - sums.slope * (sums.slope * inverse_of_eight(sums.curvature)));
-    store_eight(errors, sums.error);
-    store_eight(slope, sums.slope);
-    store_eight(curvature, sums.curvature);
-    try_sums(scales[l], {errors[l], slope[l], curvature[l]});
-  }
-  for (int round = 0; round < rounds; ++round) {
-    if (!try_sums(best.scale, measure<Levels, kCount>(x, w, best.scale))) break;
-  }
-  return best;
 }
 
 // A scale and a base: y = scale * code + base, codes 0..kHigh.

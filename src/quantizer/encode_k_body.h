@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "quantizer/encode_abreast.h"
 #include "quantizer/encode_blocks.h"
 #include "quantizer/encode_fit.h"
 
@@ -62,75 +63,89 @@ struct Reach {
   float down, up;
 };
 
-// y = d * multiple * level.
+// y = d * multiple * level. Eight sub-blocks at a time, a lane each.
 template <class Levels, int kSub, int kLowest, int kHighest>
 struct Multiples {
-  static constexpr int kSubs = kSuper / kSub;
+  static constexpr int kSubs = kSuper / kSub, kGroups = kSubs / kEight;
   StoredHalf d;
   float multiple[kSubs];
 
   template <class Divisors, class UnitDivisors>
   void fit(const BlockInput& in, const Divisors& divisors, const UnitDivisors& unit_divisors, Reach reach,
            int rounds = 2) {
-    alignas(16) float scale[kSubs], curvature[kSubs];
-    for (int j = 0; j < kSubs; ++j) {
-      const ScaleFit fit = fit_scale<Levels, kSub>(in.x + kSub * j, in.w + kSub * j, divisors, rounds);
-      scale[j] = fit.scale;
-      curvature[j] = fit.curvature;
+    float scale[kSubs], curvature[kSubs];
+    for (int g = 0; g < kGroups; ++g) {
+      const float *x[kEight], *w[kEight];
+      for (int l = 0; l < kEight; ++l) {
+        x[l] = in.x + kSub * (kEight * g + l);
+        w[l] = in.w + kSub * (kEight * g + l);
+      }
+      set_columns<kSub>(x, subs_[g].x);
+      set_columns<kSub>(w, subs_[g].w);
+      const ScaleFits fit = fit_scales<Levels>(subs_[g], divisors, rounds);
+      store_eight(scale + kEight * g, fit.scale);
+      store_eight(curvature + kEight * g, fit.curvature);
     }
     d = fit_unit(in, scale, curvature, kSubs, unit_divisors, kLowest, kHighest);
     for (int j = 0; j < kSubs; ++j) multiple[j] = nearest_multiple(scale[j], d.value, kLowest, kHighest);
     for (int round = 0; round < 2; ++round) {
-      move_multiples(in, round == 0 ? reach : Reach{});
+      for (int g = 0; g < kGroups; ++g) move_multiples(g, round == 0 ? reach : Reach{});
       if (!refit_unit(in)) break;
     }
   }
 
-  // By one at least.
-  void move_multiples(const BlockInput& in, Reach reach) {
+  void write(const BlockInput& in, uint8_t* codes) const {
     for (int j = 0; j < kSubs; ++j) {
-      const float from = multiple[j], size = std::fabs(from);
+      write_codes<Levels, kSub>(in.x + kSub * j, inverse_of(d.value * multiple[j]), codes + kSub * j);
+    }
+  }
+
+ private:
+  Abreast<kSub> subs_[kGroups];
+
+  // By one at least.
+  void move_multiples(int g, Reach reach) {
+    float* of_group = multiple + kEight * g;
+    float first[kEight], last[kEight], most_down = 0.0f, most_up = 0.0f;
+    for (int l = 0; l < kEight; ++l) {
+      const float from = of_group[l], size = std::fabs(from);
       const float down = std::max(1.0f, std::floor(size * (from < 0.0f ? reach.up : reach.down)));
       const float up = std::max(1.0f, std::floor(size * (from < 0.0f ? reach.down : reach.up)));
-      const float last = std::min(from + up, static_cast<float>(kHighest));
-      const float first = std::max(from - down, static_cast<float>(kLowest));
-      float least = INFINITY;
-      for (float at = first; at <= last; at += kEight) {
-        float trial[kEight], error[kEight];
-        for (int l = 0; l < kEight; ++l) trial[l] = std::min(at + static_cast<float>(l), last);
-        store_eight(error, scale_errors<Levels, kSub>(in.x + kSub * j, in.w + kSub * j, load_eight(trial) * d.value));
-        for (int l = 0; l < kEight; ++l) {
-          if (error[l] < least) {
-            least = error[l];
-            multiple[j] = trial[l];
-          }
-        }
-      }
+      first[l] = std::max(from - down, static_cast<float>(kLowest));
+      last[l] = std::min(from + up, static_cast<float>(kHighest));
+      most_down = std::max(most_down, from - first[l]);
+      most_up = std::max(most_up, last[l] - from);
     }
+    const Eight from = load_eight(of_group), lowest = load_eight(first), highest = load_eight(last);
+    Eight least = all_eight(INFINITY), best = from;
+    for (float move = -most_down; move <= most_up; move += 1.0f) {
+      const Eight trial = larger(smaller(from + all_eight(move), highest), lowest);
+      const Eight error = errors_abreast<Levels>(subs_[g], trial * d.value);
+      best = where_below_zero(error - least, trial, best);
+      least = smaller(error, least);
+    }
+    store_eight(of_group, best);
   }
 
   // Least squares for d with all codes fixed; false where it changes nothing or makes it worse.
   bool refit_unit(const BlockInput& in) {
-    float error = 0.0f, slope = 0.0f, curvature = 0.0f;
-    for (int j = 0; j < kSubs; ++j) {
-      const ScaleSums sums = measure<Levels, kSub>(in.x + kSub * j, in.w + kSub * j, d.value * multiple[j]);
+    Eight error{}, slope{}, curvature{}, trial_error{};
+    for (int g = 0; g < kGroups; ++g) {
+      const Eight times = load_eight(multiple + kEight * g);
+      const EightScaleSums sums = measure_abreast<Levels>(subs_[g], times * d.value);
       error += sums.error;
-      slope += sums.slope * multiple[j];
-      curvature += sums.curvature * multiple[j] * multiple[j];
+      slope += sums.slope * times;
+      curvature += sums.curvature * times * times;
     }
-    const StoredHalf trial = store_half(in, d.value + (curvature > 0.0f ? slope / curvature : 0.0f));
+    const float bend = sum_of(curvature);
+    const StoredHalf trial = store_half(in, d.value + (bend > 0.0f ? sum_of(slope) / bend : 0.0f));
     if (trial.bits == d.bits) return false;
-    float trial_error = 0.0f;
-    for (int j = 0; j < kSubs; ++j) {
-      trial_error += scale_error<Levels, kSub>(in.x + kSub * j, in.w + kSub * j, trial.value * multiple[j]);
+    for (int g = 0; g < kGroups; ++g) {
+      trial_error += errors_abreast<Levels>(subs_[g], load_eight(multiple + kEight * g) * trial.value);
     }
-    if (!(trial_error < error)) return false;
+    if (!(sum_of(trial_error) < sum_of(error))) return false;
     d = trial;
     return true;
-  }
-
-  void write(const BlockInput& in, uint8_t* codes) const {
-    for (int j = 0; j < kSubs; ++j) write_codes<Levels, kSub>(in.x + kSub * j, d.value * multiple[j], codes + kSub * j);
   }
 };
 
@@ -276,7 +291,7 @@ void encode_block(const BlockInput& in, BlockQ2_K& out) {
 }
 
 void encode_block(const BlockInput& in, BlockQ3_K& out) {
-  static constexpr auto kDivisors = joined(spaced<5>(-5.5f, -3.4f), spaced<3>(2.9f, 4.4f));
+  static constexpr auto kDivisors = joined(spaced<8>(-5.6f, -3.3f), spaced<4>(2.8f, 4.4f));
   static constexpr auto kUnits = joined(spaced<10>(-34.0f, -28.5f), spaced<6>(28.0f, 32.0f));
   Multiples<IntegerLevels<-4, 3>, 16, -32, 31> fit;
   fit.fit(in, kDivisors, kUnits, {0.0f, 0.0f}, 1);

@@ -1,19 +1,27 @@
-// encode_lanes.h  Four floats at a time, for the searches of the encoders: any x86-64 or arm64 has registers for them.
+// encode_lanes.h  Floats as many at a time as a register has, for the searches in codebooks: four, or eight with AVX.
 //
-// Sums are kept in lanes and added up in one fixed order, so that the bits of a block are the same on every machine.
+// Nothing here adds up lanes, so that the bits of a block are the same on every machine. Compiled once for each level,
+// as encode_eight.h is.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
-namespace chimere::quantizer {
+#ifndef CHIMERE_ENCODE_LEVEL
+#define CHIMERE_ENCODE_LEVEL any_machine
+#endif
 
-using Lanes [[gnu::vector_size(16)]] = float;
+namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
+
+#ifdef __AVX2__
+inline constexpr int kLanes = 8;
+#else
 inline constexpr int kLanes = 4;
+#endif
+using Lanes [[gnu::vector_size(4 * kLanes)]] = float;
 
 inline Lanes load_lanes(const float* p) {
   Lanes v;
@@ -21,33 +29,44 @@ inline Lanes load_lanes(const float* p) {
   return v;
 }
 inline void store_lanes(float* p, Lanes v) { std::memcpy(p, &v, sizeof v); }
-inline Lanes all_lanes(float x) { return Lanes{x, x, x, x}; }
-inline Lanes smaller(Lanes a, Lanes b) { return a < b ? a : b; }
+inline Lanes all_lanes(float x) { return Lanes{} + x; }
 inline Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
-inline float sum_of(Lanes v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
-inline float largest_of(Lanes v) { return std::max(std::max(v[0], v[1]), std::max(v[2], v[3])); }
-inline float smallest_of(Lanes v) { return std::min(std::min(v[0], v[1]), std::min(v[2], v[3])); }
+inline float largest_of(Lanes v) {
+  using Four [[gnu::vector_size(16)]] = float;
+  Four parts[kLanes / 4];
+  std::memcpy(parts, &v, sizeof v);
+  Four most = parts[0] > parts[kLanes / 4 - 1] ? parts[0] : parts[kLanes / 4 - 1];
+  Four other = __builtin_shufflevector(most, most, 2, 3, 0, 1);
+  most = most > other ? most : other;
+  other = __builtin_shufflevector(most, most, 1, 0, 3, 2);
+  return most[0] > other[0] ? most[0] : other[0];
+}
 
 // One bit for each lane that is larger.
 inline unsigned lanes_above(Lanes v, float limit) {
-#ifdef __SSE2__
+#if defined(__AVX2__)
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_set1_ps(limit), _CMP_GT_OQ)));
+#elif defined(__SSE2__)
   return static_cast<unsigned>(_mm_movemask_ps(_mm_cmpgt_ps(v, _mm_set1_ps(limit))));
 #else
-  return (v[0] > limit ? 1u : 0u) | (v[1] > limit ? 2u : 0u) | (v[2] > limit ? 4u : 0u) | (v[3] > limit ? 8u : 0u);
+  unsigned bits = 0;
+  for (int l = 0; l < kLanes; ++l) bits |= (v[l] > limit ? 1u : 0u) << l;
+  return bits;
 #endif
 }
 
 // One bit for each lane that is equal.
 inline unsigned lanes_equal(Lanes v, float x) {
-#ifdef __SSE2__
+#if defined(__AVX2__)
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_set1_ps(x), _CMP_EQ_OQ)));
+#elif defined(__SSE2__)
   return static_cast<unsigned>(_mm_movemask_ps(_mm_cmpeq_ps(v, _mm_set1_ps(x))));
 #else
-  return (v[0] == x ? 1u : 0u) | (v[1] == x ? 2u : 0u) | (v[2] == x ? 4u : 0u) | (v[3] == x ? 8u : 0u);
+  unsigned bits = 0;
+  for (int l = 0; l < kLanes; ++l) bits |= (v[l] == x ? 1u : 0u) << l;
+  return bits;
 #endif
 }
 
-// To the nearest integer, ties to even. REQUIRES: |v| < 2^22, where 1.5 * 2^23 leaves no bit for a fraction.
-inline Lanes rounded(Lanes v) { return (v + 0x1.8p23f) - 0x1.8p23f; }
-
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL

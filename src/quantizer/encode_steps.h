@@ -15,7 +15,7 @@
 #include "quantizer/encode_books.h"
 #include "quantizer/encode_lanes.h"
 
-namespace chimere::quantizer {
+namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
 
 // Eight values: one entry, or two of four values each.
 struct Octet {
@@ -27,7 +27,7 @@ struct CodeSums {
   float a = 0.0f, b = 0.0f;
 };
 
-// Code: kSub, kTriedScales (a multiple of kLanes), kSteps, kUnit, kTop (its largest level), kLow, kHigh and kPeak (see
+// Code: kSub, kTriedScales, kSteps, kUnit, kTop (its largest level), kLow, kHigh and kPeak (see
 // tabulate), Prepared, and
 //   static void prepare(x, w, Prepared& out)                           what is the same for all scales, of eight values
 //   static void try_scales(Prepared*, scales, CodeSums* out, Octet*)   sums of a sub-block's best codes for each scale
@@ -57,7 +57,8 @@ struct StepFit {
 
  private:
   typename Code::Prepared prepared_[32];
-  alignas(16) float a_[kSubs][kTriedScales], b_[kSubs][kTriedScales];
+  static constexpr int kPadded = (kTriedScales + kLanes - 1) / kLanes * kLanes;
+  alignas(32) float a_[kSubs][kPadded], b_[kSubs][kPadded];  // the last repeated
   float best_scale_[kSubs];
   CodeSums chosen_[kSubs];
 
@@ -81,11 +82,13 @@ struct StepFit {
     CodeSums sums[kTriedScales];
     for (int o = 0; o < kOctets; ++o) Code::prepare(x + 8 * o, w + 8 * o, prepared_[kOctets * j + o]);
     Code::try_scales(prepared_ + kOctets * j, scales, sums, octets + kOctets * j);
+    for (int k = 0; k < kPadded; ++k) {
+      a_[j][k] = sums[std::min(k, kTriedScales - 1)].a;
+      b_[j][k] = sums[std::min(k, kTriedScales - 1)].b;
+    }
     float most = 0.0f;
     best_scale_[j] = 0.0f;
     for (int k = 0; k < kTriedScales; ++k) {
-      a_[j][k] = sums[k].a;
-      b_[j][k] = sums[k].b;
       if (sums[k].a > 0.0f && sums[k].a * sums[k].a > most * sums[k].b) {
         most = sums[k].a * sums[k].a / sums[k].b;
         best_scale_[j] = sums[k].a / sums[k].b;
@@ -96,7 +99,7 @@ struct StepFit {
   // How much of its error sub-block j loses under a scale, by the table.
   float gain(int j, float scale) const {
     Lanes most = all_lanes(-INFINITY);
-    for (int k = 0; k < kTriedScales; k += kLanes) {
+    for (int k = 0; k < kPadded; k += kLanes) {
       most = larger(most, (2.0f * scale) * load_lanes(a_[j] + k) - (scale * scale) * load_lanes(b_[j] + k));
     }
     return largest_of(most);
@@ -165,4 +168,4 @@ struct StepFit {
   }
 };
 
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL

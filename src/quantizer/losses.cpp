@@ -240,6 +240,7 @@ Status apply_losses(const Losses& losses, Plan& plan) {
         c.loss = 0;
       } else if (e && std::isfinite(e->relative)) {
         c.loss = found->second.slope * e->relative;
+        c.half_width = found->second.slope * e->half_width;
       } else {
         continue;
       }

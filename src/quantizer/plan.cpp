@@ -1,6 +1,7 @@
 #include "quantizer/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 
@@ -101,6 +102,12 @@ double Plan::loss() const {
   double loss = 0;
   for (const PlanItem& item : items) loss += item.choice().loss;
   return loss;
+}
+
+double Plan::loss_half_width() const {
+  double squares = 0;
+  for (const PlanItem& item : items) squares += item.choice().half_width * item.choice().half_width;
+  return std::sqrt(squares);
 }
 
 double Plan::bits_per_weight() const {

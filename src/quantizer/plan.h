@@ -25,8 +25,9 @@ Result<std::vector<Rule>> read_rules(const std::string& path);
 
 struct Choice {
   DType type = DType::F32;
-  uint64_t bytes = 0;  // in the file, with padding
-  double loss = 0;     // predicted; 0 where nothing was measured
+  uint64_t bytes = 0;     // in the file, with padding
+  double loss = 0;        // predicted; 0 where nothing was measured
+  double half_width = 0;  // of its 95 % interval, as far as that is from rows that were not seen
 };
 
 struct PlanItem {
@@ -47,6 +48,7 @@ struct Plan {
   uint64_t tensor_bytes() const;
   double read_bytes() const;  // a token
   double loss() const;
+  double loss_half_width() const;  // errors of tensors are independent: squares add up
   double bits_per_weight() const;
 };
 

@@ -280,6 +280,54 @@ TEST(WriteModel, NamesWhatIsNotFinite) {
   }
 }
 
+// A tensor of zeros has no error in any type and nothing that its error could be a share of; a column of one fills no
+// block; both go through measuring, planning and writing.
+TEST(WriteModel, TensorsOfZerosAndOfOneColumnAreWritten) {
+  std::vector<fixture::Tensor> tensors = mixed_tensors();
+  std::ranges::fill(tensors[1].values, 0.0f);
+  tensors[7].values.assign(16, 0.25f);
+  Mixed m({}, tensors);
+  m.measure();
+  const Goal goal{.kind = Goal::Kind::bits, .amount = 5.0};
+  ASSERT_TRUE(reach(goal, *m.file, nullptr, {}, m.plan));
+  EXPECT_DOUBLE_EQ(m.item("output.weight").choice().loss, 0.0);
+  const std::string out = m.folder + "/out.gguf";
+  ASSERT_TRUE(write_model(*m.file, m.plan, nullptr, {}, out, 2, [](uint64_t, uint64_t) { return true; }));
+  const auto file = gguf::File::open(out);
+  ASSERT_TRUE(file);
+  for (const TensorView& tensor : file->tensors()) {
+    const auto source = std::ranges::find(tensors, tensor.name, &fixture::Tensor::name);
+    std::vector<float> row(tensor.ne[0]);
+    for (uint64_t r = 0; r < tensor.rows(); ++r) {
+      dequantize_row(tensor.type, tensor.row(r), row.data(), static_cast<int64_t>(row.size()));
+      const float* expected = source->values.data() + r * row.size();
+      const bool zeros = std::all_of(expected, expected + row.size(), [](float v) { return v == 0.0f; });
+      for (size_t i = 0; i < row.size(); ++i) {
+        ASSERT_TRUE(std::isfinite(row[i])) << tensor.name;
+        if (zeros || row.size() == 1) {
+          ASSERT_EQ(row[i], expected[i]) << tensor.name << " row " << r;
+        }
+      }
+    }
+  }
+}
+
+// Rows that were not seen leave an interval, which the plan and its report say.
+TEST(Report, SaysTheIntervalsOfSampledErrors) {
+  Mixed m;
+  auto sampled = measure_losses(*m.file, m.plan, nullptr, {.max_elems = 1024, .min_rows = 4}, 1, {});
+  ASSERT_TRUE(sampled);
+  ASSERT_TRUE(apply_losses(*sampled, m.plan));
+  choose_everywhere(m.plan, DType::Q4_K);
+  EXPECT_GT(m.item("token_embd.weight").choice().half_width, 0);
+  EXPECT_LT(m.item("token_embd.weight").choice().half_width, m.item("token_embd.weight").choice().loss);
+  EXPECT_GE(m.plan.loss_half_width(), m.item("token_embd.weight").choice().half_width);
+  EXPECT_NE(plan_table(m.plan, true).find(" +/- "), std::string::npos);
+  Mixed whole;
+  whole.measure();
+  EXPECT_EQ(plan_table(whole.plan, true).find(" +/- "), std::string::npos);
+}
+
 TEST(Report, HasEveryTensorAndTheMethods) {
   Mixed m;
   m.measure();

@@ -21,6 +21,11 @@ namespace {
   return text;
 }
 
+// A loss with its interval, which is left out where every row was seen.
+std::string with_interval(const std::string& loss, double half_width) {
+  return half_width > 0 ? loss + " +/- " + printed("%.1e", half_width) : loss;
+}
+
 std::string type_name(DType type) { return std::string(name(type)); }
 
 uint64_t weights_of(const Plan& plan) {
@@ -164,13 +169,19 @@ std::string plan_table(const Plan& plan, bool with_losses) {
     text += printed("%-36.80s %-8s %-8s %14llu", std::string(item.tensor->name).c_str(),
                     type_name(item.tensor->type).c_str(), type_name(item.choice().type).c_str(),
                     static_cast<unsigned long long>(item.choice().bytes));
-    if (with_losses && item.choices.size() > 1) text += printed("  %.3e", item.choice().loss);
+    if (with_losses && item.choices.size() > 1) {
+      text += "  " + with_interval(printed("%.3e", item.choice().loss), item.choice().half_width);
+    }
     if (!item.why.empty()) text += "  " + item.why;
     text += "\n";
   }
-  return text + printed("%zu tensors, %.3f bits a weight, %.3f MB, %.3f MB read for a token%s\n", plan.items.size(),
-                        plan.bits_per_weight(), static_cast<double>(plan.tensor_bytes()) / 1e6, plan.read_bytes() / 1e6,
-                        with_losses ? printed(", predicted loss %.4g", plan.loss()).c_str() : "");
+  return text +
+         printed(
+             "%zu tensors, %.3f bits a weight, %.3f MB, %.3f MB read for a token%s\n", plan.items.size(),
+             plan.bits_per_weight(), static_cast<double>(plan.tensor_bytes()) / 1e6, plan.read_bytes() / 1e6,
+             with_losses
+                 ? (", predicted loss " + with_interval(printed("%.4g", plan.loss()), plan.loss_half_width())).c_str()
+                 : "");
 }
 
 std::string report_markdown(const Plan& plan, const std::vector<Curve>& curves, const ReportFacts& facts) {
@@ -211,9 +222,11 @@ std::string report_markdown(const Plan& plan, const std::vector<Curve>& curves, 
   }
   text += "\n## Tensors\n\n| tensor | from | to | bytes | loss | |\n|---|---|---|---:|---:|---|\n";
   for (const PlanItem& item : plan.items) {
-    text += printed("| %.80s | %s | %s | %llu | %.3g | %.200s |\n", std::string(item.tensor->name).c_str(),
-                    type_name(item.tensor->type).c_str(), type_name(item.choice().type).c_str(),
-                    static_cast<unsigned long long>(item.choice().bytes), item.choice().loss, item.why.c_str());
+    text +=
+        printed("| %.80s | %s | %s | %llu | %s | %.200s |\n", std::string(item.tensor->name).c_str(),
+                type_name(item.tensor->type).c_str(), type_name(item.choice().type).c_str(),
+                static_cast<unsigned long long>(item.choice().bytes),
+                with_interval(printed("%.3g", item.choice().loss), item.choice().half_width).c_str(), item.why.c_str());
   }
   return text;
 }

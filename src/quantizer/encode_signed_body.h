@@ -1,7 +1,9 @@
-// encode_signed.cpp  Codebooks of magnitudes with signs apart: IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS and IQ3_S.
+// encode_signed_body.h  Codebooks of magnitudes with signs apart: IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS and IQ3_S.
 //
 // Some of them store seven of eight signs, with an even number of negative ones. Where the values have an odd number,
 // one of them gets the wrong sign: the one, together with the entry, that costs least.
+#pragma once
+
 #include <cmath>
 
 #include "quantizer/encode_blocks.h"
@@ -9,7 +11,7 @@
 #include "quantizer/encode_steps.h"
 #include "tensor/iq_grids.h"
 
-namespace chimere::quantizer {
+namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
 namespace {
 
 // Set: book(), kLevels, kEvenSigns and what encode_steps.h asks for.
@@ -256,4 +258,4 @@ void encode_block(const BlockInput& in, BlockIQ3_S& out) {
   pack_step_nibbles(fit, out.scales);
 }
 
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL

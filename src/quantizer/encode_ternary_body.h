@@ -1,10 +1,12 @@
-// encode_ternary.cpp  Codebooks of -1, 0 and 1, all of them moved by an eighth up or down: IQ1_S and IQ1_M.
+// encode_ternary_body.h  Codebooks of -1, 0 and 1, all of them moved by an eighth up or down: IQ1_S and IQ1_M.
+#pragma once
+
 #include "quantizer/encode_blocks.h"
 #include "quantizer/encode_books.h"
 #include "quantizer/encode_steps.h"
 #include "tensor/iq_grids.h"
 
-namespace chimere::quantizer {
+namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL {
 namespace {
 
 using TernaryBook = Book<8, 3, 2048>;
@@ -32,7 +34,12 @@ struct TernaryCode {
   }
 
   static void try_scales(const Prepared* octets, const float* scales, CodeSums* out, Octet* codes) {
-    for (int k = 0; k < kTriedScales; ++k) out[k] = choose<true>(octets, scales[k], codes);
+    // Of many values that move together the way hardly depends on the scale: it is that of one in the middle.
+    constexpr int kMiddle = 1;
+    out[kMiddle] = choose<true>(octets, scales[kMiddle], codes);
+    for (int k = 0; k < kTriedScales; ++k) {
+      if (k != kMiddle) out[k] = choose<(kMovedOctets < 4)>(octets, scales[k], codes);
+    }
   }
 
   // Both ways to move are tried, or, unless it must be exact, that of the codes that are there.
@@ -99,4 +106,4 @@ void encode_block(const BlockInput& in, BlockIQ1_M& out) {
   }
 }
 
-}  // namespace chimere::quantizer
+}  // namespace chimere::quantizer::CHIMERE_ENCODE_LEVEL
