@@ -8,7 +8,8 @@
 namespace chimere::cpu {
 namespace {
 
-constexpr int kTriangleStep = 16;  // rows of a triangular product done at once; the zeros above them are not computed
+constexpr int kMambaTriangleStep =
+    16;  // rows of a triangular product done at once; the zeros above them are not computed
 constexpr int kTasksPerWorker = 3;
 
 // One sequence's share of a batch, or of a recording, as seen by one layer.
@@ -50,12 +51,12 @@ Mamba2Layer make_layer(const Program& program, const op::Mamba2Mix& op, const Re
 }
 
 // Heads first .. last of one group.
-struct Task {
+struct MambaTask {
   int first, last;
 };
 
-struct ChunkMemory {
-  ChunkMemory(float* memory, const op::Mamba2Mix& op) {
+struct MambaChunkMemory {
+  MambaChunkMemory(float* memory, const op::Mamba2Mix& op) {
     const auto take = [&](int64_t n) {
       float* at = memory;
       memory += (n + 15) / 16 * 16;
@@ -82,7 +83,7 @@ struct ChunkMemory {
   float* l_low;
 };
 
-void run_recurrence(const Mamba2Layer& layer, const Mamba2Run& run, const Task& task, float* memory) {
+void run_recurrence(const Mamba2Layer& layer, const Mamba2Run& run, const MambaTask& task, float* memory) {
   const op::Mamba2Mix& op = layer.op;
   const int p = op.d_head, n = op.d_state;
   float* input = memory;
@@ -102,7 +103,7 @@ void run_recurrence(const Mamba2Layer& layer, const Mamba2Run& run, const Task& 
 }
 
 void run_chunk_head(const Mamba2Layer& layer, const Mamba2Run& run, int first, int n, int head, const float* b,
-                    const float* c, const ChunkMemory& m) {
+                    const float* c, const MambaChunkMemory& m) {
   const op::Mamba2Mix& op = layer.op;
   const int p = op.d_head, ns = op.d_state;
   const int64_t row = layer.convolved_row;
@@ -119,11 +120,11 @@ void run_chunk_head(const Mamba2Layer& layer, const Mamba2Run& run, int first, i
     layer.v.scale(p, dt, x + t * row, m.x + t * p);
     const float l[2] = {m.l_high[t], m.l_low[t]};
     layer.v.decay_mul(t + 1, 1.0f, l, m.l_high, m.l_low, m.cb + t * n, m.masked + t * n);
-    const int block_end = std::min(n, t / kTriangleStep * kTriangleStep + kTriangleStep);
+    const int block_end = std::min(n, t / kMambaTriangleStep * kMambaTriangleStep + kMambaTriangleStep);
     std::fill(m.masked + t * n + t + 1, m.masked + t * n + block_end, 0.0f);
   }
-  for (int i = 0; i < n; i += kTriangleStep) {
-    const int rows = std::min(kTriangleStep, n - i);
+  for (int i = 0; i < n; i += kMambaTriangleStep) {
+    const int rows = std::min(kMambaTriangleStep, n - i);
     layer.v.matmul(rows, p, i + rows, m.masked + i * n, n, 1, m.x, p, m.y + i * p, p, true);
   }
   for (int t = 0; t < n; ++t) {
@@ -137,9 +138,9 @@ void run_chunk_head(const Mamba2Layer& layer, const Mamba2Run& run, int first, i
   layer.v.matmul(ns, p, n, b, 1, row, m.x, p, state, p, true);
 }
 
-void run_chunks(const Mamba2Layer& layer, const Mamba2Run& run, const Task& task, float* memory) {
+void run_chunks(const Mamba2Layer& layer, const Mamba2Run& run, const MambaTask& task, float* memory) {
   const op::Mamba2Mix& op = layer.op;
-  const ChunkMemory m(memory, op);
+  const MambaChunkMemory m(memory, op);
   const int64_t row = layer.convolved_row;
   for (int first = 0; first < run.n_tokens;) {
     const int to_grid = kChunkTokens - (run.pos + first) % kChunkTokens;
@@ -147,8 +148,8 @@ void run_chunks(const Mamba2Layer& layer, const Mamba2Run& run, const Task& task
     const float* b = run.convolved + first * row + op.d_inner() + int64_t{op.group(task.first)} * op.d_state;
     const float* c = b + int64_t{op.n_groups} * op.d_state;
     layer.v.transpose(n, op.d_state, b, row, m.b_t, n);
-    for (int i = 0; i < n; i += kTriangleStep) {
-      const int rows = std::min(kTriangleStep, n - i);
+    for (int i = 0; i < n; i += kMambaTriangleStep) {
+      const int rows = std::min(kMambaTriangleStep, n - i);
       layer.v.matmul(rows, i + rows, op.d_state, c + i * row, row, 1, m.b_t, n, m.cb + i * n, n, false);
     }
     for (int h = task.first; h < task.last; ++h) run_chunk_head(layer, run, first, n, h, b, c, m);
@@ -222,7 +223,7 @@ void run_all(Team& team, const Mamba2Layer& layer, int64_t n_runs, int64_t n_row
         continue;
       }
       const int first_head = static_cast<int>(task / split) * per_group, part = static_cast<int>(task % split);
-      const Task heads{first_head + part * per_group / split, first_head + (part + 1) * per_group / split};
+      const MambaTask heads{first_head + part * per_group / split, first_head + (part + 1) * per_group / split};
       if (run.is_decode) {
         run_recurrence(layer, run, heads, memory);
       } else {
@@ -242,7 +243,7 @@ void run_all(Team& team, const Mamba2Layer& layer, int64_t n_runs, int64_t n_row
 
 }  // namespace
 
-size_t mamba2_worker_floats(const op::Mamba2Mix& op) { return ChunkMemory::floats(op); }
+size_t mamba2_worker_floats(const op::Mamba2Mix& op) { return MambaChunkMemory::floats(op); }
 
 void mamba2_mix(Team& team, const Context& context, const op::Mamba2Mix& op, RecurrentScratch& scratch) {
   const Mamba2Layer layer = make_layer(context.program, op, scratch);

@@ -13,7 +13,7 @@ namespace {
 constexpr int kMambaConvBlock = 128;
 
 // A head's part of a row is too short, and the next row too far, for the processor to see the pattern: ask ahead.
-constexpr int kPrefetchTokens = 3;
+constexpr int kConvPrefetchTokens = 3;
 
 }  // namespace
 
@@ -113,8 +113,8 @@ void RecurrentScratch::conv_block(const VecKernels& v, const ConvWeights& weight
     taps[j] = at < 0 ? rows.window + (at + width) * weights.channels + channel : rows.in + at * rows.in_row + channel;
   }
   if (weights.has_bias) taps[weights.taps] = ones_.data();
-  if (t + kPrefetchTokens < rows.n_tokens) {
-    const float* ahead = rows.in + (t + kPrefetchTokens) * rows.in_row + channel;
+  if (t + kConvPrefetchTokens < rows.n_tokens) {
+    const float* ahead = rows.in + (t + kConvPrefetchTokens) * rows.in_row + channel;
     for (int i = 0; i < n; i += 16) __builtin_prefetch(ahead + i);
   }
   v.conv_silu(n, weights.rows(), taps.data(), weights.values.data() + channel * weights.rows(), weights.block, out);
