@@ -1,11 +1,11 @@
 // executable.cpp  Runs a program on the CPU: one parallel region per batch, op after op.
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <string>
 #include <variant>
 
 #include "backend/cpu/observe.h"
+#include "backend/cpu/packed_sizes.h"
 #include "backend/cpu/workspace.h"
 #include "backend/host_memory.h"
 #include "base/thread_pool.h"
@@ -81,15 +81,7 @@ class CpuExecutable final : public Executable {
 };
 
 Status CpuExecutable::take_weights(const LoadOptions& options) {
-  // A table that is only looked up stays in the file: its rows are decoded when a token asks for them.
-  std::set<MatrixId> looked_up, multiplied;
-  for (const Op& op : program_.ops) {
-    if (const auto* e = std::get_if<op::Embed>(&op)) {
-      looked_up.insert(e->table);
-      if (e->positions != kNone) looked_up.insert(e->positions);
-    }
-    if (const auto* h = std::get_if<op::LmHead>(&op)) multiplied.insert(h->weight);
-  }
+  const std::vector<bool> is_packed = packed_matrices(program_);
   uint64_t total = 0, done = 0;
   for (const TensorView& m : program_.matrices) total += m.size_bytes();
 
@@ -106,8 +98,7 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
   });
   for (size_t i : order) {
     const TensorView& tensor = program_.matrices[i];
-    const auto id = static_cast<MatrixId>(i);
-    if (!looked_up.count(id) || multiplied.count(id)) {
+    if (is_packed[i]) {
       TRY_ASSIGN(PackedMatrix packed, pack_matrix(tensor, parallel));
       workspace_.matrices[i].emplace(std::move(packed));
       if (options.matrix_taken) options.matrix_taken(tensor);
