@@ -1,8 +1,10 @@
 // bench.cpp  chimere bench: tokens a second, and how near that is to what the memory allows.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands.h"
 #include "common.h"
@@ -31,6 +33,8 @@ Result<std::unique_ptr<models::Model>> load(BenchOptions o) {
   // Other modes play drafts that cost nothing to make.
   using speculative::Mode;
   if (o.plan.speculate == Mode::mtp || o.plan.speculate == Mode::dflash) o.model.speculate = o.plan.speculate;
+  for (const int n : o.plan.streams) o.model.n_sequences = std::max(o.model.n_sequences, n);
+  o.model.context = o.plan.depth + std::max(o.plan.n_prompt, o.plan.n_decode);
   if (!o.model.path.empty() && !o.synthetic.empty()) {
     return Error{Code::invalid_argument, "expected either --model or --synthetic, found both"};
   }
@@ -52,6 +56,7 @@ struct Facts {
   uint64_t peak_rss_bytes;
   double memory_bytes_s;  // what the machine reads, or the card copies
   double decode_bytes_s;  // what decoding one stream read; 0 when that was not measured
+  std::optional<Placement> placement;
 };
 
 void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkReport& report) {
@@ -93,6 +98,12 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   if (report.device) {
     result["device"] = report.device->name;
     result["device_memory"] = report.device->memory;
+  }
+  if (f.placement) {
+    result["placement"] = {
+        {"expert_layers", f.placement->n_mixtures},       {"expert_layers_in_ram", f.placement->n_hosted},
+        {"ram_bytes", f.placement->host_bytes},           {"card_bytes", f.placement->card_bytes},
+        {"card_budget_bytes", f.placement->budget_bytes}, {"text", f.placement->text}};
   }
   const auto profile = [&](const char* key, const std::vector<FamilyTime>& families) {
     for (const FamilyTime& family : families) {
@@ -173,6 +184,7 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
                 report.sleep->first_step_s);
   }
   if (report.device) std::printf("  %s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
+  if (f.placement) std::printf("  %s\n", f.placement->text.c_str());
   if (o.plan.profile && !report.device) std::printf("  no profile: only a card has launches to be timed\n");
   print_profile("a decode step", report.decode_profile);
   if (report.between_steps_s) std::printf("    %-22s %23.1f us\n", "between steps", 1e6 * *report.between_steps_s);
@@ -191,7 +203,8 @@ Status run(BenchOptions o) {
           .file_bytes = model->file_bytes(),
           .peak_rss_bytes = peak_rss_bytes(),
           .memory_bytes_s = 0,
-          .decode_bytes_s = 0};
+          .decode_bytes_s = 0,
+          .placement = model->executable().placement()};
   // The bandwidth test takes the memory the model gave back, so that measuring does not raise what is measured.
   model.reset();
   draft_model.reset();

@@ -58,9 +58,11 @@ Status ChatSession::open() {
   TRY_ASSIGN(const std::string chat_template, read_chat_template(options_.chat_template_file));
   ModelOptions model_options = options_.model;
   model_options.speculate = options_.speculate.mode;
+  model_options.context = options_.context;
   TRY_ASSIGN(auto draft_model, load_draft_model(options_.speculate.draft_model, model_options));
   TRY_ASSIGN(auto model, load_model(model_options));
   if (!model->draft_problem().empty()) screen_.warn("the MTP block is not used: " + model->draft_problem());
+  if (const std::string placed = placement_text(*model); !placed.empty()) screen_.note(placed);
   if (const std::string warning = context_warning(*model, options_.context); !warning.empty()) screen_.warn(warning);
   TRY_ASSIGN(ChatModel chat_model, ChatModel::from_model(std::move(model), chat_template));
   if (!chat_model.chat_template) {

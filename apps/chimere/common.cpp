@@ -52,13 +52,19 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
       ->capture_default_str();
   command.add_option("-t,--threads", o.threads, "threads to compute with; 0: one per core")->capture_default_str();
   command
-      .add_option("--vram", o.vram_bytes,
-                  "of the card's memory, at most so much is used, e.g. 16GiB; all that is free when absent")
+      .add_option_function<uint64_t>(
+          "--vram",
+          [&o](uint64_t bytes) {
+            o.vram_bytes = bytes;
+            o.no_card = bytes == 0;
+          },
+          "of the card's memory, at most so much is used, e.g. 16GiB; all that is free when absent; 0: the CPU "
+          "computes")
       ->transform(CLI::AsSizeValue(false));
   command
       .add_option("--cpu-moe", o.cpu_moe,
                   "the routed experts of the first N layers that have some stay in RAM and are computed by the CPU "
-                  "while the card does the rest; a number or all")
+                  "while the card does the rest; a number, all, or auto: as many as it takes for the rest to fit")
       ->capture_default_str();
   command
       .add_option(
@@ -117,8 +123,13 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.ram_bytes = o.ram_bytes > 0 ? o.ram_bytes : available_memory_bytes() / 10 * 9;
   options.experts_folder = o.experts_folder.empty() ? default_experts_folder() : o.experts_folder;
   options.decode_rows = o.decode_rows;
+  options.n_sequences = o.n_sequences;
+  options.context_tokens = o.context;
+  options.state_bytes = o.state_bytes;
   // A model that does not fit on the card as it is has no place for what may turn out to be of no use.
-  const bool is_tight = o.speculate == speculative::Mode::automatic && options.cpu_moe != 0;
+  const bool is_fitted = options.cpu_moe == kFittingMixtures;
+  options.drafts_need_room = o.speculate == speculative::Mode::automatic && is_fitted;
+  const bool is_tight = o.speculate == speculative::Mode::automatic && options.cpu_moe != 0 && !is_fitted;
   options.drafts = speculative::uses_draft_pass(o.speculate) && !is_tight;
   options.drafter = o.drafter;
   if (isatty(STDERR_FILENO)) {
@@ -180,12 +191,16 @@ std::string shipped_guard() {
 }
 
 Result<models::BackendKind> backend_of(const ModelOptions& o) {
-  TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(o.backend));
+  if (o.no_card && o.backend == "cuda") {
+    return Error{Code::invalid_argument, "--vram 0: expected no --backend cuda beside it, as the CPU computes then"};
+  }
+  const std::string name = o.no_card && o.backend == "auto" ? "cpu" : o.backend;
+  TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(name));
   if (o.vram_bytes > 0 && backend != models::BackendKind::cuda) {
     return Error{Code::invalid_argument, "--vram: expected a CUDA card to compute on, found none in use"};
   }
   TRY_ASSIGN(const int cpu_moe, cpu_moe_from_text(o.cpu_moe));
-  if (cpu_moe != 0 && backend != models::BackendKind::cuda) {
+  if (cpu_moe != 0 && cpu_moe != kFittingMixtures && backend != models::BackendKind::cuda) {
     return Error{Code::invalid_argument, "--cpu-moe: expected a CUDA card to compute on, found none in use"};
   }
   return backend;
@@ -208,6 +223,11 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadPro
                  folder.c_str());
   }
   return Result<std::unique_ptr<models::Model>>{std::move(model)};
+}
+
+std::string placement_text(const models::Model& model) {
+  const auto placement = model.executable().placement();
+  return placement ? placement->text : "";
 }
 
 Status check_drafts(const ModelOptions& o, const models::Model& model) {

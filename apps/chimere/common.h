@@ -23,9 +23,13 @@ struct ModelOptions {
   std::vector<float> experts_entropy = {0.3f, 0.7f};
   int threads = 0;
   uint64_t vram_bytes = 0;          // 0: all that is free
-  std::string cpu_moe = "0";        // layers, or "all"
+  bool no_card = false;             // --vram 0
+  std::string cpu_moe = "auto";     // layers, "all", or "auto": as many as it takes
   uint64_t ram_bytes = 0;           // for weights; 0: what is to be had
   std::string experts_folder;       // of experts that RAM does not hold; empty: in the data folder
+  int n_sequences = 1;              // that shall find room on the card
+  int context = 0;                  // tokens of each of them; 0: what is usual
+  uint64_t state_bytes = 0;         // of all of them, where that is more
   int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
   // What guesses will be tried: with some, the file's draft block is loaded, too.
   speculative::Mode speculate = speculative::Mode::off;
@@ -60,6 +64,8 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options, L
 Result<LoadOptions> load_options(const ModelOptions& options);
 // The backend the options name, if it can do what they ask for.
 Result<models::BackendKind> backend_of(const ModelOptions& options);
+// Where its weights went and why, in words; empty where there is no card.
+std::string placement_text(const models::Model& model);
 // Refuses guesses of a source that is not there.
 Status check_drafts(const ModelOptions& options, const models::Model& model);
 

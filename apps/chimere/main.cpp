@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
       "  chimere serve MODEL.gguf        an OpenAI-compatible server on 127.0.0.1:8081\n"
       "  chimere chat MODEL.gguf         talk to a model in the terminal\n"
       "  chimere inspect MODEL.gguf      what is in a file, and what it needs\n"
+      "  chimere plan MODEL.gguf         where it would go on this machine, and how fast it would be\n"
       "  chimere bench --synthetic qwen3.5-tiny   how fast this machine is, without a model",
       "chimere");
   app.set_version_flag("--version", chimere::apps::version_text());
@@ -31,6 +32,8 @@ int main(int argc, char** argv) {
   chimere::apps::add_chat(app, outcome);
   chimere::apps::add_index(app, outcome);
   chimere::apps::add_inspect(app, outcome);
+  chimere::apps::add_plan(app, outcome);
+  chimere::apps::add_doctor(app, outcome);
   chimere::apps::add_convert(app, outcome);
   chimere::apps::add_quantize(app, outcome);
   chimere::apps::add_imatrix(app, outcome);

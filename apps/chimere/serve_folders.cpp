@@ -76,7 +76,9 @@ uint64_t state_bytes(const ServeOptions& o) { return static_cast<uint64_t>(o.sta
 server::ModelMemory planned_memory(const ServeOptions& o, const server::ModelFile& file, bool on_card) {
   if (!on_card) return {file.bytes + state_bytes(o), 0};
   const uint64_t wanted = file.bytes + file.bytes / 5 + state_bytes(o) + kCardWorkingBytes;
-  return {o.model.cpu_moe == "0" ? 0 : file.bytes, std::min(wanted, o.model.vram_bytes)};
+  const bool fits = o.model.vram_bytes == 0 || wanted <= o.model.vram_bytes;
+  return {o.model.cpu_moe == "0" || (o.model.cpu_moe == "auto" && fits) ? 0 : file.bytes,
+          std::min(wanted, o.model.vram_bytes)};
 }
 
 }  // namespace

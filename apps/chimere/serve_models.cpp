@@ -47,7 +47,7 @@ std::shared_ptr<improve::InUse> use_learned(const std::shared_ptr<improve::Artef
 ModelOptions companion_options(const ServeOptions& o, const std::string& file) {
   ModelOptions options = o.model;
   options.path = file;
-  options.cpu_moe = "0";  // was said of the other model
+  options.cpu_moe = "auto";  // was said of the other model
   options.vram_bytes = companion_vram(o, file);
   return options;
 }
@@ -75,9 +75,12 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
   ModelOptions model_options = options;
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
   model_options.speculate = o.speculate.mode;
+  model_options.context = o.context;
+  if (o.says_state_gb) model_options.state_bytes = config.state_bytes;
   TRY_ASSIGN(auto draft_model, load_draft_model(o.speculate.draft_model, model_options));
   TRY_ASSIGN(auto model, load_model(model_options, progress));
   if (!model->draft_problem().empty()) spdlog::warn("the MTP block is not used: {}", model->draft_problem());
+  if (const std::string placed = placement_text(*model); !placed.empty()) spdlog::info("{}", placed);
   config.cache = cache_config(o, model->file_bytes());
   if (const std::string warning = context_warning(*model, o.context); !warning.empty()) spdlog::warn("{}", warning);
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));

@@ -48,8 +48,10 @@ Result<std::unique_ptr<models::Model>> load_draft_model(const std::string& path,
   small.path = path;
   small.speculate = speculative::Mode::off;  // nobody guesses for it
   small.drafter.clear();
-  small.experts.clear();  // both were said of the other model
-  small.cpu_moe = "0";
+  small.experts.clear();  // these were said of the other model
+  small.cpu_moe = "auto";
+  small.context = 0;
+  small.state_bytes = 0;
   small.vram_bytes = options.vram_bytes / 8;
   options.vram_bytes -= small.vram_bytes;
   auto model = load_model(small);

@@ -2,17 +2,17 @@
 // on a bare machine (-DCHIMERE_CORE_ONLY=ON), where the kernels can be checked and timed without any package.
 //
 //   chimere-core logits  --model F --ids-file IDS.i32 --out OUT.f32 [--backend B] [--step N] [--exact]
-//                        [--kv-k T --kv-v T] [--cpu-moe N|all] [--adapter FILE[=SCALE]] [-t N]
+//                        [--kv-k T --kv-v T] [--cpu-moe N|all|auto] [--adapter FILE[=SCALE]] [-t N]
 //   chimere-core hidden  the same without --step and --adapter: final hidden states, of encoders too
 //   chimere-core adapter --model F --out FILE [--rank N] [--seed N]: a LoRA adapter of random values
 //   chimere-core learn   --model F --examples IDS.txt --out FILE [--held-out IDS.txt] [--method head|mezo] [--rank N]
 //                        [--targets REGEX] [--steps N] [--batch N] [--rate X] [--eps X] [--directions N] [--seconds N]
 //                        [--start FILE]: a LoRA adapter that is learned
-//   chimere-core contract --model F --ids-file IDS.i32 [--backend B] [--exact] [--kv-k T --kv-v T] [--cpu-moe N|all]
+//   chimere-core contract --model F --ids-file IDS.i32 [--backend B] [--exact] [--kv-k T --kv-v T] [--cpu-moe N|all|auto]
 //                        [--adapter FILE[=SCALE]]
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
-//                        [--backend B] [--vram BYTES] [--cpu-moe N|all] [--profile] [--sleep]
+//                        [--backend B] [--vram BYTES] [--cpu-moe N|all|auto] [--profile] [--sleep]
 //                        [--ram BYTES --experts-folder FOLDER]
 //                        [--speculate auto|mtp|draft|dflash|always --acceptance P,.. --draft-max N --draft-depths N,..]
 //                        [--draft-model F] [--drafter F]
@@ -65,7 +65,6 @@ int get_int(const Options& o, const std::string& flag, int fallback) {
 }
 
 Result<std::unique_ptr<models::Model>> load(const Options& o) {
-  TRY_ASSIGN(const models::BackendKind backend, models::backend_from_name(get(o, "--backend", "auto")));
   LoadOptions options;
   options.exact = o.count("--exact") > 0;
   options.n_threads = get_int(o, "-t", 0);
@@ -74,15 +73,20 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
     return Error{Code::invalid_argument, "--vram: expected a number of bytes, found '" + vram + "'"};
   }
   options.device_bytes = std::strtoull(vram.c_str(), nullptr, 10);
+  const bool no_card = o.count("--vram") > 0 && options.device_bytes == 0;
+  TRY_ASSIGN(const models::BackendKind backend,
+             models::backend_from_name(get(o, "--backend", no_card ? "cpu" : "auto")));
   options.ram_bytes = std::strtoull(get(o, "--ram", "0").c_str(), nullptr, 10);
   options.experts_folder = get(o, "--experts-folder", ".");
-  TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(get(o, "--cpu-moe", "0")));
-  if (options.cpu_moe != 0 && backend != models::BackendKind::cuda) {
+  TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(get(o, "--cpu-moe", "auto")));
+  if (options.cpu_moe != 0 && options.cpu_moe != kFittingMixtures && backend != models::BackendKind::cuda) {
     return Error{Code::invalid_argument, "--cpu-moe: expected a CUDA card to compute on, found none in use"};
   }
   const auto k = dtype_from_name(get(o, "--kv-k", "f16")), v = dtype_from_name(get(o, "--kv-v", "f16"));
   if (!k || !v) return Error{Code::invalid_argument, "--kv-k, --kv-v: expected f32, f16, q8_0 or q4_0"};
   options.kv = {*k, *v, false};
+  options.n_sequences = std::max(1, get_int(o, "--streams", 1));
+  if (o.count("--depth")) options.context_tokens = get_int(o, "--depth", 0) + models::kUsualContext;
   options.drafts = get(o, "--speculate", "off") == "mtp";
   options.drafter = get(o, "--drafter", "");
   if (!o.count("--synthetic")) return models::Model::load(get(o, "--model", ""), backend, std::move(options));
@@ -262,6 +266,7 @@ Status bench(const Options& o) {
                 report.sleep->first_step_s);
   }
   if (report.device) std::fprintf(stderr, "%s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
+  if (const auto placed = model->executable().placement()) std::fprintf(stderr, "%s\n", placed->text.c_str());
   for (const auto* profile : {&report.decode_profile, &report.prefill_profile}) {
     for (const FamilyTime& f : *profile) {
       std::printf("%-8s %-22s %4d launches %9.1f us  %7.2f us each\n",

@@ -55,11 +55,12 @@ Status ExpertRange::apply_to(Program& program) const {
 
 Result<int> cpu_moe_from_text(std::string_view text) {
   if (text == "all") return kAllMixtures;
+  if (text == "auto") return kFittingMixtures;
   int n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < 0) {
     return Error{Code::invalid_argument,
-                 "--cpu-moe: expected a number of layers or 'all', found '" + std::string(text) + "'"};
+                 "--cpu-moe: expected a number of layers, 'all' or 'auto', found '" + std::string(text) + "'"};
   }
   return n;
 }

@@ -133,7 +133,8 @@ struct ExpertRange {
 };
 
 inline constexpr int kAllMixtures = -1;
-// LoadOptions::cpu_moe as it is written on a command line: a number, or "all".
+inline constexpr int kFittingMixtures = -2;
+// LoadOptions::cpu_moe as it is written on a command line: a number, "all" or "auto".
 Result<int> cpu_moe_from_text(std::string_view text);
 
 struct LoadOptions {
@@ -147,13 +148,18 @@ struct LoadOptions {
   bool drafts = false;        // with the file's draft pass, where it has one; without, nothing of that is held or kept
   uint64_t device_bytes = 0;  // the most of a card's memory to use; 0: all that is free
   // CUDA only: the routed experts of the first `cpu_moe` MoE layers stay in host memory and are computed there, by
-  // n_threads threads, while the card does the rest. kAllMixtures: of every MoE layer.
+  // n_threads threads, while the card does the rest. kAllMixtures: of every MoE layer. kFittingMixtures: of as few as it
+  // takes for all else to fit on the card, with the state of sequences as it is wanted, as far as that is possible.
   int cpu_moe = 0;
   // CPU, and experts beside a card: RAM for weights. What is more are routed experts, which then lie on disk, and those
   // that are used most in RAM. 0: any.
   uint64_t ram_bytes = 0;
   std::string experts_folder;  // for those files
   uint64_t fingerprint = 0;    // of the weights, so that the files are found again; 0: they are not kept
+  int n_sequences = 1;            // that have room beside the model
+  int context_tokens = 0;         // of each of them; 0: one page
+  uint64_t state_bytes = 0;       // of all of them, where that is more
+  bool drafts_need_room = false;  // `drafts` only where no experts are in RAM for want of room on the card
   LoadProgress progress;
   MatrixTaken matrix_taken;
   InputObserver observe;  // sees what matrices are multiplied with; CPU only
@@ -177,11 +183,23 @@ inline int prefill_rows(int max_rows, int decode_rows) {
   return whole > 0 ? whole : max_rows;
 }
 
+// Where the weights of a model went on a machine with a card, and why.
+struct Placement {
+  int n_mixtures = 0;             // layers with routed experts
+  int n_hosted = 0;               // of these, those whose experts are in RAM
+  uint64_t host_bytes = 0;        // of these experts
+  uint64_t card_bytes = 0;        // of the weights on the card
+  uint64_t budget_bytes = 0;      // of the card's memory, what may be used
+  uint64_t everything_bytes = 0;  // what it would take to have all of them there, with working memory and states
+  std::string text;               // in words
+};
+
 // What a card reports about itself, for benchmarks.
 struct DeviceReport {
   std::string name;
   std::string memory;       // what its memory is used for, in words
   double copy_bytes_s = 0;  // copies inside its memory, bytes read and bytes written
+  uint64_t peak_bytes = 0;  // of its memory, that were in use at once so far
 };
 
 // The launches of one kind of kernel in a batch, timed alone.
@@ -263,6 +281,8 @@ class Executable {
   // The same for one matrix of the program.
   virtual uint64_t matrix_bytes(MatrixId id) const { return program().matrices[id].size_bytes(); }
   virtual uint64_t scratch_bytes() const = 0;  // activations and working memory
+  // Nothing when the model runs on the CPU.
+  virtual std::optional<Placement> placement() const { return std::nullopt; }
 };
 
 // What a token's replay record holds: for each recurrent layer its raw conv input, then the inputs of its gates:

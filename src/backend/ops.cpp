@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/check.h"
+
 namespace chimere {
 
 const char* op_name(const Op& op) {
@@ -18,6 +20,18 @@ bool Program::has_logits() const {
     if (std::holds_alternative<op::LmHead>(op)) return true;
   }
   return false;
+}
+
+void Program::drop_drafts() {
+  if (!trunk_end) return;
+  CHECK(!draft_blocks);
+  const auto cut = [](auto& list, size_t n) { list.erase(list.begin() + static_cast<std::ptrdiff_t>(n), list.end()); };
+  cut(ops, trunk_end->ops);
+  cut(buffers, trunk_end->buffers);
+  cut(matrices, trunk_end->matrices);
+  cut(vectors, trunk_end->vectors);
+  cut(kv_layers, trunk_end->kv_layers);
+  trunk_end.reset();
 }
 
 int Program::whole_sequence_rows() const {

@@ -293,6 +293,7 @@ struct ScoreHead {
 // Where the trunk ends in the lists of a program that has a draft pass behind it.
 struct TrunkEnd {
   size_t ops = 0, buffers = 0, matrices = 0, vectors = 0;
+  size_t kv_layers = 0;
 };
 
 // A draft pass that guesses a whole block at once (DFlash).
@@ -339,6 +340,8 @@ struct Program {
   std::span<const std::vector<float>> trunk_vectors() const {
     return std::span(vectors).first(trunk_end ? trunk_end->vectors : vectors.size());
   }
+  // Makes it a program without the draft pass. REQUIRES: no draft_blocks, whose input the trunk computes.
+  void drop_drafts();
   // False for an encoder: it has hidden states and no logits.
   bool has_logits() const;
   // For models that need a whole sequence in one slice (encoders): the longest one. 0: it may be cut anywhere.

@@ -182,7 +182,8 @@ Result<Program> attach_drafter(Program program, WeightSource& drafter) {
   const auto embed = std::get<op::Embed>(program.ops.front());
   const auto head = std::get<op::LmHead>(program.ops.back());
   // Its tensors and buffers are no part of what the model is said to have.
-  TrunkEnd end{program.ops.size(), program.buffers.size(), program.matrices.size(), program.vectors.size()};
+  TrunkEnd end{program.ops.size(), program.buffers.size(), program.matrices.size(), program.vectors.size(),
+               program.kv_layers.size()};
   Binder b(drafter, std::move(program));
   const std::vector<DraftLayer> layers = add_block_pass(b, d, b.rope(std::move(rope)), embed, head);
   TRY(b.status());

@@ -29,7 +29,7 @@ void begin_draft_pass(Binder& b, const Config& c, int layer, const Trunk& t) {
   const auto d = static_cast<uint64_t>(c.d_model), v = static_cast<uint64_t>(c.n_vocab);
   Program& p = b.program();
   const auto trunk = std::get<op::Embed>(p.ops.front());
-  p.trunk_end = {p.ops.size(), p.buffers.size(), p.matrices.size(), p.vectors.size()};
+  p.trunk_end = {p.ops.size(), p.buffers.size(), p.matrices.size(), p.vectors.size(), p.kv_layers.size()};
   const BufferId joined = b.buffer("draft_input", 2 * d);
   const MatrixId own = b.matrix_if_present(block(layer, "nextn.embed_tokens.weight"), {d, v});
   b.add(op::Embed{.table = own == kNone ? trunk.table : own, .out = t.x, .scale = trunk.scale});

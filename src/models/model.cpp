@@ -20,6 +20,9 @@ bool has_card() { return cuda::device_count() > 0 && cuda::probe_device(); }
 Result<std::unique_ptr<Executable>> compile_for_card(Program program, const LoadOptions& options) {
   return cuda::compile(std::move(program), options);
 }
+Result<MemoryPlan> plan_for_card(const Program& program, const LoadOptions& options, int64_t more_bytes) {
+  return cuda::plan_memory(program, options, more_bytes);
+}
 #else
 Status built_with_cuda() {
   return Error{Code::unsupported,
@@ -27,6 +30,9 @@ Status built_with_cuda() {
 }
 bool has_card() { return false; }
 Result<std::unique_ptr<Executable>> compile_for_card(Program, const LoadOptions&) {
+  return std::move(built_with_cuda().error());
+}
+Result<MemoryPlan> plan_for_card(const Program&, const LoadOptions&, int64_t) {
   return std::move(built_with_cuda().error());
 }
 #endif
@@ -100,6 +106,12 @@ uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& 
                                          static_cast<uint64_t>(kv.rotate) << 32));
 }
 
+Result<MemoryPlan> plan_memory(const Program& program, BackendKind backend, const LoadOptions& options,
+                               int64_t more_card_bytes) {
+  return backend == BackendKind::cuda ? plan_for_card(program, options, more_card_bytes)
+                                      : cpu::plan_memory(program, options);
+}
+
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, BackendKind backend, LoadOptions options) {
   return load(path, backend, std::move(options), compile_for(backend));
 }
@@ -163,8 +175,6 @@ Status Model::start(BackendKind backend, LoadOptions options, Compile compile) {
   context_length_ = config.context_length;
   const gguf::Metadata& m = source_->metadata();
   if (auto name = m.get_string("general.name")) name_ = *name;
-  cache_key_ = models::cache_key(fingerprint_, options.kv, options.experts,
-                                 program.has_drafts() && !program.draft_blocks, drafter);
   if (!options.matrix_taken) {
     options.matrix_taken = [this](const TensorView& t) {
       source_->taken(t);
@@ -172,7 +182,9 @@ Status Model::start(BackendKind backend, LoadOptions options, Compile compile) {
     };
   }
   options.fingerprint = fingerprint_;
+  if (options.context_tokens == 0) options.context_tokens = std::min(kUsualContext, context_length_);
   TRY_ASSIGN(executable_, compile(std::move(program), options));
+  cache_key_ = models::cache_key(fingerprint_, options.kv, options.experts, has_drafts(), drafter);
   if (draft_blocks() && draft_blocks()->n_rows > executable_->max_rows()) {
     return Error{Code::invalid_argument,
                  "drafter " + options.drafter + ": its blocks of " + std::to_string(draft_blocks()->n_rows) +

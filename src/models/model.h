@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backend/backend.h"
+#include "backend/memory_plan.h"
 #include "base/result.h"
 #include "gguf/gguf.h"
 #include "models/weight_source.h"
@@ -30,7 +31,15 @@ uint64_t fingerprint(const gguf::File& file);
 uint64_t cache_key(uint64_t fingerprint, const KvFormat& kv, const ExpertRange& experts = {}, bool drafts = false,
                    uint64_t drafter = 0);
 
+// A sequence of so many tokens has room beside the model where nobody says how long they will be: a long question and its
+// answer.
+inline constexpr int kUsualContext = 8192;
+
 using Compile = Result<std::unique_ptr<Executable>> (*)(Program, const LoadOptions&);
+
+// What a program will take on a backend, without loading it. more_card_bytes: as if the card had so much more memory.
+Result<MemoryPlan> plan_memory(const Program& program, BackendKind backend, const LoadOptions& options,
+                               int64_t more_card_bytes = 0);
 
 class Model {
  public:
@@ -43,6 +52,7 @@ class Model {
                                              LoadOptions options);
 
   Executable& executable() { return *executable_; }
+  const Executable& executable() const { return *executable_; }
   const gguf::Metadata& metadata() const { return source_->metadata(); }
   const std::string& name() const { return name_; }
   const std::string& architecture() const { return architecture_; }

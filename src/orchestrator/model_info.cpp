@@ -76,6 +76,10 @@ ModelInfo describe_model(const ChatModel& chat_model) {
       info.experts_used = moe->n_used;
     }
   }
+  if (const auto placed = model.executable().placement()) {
+    info.placement = {placed->text,       placed->n_mixtures, placed->n_hosted,
+                      placed->host_bytes, placed->card_bytes, placed->budget_bytes};
+  }
   info.layers = layers_of(program);
   info.formats = formats_of(program);
   return info;

@@ -32,6 +32,15 @@ struct ModelInfo {
   bool chat = false;      // it answers messages
   bool thinking = false;  // it can be told to think or not to
   bool tools = false;
+  // Where the weights went on a machine with a card: in words, and by place. Without one there are no words.
+  struct Places {
+    std::string text;
+    int expert_layers = 0;
+    int expert_layers_in_ram = 0;
+    uint64_t ram_bytes = 0;
+    uint64_t card_bytes = 0;
+    uint64_t card_budget_bytes = 0;
+  } placement;
   std::vector<Layer> layers;
   std::vector<Format> formats;  // most bytes first
 };

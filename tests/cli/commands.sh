@@ -72,6 +72,34 @@ expect "no-such-folder: expected a folder" "$chimere" serve "$model" --lora-dir 
 expect "M parameters" "$chimere" inspect "$nano"
 expect "- one answer: " "$chimere" report "$nano" -t 1
 if "$chimere" report "$nano" --no-bench | grep -F -e "$(basename "$work")" -e "$nano"; then fail "report tells where it ran"; fi
+# Where a model would go: from its header, with figures of this machine that are measured once and kept.
+expect "routed experts" "$chimere" plan "$nano"
+[ -s "$CHIMERE_HOME/machine.json" ] || fail "plan kept no figures"
+plan=$("$chimere" plan "$nano" --json --ctx 1024 --parallel 4)
+for figure in '"backend":"cpu","context":1024,"parallel":4' '"disk_bytes":0,' '"changes":'; do
+  grep -qF -- "$figure" <<<"$plan" || fail "plan has no $figure: $plan"
+done
+if grep -qE '"(decode|prompt)_tok_s":null' <<<"$plan"; then fail "plan knows no speed: $plan"; fi
+expect "experts beyond that" "$chimere" plan --synthetic qwen3.5-35b-a3b --ram 6GiB
+expect "less for the states" "$chimere" plan "$model" --ctx 65536
+expect "does not fit into RAM" "$chimere" plan "$nano" --ram 1MB
+expect "missing.gguf" "$chimere" plan "$work/missing.gguf"
+refuses "$chimere" plan "$work/missing.gguf"
+echo "no model" >"$work/text.gguf"
+expect "text.gguf" "$chimere" plan "$work/text.gguf"
+refuses "$chimere" plan "$nano" --ram plenty
+refuses "$chimere" plan "$nano" --parallel 0
+expect "expected no --backend cuda" "$chimere" plan "$nano" --vram 0 --backend cuda
+"$chimere" plan "$nano" --vram 0 >/dev/null || fail "--vram 0 is the CPU"
+expect "--cpu-moe: expected a number" "$chimere" plan "$nano" --cpu-moe some
+"$chimere" doctor --json >"$work/doctor" 2>"$work/err" || fail "doctor: $(cat "$work/err")"
+cmp -s "$work/doctor" "$CHIMERE_HOME/machine.json" || fail "doctor kept something else than it said"
+for figure in '"version": 1' '"threads": 1' '"format": "IQ3_S"' '"random_bytes_per_second": '; do
+  grep -qF -- "$figure" "$work/doctor" || fail "doctor has no $figure: $(cat "$work/doctor")"
+done
+expect "Measured at" "$chimere" doctor
+expect "disk       not measured: /proc" "$chimere" doctor --folder /proc
+if [ -n "$(ls -A "$CHIMERE_HOME" | grep chimere-disk)" ]; then fail "doctor left its file"; fi
 vocabulary=("$2"/golden/tokenizer/*/vocab.gguf)
 "$chimere" inspect "${vocabulary[0]}" >"$work/vocabulary" || fail "inspect refused a vocabulary: $(cat "$work/vocabulary")"
 grep -q "a vocabulary alone" "$work/vocabulary" || fail "inspect said of a vocabulary: $(cat "$work/vocabulary")"

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/program_binding.h"
 #include "backend/cuda/weights/pack.h"
+#include "backend/memory_plan.h"
 #include "base/scratch_for_test.h"
 #include "parity/loaded_model.h"
 
@@ -28,6 +29,25 @@ gguf::File open_nano() {
   auto file = gguf::File::open((fs::path(CHIMERE_TESTS_DIR) / ".." / "assets" / "chimere-nano.gguf").string());
   EXPECT_TRUE(file) << file.error().message;
   return std::move(*file);
+}
+
+// Whether the model with so many mixtures on the host has room in a budget.
+bool has_room(const gguf::File& file, int cpu_moe, uint64_t budget) {
+  models::FileSource source(file);
+  const auto program = models::build_program(source);
+  LoadOptions options = options_for(false, kHalfKv, cpu_moe);
+  options.device_bytes = budget;
+  return program && cuda::plan_memory(*program, options);
+}
+
+// The least budget for the whole model, within half a megabyte.
+uint64_t least_budget(const gguf::File& file) {
+  uint64_t too_little = 0, enough = uint64_t{1} << 32;
+  while (enough - too_little > uint64_t{1} << 19) {
+    const uint64_t middle = (too_little + enough) / 2;
+    (has_room(file, 0, middle) ? enough : too_little) = middle;
+  }
+  return enough;
 }
 
 TEST(HostExperts, AreNotAmongTheWeightsOfTheCard) {
@@ -52,12 +72,7 @@ TEST(HostExperts, AreNotAmongTheWeightsOfTheCard) {
 
 TEST(HostExperts, AreProposedWhereTheModelDoesNotFit) {
   const gguf::File file = open_nano();
-  uint64_t too_little = 0, enough = uint64_t{1} << 32;
-  while (enough - too_little > uint64_t{1} << 19) {
-    const uint64_t middle = (too_little + enough) / 2;
-    (load_nano(file, 0, middle) ? enough : too_little) = middle;
-  }
-  const uint64_t budget = too_little - (uint64_t{4} << 20);
+  const uint64_t budget = least_budget(file) - (uint64_t{5} << 20);
   const auto refused = load_nano(file, 0, budget);
   ASSERT_FALSE(refused);
   const std::string& message = refused.error().message;
@@ -74,6 +89,124 @@ TEST(HostExperts, AreProposedWhereTheModelDoesNotFit) {
   ASSERT_TRUE(report && *report);
   EXPECT_NE((*report)->memory.find("in RAM: experts of " + std::to_string(proposed)), std::string::npos)
       << (*report)->memory;
+}
+
+// As few as it takes, with the bits of as many that were asked for, and never more of the card than the budget.
+TEST(HostExperts, AreAsManyAsTheBudgetForces) {
+  const gguf::File file = open_nano();
+  const uint64_t whole = least_budget(file);
+  const std::vector<int32_t> tokens = {3, 141, 59, 26, 535, 8, 97, 93, 238, 46, 264, 33, 83, 279, 50, 288, 419, 71};
+  std::vector<int> counts;
+  for (const uint64_t less : {0, 6}) {
+    const uint64_t budget = whole - (less << 20);
+    int n = 0;
+    while (n < 6 && !has_room(file, n, budget)) ++n;
+    counts.push_back(n);
+    auto fitted = load_nano(file, kFittingMixtures, budget), asked = load_nano(file, n, budget);
+    ASSERT_TRUE(fitted) << fitted.error().message;
+    ASSERT_TRUE(asked) << asked.error().message;
+    const auto placement = (*fitted)->placement();
+    ASSERT_TRUE(placement);
+    EXPECT_EQ(placement->n_hosted, n) << placement->text;
+    EXPECT_EQ(placement->n_mixtures, 6);
+    EXPECT_EQ(placement->budget_bytes, budget);
+    EXPECT_EQ(placement->host_bytes > 0, n > 0);
+    EXPECT_EQ(placement->everything_bytes > budget, n > 0) << placement->text;
+    const std::string said = n > 0 ? "experts of " + std::to_string(n) + " of 6 layers in RAM" : "all weights on";
+    EXPECT_NE(placement->text.find(said), std::string::npos) << placement->text;
+    EXPECT_EQ((*fitted)->max_rows(), (*asked)->max_rows());
+    EXPECT_EQ(feed_alone(**fitted, tokens, {17, 1}), feed_alone(**asked, tokens, {17, 1}));
+    const auto report = (*fitted)->report();
+    ASSERT_TRUE(report && *report);
+    EXPECT_LE((*report)->peak_bytes, budget);
+    EXPECT_GT((*report)->peak_bytes, placement->card_bytes);
+  }
+  EXPECT_EQ(counts.front(), 0);
+  EXPECT_GT(counts.back(), 0);
+}
+
+// What is planned is what the ledger then has.
+TEST(HostExperts, AreWhereThePlanSaid) {
+  const gguf::File file = open_nano();
+  models::FileSource source(file);
+  for (const uint64_t less : {0, 6}) {
+    auto program = models::build_program(source);
+    LoadOptions options = options_for(false, kHalfKv, kFittingMixtures);
+    options.device_bytes = least_budget(file) - (less << 20);
+    const auto plan = cuda::plan_memory(*program, options);
+    ASSERT_TRUE(plan) << plan.error().message;
+    auto loaded = cuda::compile(std::move(*program), options);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    ASSERT_TRUE((*loaded)->prepare_draws({}));
+    const auto placement = (*loaded)->placement();
+    EXPECT_EQ(plan->n_hosted, placement->n_hosted);
+    EXPECT_EQ(plan->text, placement->text);
+    EXPECT_EQ(plan->working_bytes, (*loaded)->scratch_bytes());
+    uint64_t on_card = 0, in_ram = 0;
+    for (const MemoryPlan::Matrix& m : plan->matrices) (m.tier == Tier::card ? on_card : in_ram) += m.bytes;
+    EXPECT_EQ(in_ram, placement->host_bytes);
+    EXPECT_LE(on_card, placement->card_bytes);
+    EXPECT_GT(on_card, placement->card_bytes / 50 * 49);
+  }
+}
+
+// States that were asked for have room, at the cost of experts; more than there is takes all of them and no more.
+TEST(HostExperts, MakeRoomForStates) {
+  const gguf::File file = open_nano();
+  models::FileSource source(file);
+  const auto load = [&](uint64_t budget, uint64_t state_bytes, int context) {
+    auto program = models::build_program(source);
+    LoadOptions options = options_for(false, kHalfKv, kFittingMixtures);
+    options.device_bytes = budget;
+    options.state_bytes = state_bytes;
+    options.context_tokens = context;
+    return cuda::compile(std::move(*program), options);
+  };
+  const auto hosted = [](const Result<ExecutablePtr>& e) { return e ? (*e)->placement()->n_hosted : -1; };
+  const uint64_t budget = least_budget(file);
+  EXPECT_EQ(hosted(load(budget, 0, 0)), 0);
+  auto roomy = load(budget, uint64_t{4} << 20, 0);
+  EXPECT_GT(hosted(roomy), 0);
+  EXPECT_LT(hosted(roomy), 6);
+  auto memory = (*roomy)->memory().allocate(uint64_t{4} << 20);
+  ASSERT_TRUE(memory) << memory.error().message;
+  (*roomy)->memory().release(*memory, uint64_t{4} << 20);
+  EXPECT_GT(hosted(load(budget, 0, 4096)), 0);
+  EXPECT_EQ(hosted(load(budget, uint64_t{1} << 40, 0)), 6);
+}
+
+// A draft block that has room only when experts go is left out; with room it stays.
+TEST(HostExperts, HaveTheirPlaceBeforeADraftBlock) {
+  const gguf::File file = open_nano();
+  models::FileSource source(file);
+  const auto load = [&](uint64_t budget) {
+    auto program = models::build_program(source, true);
+    EXPECT_TRUE(program && program->has_drafts());
+    LoadOptions options = options_for(false, kHalfKv, kFittingMixtures);
+    options.device_bytes = budget;
+    options.drafts_need_room = true;
+    return cuda::compile(std::move(*program), options);
+  };
+  const auto roomy = load(uint64_t{1} << 32);
+  ASSERT_TRUE(roomy) << roomy.error().message;
+  EXPECT_TRUE((*roomy)->program().has_drafts());
+  const auto tight = load(least_budget(file));
+  ASSERT_TRUE(tight) << tight.error().message;
+  EXPECT_FALSE((*tight)->program().has_drafts());
+  EXPECT_EQ((*tight)->placement()->n_hosted, 0);
+  EXPECT_NE((*tight)->placement()->text.find("without its MTP block"), std::string::npos);
+  const auto plain = load_nano(file, 0, least_budget(file));
+  ASSERT_TRUE(plain);
+  const std::vector<int32_t> tokens = {3, 141, 59};
+  EXPECT_EQ(feed_alone(**tight, tokens, {1}), feed_alone(**plain, tokens, {1}));
+}
+
+TEST(HostExperts, CanNotHelpADenseModel) {
+  LoadOptions options = options_for(false, kHalfKv, kFittingMixtures);
+  options.device_bytes = 1 << 20;
+  const auto refused = Loaded::open(fixture::kept("qwen2-A"), cuda::compile, options);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("--backend cpu"), std::string::npos) << refused.error().message;
 }
 
 TEST(HostExperts, AreRefusedOfLayersThatAreNotThere) {
@@ -130,8 +263,9 @@ TEST(HostExperts, OnDiskGiveTheBitsOfThoseInRam) {
 }
 
 TEST(HostExperts, AreToldByNumberOrAll) {
-  const auto number = cpu_moe_from_text("12"), all = cpu_moe_from_text("all");
-  ASSERT_TRUE(number && all);
+  const auto number = cpu_moe_from_text("12"), all = cpu_moe_from_text("all"), fitted = cpu_moe_from_text("auto");
+  ASSERT_TRUE(number && all && fitted);
+  EXPECT_EQ(*fitted, kFittingMixtures);
   EXPECT_EQ(*number, 12);
   EXPECT_EQ(*all, kAllMixtures);
   for (const char* wrong : {"", "-1", "3x", "some", "99999999999"}) EXPECT_FALSE(cpu_moe_from_text(wrong)) << wrong;

@@ -1,11 +1,11 @@
 // executable.cpp  Runs a program on the CPU: one parallel region per batch, op after op.
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <string>
 #include <variant>
 
 #include "backend/cpu/observe.h"
+#include "backend/cpu/packed_sizes.h"
 #include "backend/cpu/workspace.h"
 #include "backend/host_memory.h"
 #include "base/thread_pool.h"
@@ -84,22 +84,13 @@ class CpuExecutable final : public Executable {
 };
 
 Status CpuExecutable::take_weights(const LoadOptions& options) {
-  // A table that is only looked up stays in the file: its rows are decoded when a token asks for them.
-  std::set<MatrixId> looked_up, multiplied;
-  for (const Op& op : program_.ops) {
-    if (const auto* e = std::get_if<op::Embed>(&op)) {
-      looked_up.insert(e->table);
-      if (e->positions != kNone) looked_up.insert(e->positions);
-    }
-    if (const auto* h = std::get_if<op::LmHead>(&op)) multiplied.insert(h->weight);
-  }
+  const std::vector<bool> is_packed = packed_matrices(program_);
   std::vector<MatrixId> packed_ids;
   std::vector<const op::MoeFfn*> mixtures;
   uint64_t total = 0, done = 0;
   for (size_t i = 0; i < program_.matrices.size(); ++i) {
-    const auto id = static_cast<MatrixId>(i);
     total += program_.matrices[i].size_bytes();
-    if (!looked_up.count(id) || multiplied.count(id)) packed_ids.push_back(id);
+    if (is_packed[i]) packed_ids.push_back(static_cast<MatrixId>(i));
   }
   for (const Op& op : program_.ops) {
     if (const auto* mixture = std::get_if<op::MoeFfn>(&op)) mixtures.push_back(mixture);
@@ -111,7 +102,9 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
   workspace_.matrices.resize(program_.matrices.size());
   TRY_ASSIGN(const uint64_t slot_bytes, store_ram_bytes(program_, mixtures, packed_ids, options.ram_bytes));
   if (slot_bytes > 0) {
-    TRY_ASSIGN(workspace_.store, ExpertStore::create(program_, mixtures, slot_bytes, parallel, options));
+    LoadOptions here = options;
+    if (options.progress) here.progress = [&](uint64_t n, uint64_t) { options.progress(done = n, total); };
+    TRY_ASSIGN(workspace_.store, ExpertStore::create(program_, mixtures, slot_bytes, parallel, here));
     workspace_.routed = mixtures;
   }
   // Largest first: the file's pages of a matrix are resident beside its copy, and that costs least while little else
@@ -123,10 +116,11 @@ Status CpuExecutable::take_weights(const LoadOptions& options) {
   });
   for (size_t i : order) {
     const TensorView& tensor = program_.matrices[i];
-    const auto id = static_cast<MatrixId>(i);
-    if (auto stored = workspace_.store ? workspace_.store->matrix(id) : std::nullopt) {
+    if (auto stored = workspace_.store ? workspace_.store->matrix(static_cast<MatrixId>(i)) : std::nullopt) {
       workspace_.matrices[i].emplace(std::move(*stored));
-    } else if (!looked_up.count(id) || multiplied.count(id)) {
+      continue;
+    }
+    if (is_packed[i]) {
       TRY_ASSIGN(PackedMatrix packed, pack_matrix(tensor, parallel));
       workspace_.matrices[i].emplace(std::move(packed));
       if (options.matrix_taken) options.matrix_taken(tensor);

@@ -55,6 +55,12 @@ Result<Drawing> Drawing::create(Ledger& ledger, const Stream& stream, int n_voca
   return Result<Drawing>{std::move(d)};
 }
 
+uint64_t Drawing::least_device_bytes(int n_vocab) {
+  const auto n = static_cast<uint64_t>(n_vocab);
+  return Parcel::device_bytes(kFirstBytes) + Ledger::taken_bytes((n + 63) / 64 * sizeof(uint64_t)) +
+         Ledger::taken_bytes(sample_scratch_bytes(n_vocab, 1));
+}
+
 Result<DrawShape> Drawing::stage(std::span<const Draw* const> draws, std::span<int32_t* const> accept_into) {
   CHECK(draws.size() <= kMaxRows);
   const auto n = static_cast<int>(draws.size());

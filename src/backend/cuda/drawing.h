@@ -30,6 +30,8 @@ class Drawing {
   static constexpr int kMaxRows = 1024;  // of a parcel: a pass of 64 rows, or the chains of its drafts
 
   static Result<Drawing> create(Ledger& ledger, const Stream& stream, int n_vocab, std::span<const int32_t> suppressed);
+  // What that takes of the card where there is little left: it draws from one row at a time.
+  static uint64_t least_device_bytes(int n_vocab);
 
   // Writes the parameters of the draws into the parcel, which the caller sends. accept_into: for each draw a place on
   // the device where its token is written as well, or null; empty: for none.

@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/adapters.h"
+#include "backend/cuda/card_plan.h"
 #include "backend/cuda/drawing.h"
 #include "backend/cuda/host_experts.h"
 #include "backend/cuda/kernels/common/card_facts.h"
@@ -25,15 +26,14 @@ namespace {
 
 class CudaExecutable final : public Executable {
  public:
-  CudaExecutable(Program program, StateLayout layout, const DeviceInfo& device, uint64_t budget_bytes, Stream stream,
-                 int n_hosted)
+  CudaExecutable(Program program, StateLayout layout, const DeviceInfo& device, const CardPlan& plan, Stream stream)
       : program_(std::move(program)),
         layout_(std::move(layout)),
         device_(device),
-        n_hosted_(n_hosted),
-        ledger_(budget_bytes),
+        plan_(plan),
+        ledger_(plan.budget),
         stream_(std::move(stream)),
-        binding_(program_, n_hosted),
+        binding_(program_, plan.n_hosted, plan.form),
         memory_(ledger_, stream_, layout_.page_bytes()),
         graphs_(ledger_),
         replays_(ledger_) {}
@@ -69,14 +69,10 @@ class CudaExecutable final : public Executable {
     return binding_.weight(id) ? packed_bytes(matrix, binding_.form()) : matrix.size_bytes();
   }
   uint64_t scratch_bytes() const override { return ledger_.used_bytes(Purpose::scratch); }
+  std::optional<Placement> placement() const override { return placement_; }
 
  private:
-  Status choose_form(const LoadOptions& options);
-  uint64_t choose_rows(const LoadOptions& options);
   Status take_weights(const LoadOptions& options);
-  Status check_room(const LoadOptions& options, uint64_t working_bytes) const;
-  int fitting_cpu_moe(const LoadOptions& options) const;
-  uint64_t sequence_bytes() const;
   // Writes what the pass reads into the parcel of the staging.
   Result<PassShape> stage(const Batch& batch, const Pass& pass, const Outputs& outputs);
   Status run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs);
@@ -100,7 +96,7 @@ class CudaExecutable final : public Executable {
   Program program_;
   StateLayout layout_;
   const DeviceInfo device_;
-  const int n_hosted_;
+  const CardPlan plan_;
   Ledger ledger_;
   Stream stream_;
   ProgramBinding binding_;
@@ -120,92 +116,12 @@ class CudaExecutable final : public Executable {
   std::vector<const Draw*> draws_;         // of the rows that are drawn from now
   uint64_t n_moves_ = 0;                   // of parcels, when graphs_ was cleared last
   std::optional<Error> failure_;
+  Placement placement_;
 };
-
-// Of one short sequence, the least that anything can run with.
-uint64_t CudaExecutable::sequence_bytes() const {
-  return Ledger::taken_bytes(layout_.page_bytes()) + Ledger::taken_bytes(layout_.recurrent_floats() * sizeof(float));
-}
-
-// The least number of mixtures with experts in host memory for which the rest fits, in the smallest batches; 0 when
-// there is none.
-int CudaExecutable::fitting_cpu_moe(const LoadOptions& options) const {
-  const auto n = std::count_if(program_.ops.begin(), program_.ops.end(),
-                               [](const Op& op) { return std::holds_alternative<op::MoeFfn>(op); });
-  const uint64_t context = ledger_.used_bytes(Purpose::context), state = sequence_bytes();
-  for (int hosted = 1; hosted <= n; ++hosted) {
-    const ProgramBinding binding(program_, hosted);
-    const Lowering lowering(program_, layout_, binding, device_, options.exact, max_rows_, kDecodeTokens);
-    const uint64_t weights = Ledger::taken_bytes(binding.size_bytes());
-    if (weights + Ledger::taken_bytes(lowering.working_bytes()) + context + state <= ledger_.budget_bytes()) {
-      return hosted;
-    }
-  }
-  return 0;
-}
-
-Status CudaExecutable::check_room(const LoadOptions& options, uint64_t working_bytes) const {
-  const uint64_t weights = Ledger::taken_bytes(binding_.size_bytes()), working = Ledger::taken_bytes(working_bytes);
-  const uint64_t context = ledger_.used_bytes(Purpose::context), state = sequence_bytes();
-  const uint64_t needed = weights + working + context + state;
-  if (needed <= ledger_.budget_bytes()) return Ok{};
-  const int proposed = fitting_cpu_moe(options);
-  const std::string advice = proposed > 0 ? "; with --cpu-moe " + std::to_string(proposed) +
-                                                " the experts of as many layers stay in RAM and the rest fits"
-                                          : "";
-  return Error{Code::exhausted, "the model does not fit on " + device_.name + ": weights " + bytes_text(weights) +
-                                    ", working memory for batches of " + std::to_string(max_rows_) + " rows " +
-                                    bytes_text(working) + ", state of one sequence " + bytes_text(state) +
-                                    ", CUDA context " + bytes_text(context) + "; expected at most " +
-                                    bytes_text(ledger_.budget_bytes()) + ", found " + bytes_text(needed) + advice};
-}
-
-// Long slices of prompts keep tensor cores busy, many rows of a decode pass share each reading of the weights, and both
-// cost working memory: the most for which that stays within an eighth of what the weights leave. Slices are shortened
-// first: their length matters less. Returns the working memory.
-uint64_t CudaExecutable::choose_rows(const LoadOptions& options) {
-  const auto lower_for = [&](int rows, int decode_rows) -> uint64_t {
-    max_rows_ = rows;
-    lowering_.emplace(program_, layout_, binding_, device_, options.exact, rows, decode_rows);
-    return lowering_->working_bytes();
-  };
-  const uint64_t taken = binding_.size_bytes() + ledger_.used_bytes();
-  const uint64_t left = ledger_.budget_bytes() > taken ? ledger_.budget_bytes() - taken : 0;
-  const int least = default_max_rows(program_, options.decode_rows);
-  uint64_t working_bytes = 0;
-  for (int decode_rows = kMatvecRows; decode_rows >= kDecodeTokens; decode_rows /= 2) {
-    if (options.max_rows > 0) {
-      working_bytes = lower_for(options.max_rows, decode_rows);
-    } else {
-      for (int slice = 2048;; slice /= 2) {
-        const int rows = slice + options.decode_rows;
-        working_bytes = lower_for(std::max(rows, least), decode_rows);
-        if (rows <= least || working_bytes <= left / 8) break;
-      }
-    }
-    if (working_bytes <= left / 8) break;
-  }
-  prefill_rows_ = chimere::prefill_rows(max_rows_, options.decode_rows);
-  return working_bytes;
-}
-
-// The wide form reads a fifth more bytes and has a fraction of the instructions, which is what bounds the experts of
-// IQ3_S. It is for cards with room: where it would take more than half of the budget, what it costs in context weighs
-// more, and weights keep the file's size.
-Status CudaExecutable::choose_form(const LoadOptions& options) {
-  const uint64_t compact = binding_.size_bytes();
-  binding_ = ProgramBinding(program_, n_hosted_, PackForm::wide);
-  uint64_t working_bytes = choose_rows(options);
-  if (binding_.size_bytes() > compact && binding_.size_bytes() + working_bytes > ledger_.budget_bytes() / 2) {
-    binding_ = ProgramBinding(program_, n_hosted_, PackForm::compact);
-    working_bytes = choose_rows(options);
-  }
-  return check_room(options, working_bytes);
-}
 
 // To the card, and to the host's experts what they keep. Progress counts both.
 Status CudaExecutable::take_weights(const LoadOptions& options) {
-  TRY_ASSIGN(const auto hosted, hosted_mixtures(program_, options.cpu_moe));
+  TRY_ASSIGN(const auto hosted, hosted_mixtures(program_, plan_.n_hosted));
   uint64_t host_bytes = 0;
   for (const op::MoeFfn* mixture : hosted) {
     for (const MatrixId id : {mixture->gate, mixture->up, mixture->down}) {
@@ -232,8 +148,10 @@ Status CudaExecutable::take_weights(const LoadOptions& options) {
 }
 
 Status CudaExecutable::load(const LoadOptions& options) {
-  TRY(ledger_.charge(Purpose::context, device_.context_bytes));
-  TRY(choose_form(options));
+  TRY(ledger_.charge(Purpose::context, plan_.context));
+  max_rows_ = plan_.max_rows;
+  prefill_rows_ = chimere::prefill_rows(max_rows_, options.decode_rows);
+  lowering_.emplace(program_, layout_, binding_, device_, options.exact, max_rows_, plan_.pass_rows);
   TRY(take_weights(options));
   TRY(lowering_->allocate(ledger_, stream_, host_.get()));
   TRY_ASSIGN(BatchStaging staging, BatchStaging::create(ledger_, max_rows_, layout_.page_bytes() > 0));
@@ -247,6 +165,14 @@ Status CudaExecutable::load(const LoadOptions& options) {
     const auto floats = static_cast<size_t>(max_rows_) * static_cast<size_t>(program_.d_model);
     TRY_ASSIGN(host_draft_hidden_, PinnedBuffer<float>::create(floats));
   }
+  const uint64_t host_bytes = host_ ? host_->weight_bytes() : 0;
+  placement_ = {plan_.n_mixtures,
+                plan_.n_hosted,
+                host_bytes,
+                binding_.size_bytes(),
+                plan_.budget,
+                plan_.everything,
+                placement_text(plan_, device_, host_bytes, options.cpu_moe != kFittingMixtures)};
   return stream_.synchronize();
 }
 
@@ -526,7 +452,7 @@ Result<std::optional<DeviceReport>> CudaExecutable::report() {
     memory +=
         "; in RAM: experts of " + std::to_string(host_->n_mixtures()) + " layers " + bytes_text(host_->weight_bytes());
   }
-  return std::optional(DeviceReport{device_.name, std::move(memory), bandwidth});
+  return std::optional(DeviceReport{device_.name, std::move(memory), bandwidth, ledger_.peak_bytes()});
 }
 
 Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int repeats) {
@@ -559,18 +485,23 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
 Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& options) {
   TRY(refuse_observer(options, "cuda"));
   TRY(check_supported(program));
-  TRY_ASSIGN(StateLayout layout, StateLayout::create(program.kv_layers, program.recurrent_layers, options.kv));
-  TRY_ASSIGN(const auto hosted, hosted_mixtures(program, options.cpu_moe));
-  const int n_hosted = static_cast<int>(hosted.size());
   TRY_ASSIGN(const DeviceInfo device, probe_device());
+  const uint64_t budget = card_budget(device, options);
+  const auto layout_of = [&options](const Program& p) {
+    return StateLayout::create(p.kv_layers, p.recurrent_layers, options.kv);
+  };
+  TRY_ASSIGN(StateLayout layout, layout_of(program));
+  auto plan = plan_card(program, layout, device, budget, options);
+  if (options.drafts_need_room && program.has_drafts() && !program.draft_blocks && (!plan || plan->n_hosted > 0)) {
+    program.drop_drafts();
+    TRY_ASSIGN(layout, layout_of(program));
+    plan = plan_card(program, layout, device, budget, options);
+    if (plan) plan->without_drafts = true;
+  }
+  if (!plan) return std::move(plan.error());
   TRY_ASSIGN(Stream stream, Stream::create());
-  // What is loaded later by itself, code and the driver's own, is not in any account.
-  constexpr uint64_t kSpareBytes = uint64_t{256} << 20;
-  const uint64_t all = device.free_bytes + device.context_bytes;
-  const uint64_t most = all > kSpareBytes ? all - kSpareBytes : 0;
-  const uint64_t budget = options.device_bytes > 0 ? std::min(options.device_bytes, most) : most;
-  auto executable = std::make_unique<CudaExecutable>(std::move(program), std::move(layout), device, budget,
-                                                     std::move(stream), n_hosted);
+  auto executable =
+      std::make_unique<CudaExecutable>(std::move(program), std::move(layout), device, *plan, std::move(stream));
   TRY(executable->load(options));
   return Result<std::unique_ptr<Executable>>{std::move(executable)};
 }

@@ -5,6 +5,16 @@
 
 namespace chimere::cuda {
 
+namespace {
+
+uint64_t whole_pieces(uint64_t capacity) {
+  return std::max<uint64_t>((capacity + kFetchPiece - 1) / kFetchPiece * kFetchPiece, kFetchAtOnce);
+}
+
+}  // namespace
+
+uint64_t Parcel::device_bytes(uint64_t capacity) { return Ledger::taken_bytes(whole_pieces(capacity)); }
+
 Result<Parcel> Parcel::create(Ledger& ledger, uint64_t capacity) {
   Parcel parcel(ledger);
   TRY(parcel.reserve(capacity));
@@ -12,7 +22,7 @@ Result<Parcel> Parcel::create(Ledger& ledger, uint64_t capacity) {
 }
 
 Status Parcel::reserve(uint64_t capacity) {
-  const uint64_t whole = std::max<uint64_t>((capacity + kFetchPiece - 1) / kFetchPiece * kFetchPiece, kFetchAtOnce);
+  const uint64_t whole = whole_pieces(capacity);
   n_moves_++;
   TRY_ASSIGN(pinned_, PinnedBuffer<std::byte>::create(sizeof(FetchHeader) + whole));
   *header() = {};

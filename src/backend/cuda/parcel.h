@@ -21,6 +21,8 @@ class Parcel {
   static constexpr uint64_t kMostFetched = uint64_t{64} << 10;
 
   static Result<Parcel> create(Ledger& ledger, uint64_t capacity);
+  // What that takes of the card.
+  static uint64_t device_bytes(uint64_t capacity);
 
   // Sets the size; the bytes have to be written again. May reallocate.
   // REQUIRES: the stream is done with what was sent before.

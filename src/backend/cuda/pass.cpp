@@ -72,14 +72,19 @@ struct Places {
   }
 };
 
+uint64_t first_bytes(int max_rows) {
+  constexpr uint64_t kPages = 8192;  // half a million positions; with more, the first batch that has them makes room
+  return Places(max_rows, max_rows, max_rows).pages + kPages * sizeof(std::byte*);
+}
+
 }  // namespace
 
 Result<BatchStaging> BatchStaging::create(Ledger& ledger, int max_rows, bool kv_pages) {
-  constexpr uint64_t kPages = 8192;  // half a million positions; with more, the first batch that has them makes room
-  const uint64_t bytes = Places(max_rows, max_rows, max_rows).pages + kPages * sizeof(std::byte*);
-  TRY_ASSIGN(Parcel parcel, Parcel::create(ledger, bytes));
+  TRY_ASSIGN(Parcel parcel, Parcel::create(ledger, first_bytes(max_rows)));
   return BatchStaging(std::move(parcel), kv_pages);
 }
+
+uint64_t BatchStaging::device_bytes(int max_rows) { return Parcel::device_bytes(first_bytes(max_rows)); }
 
 Result<BatchView> BatchStaging::stage(const Batch& batch, const Pass& pass) {
   const int n_slices = static_cast<int>(pass.slices.size()), n_outputs = static_cast<int>(pass.outputs.size());

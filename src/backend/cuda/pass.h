@@ -44,6 +44,8 @@ class BatchStaging {
  public:
   // kv_pages: whether the model has pages at all.
   static Result<BatchStaging> create(Ledger& ledger, int max_rows, bool kv_pages);
+  // What that takes of the card.
+  static uint64_t device_bytes(int max_rows);
 
   // Writes the arrays into the parcel, which is the caller's to send. REQUIRES: the device is done with the pass
   // before.

@@ -25,6 +25,14 @@ Json model_json(const ModelInfo& model, int context_length) {
   json["experts_used"] = model.experts_used;
   json["thinking"] = model.thinking;
   json["tools"] = model.tools;
+  if (const ModelInfo::Places& at = model.placement; !at.text.empty()) {
+    json["placement"] = Json{{"text", at.text},
+                             {"expert_layers", at.expert_layers},
+                             {"expert_layers_in_ram", at.expert_layers_in_ram},
+                             {"ram_bytes", at.ram_bytes},
+                             {"card_bytes", at.card_bytes},
+                             {"card_budget_bytes", at.card_budget_bytes}};
+  }
   json["layers"] = Json::array();
   for (const ModelInfo::Layer& layer : model.layers) {
     json["layers"].push_back(Json{{"mixer", layer.mixer}, {"ffn", layer.ffn}});
