@@ -46,6 +46,7 @@ class CpuExecutable final : public Executable {
   Status replay(float* recurrent, const float* recorded, int n_tokens) override;
 
   bool has_adapters() const override { return true; }
+  bool splits_drafts() const override { return true; }
   bool takes_head_blocks() const override { return true; }
   const Program& program() const override { return program_; }
   const StateLayout& layout() const override { return layout_; }
