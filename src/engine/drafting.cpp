@@ -294,8 +294,11 @@ bool Loop::compare_guess(Active& a, int32_t id) {
   const size_t i = d.n_compared++;
   const bool is_right = judge(d.guesses[i]);
   const auto n_before = static_cast<int>(i);
-  d.most = is_right ? std::max(d.most, std::min(2 * (n_before + 1), kDecodeTokens - 1)) : n_before;
-  if (!is_right || static_cast<int>(i) >= d.depth) return false;
+  const bool is_computed = n_before < d.depth;
+  d.n_in_a_row = is_right ? d.n_in_a_row + 1 : 0;
+  const int next = is_computed ? std::min(2 * (n_before + 1), kDecodeTokens - 1) : d.n_in_a_row > 1 ? 1 : 0;
+  d.most = is_right ? std::max(d.most, next) : n_before;
+  if (!is_right || !is_computed) return false;
   counts_.guesses.taken(d.guesses[i].kind, static_cast<int>(i));
   ++a.usage.draft_tokens_accepted;
   ++counts_.draft_tokens_accepted;
