@@ -125,9 +125,11 @@ void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int m
   for (size_t i = 0; i < decoders.size(); ++i) {
     const Draft& d = decoders[i]->draft;
     if (d.mode == Mode::always) continue;
-    for (const Guess& g : d.guesses) free[i].push_back(d.acceptance.cautious_chance(g.kind));
     const bool is_forced = !d.guesses.empty() && d.guesses.front().kind == speculative::kForced;
-    if (d.mode == Mode::automatic && !is_forced) free[i].resize(std::min(free[i].size(), static_cast<size_t>(d.most)));
+    const size_t limit = d.mode == Mode::automatic && !is_forced ? static_cast<size_t>(d.most) : d.guesses.size();
+    for (size_t g = 0; g < std::min(limit, d.guesses.size()); ++g) {
+      free[i].push_back(d.acceptance.cautious_chance(d.guesses[g].kind));
+    }
     has_free_guesses |= !free[i].empty();
     has_passes |= d.from_pass;
   }
