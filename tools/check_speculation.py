@@ -9,7 +9,9 @@ as the next turn of the first answer behind a restart, from the disk.
 usage: check_speculation.py --chimere BIN [--modes auto,always,ngram,engram,mtp,draft] [--prompts 50] [--tokens 48]
                             [--ways alone,eight,...] [--drafter FILE] MODEL.gguf
 
-The mode draft takes the model itself as its draft model. The table and the adapter are made up here: the table of the
+The mode draft takes the model itself as its draft model. A source alone guesses where that pays, which may be nowhere on
+this machine: always-draft and always-dflash are the mode always with a draft model or a drafter, as always alone is with
+the MTP block. The table and the adapter are made up here: the table of the
 first answers without drafts, so that it knows much of what will be said and not all.
 
 Exit status: 0, or 1 when an answer was not the same.
@@ -121,7 +123,7 @@ def answers_of(mode, prompts, first, folder, args):
         ways = [w for w in args.ways if (w == "restarted") == is_again]
         if not ways:
             continue
-        server = Server(mode, args, cache, more)
+        server = Server(mode.split("-")[0], args, cache, more)
         try:
             for way in ways:
                 done[way] = ask_all(server, way, list(bodies_of(way, prompts, first, args)))
@@ -168,8 +170,8 @@ def main():
         off = answers_of("off", prompts, first, folder, args)
         print("| source | compared | different | guesses by way |\n|---|---|---|---|")
         for mode in args.modes:
-            args.draft_model = args.model if mode == "draft" else None
-            args.drafter = drafter if mode == "dflash" else None
+            args.draft_model = args.model if mode.endswith("draft") else None
+            args.drafter = drafter if mode.endswith("dflash") else None
             done = answers_of(mode, prompts, first, folder, args)
             n_wrong = n_mode = 0
             guesses = []

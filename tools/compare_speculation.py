@@ -5,10 +5,11 @@ Each mode has a server of its own, and "off" another: what one leaves in its cac
 it, is nothing to the other. Each prompt is asked of all of them in turns, so that what else the machine does falls on
 all. The ratio of a pair is the time without speculation by the time with it: above 1 it was faster. The table has the
 median of the ratios of each set of prompts with its 95 % interval (order statistics), what was guessed and accepted,
-and by which source.
+and by which source. Two servers of the same mode differ by some percent, by where their memory lies: with --servers N
+the pairs are asked of N servers of each mode, one after the other.
 
-usage: compare_speculation.py --chimere BIN [--modes auto,ngram,...] [--pairs 20] [--tokens 160] [--streams 1]
-                              [--threads 2] [--cpu-time] [--sets prose,sums] [--draft-max N] [--draft-model FILE]
+usage: compare_speculation.py --chimere BIN [--modes auto,ngram,...] [--pairs 20] [--servers 5] [--tokens 160]
+                              [--streams 1] [--threads 2] [--cpu-time] [--sets prose,sums] [--draft-max N] [--draft-model FILE]
                               [--drafter FILE] [--engram-text FILE | --tables NAMES] MODEL.gguf
 
 --engram-text makes an Engram table of a text, --tables names those that the servers have: requests use them in all
@@ -161,12 +162,29 @@ def by_source(server):
     return {s["source"]: (s["draft_tokens"], s["accepted_tokens"]) for s in server.status()["speculation"]["sources"]}
 
 
-def compare(servers, name, bodies, args):
-    ratios = {mode: [] for mode in args.modes}
-    drafted, accepted, tokens, same = Counter(), Counter(), 0, True
+class Found:
+    """What was found for one set of prompts."""
+
+    def __init__(self, modes):
+        self.ratios = {mode: [] for mode in modes}
+        self.drafted, self.accepted, self.tokens, self.same = Counter(), Counter(), 0, True
+        self.by_source = {mode: {} for mode in modes}
+
+    def print(self, name):
+        for mode, ratios in self.ratios.items():
+            median, low, high = interval(ratios)
+            drafted, accepted = self.drafted[mode], self.accepted[mode]
+            share = f"{100 * accepted / drafted:.0f} %" if drafted else "-"
+            of_source = [f"{source} {right} of {n}" for source, (n, right) in self.by_source[mode].items() if n]
+            print(f"| {name} | {mode} | {len(ratios)} | {median:.3f} | {low:.3f} to {high:.3f} | {self.tokens} | "
+                  f"{drafted} | {accepted} ({share}) | {', '.join(of_source)} |", flush=True)
+
+
+def compare(servers, name, bodies, args, first, found):
+    """The pairs that these servers are asked, from number `first` on."""
     before = {mode: by_source(servers[mode]) for mode in args.modes}
-    turn = 0
-    for pair in range(-1, args.pairs):
+    turn = first
+    for pair in range(first - 1, first + args.pairs // args.servers):
         for number, body in enumerate(bodies):
             body = dict(body, max_tokens=args.tokens, enable_thinking=False, seed=1000 * number + 50 * max(pair, 0),
                         temperature=0 if pair % 2 else 0.7)
@@ -180,38 +198,40 @@ def compare(servers, name, bodies, args):
             done = {mode: timed(servers[mode], body, args.streams, args.cpu_time) for mode in order}
             for mode in args.modes:
                 if done[mode][0] != done["off"][0]:
-                    same = False
+                    found.same = False
                     print(f"{name}: another answer with {mode}: {done[mode]}, off: {done['off']}", file=sys.stderr)
-                if pair >= 0:  # before that: caches and the first counts
-                    ratios[mode].append(done["off"][1] / max(done[mode][1], 1e-6))
-                    drafted[mode] += done[mode][2]
-                    accepted[mode] += done[mode][3]
-            tokens += done["off"][4] if pair >= 0 else 0
+                if pair >= first:  # before that: caches and the first counts
+                    found.ratios[mode].append(done["off"][1] / max(done[mode][1], 1e-6))
+                    found.drafted[mode] += done[mode][2]
+                    found.accepted[mode] += done[mode][3]
+            found.tokens += done["off"][4] if pair >= first else 0
     for mode in args.modes:
-        median, low, high = interval(ratios[mode])
-        share = f"{100 * accepted[mode] / drafted[mode]:.0f} %" if drafted[mode] else "-"
-        of_source = []
         for source, (n, right) in by_source(servers[mode]).items():
             n_before, right_before = before[mode].get(source, (0, 0))
-            if n > n_before:
-                of_source.append(f"{source} {right - right_before} of {n - n_before}")
-        print(f"| {name} | {mode} | {len(ratios[mode])} | {median:.3f} | {low:.3f} to {high:.3f} | {tokens} | "
-              f"{drafted[mode]} | {accepted[mode]} ({share}) | {', '.join(of_source)} |", flush=True)
-    return same
+            n_all, right_all = found.by_source[mode].get(source, (0, 0))
+            found.by_source[mode][source] = n_all + n - n_before, right_all + right - right_before
 
 
-def print_sources(sources):
-    """What each source guessed since the start, and the share that was right by place."""
-    if not sources:
-        return
-    places = max(len(source["by_position"]) for source in sources)
-    print("\n| source | guessed | accepted |" + "".join(f" {place + 1} |" for place in range(places)))
-    print("|---|---|---|" + "---|" * places)
+def add_sources(total, sources):
+    """total: by source, [(guessed, accepted)] by place."""
     for source in sources:
-        cells = [f"{100 * place['accepted_tokens'] / place['draft_tokens']:.0f} %" if place["draft_tokens"] else ""
-                 for place in source["by_position"]]
-        cells += [""] * (places - len(cells))
-        print(f"| {source['source']} | {source['draft_tokens']} | {source['accepted_tokens']} | "
+        places = total.setdefault(source["source"], [])
+        for at, place in enumerate(source["by_position"]):
+            if at == len(places):
+                places.append((0, 0))
+            places[at] = places[at][0] + place["draft_tokens"], places[at][1] + place["accepted_tokens"]
+
+
+def print_sources(total):
+    """What each source guessed, and the share that was right by place."""
+    if not total:
+        return
+    n_places = max(len(places) for places in total.values())
+    print("\n| source | guessed | accepted |" + "".join(f" {place + 1} |" for place in range(n_places)))
+    print("|---|---|---|" + "---|" * n_places)
+    for source, places in total.items():
+        cells = [f"{100 * right / n:.0f} %" if n else "" for n, right in places] + [""] * (n_places - len(places))
+        print(f"| {source} | {sum(n for n, _ in places)} | {sum(right for _, right in places)} | "
               + " | ".join(cells) + " |")
 
 
@@ -229,6 +249,7 @@ def main():
     parser.add_argument("--chimere", metavar="BIN", required=True)
     parser.add_argument("--modes", default=["auto"], type=lambda text: text.split(","), help="of " + ", ".join(names))
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--servers", type=int, default=1, help="of each mode, one after the other")
     parser.add_argument("--tokens", type=int, default=160)
     parser.add_argument("--streams", type=int, default=1, help="answers at a time")
     parser.add_argument("--threads", type=int, help="of a server; as many as it takes by itself when absent")
@@ -242,30 +263,41 @@ def main():
     memory.add_argument("--tables", type=lambda names: names.split(","), help="tables of all requests, e.g. code,general")
     parser.add_argument("model", metavar="MODEL.gguf")
     args = parser.parse_args()
-    if args.pairs < 6 or args.tokens < 1 or args.streams < 1:
-        parser.error("expected at least 6 pairs, 1 token and 1 stream")
+    if args.pairs < 6 or args.tokens < 1 or args.streams < 1 or not 1 <= args.servers <= args.pairs:
+        parser.error("expected at least 6 pairs, 1 token, 1 stream and no more servers than pairs")
     unknown = [m for m in args.modes if m not in names] + [s for s in args.sets or [] if s not in SETS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}")
     if args.engram_text:
         args.tables = ["measured"]
-    servers = {}
-    try:
-        for mode in ["off", *args.modes]:
-            servers[mode] = Server(mode, args)
-        print("| prompts | mode | pairs | off / mode | 95 % | tokens | guessed | accepted | by source |\n"
-              "|---|---|---|---|---|---|---|---|---|")
-        same = [compare(servers, name, bodies, args) for name, bodies in SETS.items()
-                if not args.sets or name in args.sets]
-        for mode in args.modes:
-            speculation = servers[mode].status()["speculation"]
-            print(f"\n{mode}:")
-            print_sources(speculation["sources"])
+    sets = {name: bodies for name, bodies in SETS.items() if not args.sets or name in args.sets}
+    found = {name: Found(args.modes) for name in sets}
+    sources = {mode: {} for mode in args.modes}
+    costs = {mode: [] for mode in args.modes}
+    for number in range(args.servers):
+        servers = {}
+        try:
+            for mode in ["off", *args.modes]:
+                servers[mode] = Server(mode, args)
+            for name, bodies in sets.items():
+                compare(servers, name, bodies, args, number * (args.pairs // args.servers), found[name])
+            for mode in args.modes:
+                speculation = servers[mode].status()["speculation"]
+                add_sources(sources[mode], speculation["sources"])
+                costs[mode].append(speculation)
+        finally:
+            for server in servers.values():
+                server.stop()
+    print("| prompts | mode | pairs | off / mode | 95 % | tokens | guessed | accepted | by source |\n"
+          "|---|---|---|---|---|---|---|---|---|")
+    for name in sets:
+        found[name].print(name)
+    for mode in args.modes:
+        print(f"\n{mode}:")
+        print_sources(sources[mode])
+        for speculation in costs[mode]:
             print_costs(speculation)
-    finally:
-        for server in servers.values():
-            server.stop()
-    return 0 if all(same) else 1
+    return 0 if all(f.same for f in found.values()) else 1
 
 
 if __name__ == "__main__":

@@ -28,6 +28,12 @@ struct SequenceView {
   // When set, every recurrent op also records its raw inputs here, so that a rollback can replay them exactly:
   // [n_tokens of the slice][ReplayLayout::floats_per_token].
   float* replay = nullptr;
+  // When set, the first token of the slice leaves its state in `recurrent` and the last one here, which held nothing: if
+  // those behind the first are taken back, the state is there. REQUIRES otherwise than null: Executable::splits_drafts(),
+  // a slice of the decode class with two tokens at least.
+  float* recurrent_ahead = nullptr;
+
+  float* behind_first() const { return recurrent_ahead ? recurrent_ahead : recurrent; }
 };
 
 // n_tokens consecutive tokens of one sequence, starting at position pos; their rows start at first_row.
@@ -231,6 +237,8 @@ class Executable {
 
   // Whether it takes Batch::draft_depths, once prepare_draws() has returned true.
   virtual bool chains_drafts() const { return false; }
+  // Whether it takes SequenceView::recurrent_ahead.
+  virtual bool splits_drafts() const { return false; }
   // Whether it takes Batch::head_blocks.
   virtual bool takes_head_blocks() const { return false; }
 

@@ -72,19 +72,24 @@ Result<Slice> Sequence::begin_pass(int32_t pos, int n_tokens) {
   return slice;
 }
 
-Result<Slice> Sequence::begin_draft(int n_tokens) {
+Result<Slice> Sequence::begin_draft(int n_tokens, bool is_certain) {
   CHECK(n_tokens <= kDecodeTokens);
   StateMemory& memory = executable_->memory();
   if (!has_draft_space()) {
     DraftSpace space;
-    TRY_ASSIGN(space.before, StateBlock::allocate(memory, recurrent_->size_bytes()));
+    TRY_ASSIGN(space.kept, StateBlock::allocate(memory, recurrent_->size_bytes()));
     TRY_ASSIGN(space.records, StateBlock::allocate(memory, record_bytes()));
     draft_ = std::move(space);
   }
   TRY_ASSIGN(Slice slice, begin(n_tokens));
   is_draft_ = true;
+  n_certain_ = is_certain && n_tokens > 1 && executable_->splits_drafts() ? 1 : 0;
   if (is_recurrent()) {
-    memory.copy(draft_.before->data(), recurrent_->data(), recurrent_->size_bytes());
+    if (n_certain_ > 0) {
+      slice.state.recurrent_ahead = draft_.kept->floats();
+    } else {
+      memory.copy(draft_.kept->data(), recurrent_->data(), recurrent_->size_bytes());
+    }
     slice.state.replay = draft_.records->floats();
   }
   return slice;
@@ -104,6 +109,8 @@ Result<Slice> Sequence::extend_draft(int n_tokens) {
 Status Sequence::commit(int n_tokens) {
   length_ += n_tokens;
   n_draft_ = is_draft_ ? n_extended_ + n_tokens : 0;
+  // The first token left its state where the sequence's was, the last one in the other block.
+  if (is_draft_ && n_extended_ == 0 && n_certain_ > 0 && is_recurrent()) std::swap(recurrent_, draft_.kept);
   return Ok{};
 }
 
@@ -165,7 +172,7 @@ Status Sequence::restore(const Snapshot& snapshot) {
   return Ok{};
 }
 
-int Sequence::rollback_reach() const { return is_recurrent() ? n_draft_ : length_; }
+int Sequence::rollback_reach() const { return is_recurrent() ? std::max(n_draft_ - n_certain_, 0) : length_; }
 
 Status Sequence::rollback(int n_tokens) {
   if (n_tokens < 0 || n_tokens > rollback_reach()) {
@@ -175,9 +182,11 @@ Status Sequence::rollback(int n_tokens) {
   if (n_tokens == 0) return Ok{};
   if (is_recurrent()) {
     // What was kept becomes the state; the other one is written over by the next draft.
-    std::swap(recurrent_, draft_.before);
-    if (const int n_stay = n_draft_ - n_tokens; n_stay > 0) {
-      TRY(executable_->replay(recurrent_->floats(), draft_.records->floats(), n_stay));
+    std::swap(recurrent_, draft_.kept);
+    if (const int n_replayed = n_draft_ - n_tokens - n_certain_; n_replayed > 0) {
+      const float* records =
+          draft_.records->floats() + n_certain_ * ReplayLayout(executable_->layout()).floats_per_token;
+      TRY(executable_->replay(recurrent_->floats(), records, n_replayed));
     }
     n_draft_ = 0;
   }
@@ -194,7 +203,7 @@ uint64_t Sequence::size_bytes() const {
 
 void Sequence::for_each_block(const std::function<void(const StateBlock&)>& visit) const {
   for (const StateBlockPtr& page : pages_) visit(*page);
-  for (const StateBlockPtr& block : {recurrent_, draft_.before, draft_.records}) {
+  for (const StateBlockPtr& block : {recurrent_, draft_.kept, draft_.records}) {
     if (block) visit(*block);
   }
 }

@@ -7,7 +7,8 @@
 //   snapshot / restore   any position that was kept. KV pages are shared and copied on write; the recurrent state is
 //                        copied. A snapshot outlives its sequence and can start others.
 //   rollback(n)          the last n tokens of a draft, without a snapshot of each position: begin_draft() keeps the
-//                        recurrent state before the slice and records its inputs; those that stay are replayed.
+//                        recurrent state before the slice and records its inputs; those that stay are replayed. Of a
+//                        draft whose first token is certain the state behind that one is kept instead.
 //   serialize / parse    bytes for the disk: versioned, tied to a cache key, checksummed.
 //
 // Ownership: pages are shared_ptr, freed with their last holder. One thread uses a sequence at a time; the Executable
@@ -56,12 +57,12 @@ struct Snapshot {
   uint64_t size_bytes() const;
 };
 
-// What drafts of a sequence with recurrent layers need: the state before one, and the inputs of its tokens. Empty: none.
+// What drafts of a sequence with recurrent layers need: the state to go back to, and the inputs of its tokens. Empty: none.
 struct DraftSpace {
-  StateBlockPtr before;
+  StateBlockPtr kept;
   StateBlockPtr records;
 
-  uint64_t size_bytes() const { return records ? before->size_bytes() + records->size_bytes() : 0; }
+  uint64_t size_bytes() const { return records ? kept->size_bytes() + records->size_bytes() : 0; }
 };
 
 class Sequence {
@@ -73,8 +74,9 @@ class Sequence {
   // Makes room for n more tokens and says where they go. Pages shared with a snapshot are copied first.
   Result<Slice> begin(int n_tokens);
   // The same for tokens that may be taken back once they were run. The first draft of a sequence with recurrent layers
-  // allocates a second state and the records. REQUIRES: n_tokens <= kDecodeTokens.
-  Result<Slice> begin_draft(int n_tokens);
+  // allocates a second state and the records. is_certain: the first of them stays, whatever becomes of the others; where
+  // the backend can, nothing is copied then, and nothing replayed when the others go. REQUIRES: n_tokens <= kDecodeTokens.
+  Result<Slice> begin_draft(int n_tokens, bool is_certain = false);
   // More tokens of the draft that was committed last, to be taken back together with it.
   // REQUIRES: there is one, nothing was begun since, and both have at most kDecodeTokens.
   Result<Slice> extend_draft(int n_tokens);
@@ -101,8 +103,8 @@ class Sequence {
   DraftSpace take_draft_space();
   // REQUIRES: nothing was begun since the draft was committed.
   Status rollback(int n_tokens);
-  // How many tokens rollback() can take back now: those of the draft that was committed last, once; all of them where
-  // no layer is recurrent.
+  // How many tokens rollback() can take back now: those of the draft that was committed last, once, without a certain
+  // one; all of them where no layer is recurrent.
   int rollback_reach() const;
 
   uint64_t size_bytes() const;
@@ -124,6 +126,7 @@ class Sequence {
   int n_draft_ = 0;        // tokens of the last slice, if it was a draft that was committed and not yet rolled back
   int n_extended_ = 0;     // of the draft that what was begun last extends
   bool is_draft_ = false;  // what was begun last is one
+  int n_certain_ = 0;      // 1: the state behind the first token of the last draft is kept, else that before it
 };
 
 // A snapshot as bytes for the disk. `key` ties them to what made them: model fingerprint, KV types, rotation.

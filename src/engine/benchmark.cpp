@@ -286,7 +286,7 @@ class Bench {
   // A step of which `n_stay` tokens stay. `guesses`: its last tokens.
   Status draft_step(Sequence& sequence, int n_tokens, int n_stay, std::span<const int32_t> guesses = {}) {
     Batch batch;
-    TRY_ASSIGN(const Slice slice, n_tokens > 1 ? sequence.begin_draft(n_tokens) : sequence.begin(n_tokens));
+    TRY_ASSIGN(const Slice slice, n_tokens > 1 ? sequence.begin_draft(n_tokens, true) : sequence.begin(n_tokens));
     add(batch, slice);
     std::copy(guesses.begin(), guesses.end(), batch.tokens.end() - static_cast<std::ptrdiff_t>(guesses.size()));
     batch.logit_rows.resize(batch.tokens.size());

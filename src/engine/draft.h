@@ -30,8 +30,10 @@ struct Draft {
   Following following;
   Companion companion;
   // With automatic, guesses of the next draft at most: what a request of many tokens finds out costs one of few dearly. It
-  // doubles with what was right, and falls to what was right before the first that was not.
-  int most = 1;
+  // doubles with what was right, and falls to what was right before the first that was not. At zero, guesses that cost
+  // nothing are only compared, until two in a row were right; of others there is one at least.
+  int most = 0;
+  int n_in_a_row = 0;  // guesses that were right, computed or compared
 
   // Whether guesses that cost something are the draft pass's; else they are the draft model's or the drafter's.
   bool passes() const { return following.is_on && !companion.is_on; }

@@ -122,16 +122,16 @@ void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int m
   std::vector<Chances> free(decoders.size()), preferred(decoders.size());
   std::vector<const speculative::StepCosts*> costs(decoders.size(), nullptr);
   bool has_free_guesses = false, has_passes = false;
-  double margin = 1;  // that passes have to be better by
   for (size_t i = 0; i < decoders.size(); ++i) {
     const Draft& d = decoders[i]->draft;
     if (d.mode == Mode::always) continue;
-    for (const Guess& g : d.guesses) free[i].push_back(d.acceptance.cautious_chance(g.kind));
     const bool is_forced = !d.guesses.empty() && d.guesses.front().kind == speculative::kForced;
-    if (d.mode == Mode::automatic && !is_forced) free[i].resize(std::min(free[i].size(), static_cast<size_t>(d.most)));
+    const size_t limit = d.mode == Mode::automatic && !is_forced ? static_cast<size_t>(d.most) : d.guesses.size();
+    for (size_t g = 0; g < std::min(limit, d.guesses.size()); ++g) {
+      free[i].push_back(d.acceptance.cautious_chance(d.guesses[g].kind));
+    }
     has_free_guesses |= !free[i].empty();
     has_passes |= d.from_pass;
-    if (d.from_pass && d.mode == Mode::automatic) margin = pass_margin();
   }
   if (!has_free_guesses && !has_passes) return;
   time_steps_once();
@@ -144,7 +144,7 @@ void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int m
     if (!maker.costs) continue;  // they could not be timed
     costs[i] = maker.costs;
     preferred[i].clear();
-    const int most = d.mode == Mode::automatic ? std::min(d.most, maker.most) : maker.most;
+    const int most = d.mode == Mode::automatic ? std::clamp(d.most, 1, maker.most) : maker.most;
     for (int g = 0; g < std::min(draft_room(*decoders[i]), most); ++g) {
       preferred[i].push_back(d.acceptance.cautious_chance(maker.kind(g)));
     }
@@ -156,7 +156,6 @@ void Loop::choose_depths(const std::vector<Active*>& decoders, int n_rows, int m
     const bool has_blocks = model_.draft_blocks() && pass_costs_;
     const speculative::DraftPasses passes{costs, has_blocks ? &*pass_costs_ : nullptr, block_guess_s_};
     auto with = speculative::plan_depths(*step_costs_, n_rows, max_rows, preferred, &passes, &gain_with_passes);
-    if (gain_with_passes < margin) gain_with_passes = 1;
     if (gain_with_passes > gain) depths = std::move(with);
   }
   for (size_t i = 0; i < decoders.size(); ++i) {
@@ -219,7 +218,7 @@ bool Loop::add_draft(Batch& batch, Active& a) {
     d.depth = 0;
     return false;
   }
-  auto slice = a.sequence->begin_draft(n_tokens);
+  auto slice = a.sequence->begin_draft(n_tokens, true);
   if (!slice) {
     d.depth = 0;
     return false;
@@ -296,9 +295,12 @@ bool Loop::compare_guess(Active& a, int32_t id) {
   if (d.n_compared >= d.guesses.size()) return false;
   const size_t i = d.n_compared++;
   const bool is_right = judge(d.guesses[i]);
-  const auto n_right = static_cast<int>(i) + 1;
-  d.most = is_right ? std::max(d.most, std::min(2 * n_right, kDecodeTokens - 1)) : n_right;
-  if (!is_right || static_cast<int>(i) >= d.depth) return false;
+  const auto n_before = static_cast<int>(i);
+  const bool is_computed = n_before < d.depth;
+  d.n_in_a_row = is_right ? d.n_in_a_row + 1 : 0;
+  const int next = is_computed ? std::min(2 * (n_before + 1), kDecodeTokens - 1) : d.n_in_a_row > 1 ? 1 : 0;
+  d.most = is_right ? std::max(d.most, next) : n_before;
+  if (!is_right || !is_computed) return false;
   counts_.guesses.taken(d.guesses[i].kind, static_cast<int>(i));
   ++a.usage.draft_tokens_accepted;
   ++counts_.draft_tokens_accepted;

@@ -71,8 +71,9 @@ Status Loop::run_chains(std::span<const DraftPass::Part> parts) {
   counts_.draft_pass_rows += static_cast<uint64_t>(rows + guesses - n);
   const double begun = work_clock_.seconds();
   TRY(draft_pass_.run_chains(parts));
-  // Passes of as many rows as there are chains.
-  if (pass_costs_ && rows == n && guesses == n * deepest) {
+  // The first pass has what was missed, too; those behind it as many rows as there are chains.
+  if (pass_costs_ && deepest == 1) pass_costs_->observe(rows, work_clock_.since(begun));
+  if (pass_costs_ && deepest > 1 && rows == n && guesses == n * deepest) {
     pass_costs_->observe(n, work_clock_.since(begun) / deepest);
   }
   return Ok{};

@@ -187,7 +187,6 @@ class Loop {
     int most = kDecodeTokens - 1;  // guesses
   };
   Maker maker_for(const Active& a) const;
-  double pass_margin() const;
   bool prefers_pass(const Active& a) const;
   // Whether such guesses, as good as they were lately, save more than it costs to read so many tokens first.
   bool guesses_pay_for(const Active& a, double n_tokens, const speculative::StepCosts* costs, KindOf kind,

@@ -29,15 +29,6 @@ bool Loop::prefers_pass(const Active& a) const {
          d.acceptance.cautious_chance(kind) < d.acceptance.cautious_chance(maker.kind(0));
 }
 
-// On the CPU a chain of guesses, the copy of the state and going back cost far more between steps of the model than they do
-// one after the other, as they were timed: sums with 86 of 100 guesses right, for which 1.5 times the speed was expected,
-// took 1.08 times the time. Until that is timed as it happens, automatic takes such guesses only where much more is
-// expected, as of models that are far larger than the caches.
-double Loop::pass_margin() const {
-  constexpr double kMuchMore = 1.8;
-  return model_.backend() == models::BackendKind::cuda ? 1 : kMuchMore;
-}
-
 // On an answer as long as those of such requests were lately. Where it does not pay, a few requests are followed all the
 // same, to see how good guesses are now, if the best that such a source makes would pay; fewer where there is much to read.
 bool Loop::guesses_pay_for(const Active& a, double n_tokens, const speculative::StepCosts* costs, KindOf kind,
@@ -52,7 +43,7 @@ bool Loop::guesses_pay_for(const Active& a, double n_tokens, const speculative::
     const int most = std::min(kDecodeTokens, model_.executable().max_rows());
     double gain = 1;
     speculative::plan_depths(*step_costs_, 1, most, std::span(&chances, 1), &passes, &gain);
-    return a.draft.mode != speculative::Mode::automatic || gain >= pass_margin() ? gain : 1;
+    return gain;
   };
   const double n_answer = std::min(experience_of(a).answer_tokens, static_cast<double>(a.answer.tokens_left()));
   const double to_read = n_tokens * costs->step(kDecodeTokens) / kDecodeTokens;

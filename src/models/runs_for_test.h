@@ -41,12 +41,19 @@ struct Part {
   std::vector<int32_t> tokens;
   const AdapterSet* adapters;
   int32_t second_kind_at = INT32_MAX;
-  bool is_draft = false;  // may be taken back
+  bool is_draft = false;    // may be taken back
+  bool is_certain = false;  // but for its first token
 
   static Part draft(Sequence* its_sequence, std::span<const int32_t> its_tokens,
                     const AdapterSet* its_adapters = nullptr) {
     Part part(its_sequence, its_tokens, its_adapters);
     part.is_draft = true;
+    return part;
+  }
+  // Whose first token stays.
+  static Part draft_behind(Sequence* its_sequence, std::span<const int32_t> its_tokens) {
+    Part part = draft(its_sequence, its_tokens);
+    part.is_certain = true;
     return part;
   }
 };
@@ -56,7 +63,7 @@ inline Batch begin_batch(const std::vector<Part>& parts) {
   Batch batch;
   for (const Part& part : parts) {
     const int n = static_cast<int>(part.tokens.size());
-    auto slice = part.is_draft ? part.sequence->begin_draft(n) : part.sequence->begin(n);
+    auto slice = part.is_draft ? part.sequence->begin_draft(n, part.is_certain) : part.sequence->begin(n);
     EXPECT_TRUE(slice) << slice.error().message;
     slice->first_row = batch.n_rows();
     slice->adapters = part.adapters;

@@ -17,7 +17,7 @@ constexpr std::array<float, kKinds> kUsual{
     0.7f,  0.65f, 0.6f, 0.55f, 0.5f,  0.5f,  0.5f, 0.5f,  0.5f,  // DFlash by slot
     0.5f,  0.5f,  0.5f, 0.5f,  0.5f,  0.5f};
 // So many tries of one's own weigh as much as what is known beyond them.
-constexpr float kOthersTries = 8;
+constexpr float kOthersTries = 4;
 
 }  // namespace
 

@@ -48,14 +48,14 @@ void StepCosts::observe(int rows, double seconds) {
   // However long a step was interrupted, it counts as twice what was expected.
   const double surprise = std::clamp(seconds / step(rows) - 1, -0.5, 1.0);
   const double change = surprise * (surprise < 0 ? kDownwards : kUpwards);
-  const double scale = step(rows) / between(timed_, rows);
+  const double scale = (1 + change) * step(rows) / between(timed_, rows);
   ++n_observed_;
   for (size_t i = 0; i < points_.size(); ++i) {
     const double own = std::clamp(i == at ? 1 - share : i == at + 1 ? share : 0.0, 0.0, 1.0);
     if (own > 0) seen_[i] = n_observed_;
     points_[i].seconds *= 1 + change * own;
     const double age = std::min(1.0, static_cast<double>(n_observed_ - seen_[i]) / kForgotten);
-    points_[i].seconds += (timed_[i].seconds * scale - points_[i].seconds) * age * kReturns;
+    points_[i].seconds += (timed_[i].seconds * scale - points_[i].seconds) * (age < 1 ? age * kReturns : 1);
   }
 }
 

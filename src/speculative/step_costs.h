@@ -26,7 +26,7 @@ class StepCosts {
   // A step without a prompt took so long. Contexts grow, and others come and go on the machine: what is expected
   // follows, downwards faster than upwards, as a step may be interrupted and never is shorter than it should be. Numbers
   // of rows that did not occur for a while come back to what was timed, in proportion to those that do: what was seen of
-  // them is of another time, and what is thought too dear would never be tried again.
+  // them is of another time, and what is thought too dear would never be tried again. From then on they keep to it.
   void observe(int rows, double seconds);
 
  private:

@@ -49,6 +49,7 @@ class CpuExecutable final : public Executable {
     return workspace_.store ? std::optional(workspace_.store->traffic()) : std::nullopt;
   }
   bool has_adapters() const override { return true; }
+  bool splits_drafts() const override { return true; }
   bool takes_head_blocks() const override { return true; }
   const Program& program() const override { return program_; }
   const StateLayout& layout() const override { return layout_; }

@@ -25,6 +25,15 @@ struct KvKernels {
   void (*decode)(int n, const std::byte* src, float* dst);
 };
 
+// Some tokens of the delta rule, in order, on one head's state.
+struct DeltaTokens {
+  int n;
+  const float *q, *k;         // [n][d_key]
+  const float* v;             // [n][d_value]
+  const float *decay, *beta;  // [n]
+  float* o;                   // [n][d_value]; null: only the state is wanted
+};
+
 struct VecKernels {
   const char* name;
 
@@ -52,10 +61,10 @@ struct VecKernels {
   // out = s x sigmoid(gate)
   void (*scale_sigmoid)(int n, float s, const float* x, const float* gate, float* out);
 
-  // One token of the delta rule on one head's state [d_key][d_value]; o may be null when only the state is wanted:
+  // The delta rule on one head's state [d_key][d_value], for each token:
   //   state <- decay state;  delta = beta (v - state^T k);  state <- state + k delta^T;  o = state^T q
-  void (*delta_step)(int d_key, int d_value, float* state, const float* q, const float* k, const float* v, float decay,
-                     float beta, float* o);
+  // The first token leaves its state in `state`, the last of several leaves its own in `ahead`, which may be the same.
+  void (*delta_steps)(int d_key, int d_value, const DeltaTokens& tokens, float* state, float* ahead);
   // One token of a state with one decay on one head's state [d_key][d_value]; o may be null:
   //   state <- decay state + k v^T;  o = state^T q
   void (*decay_step)(int d_key, int d_value, float* state, const float* q, const float* k, const float* v, float decay,

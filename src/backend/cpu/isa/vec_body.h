@@ -394,10 +394,11 @@ void scale_sigmoid(int n, float s, const float* x, const float* gate, float* out
 }
 
 // A strip of `Vecs` vectors of the state. The first pass only reads (decay is a factor of the whole sum), so a state
-// in main memory streams in once; the second finds it in the L2 cache and writes it.
+// in main memory streams in once; the next finds it in the L2 cache and writes it. With what it writes for one token it
+// already reads for the next: n tokens are n + 1 passes.
 template <int Vecs, bool Tail>
-void delta_strip(int d_key, int64_t row, float* state, const float* q, const float* k, const float* v, float decay,
-                 float beta, float* o, int tail) {
+void delta_strip(int d_key, int64_t row, const DeltaTokens& tokens, int first, float* state, float* ahead) {
+  const int tail = static_cast<int>(row) - first;
   const auto load = [&](const float* p) { return Tail ? V::load_n(p, tail) : V::load(p); };
   const auto store = [&](float* p, Reg x) {
     if (Tail) {
@@ -409,36 +410,43 @@ void delta_strip(int d_key, int64_t row, float* state, const float* q, const flo
   Reg read[Vecs];
   for (int j = 0; j < Vecs; ++j) read[j] = V::zero();
   for (int i = 0; i < d_key; ++i) {
-    const Reg ki = V::set1(k[i]);
-    for (int j = 0; j < Vecs; ++j) read[j] = V::fma(ki, load(state + i * row + j * kLanes), read[j]);
+    const Reg ki = V::set1(tokens.k[i]);
+    for (int j = 0; j < Vecs; ++j) read[j] = V::fma(ki, load(state + i * row + first + j * kLanes), read[j]);
   }
-  const Reg decay_reg = V::set1(decay);
-  Reg delta[Vecs];
-  for (int j = 0; j < Vecs; ++j) {
-    delta[j] = V::mul(V::set1(beta), V::sub(load(v + j * kLanes), V::mul(decay_reg, read[j])));
-  }
-  Reg out[Vecs];
-  for (int j = 0; j < Vecs; ++j) out[j] = V::zero();
-  for (int i = 0; i < d_key; ++i) {
-    const Reg ki = V::set1(k[i]);
-    const Reg qi = V::set1(q[i]);
+  const auto step = [&]<bool ReadsNext>(int t) {
+    const float *q = tokens.q + int64_t{t} * d_key, *k = tokens.k + int64_t{t} * d_key;
+    const float* v = tokens.v + t * row + first;
+    const float* from = (t < 2 ? state : ahead) + first;
+    float* to = (t == 0 ? state : ahead) + first;
+    const Reg decay_reg = V::set1(tokens.decay[t]);
+    Reg delta[Vecs], out[Vecs];
     for (int j = 0; j < Vecs; ++j) {
-      float* p = state + i * row + j * kLanes;
-      const Reg s = V::fma(ki, delta[j], V::mul(decay_reg, load(p)));
-      store(p, s);
-      out[j] = V::fma(qi, s, out[j]);
+      delta[j] = V::mul(V::set1(tokens.beta[t]), V::sub(load(v + j * kLanes), V::mul(decay_reg, read[j])));
+      out[j] = V::zero();
+      read[j] = V::zero();
     }
-  }
-  if (o == nullptr) return;
-  for (int j = 0; j < Vecs; ++j) store(o + j * kLanes, out[j]);
+    for (int i = 0; i < d_key; ++i) {
+      const Reg ki = V::set1(k[i]);
+      const Reg qi = V::set1(q[i]);
+      for (int j = 0; j < Vecs; ++j) {
+        const int64_t at = i * row + j * kLanes;
+        const Reg s = V::fma(ki, delta[j], V::mul(decay_reg, load(from + at)));
+        store(to + at, s);
+        out[j] = V::fma(qi, s, out[j]);
+        if constexpr (ReadsNext) read[j] = V::fma(V::set1(k[d_key + i]), s, read[j]);
+      }
+    }
+    if (tokens.o == nullptr) return;
+    for (int j = 0; j < Vecs; ++j) store(tokens.o + t * row + first + j * kLanes, out[j]);
+  };
+  for (int t = 0; t + 1 < tokens.n; ++t) step.template operator()<true>(t);
+  step.template operator()<false>(tokens.n - 1);
 }
 
-void delta_step(int d_key, int d_value, float* state, const float* q, const float* k, const float* v, float decay,
-                float beta, float* o) {
+void delta_steps(int d_key, int d_value, const DeltaTokens& tokens, float* state, float* ahead) {
   int c = 0;
   const auto strip = [&]<int Vecs, bool Tail>() {
-    delta_strip<Vecs, Tail>(d_key, d_value, state + c, q, k, v + c, decay, beta, o == nullptr ? nullptr : o + c,
-                            d_value - c);
+    delta_strip<Vecs, Tail>(d_key, d_value, tokens, c, state, ahead);
     c += Vecs * kLanes;
   };
   while (c + V::kStripVecs * kLanes <= d_value) strip.template operator()<V::kStripVecs, false>();
@@ -588,7 +596,7 @@ constexpr VecKernels table(const char* name) {
           .conv_silu = conv_silu,
           .scale_mul_silu = scale_mul_silu,
           .scale_sigmoid = scale_sigmoid,
-          .delta_step = delta_step,
+          .delta_steps = delta_steps,
           .decay_step = decay_step,
           .selective_step = selective_step,
           .softplus = softplus,

@@ -28,6 +28,7 @@ struct GdnRun {
   float* out = nullptr;
   int64_t value_row = 0;
   float* state;  // [n_value_heads][d][d]
+  float* ahead;  // where tokens behind the first leave theirs; the same as state, or SequenceView::recurrent_ahead
   int pos = 0;
   int n_tokens;
 };
@@ -106,21 +107,31 @@ struct Task {
 void run_recurrence(const GdnLayer& layer, const GdnRun& run, const Task& task, float* memory) {
   const int d = layer.op.d_head;
   float* q = memory;
-  float* k = q + d;
-  float* v = k + d;
-  float* o = v + d;
+  float* k = q + kDecodeTokens * d;
+  float* v = k + kDecodeTokens * d;
+  float* o = v + kDecodeTokens * d;
+  float decay[kDecodeTokens], beta[kDecodeTokens];
   const float q_scale = 1.0f / std::sqrt(static_cast<float>(d));
-  for (int t = 0; t < run.n_tokens; ++t) {
-    conv_head(layer, run, t, layer.q_channel(task.key_head), q);
-    conv_head(layer, run, t, layer.k_channel(task.key_head), k);
-    normalize(layer.v, d, q_scale, q);
-    normalize(layer.v, d, 1.0f, k);
+  for (int first = 0; first < run.n_tokens; first += kDecodeTokens) {
+    const int n = std::min(kDecodeTokens, run.n_tokens - first);
+    for (int t = 0; t < n; ++t) {
+      conv_head(layer, run, first + t, layer.q_channel(task.key_head), q + t * d);
+      conv_head(layer, run, first + t, layer.k_channel(task.key_head), k + t * d);
+      normalize(layer.v, d, q_scale, q + t * d);
+      normalize(layer.v, d, 1.0f, k + t * d);
+    }
     for (int i = task.first; i < task.last; ++i) {
       const int head = layer.value_head(task.key_head, i);
-      conv_head(layer, run, t, layer.v_channel(head), v);
-      layer.v.delta_step(d, d, run.state + int64_t{head} * d * d, q, k, v, std::exp(layer.decay(run, t, head)),
-                         layer.beta(run, t, head), run.out == nullptr ? nullptr : o);
-      if (run.out != nullptr) finish_row(layer, run, t, head, o);
+      for (int t = 0; t < n; ++t) {
+        conv_head(layer, run, first + t, layer.v_channel(head), v + t * d);
+        decay[t] = std::exp(layer.decay(run, first + t, head));
+        beta[t] = layer.beta(run, first + t, head);
+      }
+      const DeltaTokens tokens{n, q, k, v, decay, beta, run.out == nullptr ? nullptr : o};
+      float* ahead = run.ahead + int64_t{head} * d * d;
+      layer.v.delta_steps(d, d, tokens, first == 0 ? run.state + int64_t{head} * d * d : ahead, ahead);
+      if (run.out == nullptr) continue;
+      for (int t = 0; t < n; ++t) finish_row(layer, run, first + t, head, o + t * d);
     }
   }
 }
@@ -287,15 +298,16 @@ void gdn_mix(Team& team, const Context& context, const op::GdnMix& op, Recurrent
   const int64_t n_groups = static_cast<int64_t>(slices.size()) * op.n_key_heads;
   const auto run_of = [&](const Slice& slice) {
     GdnRun run;
-    run.qkv = {context.row(op.qkv, slice.first_row), context.width(op.qkv),
-               slice.state.recurrent + context.layout.conv_offset(op.recurrent_layer), slice.n_tokens};
+    run.qkv = conv_rows(context, op.qkv, 0, op.recurrent_layer, slice);
     run.alpha = context.row(op.alpha, slice.first_row);
     run.beta = context.row(op.beta, slice.first_row);
     run.gate_row = context.width(op.alpha);
     run.z = context.row(op.z, slice.first_row);
     run.out = context.row(op.out, slice.first_row);
     run.value_row = context.width(op.out);
-    run.state = slice.state.recurrent + context.layout.matrix_offset(op.recurrent_layer);
+    const int64_t matrix = context.layout.matrix_offset(op.recurrent_layer);
+    run.state = slice.state.recurrent + matrix;
+    run.ahead = slice.state.behind_first() + matrix;
     run.pos = slice.pos;
     run.n_tokens = slice.n_tokens;
     return run;
@@ -348,12 +360,12 @@ void gdn_replay(Team& team, const Program& program, const StateLayout& layout, c
                 const float* recorded, int n_tokens, RecurrentScratch& scratch) {
   const GdnLayer layer = make_layer(team, program, op, scratch);
   GdnRun run;
-  run.qkv = {recorded + scratch.replay_offset(op.recurrent_layer), scratch.replay_stride(),
-             recurrent + layout.conv_offset(op.recurrent_layer), n_tokens};
+  float* window = recurrent + layout.conv_offset(op.recurrent_layer);
+  run.qkv = {recorded + scratch.replay_offset(op.recurrent_layer), scratch.replay_stride(), window, window, n_tokens};
   run.alpha = run.qkv.in + op.channels();
   run.beta = run.alpha + op.n_value_heads;
   run.gate_row = scratch.replay_stride();
-  run.state = recurrent + layout.matrix_offset(op.recurrent_layer);
+  run.state = run.ahead = recurrent + layout.matrix_offset(op.recurrent_layer);
   run.n_tokens = n_tokens;
   float* memory = scratch.worker(team.rank()).memory.data();
   team.parallel_for(op.n_key_heads, 1, [&](int64_t begin, int64_t end) {

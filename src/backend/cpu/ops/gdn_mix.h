@@ -4,7 +4,7 @@
 // rule and gated norm run in one phase with nothing computed twice and no barrier but the last. When that would leave
 // workers idle, by value head, and the conv windows advance in a second phase. The bits are the same.
 //
-// Decode class: token by token, two passes over each head's state (vec.h, delta_step).
+// Decode class: token by token, n + 1 passes over each head's state for n tokens (vec.h, delta_steps).
 // Prefill class: chunks that end at multiples of kChunkTokens. With G the running sum of g inside the chunk, S the
 // state that enters it, K and Q the normalised rows:
 //   R = diag(beta) (V - diag(exp G) K S)

@@ -22,6 +22,7 @@ struct Mamba2Run {
   int64_t out_row = 0;
   float* replay = nullptr;
   float* state;       // [n_heads][d_state][d_head]
+  float* ahead;       // where tokens behind the first leave theirs; the same as state, or SequenceView::recurrent_ahead
   float* convolved;   // [n_tokens][channels], rows convolved_row apart
   float* steps;       // [n_tokens][n_heads] time steps
   int first_row = 0;  // among the rows of all runs
@@ -94,8 +95,10 @@ void run_recurrence(const Mamba2Layer& layer, const Mamba2Run& run, const HeadRa
       const float dt = run.steps[int64_t{t} * op.n_heads + h];
       const float* x = row + int64_t{h} * p;
       float* out = run.out == nullptr ? nullptr : run.out + t * run.out_row + int64_t{h} * p;
+      float* state = (t == 0 ? run.state : run.ahead) + int64_t{h} * n * p;
+      if (t == 1 && run.ahead != run.state) std::copy_n(run.state + int64_t{h} * n * p, int64_t{n} * p, state);
       layer.v.scale(p, dt, x, input);
-      layer.v.decay_step(n, p, run.state + int64_t{h} * n * p, c, b, input, std::exp(dt * layer.a[h]), out);
+      layer.v.decay_step(n, p, state, c, b, input, std::exp(dt * layer.a[h]), out);
       if (out != nullptr) layer.v.multiply_add(p, layer.d[h], x, out);
     }
   }
@@ -252,8 +255,7 @@ void mamba2_mix(Team& team, const Context& context, const op::Mamba2Mix& op, Rec
     const float* in = context.row(op.in, slice.first_row);
     const int64_t in_row = context.width(op.in);
     Mamba2Run run;
-    run.xbc = {in + op.d_inner(), in_row, slice.state.recurrent + context.layout.conv_offset(op.recurrent_layer),
-               slice.n_tokens};
+    run.xbc = conv_rows(context, op.in, op.d_inner(), op.recurrent_layer, slice);
     run.dt = in + op.d_inner() + op.channels();
     run.dt_row = in_row;
     run.z = in;
@@ -261,7 +263,9 @@ void mamba2_mix(Team& team, const Context& context, const op::Mamba2Mix& op, Rec
     run.out = context.row(op.out, slice.first_row);
     run.out_row = context.width(op.out);
     if (slice.state.replay != nullptr) run.replay = slice.state.replay + scratch.replay_offset(op.recurrent_layer);
-    run.state = slice.state.recurrent + context.layout.matrix_offset(op.recurrent_layer);
+    const int64_t matrix = context.layout.matrix_offset(op.recurrent_layer);
+    run.state = slice.state.recurrent + matrix;
+    run.ahead = slice.state.behind_first() + matrix;
     run.convolved = scratch.convolved() + slice.first_row * layer.convolved_row;
     run.steps = scratch.steps() + int64_t{slice.first_row} * op.n_heads;
     run.first_row = slice.first_row;
@@ -286,10 +290,11 @@ void mamba2_replay(Team& team, const Program& program, const StateLayout& layout
     Mamba2Run run;
     const float* first = record + done * scratch.replay_stride();
     run.n_tokens = std::min(scratch.max_rows(), n_tokens - done);
-    run.xbc = {first, scratch.replay_stride(), recurrent + layout.conv_offset(op.recurrent_layer), run.n_tokens};
+    float* window = recurrent + layout.conv_offset(op.recurrent_layer);
+    run.xbc = {first, scratch.replay_stride(), window, window, run.n_tokens};
     run.dt = first + op.channels();
     run.dt_row = scratch.replay_stride();
-    run.state = recurrent + layout.matrix_offset(op.recurrent_layer);
+    run.state = run.ahead = recurrent + layout.matrix_offset(op.recurrent_layer);
     run.convolved = scratch.convolved();
     run.steps = scratch.steps();
     run_all(

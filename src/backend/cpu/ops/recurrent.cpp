@@ -120,15 +120,25 @@ void RecurrentScratch::conv_block(const VecKernels& v, const ConvWeights& weight
   v.conv_silu(n, weights.rows(), taps.data(), weights.values.data() + channel * weights.rows(), weights.block, out);
 }
 
+ConvRows conv_rows(const Context& context, BufferId in, int64_t column, int recurrent_layer, const Slice& slice) {
+  const int64_t window = context.layout.conv_offset(recurrent_layer);
+  return {context.row(in, slice.first_row) + column, context.width(in), slice.state.recurrent + window,
+          slice.state.behind_first() + window, slice.n_tokens};
+}
+
 void advance_window(const ConvWeights& weights, const ConvRows& rows, int64_t channel, int64_t n) {
   const int width = weights.taps - 1;
-  // Rows move towards older places only, so ascending order is safe.
-  for (int i = 0; i < width; ++i) {
-    const int at = rows.n_tokens - width + i;
-    const float* from =
-        at < 0 ? rows.window + (at + width) * weights.channels + channel : rows.in + at * rows.in_row + channel;
-    std::memcpy(rows.window + i * weights.channels + channel, from, static_cast<size_t>(n) * sizeof(float));
-  }
+  const auto advance = [&](int n_tokens, float* to) {
+    // Rows move towards older places only, so ascending order is safe.
+    for (int i = 0; i < width; ++i) {
+      const int at = n_tokens - width + i;
+      const float* from =
+          at < 0 ? rows.window + (at + width) * weights.channels + channel : rows.in + at * rows.in_row + channel;
+      std::memcpy(to + i * weights.channels + channel, from, static_cast<size_t>(n) * sizeof(float));
+    }
+  };
+  advance(rows.n_tokens, rows.ahead);
+  if (rows.ahead != rows.window) advance(1, rows.window);
 }
 
 }  // namespace chimere::cpu

@@ -29,8 +29,12 @@ struct ConvRows {
   const float* in;  // [n_tokens][channels], rows `in_row` apart
   int64_t in_row;
   float* window;  // [taps - 1][channels], oldest first
+  float* ahead;   // where tokens behind the first leave theirs; the same, or that of SequenceView::recurrent_ahead
   int n_tokens;
 };
+
+// Columns from `column` on of a buffer, for one slice.
+ConvRows conv_rows(const Context& context, BufferId in, int64_t column, int recurrent_layer, const Slice& slice);
 
 class RecurrentScratch {
  public:
@@ -74,7 +78,8 @@ class RecurrentScratch {
   std::vector<Worker> workers_;
 };
 
-// The last taps - 1 inputs of channels [channel, channel + n) become the window.
+// The last taps - 1 inputs of channels [channel, channel + n) become the window, or the one ahead; then those up to the
+// first token become the window itself.
 void advance_window(const ConvWeights& weights, const ConvRows& rows, int64_t channel, int64_t n);
 
 }  // namespace chimere::cpu

@@ -10,11 +10,6 @@ namespace {
 
 constexpr int kScanBlock = 64;  // channels of a task; with 16 states of 64 floats, 8 KiB of state and rates
 
-ConvRows conv_rows(const Context& context, const op::CausalConv& op, const Slice& slice) {
-  return {context.row(op.in, slice.first_row), context.width(op.in),
-          slice.state.recurrent + context.layout.conv_offset(op.recurrent_layer), slice.n_tokens};
-}
-
 // One sequence's inputs of a scan.
 struct ScanRun {
   const float *x, *dt;  // [n_tokens][channels], rows x_row and dt_row apart
@@ -28,6 +23,7 @@ struct ScanRun {
   float* out = nullptr;
   int64_t out_row = 0;
   float* state;  // [d_state][channels]
+  float* ahead;  // where tokens behind the first leave theirs; the same as state, or SequenceView::recurrent_ahead
   int n_tokens;
 };
 
@@ -61,7 +57,13 @@ void run_block(const ScanLayer& layer, const ScanRun& run, int first, int n, flo
     const float* x = run.x + t * run.x_row + first;
     float* out = run.out == nullptr ? nullptr : run.out + t * run.out_row + first;
     layer.v.softplus(n, run.dt + t * run.dt_row + first, nullptr, step);
-    layer.v.selective_step(op.d_state, n, run.state + first, layer.rates + first, op.channels, step, x, b, c, out);
+    float* state = (t == 0 ? run.state : run.ahead) + first;
+    if (t == 1 && run.ahead != run.state) {
+      for (int i = 0; i < op.d_state; ++i) {
+        std::copy_n(run.state + int64_t{i} * op.channels + first, n, state + int64_t{i} * op.channels);
+      }
+    }
+    layer.v.selective_step(op.d_state, n, state, layer.rates + first, op.channels, step, x, b, c, out);
     if (out == nullptr) continue;
     for (int i = 0; i < n; ++i) out[i] += layer.d[first + i] * x[i];
     apply_gate(run.z + t * run.z_row + first, n, out);
@@ -83,7 +85,7 @@ void causal_conv(Team& team, const Context& context, const op::CausalConv& op, R
       const Slice& slice = slices[i / n_blocks];
       const int64_t block = i % n_blocks, channel = block * conv.block;
       const int64_t n = std::min<int64_t>(conv.block, op.channels - channel);
-      const ConvRows rows = conv_rows(context, op, slice);
+      const ConvRows rows = conv_rows(context, op.in, 0, op.recurrent_layer, slice);
       for (int t = 0; t < slice.n_tokens; ++t) {
         scratch.conv_block(v, conv, rows, t, block, team.rank(), context.row(op.out, slice.first_row + t) + channel);
         if (slice.state.replay == nullptr) continue;
@@ -112,7 +114,9 @@ void selective_scan(Team& team, const Context& context, const op::SelectiveScan&
       run.c = rows(op.c), run.c_row = context.width(op.c);
       run.z = rows(op.z) + op.z_at, run.z_row = context.width(op.z);
       run.out = rows(op.out), run.out_row = context.width(op.out);
-      run.state = slice.state.recurrent + context.layout.matrix_offset(op.recurrent_layer);
+      const int64_t matrix = context.layout.matrix_offset(op.recurrent_layer);
+      run.state = slice.state.recurrent + matrix;
+      run.ahead = slice.state.behind_first() + matrix;
       run.n_tokens = slice.n_tokens;
       run_block(layer, run, first, n, memory);
       if (slice.state.replay == nullptr) continue;
@@ -130,8 +134,9 @@ void selective_scan(Team& team, const Context& context, const op::SelectiveScan&
 
 void conv_replay(Team& team, const StateLayout& layout, const op::CausalConv& op, float* recurrent,
                  const float* recorded, int n_tokens, RecurrentScratch& scratch) {
-  const ConvRows rows{recorded + scratch.replay_offset(op.recurrent_layer), scratch.replay_stride(),
-                      recurrent + layout.conv_offset(op.recurrent_layer), n_tokens};
+  float* window = recurrent + layout.conv_offset(op.recurrent_layer);
+  const ConvRows rows{recorded + scratch.replay_offset(op.recurrent_layer), scratch.replay_stride(), window, window,
+                      n_tokens};
   team.each([&](int rank, int) {
     if (rank == 0) advance_window(scratch.conv(op.recurrent_layer), rows, 0, op.channels);
   });
@@ -145,7 +150,7 @@ void scan_replay(Team& team, const Program& program, const StateLayout& layout, 
   run.dt = run.x + op.channels;
   run.b = run.dt + op.channels;
   run.x_row = run.dt_row = run.b_row = scratch.replay_stride();
-  run.state = recurrent + layout.matrix_offset(op.recurrent_layer);
+  run.state = run.ahead = recurrent + layout.matrix_offset(op.recurrent_layer);
   run.n_tokens = n_tokens;
   const int64_t n_blocks = (op.channels + kScanBlock - 1) / kScanBlock;
   float* memory = scratch.worker(team.rank()).memory.data();

@@ -159,8 +159,11 @@ TEST_P(Vec, DeltaStep) {
   for (const auto& [dk, dv] : {std::pair{128, 128}, {48, 48}, {20, 20}, {5, 37}}) {
     const std::vector<float> before = normal(dk * dv), q = normal(dk), k = normal(dk, 0.1f), v = normal(dv);
     std::vector<float> state = before, silent = before, o(static_cast<size_t>(dv));
-    vec().delta_step(dk, dv, state.data(), q.data(), k.data(), v.data(), 0.9f, 0.7f, o.data());
-    vec().delta_step(dk, dv, silent.data(), q.data(), k.data(), v.data(), 0.9f, 0.7f, nullptr);
+    const float decay = 0.9f, beta = 0.7f;
+    DeltaTokens token{1, q.data(), k.data(), v.data(), &decay, &beta, o.data()};
+    vec().delta_steps(dk, dv, token, state.data(), state.data());
+    token.o = nullptr;
+    vec().delta_steps(dk, dv, token, silent.data(), silent.data());
     EXPECT_EQ(state, silent);
     for (int j = 0; j < dv; ++j) {
       double read = 0, out = 0;
@@ -172,6 +175,33 @@ TEST_P(Vec, DeltaStep) {
         out += s * q[i];
       }
       ASSERT_NEAR(o[j], out, 1e-4);
+    }
+  }
+}
+
+// Several tokens at once have the bits of as many single ones, in place or with the rest ahead.
+TEST_P(Vec, DeltaStepsOfSeveralTokens) {
+  for (const auto& [dk, dv] : {std::pair{128, 128}, {48, 48}, {5, 37}}) {
+    for (const int n : {2, 3, 16}) {
+      const std::vector<float> before = normal(dk * dv), q = normal(n * dk), k = normal(n * dk, 0.1f);
+      const std::vector<float> v = normal(n * dv), decay(static_cast<size_t>(n), 0.9f),
+                               beta(static_cast<size_t>(n), 0.7f);
+      std::vector<float> single = before, o_single(static_cast<size_t>(n * dv)), behind_first;
+      for (int t = 0; t < n; ++t) {
+        const DeltaTokens token{1, &q[t * dk], &k[t * dk], &v[t * dv], &decay[t], &beta[t], &o_single[t * dv]};
+        vec().delta_steps(dk, dv, token, single.data(), single.data());
+        if (t == 0) behind_first = single;
+      }
+      std::vector<float> state = before, split = before, ahead(before.size()), o(o_single.size()), o_split(o.size());
+      DeltaTokens tokens{n, q.data(), k.data(), v.data(), decay.data(), beta.data(), o.data()};
+      vec().delta_steps(dk, dv, tokens, state.data(), state.data());
+      tokens.o = o_split.data();
+      vec().delta_steps(dk, dv, tokens, split.data(), ahead.data());
+      EXPECT_EQ(state, single);
+      EXPECT_EQ(o, o_single);
+      EXPECT_EQ(split, behind_first);
+      EXPECT_EQ(ahead, single);
+      EXPECT_EQ(o_split, o_single);
     }
   }
 }
