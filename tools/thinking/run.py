@@ -38,10 +38,11 @@ def configurations(kind):
             yield name, "ABF + CGRS", {"thinking_control": {**abf, **CGRS}}
     if kind == "steps":
         yield "CGRS alone", "ABF + CGRS", {"thinking_control": CGRS}
-        for least in (48, 64, 80):
-            abf = {"window": 16, "min_tokens": least, "close_above": 0.99}
-            yield f"ABF 0.99, window 16, at least {least}", "ABF", {"thinking_control": abf}
-            yield f"ABF 0.99, window 16, at least {least}, CGRS", "ABF + CGRS", {"thinking_control": {**abf, **CGRS}}
+        for least, threshold in ((40, 0.9), (48, 0.8), (48, 0.9), (48, 0.95), (48, 0.99), (64, 0.9), (64, 0.99)):
+            abf = {"window": 16, "min_tokens": least, "close_above": threshold}
+            name = f"ABF {threshold}, window 16, at least {least}"
+            yield name, "ABF", {"thinking_control": abf}
+            yield f"{name}, CGRS", "ABF + CGRS", {"thinking_control": {**abf, **CGRS}}
     for mode in ("fast", "quality", "ultra"):
         yield f"mode {mode}", "modes", {"thinking_control": {"mode": mode}}
 
