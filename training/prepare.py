@@ -22,7 +22,7 @@ from nano.reserved import is_reserved as is_reserved_turn
 from nano.synthetic import (
     arithmetic, code, everyday, facts, follow_ups, forms, given_text, letters, lookup, messages, mixed, newcomers, notes, phrases,
     programs,
-    reasoning, steps, sums, tales, talk, tool_choice, tool_results, toolcalls, unknowns,
+    reasoning, requests, steps, sums, tales, talk, tool_choice, tool_results, toolcalls, unknowns,
 )
 
 VOCABULARY = 8192
@@ -51,12 +51,13 @@ COUNTS = {
     "lookup": 60_000,
     "everyday": 30_000,
     "newcomers": 110_000,
+    "requests": 60_000,
 }
 
 
-# What the fourth to sixth runs added; prepare.py --part packs these and the others apart, since together they take a while.
+# What the fourth to seventh runs added; prepare.py --part packs these and the others apart, since together they take a while.
 ADDED = ("choice", "results", "notes", "given_text", "forms", "follow_ups", "steps", "programs", "languages", "letters", "unknowns",
-         "lookup", "everyday", "newcomers")
+         "lookup", "everyday", "newcomers", "requests")
 
 
 def wanted(category, part, without=()):
@@ -99,6 +100,7 @@ def dialogue_sources(data, split, seed, scale=1.0):
         yield "lookup", lookup.dialogues(rng("lookup"), data, counts["lookup"])
         yield "everyday", everyday.dialogues(rng("everyday"), data, counts["everyday"])
         yield "newcomers", newcomers.dialogues(rng("newcomers"), data, counts["newcomers"])
+        yield "requests", requests.dialogues(rng("requests"), data, counts["requests"])
 
 
 def mixed_source(turns, seed, scale=1.0):

@@ -59,6 +59,12 @@ def arguments():
         "--minutes", type=float, default=None, help="end the schedule after this time if the steps take longer"
     )
     parser.add_argument(
+        "--ends-at", type=float, default=None, help="instead of --minutes: the time, in seconds since 1970, by which all is done, the MTP block and the saving included"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=0, help="compile first, then wait up to this many seconds for folders that prepare.py is still writing; those that are not there by then are left out"
+    )
+    parser.add_argument(
         "--stop-after", type=float, default=None, help="save and stop after this many minutes; --resume goes on"
     )
     parser.add_argument("--save-every", type=float, default=3, help="minutes between checkpoints (default %(default)s)")
@@ -83,6 +89,10 @@ def arguments():
     parser.add_argument("--config", default="{}", help="JSON with Config fields to change (a small model for a test)")
     parser.add_argument("--no-compile", action="store_true")
     return parser.parse_args()
+
+
+# Seconds of --ends-at that evaluating and saving take.
+TO_SAVE = 14
 
 
 def rate_factor(progress, decay_from):
@@ -201,17 +211,32 @@ class Trainer:
         by_steps = self.step / self.options.steps
         return max(by_steps, elapsed / (self.options.minutes * 60)) if self.options.minutes else by_steps
 
+    def warm_up(self):
+        """A step on made-up tokens that changes nothing: the kernels are compiled while the data is still being written."""
+        shape = (self.options.rows, self.options.length)
+        ids = np.random.default_rng(1).integers(0, self.model.config.vocab, shape)
+        documents = np.broadcast_to(np.arange(shape[1], dtype=np.int32) // 100, shape).copy()
+        data, draft, _, balance = self.forward(ids, ids, documents)
+        (data + self.options.draft_weight * draft + 0.01 * balance).backward()
+        self.optimiser.zero_grad()
+        print(json.dumps({"warm": round(data.item(), 4)}), flush=True)
+
     def run(self):
         options = self.options
         if options.resume:
             self.resume()
         elif options.start_from:
             load_weights(self.model, pathlib.Path(options.start_from))
-        # A resumed run must not read the same rows again: the step is part of the seed.
-        source = batches.Batches(options.data, self.broad, options.length, options.rows, options.seed + self.step)
-        held_out = load_held_out(pathlib.Path(options.data.split(":")[0]), options.length)
+
+        def source():
+            # A resumed run must not read the same rows again: the step is part of the seed.
+            return batches.Batches(batches.ready(options.data, options.wait), self.broad, options.length, options.rows, options.seed + self.step)
+
         first = self.step
         feed = batches.Feed(source, options.long, options.long_every, self.step)
+        if options.wait:
+            self.warm_up()
+        held_out = load_held_out(pathlib.Path(batches.ready(options.data, options.wait).split(":")[0]), options.length)
         falling = False
         log = open(self.out / "log.jsonl", "a")
         print(
@@ -238,6 +263,8 @@ class Trainer:
             self.optimiser.zero_grad()
             if self.step == first:
                 start = time.time()  # compiling is not training: the schedule begins when the first step is done
+                if options.ends_at:
+                    options.minutes = (self.spent + options.ends_at - start - TO_SAVE) / 60 - options.draft_minutes
             self.step += 1
             self.read += ids.size
             if self.step % 20 == 0 or self.step <= 3:

@@ -136,7 +136,10 @@ class Trainer:
 
     def run(self):
         options = self.options
-        source = batches.Batches(options.data, SHARES, options.length, options.rows, options.seed)
+
+        def source():
+            return batches.Batches(options.data, SHARES, options.length, options.rows, options.seed)
+
         held_out = load_held_out(pathlib.Path(options.data.split(":")[0]), options.length)
         feed = batches.Feed(source, 0, 1, 0)
         count = sum(p.numel() for p in self.drafter.parameters())

@@ -52,7 +52,8 @@ class DraftPassSpeculation : public testing::TestWithParam<Block>, protected Spe
   static bool is_trained() { return GetParam().is_trained; }
   static bool is_drafter() { return GetParam().is_drafter; }
   static Mode own_mode() { return is_drafter() ? Mode::dflash : Mode::mtp; }
-  void SetUp() override {
+  void SetUp() override { load(false); }
+  void load(bool exact) {
     scratch_ = fixture::scratch_folder();
     std::string path = CHIMERE_TESTS_DIR "/../assets/chimere-nano.gguf";
     if (!is_trained()) {
@@ -65,6 +66,7 @@ class DraftPassSpeculation : public testing::TestWithParam<Block>, protected Spe
     LoadOptions options;
     options.n_threads = 1;
     options.max_rows = 160;
+    options.exact = exact;
     for (const bool drafts : {false, true}) {
       if (drafts && is_drafter()) {
         const auto drafter = fixture::write_drafter(scratch_, path);
@@ -134,6 +136,10 @@ TEST_P(DraftPassSpeculation, TogetherTheyGiveTheSameAnswers) {
 // was guessed before, taken back or caught up with stands in its way.
 TEST_P(DraftPassSpeculation, GuessesAreThoseOfAPassOverTheWholeText) {
   if (is_drafter()) GTEST_SKIP() << "block_pass_test.cpp is about drafters";
+  // Float activations: with quantised ones the bits of a row of many differ from those of one alone, near ties with them,
+  // and one guess that differs shifts all the steps behind it.
+  TearDown();
+  ASSERT_NO_FATAL_FAILURE(load(true));
   Request r = plain(3, 90, 250);
   r.sampling.temperature = 0.4f;
   r.sampling.seed = 4;
@@ -180,9 +186,8 @@ TEST_P(DraftPassSpeculation, GuessesAreThoseOfAPassOverTheWholeText) {
   ASSERT_TRUE(engine.score({1, 2}));
   const EngineStats stats = engine.stats();
   EXPECT_EQ(stats.draft_pass_tokens, stats.draft_tokens);
-  // The bits of a row of many differ from those of one alone, and near ties may with them.
-  EXPECT_NEAR(static_cast<double>(stats.draft_pass_tokens), static_cast<double>(n_drafted), 3);
-  EXPECT_NEAR(static_cast<double>(stats.draft_pass_tokens_accepted), static_cast<double>(n_right), 2);
+  EXPECT_NEAR(static_cast<double>(stats.draft_pass_tokens), static_cast<double>(n_drafted), 1);
+  EXPECT_NEAR(static_cast<double>(stats.draft_pass_tokens_accepted), static_cast<double>(n_right), 1);
   EXPECT_GT(n_drafted, 20u);
   if (is_trained()) {
     EXPECT_GT(n_right, 5u);

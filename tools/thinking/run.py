@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Accuracy against thinking tokens on 500 generated tasks, and whether the budget is exact to the token.
+"""Accuracy against thinking tokens on generated tasks, and whether the budget is exact to the token.
 
-    run.py --chimere build/release/chimere [--out FOLDER] [--tasks 500] [--only curve|budget] [--setting NAME...]
+    run.py --chimere build/release/chimere [--model FILE] [--out FOLDER] [--kind sums|steps] [--tasks 500] [--only curve|budget] [--setting NAME...]
 
 Writes thinking.json (every figure), thinking.md (the table) and thinking.svg (the plot) into the folder. All answers
-are greedy, so a run can be repeated. The program serves the model in the box on a free port of this machine.
+are greedy, so a run can be repeated. The program serves the file, or the model in the box, on a free port of this machine.
 """
 
 import argparse
@@ -18,13 +18,13 @@ import time
 import urllib.request
 
 from plot import curve_svg
-from tasks import is_right, tasks
+from tasks import KINDS, is_right, tasks
 
 CGRS = {"suppress_above": 0.9, "release_below": 0.8}
 
 
-def configurations():
-    """(name, family, request fields): the family is a line of the plot."""
+def configurations(kind):
+    """(name, family, request fields): the family is a line of the plot. Thoughts about several steps are longer."""
     yield "no thought", "budget", {"enable_thinking": False}
     for budget in (0, 8, 16, 24, 32, 40, 48):
         yield f"budget {budget}", "budget", {"thinking_budget": budget}
@@ -36,17 +36,24 @@ def configurations():
         if least in (8, 24) and threshold in (0.99, 0.999):
             name = f"ABF {threshold}, window {window}, at least {least}, CGRS"
             yield name, "ABF + CGRS", {"thinking_control": {**abf, **CGRS}}
+    if kind == "steps":
+        yield "CGRS alone", "ABF + CGRS", {"thinking_control": CGRS}
+        for least, threshold in ((40, 0.9), (48, 0.8), (48, 0.9), (48, 0.95), (48, 0.99), (64, 0.9), (64, 0.99)):
+            abf = {"window": 16, "min_tokens": least, "close_above": threshold}
+            name = f"ABF {threshold}, window 16, at least {least}"
+            yield name, "ABF", {"thinking_control": abf}
+            yield f"{name}, CGRS", "ABF + CGRS", {"thinking_control": {**abf, **CGRS}}
     for mode in ("fast", "quality", "ultra"):
         yield f"mode {mode}", "modes", {"thinking_control": {"mode": mode}}
 
 
 class Served:
-    def __init__(self, program, threads=0):
+    def __init__(self, program, threads=0, model=None):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
         self.process = subprocess.Popen(
-            [program, "serve", "--port", str(self.port), "--no-disk-cache", "--threads", str(threads)],
+            [program, "serve", *([model] if model else []), "--port", str(self.port), "--no-disk-cache", "--threads", str(threads)],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
         end = time.monotonic() + 120
@@ -95,9 +102,9 @@ class Served:
         self.process.wait()
 
 
-def curve(served, listed, wanted):
+def curve(served, listed, wanted, kind):
     lines = []
-    for name, family, fields in configurations():
+    for name, family, fields in configurations(kind):
         if wanted and not any(name.startswith(start) for start in wanted + ["full budget"]):
             continue
         answers = served.ask_all(listed, fields, 8)
@@ -141,21 +148,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chimere", default="build/release/chimere")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
-    parser.add_argument("--tasks", type=int, default=500)
+    parser.add_argument("--model", help="GGUF file; the model in the box when absent")
+    parser.add_argument("--kind", choices=KINDS, default="sums", help="500 sums and word problems over one, or 200 problems of two to four steps")
+    parser.add_argument("--tasks", type=int, default=500, help="at most so many of them")
     parser.add_argument("--threads", type=int, default=0, help="of the server; 0: one per core")
     parser.add_argument("--only", choices=("curve", "budget"))
     parser.add_argument("--setting", action="append", default=[],
                         help="only the settings whose names begin like this, and the full budget; may be repeated")
     options = parser.parse_args()
-    listed = tasks(options.tasks)
+    listed = tasks(options.tasks, options.kind)
     options.out.mkdir(parents=True, exist_ok=True)
-    served = Served(options.chimere, options.threads)
+    served = Served(options.chimere, options.threads, options.model)
     result = {"tasks": len(listed)}
     try:
         if options.only != "curve":
             result["budget"] = budget_checks(served, listed)
         if options.only != "budget":
-            result["curve"] = curve(served, listed, options.setting)
+            result["curve"] = curve(served, listed, options.setting, options.kind)
     finally:
         served.close()
     (options.out / "thinking.json").write_text(json.dumps(result, indent=1) + "\n")

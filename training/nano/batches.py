@@ -9,6 +9,7 @@ import json
 import lzma
 import multiprocessing
 import pathlib
+import time
 
 import numpy as np
 
@@ -70,6 +71,21 @@ def read_folders(folders):
     return tuple(np.concatenate(column) for column in zip(*parts))
 
 
+def ready(folders, seconds):
+    """Those of the folders that prepare.py has finished (contents.json comes last), once all are or after this many seconds."""
+    names, until = str(folders).split(":"), time.time() + seconds
+    while True:
+        done = [name for name in names if (pathlib.Path(name) / "contents.json").exists()]
+        if len(done) == len(names):
+            return ":".join(done)
+        if time.time() >= until:
+            if names[0] not in done:
+                raise ValueError(f"{names[0]} is not there")
+            print(json.dumps({"left out": sorted(set(names) - set(done))}), flush=True)
+            return ":".join(done)
+        time.sleep(0.2)
+
+
 class Batches:
     def __init__(self, folder, shares, length, rows, seed):
         self.tokens, starts, ends, categories, repeats = read_folders(folder)
@@ -129,13 +145,13 @@ class Batches:
 class Feed:
     """Batches made in a process of their own, a few ahead of the consumer: in a thread they would take turns with the training loop.
 
-    `change` sets shares and long rows from some batch on (those that are ready come first).
+    `make_source` is called in that process. `change` sets shares and long rows from some batch on (those that are ready come first).
     """
 
-    def __init__(self, source, long_length, long_every, first, depth=6):
-        self.source, self.long_length, self.long_every = source, long_length, long_every
+    def __init__(self, make_source, long_length, long_every, first, depth=6):
+        self.make_source, self.source, self.long_length, self.long_every = make_source, None, long_length, long_every
         self.turn, self.long_rows, self.epochs = first, False, {}
-        context = multiprocessing.get_context("fork")  # the child has the tokens without copying them
+        context = multiprocessing.get_context("fork")  # the shares and the model's step are there without being sent
         self.ready, self.changes = context.Queue(depth), context.SimpleQueue()
         self.child = context.Process(target=self.work, daemon=True)
         self.child.start()
@@ -154,6 +170,7 @@ class Feed:
 
     def work(self):
         try:
+            self.source = self.make_source()
             while True:
                 self.ready.put(self.make())
         except Exception as problem:  # handed to the consumer, which would otherwise wait for ever

@@ -197,10 +197,33 @@ def reminder(rng):
     return rng.choice(["Remind me to {w} {p} on {d} at {h}.", "I must {w} {p} on {d} at {h}.", "On {d} at {h} I want to {w} {p}.", "Please note: {w} {p}, {d}, {h}."]).format(w=what, p=who, d=day, h=hour), record
 
 
+# Fields that any thing may have. One name stands for text here and for a number there, as in other people's forms.
+ANY = {"size": among("small", "medium", "large", "tiny", "huge"), "type": among("standard", "special", "simple", "double", "classic"), "level": among("low", "high", "middle"), "state": one("state"), "mood": one("feeling"), "taste": one("taste"), "material": one("material"), "speed": among("slow", "fast", "very fast"),
+       "quality": among("good", "poor", "excellent"), "season": among("spring", "summer", "autumn", "winter"), "outlook": among("good", "mixed", "bad", "better soon"), "shape": among("round", "square", "long", "flat"), "measure": among("kilos", "litres", "metres", "pieces"), "trend": among("rising", "falling", "steady"),
+       "smell": among("fresh", "sweet", "none", "strong"), "note": sentence, "comment": sentence, "origin": country, "maker": name, "owner": name, "label": lambda r: common.invented(r), "day": among(*toolcalls.DAYS), "parts": some(one("part"), 2, 4), "colors": some(one("color"), 2, 3), "contents": some(draw("grocery"), 2, 5),
+       "toppings": some(draw("grocery"), 2, 4), "users": some(name, 2, 3), "places": some(city, 2, 3), "count": n(1, 60), "weight_kg": n(1, 90), "speed_kmh": n(3, 160), "percent": n(0, 100), "price": price, "grams": n(5, 900), "minutes": n(1, 90), "warm": yes, "open": yes, "safe": yes, "cold": yes, "fresh": yes}
+ANY_OTHER = {"size": n(1, 60), "level": n(1, 20), "speed": n(2, 200), "quality": n(1, 10), "outlook": sentence, "state": yes, "shape": n(1, 9), "label": n(1, 99), "day": n(1, 28), "season": n(1, 4)}
+KINDS_OF_THING = "sandwich|lamp|trip|lake|bag|storm|cake|river|shop|tool|toy|bus|cup|table|market|salad|boat|phone|park|stone|train|chair|soup|bridge|garden|street|machine|jacket|farm|meal|concert|room|shelf|robot|island|path|blanket|letter|clock|bakery".split("|")
+
+
+def anything(rng):
+    """A thing of any kind with fields of any kind."""
+    kind = rng.choice(KINDS_OF_THING)
+    if common.held_out("record", kind, portion=0.25) and kind in RECORDS:
+        raise ValueError(f"{kind} is kept for the tests")
+    record = {}
+    for key in rng.sample(sorted(ANY), rng.randint(2, 6)):
+        record[key] = (ANY_OTHER[key] if key in ANY_OTHER and rng.random() < 0.3 else ANY[key])(rng)
+    described = common.an(f"{rng.choice(ADJECTIVES)} {kind}" if rng.random() < 0.25 else kind)
+    return rng.choice(INVENT).format(a=described, A=common.cap(described)), record
+
+
 def dialogue(rng):
     roll = rng.random()
     if roll < 0.4:
         user, record = extract(rng)
+    elif roll < 0.55:
+        user, record = anything(rng)
     elif roll < 0.78:
         user, record, _ = invent(rng)
     elif roll < 0.84:

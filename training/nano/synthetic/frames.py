@@ -11,6 +11,7 @@ from pathlib import Path
 from . import common, toolcalls
 
 BANK = Path(__file__).parent / "banks" / "frames.txt"
+MORE = Path(__file__).parent / "banks" / "frames_more.txt"
 WORDS = {
     "job": "teacher|nurse|doctor|baker|farmer|pilot|driver|cook|painter|writer|gardener|carpenter|waiter|singer|plumber|judge|"
            "dentist|engineer|tailor|miller|fisherman|librarian|clerk|photographer|guide|electrician|butcher|actor",
@@ -41,6 +42,9 @@ WORDS = {
              "the sports hall|the cafe at the corner|the office on the second floor|the theatre",
     "secret": "maple-42|blue7river|sunny88|tiger-lily|north-star-5|coffee2go|h4ppyd4y|winter-rose|ninebirds|ocean31|greenfrog6|"
               "lemon-tree-3|silver77|quiet-owl|redbrick9",
+    "traffic": "heavy|light|slow|terrible|calm|chaotic|quiet|dense|dangerous", "feeling": "cheerful|tense|calm|gloomy|excited|sleepy|happy|angry|nervous|tired|bored|proud", "air": "clean|dusty|fresh|smoky|damp|salty|dry|stale|sweet",
+    "water": "clean|salty|muddy|cold|warm|brown|hard|soft|green", "taste": "sweet|sour|spicy|salty|bitter|mild|fruity|smoky|bland|creamy", "state": "broken|new|rusty|dirty|perfect|scratched|clean|dusty|bent|spotless|worn",
+    "fuel": "diesel|gas|wood|batteries|petrol|coal|steam|sunlight|oil|alcohol", "trick": "roll over|shake hands|open doors|jump through a ring|dance|sing|fetch the paper|count to three|sit still|ride a ball|play dead",
     "sky": "sunny|cloudy|rainy|windy|foggy|snowy|stormy|clear|hazy",
 }
 THINGS = """kettle|garden chair|desk lamp|blue vase|old radio|tent|bicycle|coffee machine|winter coat|camera|ladder|wooden table|red
@@ -80,15 +84,25 @@ def parts(text):
     return tuple(part.strip() for part in text.split(" / "))
 
 
-@functools.cache
-def frames(held_out):
-    found = []
-    for line in BANK.read_text(encoding="utf8").splitlines():
+def read(bank):
+    for line in bank.read_text(encoding="utf8").splitlines():
         if line.strip() and not line.startswith("#"):
             head, statements, questions, answers = line.split(" | ")
             kind, keys, value = (part.strip() for part in head.split(" ; "))
-            if common.held_out("frame", kind, keys) == held_out:
-                found.append(Frame(kind, tuple(keys.split(",")), value, parts(statements), parts(questions), parts(answers)))
+            yield Frame(kind, tuple(keys.split(",")), value, parts(statements), parts(questions), parts(answers))
+
+
+@functools.cache
+def frames(held_out):
+    return [frame for frame in read(BANK) if common.held_out("frame", frame.kind, ",".join(frame.keys)) == held_out]
+
+
+@functools.cache
+def more_frames():
+    """{kind: relations} of the bank that no test reads."""
+    found = {}
+    for frame in read(MORE):
+        found.setdefault(frame.kind, []).append(frame)
     return found
 
 

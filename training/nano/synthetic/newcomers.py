@@ -10,7 +10,9 @@ from pathlib import Path
 from . import common, frames, given_text, toolcalls
 from .newcomer_code import code, printed, repaired, same_elsewhere
 from .newcomer_follow import FOLLOWS
+from .newcomer_more import MORE
 from .newcomer_sums import SUMS
+from .newcomer_talk import TALK
 from .newcomer_words import TRANSLATIONS, VERBS
 
 BANKS = Path(__file__).parent / "banks"
@@ -213,7 +215,7 @@ def dressed(rng, text):
 
 
 SHAPES = [(15, small_talk), (14, summary), (6, key_points), (9, extract), (7, spelling), (7, tense), (5, polite), (4, mood), (6, shopping), (4, yes_no)]
-SHAPES += [(weight, shape) for weight, shape in TRANSLATIONS + SUMS + FOLLOWS] + [(10, code), (5, printed), (3, repaired), (5, same_elsewhere)]
+SHAPES += [(weight, shape) for weight, shape in TRANSLATIONS + SUMS + FOLLOWS + TALK + MORE] + [(10, code), (5, printed), (3, repaired), (5, same_elsewhere)]
 
 
 def dialogues(rng, data, count):

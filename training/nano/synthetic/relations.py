@@ -233,10 +233,20 @@ def draw(rng, kind, entity):
     return rng.choices([s for _, s in shapes], [w for w, _ in shapes])[0](rng, kind, entity)
 
 
+MORE_SHARE = 0.35
+
+
 def fact(rng, kind=None, entity=None):
-    kind = kind or rng.choice(["person", "person", "person", "town", "thing", "company", "event"])
+    """An open fact, or one of the relations of frames_more.txt, in which question and statement have different words."""
+    more = rng.random() < MORE_SHARE
+    kind = kind or rng.choice(sorted(frames.more_frames()) if more else ["person", "person", "person", "town", "thing", "company", "event"])
     entity = entity or frames.draw_entity(rng, kind)
     while True:
+        if more and kind in frames.more_frames() or kind not in ATTRIBUTES:
+            one = frames.fact(rng, False, entity, rng.choice(frames.more_frames()[kind]))
+            if not kept_for_tests().fullmatch(one.question.lower()) and not kept_for_tests().fullmatch(one.statement.lower()):
+                return one
+            continue
         keys, value, statement, question, answer = draw(rng, kind, entity)
         statement, question, answer = (common.cap(text.replace("the the ", "the ")) for text in (statement, question, answer))
         if not kept_for_tests().fullmatch(question.lower()) and not kept_for_tests().fullmatch(statement.lower()):
@@ -247,6 +257,8 @@ def fact(rng, kind=None, entity=None):
 def facts_of(rng, count, one_entity):
     """Different open facts, the one that is asked for first. Without one entity some tell the same of others, which is the hard case."""
     found = [fact(rng)]
+    if one_entity and found[0].frame.kind not in ATTRIBUTES:
+        count = min(count, len(frames.more_frames()[found[0].frame.kind]))
     while len(found) < count:
         first = found[0]
         if one_entity:
@@ -264,8 +276,10 @@ def alike(rng, first):
     """The same said of somebody or something else."""
     entity = frames.draw_entity(rng, first.frame.kind)
     value = str(rng.randint(2, 400)) if first.value.isdigit() else frames.draw_value(rng, rng.choice(["item", "name", "place", "color", "invented"]))
-    if first.value == first.entity or entity in first.statement:
-        return fact(rng)
+    if first.value == first.entity or entity in first.statement or first.frame.value != "open":
+        if first.frame.value == "open":
+            return fact(rng)
+        return frames.fact(rng, False, entity, first.frame)
     statement, question, answer = (re.sub(rf"\b{re.escape(first.value)}\b", lambda _: value, text.replace(common.cap(first.entity), common.cap(entity)).replace(first.entity, entity))
                                    for text in (first.statement, first.question, first.answer))
     if value not in statement:

@@ -5,7 +5,7 @@ steps once more ("Wait, ..."): what it had already found out it says again, whic
 Scenes marked by the hash of common.held_out are kept for the tests, and so is every sum of sums.held_out_pair.
 """
 
-from . import common, sums
+from . import common, quantities, steps_scenes, sums
 
 # scene: what is counted | who has it at first | gain | loss | the question. {A} {B} people, {o} the thing, {x} a number.
 SCENES = [
@@ -51,7 +51,8 @@ def apply(value, op, x):
 
 def chain(rng, is_held_out):
     """A story in which a number changes two to four times: (question, [(a, op, b, result)], answer sentence)."""
-    things, starts, gains, losses, questions, answer = rng.choice(common.side(SCENES, is_held_out, "scene", 0.25))
+    scenes = common.side(SCENES, is_held_out, "scene", 0.25)
+    things, starts, gains, losses, questions, answer = rng.choice(scenes if is_held_out else scenes + steps_scenes.SCENES)
     count = rng.choices([2, 3, 4], [30, 42, 28])[0]
     male = rng.random() < 0.5
     slots = {"A": rng.choice(common.FIRST), "B": rng.choice(common.FIRST), "o": rng.choice(things.split("|")), "v": rng.choice(VEHICLES), "he": "he" if male else "she",
@@ -238,7 +239,7 @@ def dialogue(rng):
             question, steps, answer = comparison(rng, False)
         why = f"{step_text(steps)} {answer.split('which is ')[-1].capitalize()}"
         return common.turns_to_dialogue(rng, [(question, answer)], "steps", why)
-    question, steps, answer = problem(rng)
+    question, steps, answer = quantities.problem(rng) if rng.random() < 0.4 else problem(rng)
     value = str(steps[-1][3])
     thinking = rng.random() < 0.62
     if rng.random() < 0.25 and "together" not in answer:

@@ -1,16 +1,16 @@
 """The right one of several tools: made-up tools of very many names, fields and wordings, with near ones beside them.
 
-Three families. One joins an action (ACTIONS of tool_words) to a thing; the request says the action in other words than the name
+Four families. One joins an action (ACTIONS of tool_words) to a thing; the request says the action in other words than the name
 does, so that the description has to be read. The second has authored domains (banks/tools_domains.txt), where a request says
 what a person wants, not what the tool is called. Fields and domains marked there are only for the tests. The third has what people
-ask assistants for (tool_intents). A thought goes through the tools one by one (toolcalls.weighed).
+ask assistants for (tool_intents), the fourth sides of things (tool_attributes). A thought goes through the tools one by one (toolcalls.weighed).
 """
 
 import functools
 from pathlib import Path
 
 from nano import chatml
-from . import common, tool_intents, toolcalls
+from . import common, tool_attributes, tool_intents, toolcalls
 from .tool_words import ACTION, TEST_FIELDS, TEST_VERBS, TRAIN_FIELDS
 
 DOMAIN_FILE = Path(__file__).parent / "banks" / "tools_domains.txt"
@@ -281,10 +281,12 @@ def case(rng, data, held_out, count):
 
 
 def offer(rng, data, count):
-    """Tools with requests for training, of three families (two without the data folder); now and then under names that say nothing."""
-    family = rng.choices(["action", "domain", "intent"], [42, 28, 30 if data else 0])[0]
+    """Tools with requests for training, of four families (three without the data folder); now and then under names that say nothing."""
+    family = rng.choices(["action", "domain", "intent", "side"], [32, 28, 22 if data else 0, 24])[0]
     if family == "action":
         entries = action_offer(rng, data, False, count)
+    elif family == "side":
+        entries = tool_attributes.offer(rng, count, lambda: draw_noun(rng, False, data)[1], styled, plural, plain)
     elif family == "domain":
         entries = domain_offer(rng, False, count)
     else:
@@ -322,6 +324,25 @@ def general_question(rng):
     return rng.choice(asked), rng.choice(answers), ""
 
 
+def answered_without(rng, data):
+    """What people ask whatever tools there are: words, sums, small texts, translations, talk."""
+    from . import newcomer_sums, newcomer_talk, newcomer_words, requests, unknowns
+    pick = rng.random()
+    if pick < 0.3:
+        first, second = rng.choice(synonyms())
+        return rng.choice(['What is another word for {}?', 'Tell me a synonym for {}.', 'Which word means the same as {}?', "a word like {}"]).format(first), rng.choice([f'Another word for {first} is {second}.', f'{common.cap(second)}.'])
+    shapes = newcomer_words.TRANSLATIONS if pick < 0.5 else newcomer_sums.SUMS if pick < 0.65 else newcomer_talk.TALK if pick < 0.8 else requests.SHAPES
+    if pick > 0.95:
+        return unknowns.exchange(rng)[:2]
+    return rng.choices([s for _, s in shapes], [w for w, _ in shapes])[0](rng, data)[0][0]
+
+
+@functools.cache
+def synonyms():
+    lines = (Path(__file__).parent / "banks" / "reasoning_synonyms.txt").read_text(encoding="utf8").splitlines()
+    return [tuple(line.split()) for line in lines if len(line.split()) == 2 and "fast" not in line]  # one of the chats asks for that word
+
+
 TOLD = [('{{"result": {n}}}', "The result is {n}."), ('{{"value": "{n}"}}', "The answer is {n}."), ('{{"answer": "{n}"}}', "It is {n}.")]
 DONE = [('{"status": "ok"}', "Done."), ('{"success": true}', "It is done."), ("OK", "That is done."), ('{"result": "success"}', "That worked.")]
 
@@ -356,11 +377,14 @@ def last_turn(rng, data, family, thinking, entry, tools):
         return [{"role": "user", "content": user}, toolcalls.answer(thinking, rng.choice(NO_TOOL), toolcalls.weighed(tools, None, want(key)))]
     # A plain question needs no tool, whatever is on offer. Live questions are not among these: in the fourth run they were, and
     # the model then refused to ask a weather tool for the weather.
-    if rng.random() < 0.5:
+    roll = rng.random()
+    if roll < 0.25:
         question, reply = rng.choice(toolcalls.PLAIN)
         question = toolcalls.said(rng, question)
-    else:
+    elif roll < 0.45:
         question, reply, _ = general_question(rng)
+    else:
+        question, reply = answered_without(rng, data)
     return [{"role": "user", "content": question},
             toolcalls.answer(thinking, reply, rng.choice(["This needs no tool.", "No tool is needed here. I answer directly."]))]
 
@@ -370,7 +394,7 @@ def dialogue(rng, data):
     thinking = rng.random() < 0.55
     count = rng.choices([1, 2, 3, 4, 5, 6], [4, 14, 20, 34, 16, 12])[0]
     roll = rng.random()
-    none_fits, no_need = roll < 0.13, roll > 0.93
+    none_fits, no_need = roll < 0.13, roll > 0.915
     family, entries = offer(rng, data, count + none_fits)
     tools = [entry[0] for entry in entries[none_fits:]]
     rng.shuffle(tools)

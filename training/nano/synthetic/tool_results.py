@@ -4,7 +4,7 @@ import json
 import re
 
 from nano import chatml
-from . import common, frames, tool_choice, toolcalls
+from . import common, frames, tool_choice, tool_replies, toolcalls
 
 LOOKUPS = ["get_{k}", "lookup_{k}", "{k}_info", "find_{k}", "query_{k}", "{k}_details", "fetch_{k}_data", "search_{k}", "read_{k}", "{k}_record"]
 OTHER_KEYS = [("id", lambda r: toolcalls.draw(r, "code8")), ("status", lambda r: r.choice(["ok", "active", "done"])), ("updated", lambda r: f"20{r.randint(20, 26)}-0{r.randint(1, 9)}-1{r.randint(0, 9)}"),
@@ -15,6 +15,27 @@ FAILED = [('{"error": "not found"}', "Sorry, I could not find that."), ('{"error
 DONE = [('{"status": "ok"}', "Done."), ('{"success": true}', "It is done."), ("OK", "That is done."), ('{"result": "success"}', "That worked."), ('{"ok": true, "id": "{c}"}', "Done. The id is {c}."),
         ('{"status": "created", "id": "{c}"}', "It was created with the id {c}."), ('{"status": "deleted"}', "It was deleted."), ('{"confirmation": "{c}"}', "Done. Your confirmation code is {c}.")]
 PASS_ON = ["The result is there. I tell the user.", "I have the result.", "The tool has answered.", "Now I can answer."]
+
+
+def sort_of(value):
+    """What a value looks like: a number, a time, a day, money, a name, or a word."""
+    if value.lstrip("-").isdigit():
+        return "number"
+    if re.fullmatch(r"\d+(:\d\d)?( [ap]m)?", value):
+        return "time"
+    if value in toolcalls.DAYS or value.split(" ")[0] in toolcalls.MONTHS:
+        return "day"
+    if value[:1].isdigit():
+        return "amount"
+    return "name" if value[:1].isupper() else "word"
+
+
+def opaque_result(rng, facts):
+    """Fields whose names say nothing: the sort of the value has to fit the question word."""
+    names = rng.choice([["f1", "f2", "f3", "f4", "f5"], ["a", "b", "c", "d", "e"], ["col1", "col2", "col3", "col4", "col5"], ["x1", "x2", "x3", "x4", "x5"], ["item0", "item1", "item2", "item3", "item4"]])
+    values = [value_of(rng, f) for f in facts]
+    rng.shuffle(values)
+    return json.dumps(dict(zip(names, values)), ensure_ascii=False) if rng.random() < 0.8 else json.dumps(values, ensure_ascii=False)
 
 
 def as_result(rng, facts, asked):
@@ -45,7 +66,9 @@ def as_result(rng, facts, asked):
 def nested_result(rng, facts, asked):
     """The same deeper down: objects in objects, other rows beside the one that is asked for, and fields nobody asked for."""
     def record(of):
-        fields = {rng.choice(f.frame.keys): value_of(rng, f) for f in of}
+        fields = {}
+        for f in of:  # the one that is asked for comes first, and stays where two have the same key
+            fields.setdefault(rng.choice(f.frame.keys), value_of(rng, f))
         fields |= {key: make(rng) for key, make in rng.sample(OTHER_KEYS, rng.randint(0, 3)) if key not in fields}
         return shuffled(rng, fields)
     mine = record(facts)
@@ -105,6 +128,8 @@ def case(rng, held_out=False):
     rng.shuffle(tools)
     call = {"name": tool["function"]["name"], "arguments": {key: asked.entity.strip('"')}}
     result = as_result(rng, facts, asked) if held_out or rng.random() < 0.55 else nested_result(rng, facts, asked)
+    if not held_out and len(facts) > 1 and rng.random() < 0.25 and sum(sort_of(f.value) == sort_of(asked.value) for f in facts) == 1:
+        result = opaque_result(rng, facts)
     return tools, call, asked.question, result, asked.answer, asked.value, asked
 
 
@@ -170,8 +195,11 @@ def where_it_stands(rng, result, value):
 
 
 def dialogue(rng, data):
-    if rng.random() < 0.15:
+    kind = rng.random()
+    if kind < 0.15:
         return several_cells(rng)
+    if kind < 0.37:
+        return tool_replies.dialogue(rng, data)
     thinking = rng.random() < 0.5
     roll = rng.random()
     if roll < 0.62:

@@ -543,13 +543,14 @@ def request_of(rng, data, held_out, with_data=True):
 def weighed(tools, name, want=""):
     """The tools one by one, up to the one that fits: a model of this size cannot compare them all at once.
 
-    Each line has the name before what the tool does, as the offer has it, so that both are copied in their order; the name of the
-    call is then the one that was written last.
+    Each line has the name before what the tool does and takes, as the offer has it, so that all are copied in their order; the name of the
+    call is then the one that was written last. Parameters are named because requests often share a word with them alone.
     """
     lines = [want] if want else []
     for function in (tool["function"] for tool in tools):
-        does = " ".join(function["description"].split(". ")[0].rstrip(".").split()[:14]) + "."
-        lines.append(f"{function['name']}: {does} {'Yes' if function['name'] == name else 'No'}.")
+        does = " ".join(function["description"].split(". ")[0].rstrip(".").split()[:14])
+        keys = ", ".join(list(function["parameters"].get("properties", {}))[:3])
+        lines.append(f"{function['name']}: {does}{f' ({keys})' if keys else ''}. {'Yes' if function['name'] == name else 'No'}.")
         if function["name"] == name:
             return "\n".join(lines)
     return "\n".join(lines + ["None fits."])
