@@ -29,7 +29,7 @@ uint64_t least_slots(const ExpertLayout& layout) {
 
 // By the size of an expert: what all of them take, and the least number of slots.
 struct SizeClass {
-  uint64_t all_bytes = 0, all_experts = 0, least_slots = 0;
+  uint64_t all_bytes = 0, all_experts = 0, most_experts = 0, least_slots = 0;  // most_experts: of a layer
 };
 using SizeClasses = std::map<uint64_t, SizeClass>;
 
@@ -37,6 +37,7 @@ void add_to(SizeClasses& classes, const ExpertLayout& layout) {
   SizeClass& size = classes[layout.bytes];
   size.all_experts += static_cast<uint64_t>(layout.n_experts);
   size.all_bytes += layout.bytes * static_cast<uint64_t>(layout.n_experts);
+  size.most_experts = std::max(size.most_experts, static_cast<uint64_t>(layout.n_experts));
   size.least_slots = std::max(size.least_slots, least_slots(layout));
 }
 
@@ -143,6 +144,7 @@ Status ExpertStore::make_shelves(uint64_t slot_bytes) {
         size.all_experts, std::min(size.least_slots, size.all_experts) + static_cast<uint64_t>(share) / expert_bytes);
     Shelf& shelf = shelves_.emplace_back();
     shelf.expert_bytes = expert_bytes;
+    shelf.n_ahead = std::min(kAheadSlots, n - std::min(n, size.most_experts));
     shelf.memory = allocate_weights(n * expert_bytes + DirectFile::kPage);
     if (!shelf.memory) {
       return Error{Code::exhausted,
@@ -250,7 +252,7 @@ void ExpertStore::forget(Slot& slot) {
   slot.state = kEmpty;
 }
 
-void ExpertStore::fetch(int mixture, int expert) {
+void ExpertStore::fetch(int mixture, int expert, bool is_guess) {
   Mixture& m = mixtures_[static_cast<size_t>(mixture)];
   Shelf& shelf = shelves_[m.shelf];
   const size_t i = shelf.n_given < shelf.slots.size() ? shelf.n_given++ : give_way(shelf);
@@ -259,14 +261,18 @@ void ExpertStore::fetch(int mixture, int expert) {
   slot.mixture = mixture;
   slot.expert = expert;
   slot.arrival = ++arrivals_;
-  slot.is_guess = false;
+  slot.is_guess = is_guess;
   slot.state = kReading;
   m.slot_of[static_cast<size_t>(expert)] = static_cast<int32_t>(i);
   std::byte* place = shelf.place(i);
   for (size_t p = 0; p < m.places.size(); ++p) {
     m.places[p][static_cast<size_t>(expert)] = reinterpret_cast<const uint8_t*>(place) + m.layout.parts[p].offset;
   }
-  readers_->post([this, mixture, expert, &slot, place] { read(mixture, expert, slot, place); });
+  if (is_guess) ++shelf.n_reading;
+  readers_->post([this, mixture, expert, is_guess, &slot, &shelf, place] {
+    read(mixture, expert, slot, place);
+    if (is_guess) --shelf.n_reading;
+  });
 }
 
 ExpertStore::Slot& ExpertStore::slot_of(Mixture& m, int expert) {
@@ -315,7 +321,7 @@ void ExpertStore::begin(int mixture, std::span<int32_t> experts) {
   // First those that are here, or they would give way to the others.
   std::for_each(experts.begin(), missing, use);
   for (const int32_t e : experts.subspan(static_cast<size_t>(missing - experts.begin()))) {
-    fetch(mixture, e);
+    fetch(mixture, e, false);
     use(e);
   }
 }
@@ -340,12 +346,14 @@ void ExpertStore::end(int mixture) {
   m.in_use.clear();
 }
 
+// No more at a time than there are slots for them: on a slow disk wrong ones would gather until those in use found none.
 void ExpertStore::expect(int mixture, std::span<const int32_t> experts) {
   const Mixture& m = mixtures_[static_cast<size_t>(mixture)];
+  const Shelf& shelf = shelves_[m.shelf];
   for (const int32_t e : experts) {
+    if (shelf.n_reading >= shelf.n_ahead) return;
     if (m.slot_of[static_cast<size_t>(e)] != kNone) continue;
-    fetch(mixture, e);
-    slot_of(mixtures_[static_cast<size_t>(mixture)], e).is_guess = true;
+    fetch(mixture, e, true);
     ++expected_;
     ++n_guessed_;
   }

@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -84,7 +85,9 @@ class ExpertStore {
     uint64_t expert_bytes = 0;
     std::shared_ptr<uint8_t> memory;
     std::vector<std::unique_ptr<Slot>> slots;
-    size_t n_given = 0;  // slots in front that have been used
+    size_t n_given = 0;                  // slots in front that have been used
+    uint64_t n_ahead = 0;                // the most that may be read ahead at a time
+    std::atomic<uint64_t> n_reading{0};  // ahead
     std::byte* place(size_t slot) const { return reinterpret_cast<std::byte*>(memory.get()) + slot * expert_bytes; }
   };
   struct Mixture {
@@ -102,8 +105,8 @@ class ExpertStore {
   Status open_files(const Program& program, const ParallelFor& parallel, const LoadOptions& load);
   Status make_shelves(uint64_t slot_bytes);
   void count_uses(Mixture& m, std::span<const int32_t> experts);
-  // A slot for the expert, whose reading has begun then.
-  void fetch(int mixture, int expert);
+  // Gives the expert a slot, and begins to read it.
+  void fetch(int mixture, int expert, bool is_guess);
   void forget(Slot& slot);
   void judge_guesses();
   size_t give_way(Shelf& shelf);
@@ -115,7 +118,7 @@ class ExpertStore {
   const ReadExpert read_;  // in place of the files' own, for tests of disks that fail
   std::vector<Mixture> mixtures_;
   uint32_t n_guessed_ = 0, n_right_ = 0, n_skipped_ = 0;  // lately
-  std::vector<Shelf> shelves_;
+  std::deque<Shelf> shelves_;
   uint64_t arrivals_ = 0;
   uint64_t random_ = 0x9e3779b97f4a7c15;
   std::mutex read_error_mutex_;

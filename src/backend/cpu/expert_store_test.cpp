@@ -241,6 +241,7 @@ class FailingDisk : public testing::Test {
     ASSERT_TRUE(slots);
     auto made = ExpertStore::create(layers_.program(), layers_.mixtures(), *slots, {}, options,
                                     [this](int mixture, uint64_t offset, std::span<std::byte> to) -> Status {
+                                      is_slow_.wait(true);
                                       if (is_broken_) return Error{Code::io, "the disk is gone"};
                                       std::fill(to.begin(), to.end(), static_cast<std::byte>(mixture + offset / 4096));
                                       return Ok{};
@@ -261,7 +262,7 @@ class FailingDisk : public testing::Test {
   }
 
   const Layers layers_;
-  std::atomic<bool> is_broken_{false};
+  std::atomic<bool> is_broken_{false}, is_slow_{false};
   std::unique_ptr<ExpertStore> store_;
 };
 
@@ -289,6 +290,25 @@ TEST_F(FailingDisk, GuessesThatFailHurtNobody) {
   const uint8_t other = used(2, 1);
   EXPECT_TRUE(store_->failure());
   EXPECT_NE(other, 0);
+}
+
+TEST_F(FailingDisk, ASlowOneLeavesSlotsToThoseInUse) {
+  std::vector<int32_t> all(kExperts);
+  std::iota(all.begin(), all.end(), 0);
+  is_slow_ = true;
+  for (int layer = 0; layer < kLayers; ++layer) store_->expect(layer, all);
+  const uint64_t n_guessed = store_->traffic().read_ahead;
+  EXPECT_GT(n_guessed, 0u);
+  EXPECT_LT(n_guessed, store_->traffic().n_slots);
+  // As a prompt does: everything of a layer at once, while nothing of what was guessed has come.
+  std::vector<int32_t> used = all;
+  store_->begin(0, used);
+  store_->expect(2, all);
+  is_slow_ = false;
+  is_slow_.notify_all();
+  for (const int32_t e : used) store_->wait(0, e);
+  store_->end(0);
+  EXPECT_TRUE(store_->failure());
 }
 
 }  // namespace
