@@ -254,7 +254,7 @@ if(CHIMERE_TESTS)
   set_tests_properties(real_models PROPERTIES LABELS "program" TIMEOUT 300)
   # A slice of what docs/speculation.md says how to run in full.
   add_test(NAME speculation_matrix COMMAND ${CMAKE_SOURCE_DIR}/tools/check_speculation.py --chimere $<TARGET_FILE:chimere>
-    --prompts 2 --tokens 24 --modes auto,always ${CMAKE_SOURCE_DIR}/assets/chimere-nano.gguf)
+    --prompts 4 --tokens 24 --modes auto,always ${CMAKE_SOURCE_DIR}/assets/chimere-nano.gguf)
   set_tests_properties(speculation_matrix PROPERTIES LABELS "program" TIMEOUT 300)
   add_test(NAME documented_commands COMMAND ${CMAKE_SOURCE_DIR}/tools/check_docs.py --program $<TARGET_FILE:chimere>)
   set_tests_properties(documented_commands PROPERTIES LABELS "program" TIMEOUT 60)
