@@ -184,17 +184,17 @@ void print_json(const Planned& planned, const engine::ForecastOptions& o, const 
 }
 
 void print_row(const std::string& what, const char* where, const std::string& bytes, const std::string& token) {
-  std::printf("  %-30s %-5s %12s %12s\n", what.c_str(), where, bytes.c_str(), token.c_str());
+  std::printf("  %-34s %-5s %12s%s%s\n", what.c_str(), where, bytes.c_str(), token.empty() ? "" : "  ", token.c_str());
 }
 
 void print_memory(const engine::ForecastOptions& o, const engine::Forecast& f) {
   const bool on_card = o.backend == models::BackendKind::cuda;
   const char* home = on_card ? "card" : "RAM";
-  std::printf("  %-30s %-5s %12s %12s\n", "", "where", "bytes", "a token");
+  std::printf("  %-34s %-5s %12s  %s\n", "", "where", "bytes", "a token");
   for (const engine::ForecastPart& part : f.parts) {
     const std::string token = part.token_bytes > 0 ? size_text(part.token_bytes) : "-";
-    print_row(part.role + ", " + std::to_string(part.n_tensors) + " tensors", tier_name(part.tier),
-              size_text(part.bytes), token);
+    print_row(part.role + ", " + std::to_string(part.n_tensors) + (part.n_tensors == 1 ? " tensor" : " tensors"),
+              tier_name(part.tier), size_text(part.bytes), token);
   }
   const std::string sequences =
       o.load.n_sequences == 1 ? "1 sequence" : std::to_string(o.load.n_sequences) + " sequences";
