@@ -1,5 +1,5 @@
 // composer.tsx  Where a message is written: text, files, send and stop.
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { t } from '../i18n'
 import type { AttachedFile, Conversation } from '../store/conversations'
 import { changeDraft, draftOf } from '../store/drafts'
@@ -45,7 +45,8 @@ export function Composer({ conversation, live, isElsewhere }: Props) {
   const isOver = useDrop((list) => void addFiles(list))
   const menu = usePromptMenu(area, (whole) => changeDraft(id, () => ({ text: whole })))
   useGrowth(area, text)
-  useEffect(() => area.current?.focus({ preventScroll: true }), [id])
+  // At once: a later focus would be taken from what the reader has gone to by then.
+  useLayoutEffect(() => area.current?.focus({ preventScroll: true }), [id])
 
   const isWaitingForResult = openCalls(conversation?.messages ?? []).length > 0
   const canSend = !live && !isElsewhere && !isWaitingForResult && (text.trim() !== '' || files.length > 0)
