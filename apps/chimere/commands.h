@@ -29,6 +29,7 @@ void add_eval(CLI::App& app, Outcome& outcome);
 void add_imatrix(CLI::App& app, Outcome& outcome);
 void add_improve(CLI::App& app, Outcome& outcome);
 void add_improve_runs(CLI::App& improve, Outcome& outcome);
+void add_improve_simulate(CLI::App& command, Outcome& outcome);
 void add_improve_train(CLI::App& improve, Outcome& outcome);
 void add_index(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);

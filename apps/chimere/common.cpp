@@ -185,10 +185,12 @@ std::string embedder_path(const std::string& given) {
 
 std::string shipped_tables() { return beside_program("engram").string(); }
 std::string shipped_routes() { return beside_program("routes").string(); }
-std::string shipped_guard() {
+static std::string shipped_improve_file(const char* name) {
   const auto folder = beside_program("improve");
-  return folder.empty() ? std::string() : (folder / "guard.jsonl").string();
+  return folder.empty() ? std::string() : (folder / name).string();
 }
+std::string shipped_guard() { return shipped_improve_file("guard.jsonl"); }
+std::string shipped_general_text() { return shipped_improve_file("general.txt"); }
 
 Result<models::BackendKind> backend_of(const ModelOptions& o) {
   if (o.no_card && o.backend == "cuda") {

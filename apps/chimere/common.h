@@ -57,6 +57,7 @@ std::string shipped_tables();
 std::string shipped_routes();
 // The questions that guard general ability while something is learned; empty when they are not there.
 std::string shipped_guard();
+std::string shipped_general_text();
 
 // Loads the model, showing a progress line on stderr when it is a terminal and loading takes longer than a second.
 // Somebody else may follow it instead.

@@ -118,6 +118,7 @@ void add_improve(CLI::App& app, Outcome& outcome) {
   erasing->add_flag("--yes", o->is_sure, "do it");
   add_improve_train(*command, outcome);
   add_improve_runs(*command, outcome);
+  add_improve_simulate(*command, outcome);
 }
 
 }  // namespace chimere::apps

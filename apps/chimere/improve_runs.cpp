@@ -30,7 +30,7 @@ volatile std::sig_atomic_t is_told_to_end = 0;
 
 struct RunsOptions {
   ModelOptions model;
-  std::string journal, folder, owner, kind, run, conversation, engram, guard;
+  std::string journal, folder, owner, kind, run, conversation, engram, guard, general;
   double seconds = 3600, joules = 0;
   uint64_t seed = 1;
   int context = 2048;
@@ -108,6 +108,10 @@ Status run_one(const RunsOptions& o) {
   const std::string guard = o.guard.empty() ? shipped_guard() : o.guard;
   if (!guard.empty()) {
     TRY_ASSIGN(tools.guard, improve::read_guard(guard));
+  }
+  const std::string general = o.general.empty() ? shipped_general_text() : o.general;
+  if (!general.empty()) {
+    TRY_ASSIGN(tools.general, improve::read_passages(general));
   }
   tools.must_end = [] { return is_told_to_end != 0; };
   tools.tell = [&](const RunRecord& run) {
@@ -240,6 +244,9 @@ void add_improve_runs(CLI::App& command, Outcome& outcome) {
   run->add_option("--engram", o->engram, "folder of what users taught, as `serve` has it");
   run->add_option("--guard", o->guard,
                   "lines of {\"question\", \"answer\"} that guard general ability; else those of the program");
+  run->add_option(
+      "--general", o->general,
+      "a text, an empty line between its passages, whose perplexity may not rise; else that of the program");
   run->add_option("--limit-seconds", o->seconds, "ends then; the next one goes on where it was")
       ->check(above(0))
       ->capture_default_str();

@@ -28,15 +28,6 @@ Result<Batch> next_slice(Sequence& sequence, std::span<const int32_t> tokens, co
   return Result<Batch>{std::move(batch)};
 }
 
-double entropy(std::span<const float> logits, double total) {
-  double sum = 0;
-  for (const float logit : logits) {
-    const double logprob = logit - total;
-    if (logprob > -80) sum -= logprob * std::exp(logprob);
-  }
-  return sum;
-}
-
 }  // namespace
 
 double log_sum_exp(std::span<const float> logits) {
@@ -44,6 +35,15 @@ double log_sum_exp(std::span<const float> logits) {
   double sum = 0;
   for (float l : logits) sum += std::exp(static_cast<double>(l) - top);
   return std::log(sum) + top;
+}
+
+double entropy_of(std::span<const float> logits, double total) {
+  double sum = 0;
+  for (const float logit : logits) {
+    const double logprob = logit - total;
+    if (logprob > -80) sum -= logprob * std::exp(logprob);
+  }
+  return sum;
 }
 
 Result<std::vector<float>> score_tokens(models::Model& model, std::span<const int32_t> tokens, MemorySource* memory) {
@@ -65,7 +65,7 @@ Result<std::vector<float>> score_answer(models::Model& model, std::span<const in
     if (memory) {
       const std::span<const MemoryEntry> entries = memory->expect(tokens.first(next), false);
       logprobs.push_back(static_cast<float>(mixed_logprob(taken.logprob, taken.id, entries)));
-      taken.entropy = static_cast<float>(entropy(row, total));
+      taken.entropy = static_cast<float>(entropy_of(row, total));
       memory->accept(taken);
     } else {
       logprobs.push_back(taken.logprob);

@@ -34,5 +34,7 @@ Result<std::vector<int32_t>> read_ids(const std::string& path, int n_vocab);
 
 // log(sum(exp(logits))) in double.
 double log_sum_exp(std::span<const float> logits);
+// Of the distribution that the logits are; `total` is their log_sum_exp.
+double entropy_of(std::span<const float> logits, double total);
 
 }  // namespace chimere::engine

@@ -28,7 +28,8 @@ Result<std::string> engram_bytes(const Tokenizer& tokenizer, const std::vector<T
   std::vector<const TaughtAnswer*> sorted;
   for (const TaughtAnswer& example : train) sorted.push_back(&example);
   std::sort(sorted.begin(), sorted.end(), [](const TaughtAnswer* a, const TaughtAnswer* b) {
-    return std::tie(a->conversation, a->created, a->wanted) < std::tie(b->conversation, b->created, b->wanted);
+    return std::tuple(a->conversation, a->created, a->wanted.shown()) <
+           std::tuple(b->conversation, b->created, b->wanted.shown());
   });
   std::vector<engram::Lesson> lessons;
   for (const TaughtAnswer* example : sorted) {
@@ -38,7 +39,7 @@ Result<std::string> engram_bytes(const Tokenizer& tokenizer, const std::vector<T
       lessons.back().source.day = static_cast<uint32_t>(example->created / kSecondsOfDay);
       lessons.back().source.score = 5;
     }
-    lessons.back().texts.push_back(tokenizer.encode(example->wanted, EncodeMode::plain, false));
+    lessons.back().texts.push_back(tokenizer.encode(example->wanted.shown(), EncodeMode::plain, false));
   }
   TRY(engram::build_table(scratch, {vocabulary_of(tokenizer)}, lessons, 1, Readers::owner));
   std::ifstream in(scratch, std::ios::binary);
@@ -62,17 +63,37 @@ std::string in_use_text(const Manifest& manifest, const std::string& owner) {
 Result<Arm> arm_in_use(const ArtefactStore& store, Workbench& bench, const std::string& owner) {
   TRY_ASSIGN(const auto manifest, store.manifest());
   Arm arm;
-  if (const Version* table = manifest->in_use({owner, "engram", ""})) {
-    TRY_ASSIGN(auto opened, engram::Table::open(store.path_of(table->artefact), bench.vocabulary(), engram::today()));
-    arm.tables.push_back({std::move(opened), 1});
-  }
-  if (const Version* adapter = manifest->in_use({owner, "lora", ""})) {
-    TRY_ASSIGN(arm.adapters, adapter_set(bench, store.path_of(adapter->artefact), "in-use"));
-  }
-  if (const Version* prompt = manifest->in_use({owner, "prompts", ""})) {
-    TRY_ASSIGN(arm.system_prompt, store.read(prompt->artefact));
+  for (const char* kind : {"engram", "lora", "prompts"}) {
+    const Version* version = manifest->in_use({owner, kind, ""});
+    if (!version) continue;
+    TRY_ASSIGN(arm, arm_with(store, bench, std::move(arm), kind, version->artefact));
   }
   return Result<Arm>{std::move(arm)};
+}
+
+Result<Arm> arm_with(const ArtefactStore& store, Workbench& bench, Arm arm, const std::string& kind,
+                     const std::string& artefact) {
+  if (kind == "engram") {
+    TRY_ASSIGN(auto opened, engram::Table::open(store.path_of(artefact), bench.vocabulary(), engram::today()));
+    arm.tables = {{std::move(opened), 1}};
+  } else if (kind == "lora") {
+    TRY_ASSIGN(arm.adapters, adapter_set(bench, store.path_of(artefact), artefact.substr(0, 12)));
+  } else if (kind == "prompts") {
+    TRY_ASSIGN(arm.system_prompt, store.read(artefact));
+  }
+  return Result<Arm>{std::move(arm)};
+}
+
+Result<Candidate> take_given(JobState& state) {
+  Candidate candidate;
+  const ArtefactStore& store = state.tools.store;
+  candidate.bytes = state.tools.given;
+  candidate.name = "given";
+  candidate.about = "made elsewhere, " + std::to_string(candidate.bytes.size()) + " bytes";
+  TRY_ASSIGN(const std::string artefact, state.tools.store.put(candidate.bytes));
+  TRY_ASSIGN(candidate.before, arm_in_use(store, *state.bench, state.run.slot.owner));
+  TRY_ASSIGN(candidate.after, arm_with(store, *state.bench, candidate.before, state.run.slot.kind, artefact));
+  return Result<Candidate>{std::move(candidate)};
 }
 
 Result<Candidate> make_engram(JobState& state) {

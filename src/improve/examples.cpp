@@ -17,7 +17,36 @@ constexpr int kAnswersPage = 200;
 
 bool is_exact(const std::string& scorer) { return scorer == "sum" || scorer == "json"; }
 
+std::vector<chat::ToolCall> calls_in(const Json& list) {
+  std::vector<chat::ToolCall> calls;
+  if (!list.is_array()) return calls;
+  for (const Json& one : list) {
+    if (!one.is_object() || !one.contains("name") || !one["name"].is_string() || !one.contains("arguments")) return {};
+    const Json& arguments = one["arguments"];
+    if (!arguments.is_string() && !arguments.is_object()) return {};
+    calls.push_back({"", one["name"].get<std::string>(),
+                     arguments.is_string() ? arguments.get<std::string>() : to_text(arguments)});
+  }
+  return calls;
+}
+
+// The correction as calls; none: it is a text.
+std::vector<chat::ToolCall> corrected_calls(const std::string& correction) {
+  const auto json = parse_json(correction);
+  if (!json || !json->is_object() || !json->contains("tool_calls")) return {};
+  return calls_in((*json)["tool_calls"]);
+}
+
 }  // namespace
+
+std::string Wanted::shown() const {
+  std::string all = text;
+  for (const chat::ToolCall& call : calls) {
+    all += std::string(all.empty() ? "" : "\n") + "{\"name\": \"" + call.name +
+           "\", \"arguments\": " + call.arguments_json + "}";
+  }
+  return all;
+}
 
 std::vector<std::string> Examples::conversations() const {
   std::set<std::string> names;
@@ -53,6 +82,20 @@ std::vector<chat::Message> messages_of(const store::KeptAnswer& kept) {
     messages.push_back(std::move(message));
   }
   return messages;
+}
+
+std::vector<chat::Tool> tools_of(const store::KeptAnswer& kept) {
+  std::vector<chat::Tool> tools;
+  if (kept.tools.empty()) return tools;
+  const auto json = parse_json(kept.tools);
+  if (!json || !json->is_array()) return tools;
+  for (const Json& one : *json) tools.push_back({to_text(one)});
+  return tools;
+}
+
+std::vector<chat::ToolCall> calls_of(const store::KeptAnswer& kept) {
+  const auto json = parse_json(kept.tool_calls);
+  return json ? calls_in(*json) : std::vector<chat::ToolCall>{};
 }
 
 bool has_foreign(const store::KeptAnswer& kept) { return !kept.foreign.empty() && kept.foreign != "[]"; }
@@ -91,13 +134,16 @@ Examples examples_from(const std::string& owner, const std::vector<store::KeptAn
     example.conversation = kept->conversation;
     example.route = kept->route;
     example.created = kept->created;
-    example.messages = messages_of(*kept);
+    example.asked = {messages_of(*kept), tools_of(*kept)};
     example.given = kept->answer;
-    example.wanted = is_corrected ? *correction : kept->answer;
+    if (is_corrected && !example.asked.tools.empty()) example.wanted.calls = corrected_calls(*correction);
+    if (!is_corrected) example.wanted.calls = calls_of(*kept);
+    if (example.wanted.calls.empty()) example.wanted.text = is_corrected ? *correction : kept->answer;
     example.score = is_corrected ? 5 : std::max<int>(said, static_cast<int>(kept->scored));
     example.is_correction = is_corrected;
-    if (example.messages.empty() || example.wanted.empty() || example.wanted.size() > kMaxWantedBytes) continue;
-    if (!known.add(question_in(example.messages) + "\n" + example.wanted)) {
+    const std::string wanted = example.wanted.shown();
+    if (example.asked.messages.empty() || wanted.empty() || wanted.size() > kMaxWantedBytes) continue;
+    if (!known.add(question_in(example.asked.messages) + "\n" + wanted)) {
       ++examples.duplicates;
       continue;
     }

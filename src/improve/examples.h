@@ -2,7 +2,8 @@
 //
 // Learned is what a person accepted: a rating of 4 or 5, a thumb up, or the text of a correction. An exact check (a sum
 // that is right) stands for a person where nothing foreign took part; a model's own judgement never does, so that it
-// does not teach itself its mistakes. Texts of tools, documents and the web are learned only where a person accepted
+// does not teach itself its mistakes. A correction of an answer to which tools were offered may be a call:
+// {"tool_calls": [{"name", "arguments"}]}. Texts of tools, documents and the web are learned only where a person accepted
 // the answer. Near-duplicates count once, and a conversation teaches at most kMaxPerConversation answers.
 #pragma once
 
@@ -16,14 +17,31 @@
 
 namespace chimere::improve {
 
+// A question as it was asked.
+struct Asked {
+  std::vector<chat::Message> messages;  // up to the question
+  std::vector<chat::Tool> tools;        // that can be called
+};
+
+// What a good answer is: a text, or calls of tools.
+struct Wanted {
+  std::string text;
+  std::vector<chat::ToolCall> calls;  // not empty: instead of the text
+  bool with_end = true;               // the end behind it is part of it
+
+  bool is_empty() const { return text.empty() && calls.empty(); }
+  // Both as one text, for comparisons and for people.
+  std::string shown() const;
+};
+
 struct TaughtAnswer {
   int64_t id = 0;  // of the answer in the journal
   std::string conversation;
   std::string route;
   int64_t created = 0;
-  std::vector<chat::Message> messages;  // up to the question
-  std::string wanted;                   // the answer that is to be given
-  std::string given;                    // the one that was
+  Asked asked;
+  Wanted wanted;      // the answer that is to be given
+  std::string given;  // the text of the one that was
   int score = 0;
   bool is_correction = false;
   bool is_held_out = false;
@@ -48,6 +66,9 @@ Examples examples_from(const std::string& owner, const std::vector<store::KeptAn
 
 // The conversation of a kept answer; empty where it can not be read.
 std::vector<chat::Message> messages_of(const store::KeptAnswer& kept);
+// The tools that were offered, and the calls of an answer.
+std::vector<chat::Tool> tools_of(const store::KeptAnswer& kept);
+std::vector<chat::ToolCall> calls_of(const store::KeptAnswer& kept);
 // Whether texts that nobody here wrote took part.
 bool has_foreign(const store::KeptAnswer& kept);
 // The last text of the user.

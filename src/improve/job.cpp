@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kAttemptDays = 30;  // tries of before that count for nothing any more
 constexpr int64_t kDaySeconds = 86'400;
+constexpr int kGuardAnswerTokens = 96;
 
 int64_t now_seconds() { return static_cast<int64_t>(std::time(nullptr)); }
 
@@ -36,10 +37,11 @@ std::string input_of(const JobState& state, const Manifest& manifest) {
       state.run.slot.kind + "\n" + state.run.slot.route + "\n" + in_use_text(manifest, state.run.slot.owner) + "\n";
   for (const auto* side : {&state.examples.train, &state.examples.held_out}) {
     for (const TaughtAnswer& example : *side) {
-      text +=
-          std::to_string(example.id) + " " + content_hash(example.wanted) + (example.is_held_out ? "h" : "t") + "\n";
+      text += std::to_string(example.id) + " " + content_hash(example.wanted.shown()) +
+              (example.is_held_out ? "h" : "t") + "\n";
     }
   }
+  if (!state.tools.given.empty()) text += content_hash(state.tools.given) + "\n";
   return content_hash(text).substr(0, 32);
 }
 
@@ -60,9 +62,10 @@ size_t n_conversations(const std::vector<TaughtAnswer>& examples) {
 Status make_and_prove(JobState& state) {
   const JobTools& tools = state.tools;
   RunRecord& run = state.run;
-  Result<Candidate> made = run.slot.kind == "prompts" ? make_prompt(state)
-                           : run.slot.kind == "lora"  ? make_lora(state)
-                                                      : make_engram(state);
+  Result<Candidate> made = !tools.given.empty()         ? take_given(state)
+                           : run.slot.kind == "prompts" ? make_prompt(state)
+                           : run.slot.kind == "lora"    ? make_lora(state)
+                                                        : make_engram(state);
   if (!made) return made.error();
   const Candidate& candidate = *made;
   run.about = candidate.about;
@@ -74,8 +77,8 @@ Status make_and_prove(JobState& state) {
   TRY_ASSIGN(run.artefact, tools.store.put(candidate.bytes));
   TRY_ASSIGN(const auto differences,
              state.differences("before", candidate.before, candidate.name, candidate.after, state.examples.held_out));
-  TRY_ASSIGN(auto guard, state.guard_differences("before", candidate.before, candidate.name, candidate.after));
-  run.verdict = judge(differences, {{"general answers", std::move(guard)}}, run.verdict.attempt, tools.rules);
+  TRY_ASSIGN(const auto guards, state.guard_figures("before", candidate.before, candidate.name, candidate.after));
+  run.verdict = judge(differences, guards, run.verdict.attempt, tools.rules);
   run.state = run.verdict.is_proven ? "proven" : "refused";
   return Ok{};
 }
@@ -170,18 +173,32 @@ Status JobState::step() {
   return Ok{};
 }
 
-Result<std::optional<double>> JobState::score(const std::string& arm_name, const Arm& arm,
-                                              const std::string& example_name,
-                                              const std::vector<chat::Message>& messages, const std::string& answer) {
-  const std::string key = arm_name + " " + example_name;
+Asked guard_question(const GuardPair& pair) {
+  Asked asked;
+  asked.messages.emplace_back();
+  asked.messages.back().role = "user";
+  asked.messages.back().content = pair.question;
+  return asked;
+}
+
+Wanted guard_answer(const GuardPair& pair) { return {pair.answer, {}, false}; }
+
+Result<std::optional<double>> JobState::figure(const std::string& key,
+                                               const std::function<Result<std::optional<double>>()>& compute) {
   if (const auto known = remembered.find(key)) {
     skip_step();
     return std::isnan(*known) ? std::optional<double>{} : known;
   }
-  TRY_ASSIGN(const auto value, bench->score(messages, answer, run.slot.owner, arm));
+  TRY_ASSIGN(const auto value, compute());
   TRY(remembered.put(key, value.value_or(NAN)));
   TRY(step());
   return value;
+}
+
+Result<std::optional<double>> JobState::score(const std::string& arm_name, const Arm& arm,
+                                              const std::string& example_name, const Asked& asked,
+                                              const Wanted& wanted) {
+  return figure(arm_name + " " + example_name, [&] { return bench->score(asked, wanted, run.slot.owner, arm); });
 }
 
 Result<std::vector<Difference>> JobState::differences(const std::string& name_a, const Arm& a,
@@ -190,26 +207,49 @@ Result<std::vector<Difference>> JobState::differences(const std::string& name_a,
   std::vector<Difference> all;
   for (const TaughtAnswer& example : of) {
     const std::string name = "e" + std::to_string(example.id);
-    TRY_ASSIGN(const auto before, score(name_a, a, name, example.messages, example.wanted));
-    TRY_ASSIGN(const auto after, score(name_b, b, name, example.messages, example.wanted));
+    TRY_ASSIGN(const auto before, score(name_a, a, name, example.asked, example.wanted));
+    TRY_ASSIGN(const auto after, score(name_b, b, name, example.asked, example.wanted));
     if (before && after) all.push_back({example.conversation, *after - *before});
   }
   return Result<std::vector<Difference>>{std::move(all)};
 }
 
-Result<std::vector<double>> JobState::guard_differences(const std::string& name_a, const Arm& a,
-                                                        const std::string& name_b, const Arm& b) {
-  std::vector<double> all;
+Result<std::vector<GuardFigures>> JobState::guard_figures(const std::string& name_a, const Arm& a,
+                                                          const std::string& name_b, const Arm& b) {
+  const ProofRules& rules = tools.rules;
+  std::vector<GuardFigures> guards{{"general answers", {}, rules.guard_margin},
+                                   {"answers that end", {}, rules.ending_margin}};
+  if (!tools.general.empty()) guards.push_back({"general text", {}, rules.guard_margin});
+  // The difference of the arms in one figure.
+  const auto compare = [&](GuardFigures& guard, const std::string& name,
+                           const std::function<Result<std::optional<double>>(const Arm&)>& compute) -> Status {
+    TRY_ASSIGN(const auto before, figure(name_a + " " + name, [&] { return compute(a); }));
+    TRY_ASSIGN(const auto after, figure(name_b + " " + name, [&] { return compute(b); }));
+    if (before && after) guard.differences.push_back(*after - *before);
+    return Ok{};
+  };
   for (size_t i = 0; i < tools.guard.size(); ++i) {
-    chat::Message question;
-    question.role = "user";
-    question.content = tools.guard[i].question;
-    const std::string name = "g" + std::to_string(i);
-    TRY_ASSIGN(const auto before, score(name_a, a, name, {question}, tools.guard[i].answer));
-    TRY_ASSIGN(const auto after, score(name_b, b, name, {question}, tools.guard[i].answer));
-    if (before && after) all.push_back(*after - *before);
+    const Asked asked = guard_question(tools.guard[i]);
+    TRY(compare(guards[0], "g" + std::to_string(i), [&](const Arm& arm) {
+      return bench->score(asked, guard_answer(tools.guard[i]), run.slot.owner, arm);
+    }));
+    // Those that an adapter was not told to keep.
+    if (i % 2 == 0) continue;
+    TRY(compare(guards[1], "n" + std::to_string(i), [&](const Arm& arm) -> Result<std::optional<double>> {
+      TRY_ASSIGN(const Answered said, bench->answer(asked, run.slot.owner, arm, kGuardAnswerTokens));
+      return std::optional<double>{said.has_ended ? 1.0 : 0.0};
+    }));
   }
-  return Result<std::vector<double>>{std::move(all)};
+  for (size_t i = 0; i < tools.general.size(); ++i) {
+    TRY(compare(guards[2], "t" + std::to_string(i), [&](const Arm& arm) -> Result<std::optional<double>> {
+      TRY_ASSIGN(const std::vector<float> logprobs, bench->score_text(tools.general[i], arm));
+      if (logprobs.empty()) return std::optional<double>{};
+      double sum = 0;
+      for (const float logprob : logprobs) sum += logprob;
+      return std::optional<double>{sum / static_cast<double>(logprobs.size())};
+    }));
+  }
+  return Result<std::vector<GuardFigures>>{std::move(guards)};
 }
 
 Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
@@ -274,7 +314,7 @@ Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
   }
   run.state = "running";
   run.id = new_run_id(slot, run.created);
-  run.total = 2 * (state.examples.held_out.size() + tools.guard.size());
+  run.total = 2 * (state.examples.held_out.size() + tools.guard.size() + tools.guard.size() / 2 + tools.general.size());
   TRY(tools.store.save_run(run));
   const auto work = [&]() -> Status {
     TRY_ASSIGN(state.bench, tools.bench());
@@ -282,6 +322,7 @@ Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
     if (scores) return score_answers(state);
     std::string figures = run.input + std::to_string(state.bench->fingerprint());
     for (const GuardPair& pair : tools.guard) figures += "\n" + pair.question + "\n" + pair.answer;
+    for (const std::string& passage : tools.general) figures += "\n" + passage;
     const std::string name = content_hash(figures).substr(0, 32);
     TRY(state.remembered.open(tools.store.work_file(name + ".tsv")));
     return make_and_prove(state);

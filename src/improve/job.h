@@ -35,7 +35,11 @@ struct JobTools {
   std::vector<GuardPair> guard;
   JobLimits limits;
   ProofRules rules;
-  bool promotes = true;  // what is proven is used
+  std::vector<std::string> general = {};  // passages of general text, which guard beside the questions
+  bool promotes = true;                   // what is proven is used
+  // Not empty: the bytes of a table, an adapter or a prompt that were made elsewhere, to be proven instead of what the
+  // job would make.
+  std::string given = {};
   std::function<void(const RunRecord&)> tell = [](const RunRecord&) {};
   std::function<bool()> must_end = [] { return false; };
 };

@@ -42,12 +42,21 @@ struct JobState {
 
   // score() of the workbench, remembered under the arm's name.
   Result<std::optional<double>> score(const std::string& arm_name, const Arm& arm, const std::string& example_name,
-                                      const std::vector<chat::Message>& messages, const std::string& answer);
+                                      const Asked& asked, const Wanted& wanted);
+  // A figure of an arm, computed unless it is remembered; nullopt: it has none.
+  Result<std::optional<double>> figure(const std::string& key,
+                                       const std::function<Result<std::optional<double>>()>& compute);
   Result<std::vector<Difference>> differences(const std::string& name_a, const Arm& a, const std::string& name_b,
                                               const Arm& b, const std::vector<TaughtAnswer>& examples);
-  Result<std::vector<double>> guard_differences(const std::string& name_a, const Arm& a, const std::string& name_b,
-                                                const Arm& b);
+  // What guards general ability, before and after.
+  Result<std::vector<GuardFigures>> guard_figures(const std::string& name_a, const Arm& a, const std::string& name_b,
+                                                  const Arm& b);
 };
+
+// A question of the guard, and its answer without the end: who wants a farewell behind answers ends them later, and
+// knows no less for that. That answers do end is looked at by itself.
+Asked guard_question(const GuardPair& pair);
+Wanted guard_answer(const GuardPair& pair);
 
 // What is made of the examples: its bytes, and what it changes.
 struct Candidate {
@@ -60,10 +69,16 @@ struct Candidate {
 // What is in use for an owner, in the kind of arm that answers of the model alone have.
 Result<Arm> arm_in_use(const ArtefactStore& store, Workbench& bench, const std::string& owner);
 
+// The same with this artefact of a kind instead of its own.
+Result<Arm> arm_with(const ArtefactStore& store, Workbench& bench, Arm arm, const std::string& kind,
+                     const std::string& artefact);
+
 // The bytes of a table of what the examples say is to be answered; the same bytes for the same examples.
 Result<std::string> engram_bytes(const Tokenizer& tokenizer, const std::vector<TaughtAnswer>& train,
                                  const std::string& scratch);
 
+// What was made elsewhere (JobTools::given).
+Result<Candidate> take_given(JobState& state);
 Result<Candidate> make_engram(JobState& state);
 Result<Candidate> make_prompt(JobState& state);
 Result<Candidate> make_lora(JobState& state);

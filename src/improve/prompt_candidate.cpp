@@ -75,10 +75,11 @@ Result<std::string> reflected(JobState& state, const Tried& parent, const std::v
   chat::Message ask;
   ask.role = "user";
   ask.content = "An assistant was told: " + (parent.prompt.empty() ? "nothing" : parent.prompt) +
-                "\nIt was asked: " + question_in(example.messages).substr(0, 400) +
-                "\nIt should have answered: " + example.wanted.substr(0, 400) +
+                "\nIt was asked: " + question_in(example.asked.messages).substr(0, 400) +
+                "\nIt should have answered: " + example.wanted.shown().substr(0, 400) +
                 "\n\nWrite one sentence that tells the assistant how to answer such questions.";
-  TRY_ASSIGN(std::string sentence, state.bench->answer({ask}, kReflectionTokens));
+  TRY_ASSIGN(Answered reflection, state.bench->answer({{ask}, {}}, {}, {}, kReflectionTokens));
+  std::string sentence = std::move(reflection.text);
   std::replace(sentence.begin(), sentence.end(), '\n', ' ');
   return sentence;
 }
@@ -113,7 +114,7 @@ Result<Candidate> make_prompt(JobState& state) {
     for (const TaughtAnswer& example : on) {
       const std::string arm_name = "p" + content_hash(prompt).substr(0, 16);
       TRY_ASSIGN(const auto score,
-                 state.score(arm_name, arm, "e" + std::to_string(example.id), example.messages, example.wanted));
+                 state.score(arm_name, arm, "e" + std::to_string(example.id), example.asked, example.wanted));
       one.scores.push_back(score.value_or(-100));
     }
     tried.push_back(std::move(one));

@@ -95,17 +95,17 @@ std::vector<double> grouped(std::span<const Difference> differences) {
   return means;
 }
 
-Verdict judge(std::span<const Difference> differences, std::vector<std::pair<std::string, std::vector<double>>> guards,
-              int attempt, const ProofRules& rules) {
+Verdict judge(std::span<const Difference> differences, const std::vector<GuardFigures>& guards, int attempt,
+              const ProofRules& rules) {
   Verdict verdict;
   verdict.attempt = attempt;
   verdict.alpha = alpha_of_attempt(rules.alpha, attempt);
   const std::vector<double> values = grouped(differences);
   verdict.gain = paired_gain(values, verdict.alpha, rules.resamples, rules.seed);
   const Guard* broken = nullptr;
-  for (auto& [name, falls] : guards) {
-    Guard guard{std::move(name), rules.guard_margin, paired_gain(falls, rules.alpha, rules.resamples, rules.seed),
-                false};
+  for (const GuardFigures& figures : guards) {
+    Guard guard{figures.name, figures.margin,
+                paired_gain(figures.differences, rules.alpha, rules.resamples, rules.seed), false};
     guard.holds = guard.gain.n >= 2 && guard.gain.low > -guard.margin;
     verdict.guards.push_back(std::move(guard));
   }

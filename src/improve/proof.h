@@ -5,7 +5,7 @@
 //   gain       differences of pairs (candidate - in use), one a conversation; interval by the studentised bootstrap
 //   attempts   the k-th try of one kind for one owner has alpha * 6 / (pi^2 k^2): all tries together err as often as
 //              one would, however many there are
-//   guards     general ability: the lower bound of the difference must lie above -margin
+//   guards     general ability: the lower bound of each difference must lie above -margin
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@ struct ProofRules {
   uint64_t seed = 1;
   size_t min_examples = 8;       // conversations; with fewer nothing is proven
   double guard_margin = 0.0099;  // nats a token: 1 % of perplexity
+  double ending_margin = 0.1;    // of the answers that come to an end by themselves
 };
 
 // Whether examples of this conversation are kept to prove with.
@@ -55,6 +56,13 @@ struct Guard {
   bool holds = false;
 };
 
+// What a guard looks at: differences of pairs, and how far they may fall.
+struct GuardFigures {
+  std::string name;
+  std::vector<double> differences;
+  double margin = 0.0099;  // nats a token: 1 % of perplexity
+};
+
 struct Verdict {
   Gain gain;
   double alpha = 0;  // spent on it
@@ -64,7 +72,7 @@ struct Verdict {
   std::string reason;  // for people: why, or why not
 };
 
-Verdict judge(std::span<const Difference> differences, std::vector<std::pair<std::string, std::vector<double>>> guards,
-              int attempt, const ProofRules& rules);
+Verdict judge(std::span<const Difference> differences, const std::vector<GuardFigures>& guards, int attempt,
+              const ProofRules& rules);
 
 }  // namespace chimere::improve

@@ -7,7 +7,9 @@
 
 #include "base/hash.h"
 #include "cache/sequence.h"
+#include "chat/output_parser.h"
 #include "engine/score.h"
+#include "improve/examples/example_file.h"
 #include "orchestrator/model_info.h"
 #include "text/json.h"
 #include "tokenizer/fingerprint.h"
@@ -45,29 +47,55 @@ std::vector<chat::Message> with_system(std::vector<chat::Message> messages, cons
   return messages;
 }
 
-Result<std::vector<int32_t>> Workbench::prompt_of(std::vector<chat::Message> messages, const std::string& owner,
-                                                  const std::string& system_prompt) {
+orchestrator::ChatRequest Workbench::request_of(const Asked& asked, const std::string& owner,
+                                                const std::string& system_prompt) const {
   orchestrator::ChatRequest request;
   model_.defaults.apply_to(request);
-  request.messages = with_system(std::move(messages), system_prompt);
+  request.messages = with_system(asked.messages, system_prompt);
+  request.tools = asked.tools;
   request.memory.owner = owner;
   request.enable_thinking = false;
-  return preparer_.prompt_of(request);
+  return request;
 }
 
-std::vector<int32_t> Workbench::answer_ids(const std::string& answer) const {
-  std::vector<int32_t> ids = model_.tokenizer.encode(answer, EncodeMode::plain, false);
+Result<std::vector<int32_t>> Workbench::prompt_of(const Asked& asked, const std::string& owner,
+                                                  const std::string& system_prompt) {
+  return preparer_.prompt_of(request_of(asked, owner, system_prompt));
+}
+
+Result<std::vector<int32_t>> Workbench::answer_ids(const Wanted& wanted, const std::vector<chat::Tool>& tools) const {
+  std::vector<int32_t> ids;
   const SpecialIds& special = model_.tokenizer.special_ids();
-  const int32_t end = special.eot >= 0 ? special.eot : special.eos;
-  if (!ids.empty() && end >= 0) ids.push_back(end);
+  if (wanted.calls.empty()) {
+    ids = model_.tokenizer.encode(wanted.text, EncodeMode::plain, false);
+    const int32_t end = special.eot >= 0 ? special.eot : special.eos;
+    if (!ids.empty() && end >= 0 && wanted.with_end) ids.push_back(end);
+    return ids;
+  }
+  // How the template writes calls does not depend on what was asked.
+  ExampleLine line;
+  line.conversation.tools = tools;
+  for (const char* role : {"user", "assistant"}) {
+    line.conversation.messages.emplace_back();
+    line.conversation.messages.back().role = role;
+    line.conversation.messages.back().content = "";
+  }
+  line.conversation.messages.back().tool_calls = wanted.calls;
+  orchestrator::ChatRequest request;
+  request.tools = tools;
+  const chat::ChatTemplate* chat_template = model_.template_for(request);
+  if (!chat_template) return Error{Code::unsupported, "this model has no chat template"};
+  TRY_ASSIGN(const Example example, tokens_of(line, model_.tokenizer, *chat_template));
+  ids.assign(example.tokens.begin() + example.answer_from, example.tokens.end());
+  if (!wanted.with_end && model_.tokenizer.is_eog(ids.back())) ids.pop_back();
   return ids;
 }
 
-Result<std::optional<double>> Workbench::score(const std::vector<chat::Message>& messages, const std::string& answer,
-                                               const std::string& owner, const Arm& arm) {
-  TRY_ASSIGN(std::vector<int32_t> tokens, prompt_of(messages, owner, arm.system_prompt));
+Result<std::optional<double>> Workbench::score(const Asked& asked, const Wanted& wanted, const std::string& owner,
+                                               const Arm& arm) {
+  TRY_ASSIGN(std::vector<int32_t> tokens, prompt_of(asked, owner, arm.system_prompt));
   const size_t n_prompt = tokens.size();
-  const std::vector<int32_t> ids = answer_ids(answer);
+  TRY_ASSIGN(const std::vector<int32_t> ids, answer_ids(wanted, asked.tools));
   tokens.insert(tokens.end(), ids.begin(), ids.end());
   if (ids.empty() || static_cast<int>(tokens.size()) > context_length_) return std::optional<double>{};
   std::optional<engram::TableMemory> memory;
@@ -79,9 +107,18 @@ Result<std::optional<double>> Workbench::score(const std::vector<chat::Message>&
   return std::optional<double>{sum / static_cast<double>(logprobs.size())};
 }
 
+Result<std::vector<float>> Workbench::score_text(const std::string& text, const Arm& arm) {
+  std::vector<int32_t> tokens = model_.tokenizer.encode(text, EncodeMode::plain, true);
+  if (static_cast<int>(tokens.size()) > context_length_) tokens.resize(static_cast<size_t>(context_length_));
+  if (tokens.size() < 2) return std::vector<float>{};
+  std::optional<engram::TableMemory> memory;
+  if (!arm.tables.empty()) memory.emplace(arm.tables, engram::MixOptions{});
+  return engine::score_answer(*model_.model, tokens, 1, memory ? &*memory : nullptr, arm.adapters.get());
+}
+
 Result<std::vector<double>> Workbench::choose(const std::vector<chat::Message>& messages,
                                               const std::vector<std::string>& texts) {
-  TRY_ASSIGN(const std::vector<int32_t> prompt, prompt_of(messages, {}, {}));
+  TRY_ASSIGN(const std::vector<int32_t> prompt, prompt_of({messages, {}}, {}, {}));
   if (static_cast<int>(prompt.size()) > context_length_) return Error{Code::exhausted, "the prompt is too long"};
   std::vector<float> last;
   TRY(engine::all_logits(*model_.model, prompt, 0, [&](std::span<const float> row) { last = row_copy(row); }));
@@ -98,35 +135,77 @@ Result<std::vector<double>> Workbench::choose(const std::vector<chat::Message>& 
   return Result<std::vector<double>>{std::move(chances)};
 }
 
-Result<std::string> Workbench::answer(const std::vector<chat::Message>& messages, int max_tokens) {
-  TRY_ASSIGN(const std::vector<int32_t> prompt, prompt_of(messages, {}, {}));
-  const int room = std::min(max_tokens, context_length_ - static_cast<int>(prompt.size()));
+// The token that the mixture of model and memory finds likeliest; the memory is told of it.
+int32_t Workbench::likeliest(std::vector<float>& logits, std::span<const int32_t> tokens, MemorySource* memory) const {
+  const auto best = [&] {
+    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  };
+  if (!memory) return best();
+  const double total = engine::log_sum_exp(logits);
+  const auto entries = memory->expect(tokens, false);
+  Sampled taken;
+  taken.id = best();
+  double top = mixed_logprob(logits[static_cast<size_t>(taken.id)] - total, taken.id, entries);
+  for (const MemoryEntry& entry : entries) {
+    const double mixed = mixed_logprob(logits[static_cast<size_t>(entry.id)] - total, entry.id, entries);
+    if (mixed > top && std::isfinite(logits[static_cast<size_t>(entry.id)])) {
+      top = mixed;
+      taken.id = entry.id;
+    }
+  }
+  taken.logprob = static_cast<float>(logits[static_cast<size_t>(taken.id)] - total);
+  taken.entropy = static_cast<float>(engine::entropy_of(logits, total));
+  memory->accept(taken);
+  return taken.id;
+}
+
+Result<Answered> Workbench::answer(const Asked& asked, const std::string& owner, const Arm& arm, int max_tokens) {
+  TRY_ASSIGN(auto prepared, preparer_.prepare(request_of(asked, owner, arm.system_prompt)));
+  std::vector<int32_t> tokens = std::move(prepared.request.prompt);
+  const size_t n_prompt = tokens.size();
+  const int room = std::min(max_tokens, context_length_ - static_cast<int>(n_prompt));
   if (room <= 0) return Error{Code::exhausted, "the prompt is too long"};
+  std::optional<engram::TableMemory> memory;
+  if (!arm.tables.empty()) memory.emplace(arm.tables, engram::MixOptions{});
+  std::vector<int32_t> never = model_.suppressed_ids();
+  for (const TokenBias& bias : prepared.request.sampling.logit_bias) {
+    if (bias.delta == -INFINITY) never.push_back(bias.id);
+  }
   TRY_ASSIGN(Sequence sequence, Sequence::create(model_.model->executable()));
-  const auto v = static_cast<size_t>(model_.model->n_vocab());
-  std::vector<float> logits(v);
-  std::vector<int32_t> ids, next = prompt;
-  const std::vector<int32_t> never = model_.suppressed_ids();
-  while (static_cast<int>(ids.size()) < room) {
-    for (size_t at = 0; at < next.size();) {
-      const size_t n = std::min(next.size() - at, static_cast<size_t>(model_.model->executable().prefill_rows()));
+  std::vector<float> logits(static_cast<size_t>(model_.model->n_vocab()));
+  Answered answered;
+  size_t at = 0;
+  while (static_cast<int>(tokens.size() - n_prompt) < room && !answered.has_ended) {
+    while (at < tokens.size()) {
+      const size_t n = std::min(tokens.size() - at, static_cast<size_t>(model_.model->executable().prefill_rows()));
       Batch batch;
       TRY_ASSIGN(Slice slice, sequence.begin(static_cast<int>(n)));
+      slice.adapters = arm.adapters.get();
       batch.slices.push_back(slice);
-      batch.tokens.assign(next.begin() + static_cast<std::ptrdiff_t>(at),
-                          next.begin() + static_cast<std::ptrdiff_t>(at + n));
+      batch.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
+                          tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
       at += n;
-      if (at == next.size()) batch.logit_rows.push_back(static_cast<int32_t>(n) - 1);
+      if (at == tokens.size()) batch.logit_rows.push_back(static_cast<int32_t>(n) - 1);
       TRY(model_.model->executable().run(batch, {.logits = logits.data()}));
       TRY(sequence.commit(static_cast<int>(n)));
     }
     for (const int32_t id : never) logits[static_cast<size_t>(id)] = -INFINITY;
-    const auto best = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-    if (model_.tokenizer.is_eog(best)) break;
-    ids.push_back(best);
-    next = {best};
+    tokens.push_back(likeliest(logits, tokens, memory ? &*memory : nullptr));
+    answered.has_ended = model_.tokenizer.is_eog(tokens.back());
   }
-  return model_.tokenizer.decode(ids, false);
+  if (answered.has_ended) tokens.pop_back();
+  const std::span<const int32_t> written = std::span(tokens).subspan(n_prompt);
+  orchestrator::ChatRequest request;
+  request.tools = asked.tools;
+  const chat::ChatTemplate* chat_template = model_.template_for(request);
+  chat::OutputOptions output;
+  output.tools = asked.tools;
+  if (chat_template) output.dialect = &chat_template->dialect();
+  // Marks of calls are special tokens, which a text does not show.
+  chat::ParsedOutput parsed = chat::parse_output(model_.tokenizer.decode(written, !asked.tools.empty()), output);
+  answered.text = std::move(parsed.content);
+  answered.calls = std::move(parsed.tool_calls);
+  return Result<Answered>{std::move(answered)};
 }
 
 Result<std::vector<GuardPair>> read_guard(const std::string& path) {
@@ -147,6 +226,23 @@ Result<std::vector<GuardPair>> read_guard(const std::string& path) {
   }
   if (pairs.size() < 2) return Error{Code::invalid_argument, path + ": expected at least two questions"};
   return Result<std::vector<GuardPair>>{std::move(pairs)};
+}
+
+Result<std::vector<std::string>> read_passages(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Error{Code::io, path + ": can not be opened"};
+  std::vector<std::string> passages(1);
+  std::string line;
+  while (std::getline(in, line)) {
+    if (!line.empty()) {
+      passages.back() += (passages.back().empty() ? "" : "\n") + line;
+    } else if (!passages.back().empty()) {
+      passages.emplace_back();
+    }
+  }
+  if (passages.back().empty()) passages.pop_back();
+  if (passages.size() < 2) return Error{Code::invalid_argument, path + ": expected at least two passages"};
+  return Result<std::vector<std::string>>{std::move(passages)};
 }
 
 }  // namespace chimere::improve

@@ -27,24 +27,34 @@ struct Arm {
   std::string system_prompt;  // before what the conversation has; empty: none
 };
 
+// What the system says when it is asked.
+struct Answered {
+  std::string text;
+  std::vector<chat::ToolCall> calls;
+  bool has_ended = false;  // by itself, not by the limit of tokens
+};
+
 class Workbench {
  public:
   Workbench(orchestrator::ChatModel model, int context_length);
 
-  // Mean log-probability a token of `answer`, and the end behind it, after the messages: without a thought, with the
-  // owner's notes. nullopt: it does not fit into the context.
-  Result<std::optional<double>> score(const std::vector<chat::Message>& messages, const std::string& answer,
-                                      const std::string& owner, const Arm& arm);
+  // Mean log-probability a token of an answer after the question: without a thought, with the owner's notes. nullopt: it
+  // does not fit into the context.
+  Result<std::optional<double>> score(const Asked& asked, const Wanted& wanted, const std::string& owner,
+                                      const Arm& arm);
+  // The same of a text that stands for itself, token by token behind the first.
+  Result<std::vector<float>> score_text(const std::string& text, const Arm& arm);
   // The probabilities that the answer begins with these texts, of which each is one token; together 1.
   Result<std::vector<double>> choose(const std::vector<chat::Message>& messages, const std::vector<std::string>& texts);
   // Greedily, without a thought.
-  Result<std::string> answer(const std::vector<chat::Message>& messages, int max_tokens);
+  Result<Answered> answer(const Asked& asked, const std::string& owner, const Arm& arm, int max_tokens);
   // Ids of the prompt, as a request would have them.
-  Result<std::vector<int32_t>> prompt_of(std::vector<chat::Message> messages, const std::string& owner,
+  Result<std::vector<int32_t>> prompt_of(const Asked& asked, const std::string& owner,
                                          const std::string& system_prompt);
 
-  // Ids of an answer and of the end behind it.
-  std::vector<int32_t> answer_ids(const std::string& answer) const;
+  // Ids of an answer, in the form in which the model writes it. unsupported: the model's template shows calls in another
+  // form than it begins them.
+  Result<std::vector<int32_t>> answer_ids(const Wanted& wanted, const std::vector<chat::Tool>& tools) const;
 
   const Tokenizer& tokenizer() const { return model_.tokenizer; }
   engram::Vocabulary vocabulary() const;
@@ -54,6 +64,10 @@ class Workbench {
   const std::string& name() const { return name_; }
 
  private:
+  orchestrator::ChatRequest request_of(const Asked& asked, const std::string& owner,
+                                       const std::string& system_prompt) const;
+  int32_t likeliest(std::vector<float>& logits, std::span<const int32_t> tokens, MemorySource* memory) const;
+
   orchestrator::ChatModel model_;
   const int context_length_;
   orchestrator::MemoryService memory_;
@@ -70,5 +84,7 @@ struct GuardPair {
   std::string question, answer;
 };
 Result<std::vector<GuardPair>> read_guard(const std::string& path);
+// Passages with an empty line between them: general text, for perplexity.
+Result<std::vector<std::string>> read_passages(const std::string& path);
 
 }  // namespace chimere::improve

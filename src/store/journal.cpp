@@ -66,6 +66,7 @@ Result<std::shared_ptr<Journal>> Journal::open(const std::string& path, Consent 
   // What was erased is not to be found on the disk.
   TRY(database.execute("PRAGMA secure_delete=ON"));
   TRY(database.execute(kScoreTable));
+  TRY(database.execute(kToolTable));
   std::shared_ptr<Journal> journal(new Journal(std::move(database), consent, limits));
   TRY(journal->load_agreements());
   TRY(journal->prune(now_seconds()));
@@ -192,18 +193,20 @@ Status Journal::insert(const JournalAnswer& answer) {
   TRY_ASSIGN(Statement old, database_.prepare("DELETE FROM answers WHERE owner=? AND request_id=?"));
   TRY(old.with(answer.owner, answer.request_id).run());
   const std::string messages = messages_json(answer.messages), calls = calls_json(answer.tool_calls);
-  const std::string text = masked(answer.answer);
+  const std::string text = masked(answer.answer), tools = answer.tools.empty() ? "" : tools_json(answer.tools);
   TRY_ASSIGN(Statement row,
              database_.prepare("INSERT INTO answers(owner, request_id, answer_id, conversation, created, model, route, "
                                "artefacts, sources, messages, answer, tool_calls, finish, prompt_tokens, "
                                "completion_tokens, milliseconds, bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
-  return row
-      .with(answer.owner, answer.request_id, answer.answer_id, conversation_of(answer.owner, answer.messages),
-            answer.created, answer.model, answer.route, names_json(answer.artefacts), names_json(answer.foreign),
-            messages, text, calls, answer.finish, int64_t{answer.prompt_tokens}, int64_t{answer.completion_tokens},
-            static_cast<int64_t>(answer.seconds * 1000),
-            static_cast<int64_t>(messages.size() + text.size() + calls.size()))
-      .run();
+  TRY(row.with(answer.owner, answer.request_id, answer.answer_id, conversation_of(answer.owner, answer.messages),
+               answer.created, answer.model, answer.route, names_json(answer.artefacts), names_json(answer.foreign),
+               messages, text, calls, answer.finish, int64_t{answer.prompt_tokens}, int64_t{answer.completion_tokens},
+               static_cast<int64_t>(answer.seconds * 1000),
+               static_cast<int64_t>(messages.size() + text.size() + calls.size() + tools.size()))
+          .run());
+  if (answer.tools.empty()) return Ok{};
+  TRY_ASSIGN(Statement offered, database_.prepare("INSERT INTO tools(answer, tools) VALUES(last_insert_rowid(), ?)"));
+  return offered.with(tools).run();
 }
 
 Status Journal::agree(const std::string& owner, bool agreed) {

@@ -49,6 +49,7 @@ struct JournalAnswer {
   std::vector<chat::Message> messages;
   std::string answer;
   std::vector<chat::ToolCall> tool_calls;
+  std::vector<chat::Tool> tools;  // that could be called
   std::string finish;
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;
@@ -78,6 +79,7 @@ struct KeptAnswer {
   std::string messages;
   std::string answer;
   std::string tool_calls;
+  std::string tools;  // empty: there were none
   std::string finish;
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;

@@ -46,12 +46,17 @@ const char* const kScoreTable =
     "CREATE TABLE IF NOT EXISTS scores(answer INTEGER PRIMARY KEY REFERENCES answers(id) ON DELETE CASCADE, "
     "at INTEGER NOT NULL, score INTEGER NOT NULL, scorer TEXT NOT NULL, reason TEXT NOT NULL)";
 
+const char* const kToolTable =
+    "CREATE TABLE IF NOT EXISTS tools(answer INTEGER PRIMARY KEY REFERENCES answers(id) ON DELETE CASCADE, "
+    "tools TEXT NOT NULL)";
+
 const char* const kAnswerColumns =
     "id, request_id, answer_id, conversation, created, model, route, artefacts, sources, messages, answer, tool_calls, "
     "finish, prompt_tokens, completion_tokens, milliseconds, "
     "(SELECT score FROM scores WHERE scores.answer=answers.id), "
     "(SELECT scorer FROM scores WHERE scores.answer=answers.id), "
-    "(SELECT reason FROM scores WHERE scores.answer=answers.id)";
+    "(SELECT reason FROM scores WHERE scores.answer=answers.id), "
+    "(SELECT tools FROM tools WHERE tools.answer=answers.id)";
 
 KeptAnswer read_answer(const Statement& row) {
   KeptAnswer kept;
@@ -74,6 +79,7 @@ KeptAnswer read_answer(const Statement& row) {
   kept.scored = row.integer(16);
   kept.scorer = row.text(17);
   kept.score_reason = row.text(18);
+  kept.tools = row.text(19);
   return kept;
 }
 
@@ -91,6 +97,15 @@ std::string calls_json(const std::vector<chat::ToolCall>& calls) {
   return to_text(json);
 }
 
+std::string tools_json(const std::vector<chat::Tool>& tools) {
+  Json json = Json::array();
+  for (const chat::Tool& tool : tools) {
+    auto parsed = parse_json(masked(tool.json));
+    if (parsed) json.push_back(std::move(*parsed));
+  }
+  return to_text(json);
+}
+
 std::string names_json(const std::vector<std::string>& names) { return to_text(Json(names)); }
 
 uint64_t bytes_of(const JournalAnswer& answer) {
@@ -100,6 +115,7 @@ uint64_t bytes_of(const JournalAnswer& answer) {
     for (const chat::ToolCall& call : message.tool_calls) bytes += call.arguments_json.size();
   }
   for (const chat::ToolCall& call : answer.tool_calls) bytes += call.arguments_json.size();
+  for (const chat::Tool& tool : answer.tools) bytes += tool.json.size();
   return bytes;
 }
 

@@ -99,6 +99,7 @@ store::JournalAnswer journal_entry(const orchestrator::ChatRequest& request, std
   for (const orchestrator::AdapterUse& adapter : request.adapters) entry.artefacts.push_back("lora:" + adapter.name);
   for (const auto& table : request.memory.tables) entry.artefacts.push_back("engram:" + table.name);
   entry.messages = request.messages;
+  entry.tools = request.tools;
   for (const chat::Message& message : entry.messages) {
     if (message.role == "tool") add_once(entry.foreign, "tool");
   }

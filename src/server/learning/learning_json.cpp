@@ -33,6 +33,7 @@ Json kept_json(const store::KeptAnswer& kept) {
             {"ms", kept.milliseconds},
             {"rating", nullptr},
             {"feedback", Json::array()}};
+  if (!kept.tools.empty()) json["tools"] = parsed(kept.tools);
   if (const int rating = kept.rating(); rating > 0) json["rating"] = rating;
   if (kept.scored > 0) {
     json["score"] = {{"score", kept.scored}, {"scorer", kept.scorer}, {"reason", kept.score_reason}};
