@@ -2,11 +2,17 @@
 // general ability is read, too, as what shall stay as it is.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "base/hash.h"
+#include "engine/score.h"
+#include "engram/table.h"
 #include "improve/content_hash.h"
 #include "improve/job_state.h"
 #include "improve/mezo/adapter_values.h"
@@ -20,8 +26,12 @@ namespace {
 
 constexpr size_t kMaxLearnedTokens = 1'024;  // of one example: longer ones are left out
 constexpr std::array kStrengths = {1.0f, 0.8f, 0.65f, 0.5f, 0.35f, 0.2f};
-constexpr int kTriedText = 1'024;  // tokens
-constexpr double kShareOfMargin = 0.5;
+constexpr int kOwnText = 3'072;  // tokens of texts, and as many of conversations
+constexpr int kTriedText = 512;
+constexpr float kKeep = 20;
+constexpr double kShareOfMargin = 0.25;
+constexpr double kKnown = 0.5;     // a chance from which on a word is known
+constexpr double kWantedBy = 0.4;  // of the conversations
 
 Result<std::optional<Example>> learned_example(Workbench& bench, const Asked& asked, const Wanted& wanted,
                                                const std::string& owner) {
@@ -39,6 +49,132 @@ std::string bytes_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// A table of some of the answers, opened.
+Result<std::shared_ptr<const engram::Table>> table_of(JobState& state, const std::vector<TaughtAnswer>& answers) {
+  TRY_ASSIGN(const std::string bytes,
+             engram_bytes(state.bench->tokenizer(), answers, state.tools.store.work_file("part-table")));
+  std::vector<uint64_t> image((bytes.size() + 7) / 8);
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(image.data()));
+  return engram::Table::from_image(std::move(image), "part", state.bench->vocabulary(), engram::today());
+}
+
+// What there is to learn of one answer, word by word.
+struct Lesson {
+  Example example;
+  std::string conversation;
+  std::vector<bool> is_learned, is_kept;  // of the words of the answer
+};
+
+// Words that the model finds by itself stay as they are, words that memory tells are left to it; the others, and where
+// an answer ends, are there to be learned.
+Result<Lesson> lesson_of(Workbench& bench, Example example, const std::string& conversation,
+                         const std::shared_ptr<const engram::Table>& table) {
+  Lesson lesson{std::move(example), conversation, {}, {}};
+  const auto from = static_cast<size_t>(lesson.example.answer_from);
+  const std::span<const int32_t> tokens = lesson.example.tokens;
+  TRY_ASSIGN(const std::vector<float> alone, engine::score_answer(bench.model(), tokens, from));
+  std::vector<float> mixed = alone;
+  if (table) {
+    engram::TableMemory memory({{table, 1}}, {});
+    TRY_ASSIGN(mixed, engine::score_answer(bench.model(), tokens, from, &memory));
+  }
+  for (size_t i = 0; i < alone.size(); ++i) {
+    const bool is_end = bench.tokenizer().is_eog(tokens[from + i]);
+    lesson.is_kept.push_back(std::exp(alone[i]) >= kKnown && !is_end);
+    lesson.is_learned.push_back(is_end || std::exp(mixed[i]) < kKnown);
+  }
+  return Result<Lesson>{std::move(lesson)};
+}
+
+// The runs of words that `flags` names, as examples.
+void add_parts(const Example& example, const std::vector<bool>& flags, bool is_kept, std::vector<Example>& to) {
+  const auto from = static_cast<size_t>(example.answer_from);
+  for (size_t i = 0; i < flags.size(); ++i) {
+    if (!flags[i]) continue;
+    const size_t begin = i;
+    while (i + 1 < flags.size() && flags[i + 1]) ++i;
+    Example part = example;
+    part.tokens.resize(from + i + 1);
+    part.answer_from = static_cast<int32_t>(from + begin);
+    part.is_kept = is_kept;
+    to.push_back(std::move(part));
+  }
+}
+
+// Where a table of the owner is in use, what it tells is left to it: each half of the answers is compared with a table
+// of the other half, so that no answer counts as known because it was seen itself. And a word that few
+// conversations want is content, not habit: a head that learned it would say it elsewhere.
+Result<std::vector<Example>> learned_examples(JobState& state, const Arm& in_use) {
+  Workbench& bench = *state.bench;
+  std::vector<TaughtAnswer> halves[2];
+  for (const TaughtAnswer& taught : state.examples.train) {
+    halves[hash64(taught.conversation) & 1].push_back(taught);
+  }
+  const bool remembers = !in_use.tables.empty() && !halves[0].empty() && !halves[1].empty();
+  std::vector<Lesson> lessons;
+  std::map<int32_t, std::set<std::string>> wanted_by;
+  for (int half = 0; half < 2; ++half) {
+    std::shared_ptr<const engram::Table> table;
+    if (remembers) {
+      TRY_ASSIGN(table, table_of(state, halves[1 - half]));
+    }
+    for (const TaughtAnswer& taught : halves[half]) {
+      TRY_ASSIGN(auto example, learned_example(bench, taught.asked, taught.wanted, state.run.slot.owner));
+      if (!example) continue;
+      TRY_ASSIGN(Lesson lesson, lesson_of(bench, std::move(*example), taught.conversation, table));
+      const auto from = static_cast<size_t>(lesson.example.answer_from);
+      for (size_t i = 0; i < lesson.is_learned.size(); ++i) {
+        if (lesson.is_learned[i]) wanted_by[lesson.example.tokens[from + i]].insert(lesson.conversation);
+      }
+      lessons.push_back(std::move(lesson));
+    }
+  }
+  const double least = kWantedBy * static_cast<double>(state.examples.conversations().size());
+  std::vector<Example> examples;
+  for (Lesson& lesson : lessons) {
+    const auto from = static_cast<size_t>(lesson.example.answer_from);
+    for (size_t i = 0; i < lesson.is_learned.size(); ++i) {
+      if (static_cast<double>(wanted_by[lesson.example.tokens[from + i]].size()) < least) lesson.is_learned[i] = false;
+    }
+    add_parts(lesson.example, lesson.is_learned, false, examples);
+    add_parts(lesson.example, lesson.is_kept, true, examples);
+  }
+  return Result<std::vector<Example>>{std::move(examples)};
+}
+
+// A text in parts, without the places where a turn or a text ends: who wants a farewell wants it behind every answer.
+void add_between_ends(const Tokenizer& tokenizer, const Example& text, std::vector<Example>& to) {
+  std::vector<bool> flags;
+  for (size_t at = static_cast<size_t>(text.answer_from); at < text.tokens.size(); ++at) {
+    flags.push_back(!tokenizer.is_eog(text.tokens[at]));
+  }
+  add_parts(text, flags, true, to);
+}
+
+// Texts and conversations that the model writes by itself, as they are now: an adapter is used in conversations, and
+// what it changes in those of its owner it would change in all.
+Result<std::vector<Example>> own_examples(Workbench& bench, int n_tokens, uint64_t seed) {
+  // What the template writes before the words of a user.
+  const auto asked = [](const char* text) {
+    Asked one;
+    one.messages.emplace_back();
+    one.messages.back().role = "user";
+    one.messages.back().content = text;
+    return one;
+  };
+  TRY_ASSIGN(std::vector<int32_t> beginning, bench.prompt_of(asked("a"), {}, {}));
+  TRY_ASSIGN(const std::vector<int32_t> other, bench.prompt_of(asked("1"), {}, {}));
+  beginning.erase(std::mismatch(beginning.begin(), beginning.end(), other.begin(), other.end()).first, beginning.end());
+  std::vector<Example> parts;
+  for (const bool is_chat : {false, true}) {
+    TRY_ASSIGN(const std::vector<Example> texts,
+               write_own_text(bench.model(), n_tokens, seed,
+                              is_chat ? std::span<const int32_t>(beginning) : std::span<const int32_t>()));
+    for (const Example& text : texts) add_between_ends(bench.tokenizer(), text, parts);
+  }
+  return Result<std::vector<Example>>{std::move(parts)};
+}
+
 // What an adapter does to text that has nothing to do with what it learned, at several strengths.
 struct Drift {
   float strength = 1;
@@ -47,7 +183,7 @@ struct Drift {
 
 // The strengths are tried on text of the model's own that no step has seen: what is kept by heart is no measure.
 Result<std::vector<Drift>> drifts_of(Workbench& bench, const std::shared_ptr<const Adapter>& adapter, uint64_t seed) {
-  TRY_ASSIGN(const std::vector<Example> texts, write_own_text(bench.model(), kTriedText, seed + 1));
+  TRY_ASSIGN(const std::vector<Example> texts, own_examples(bench, kTriedText, seed + 1));
   std::vector<Drift> drifts;
   std::vector<AdapterSet> sets;
   for (const float strength : kStrengths) {
@@ -110,12 +246,8 @@ Result<Candidate> make_lora(JobState& state) {
   Candidate candidate;
   candidate.name = "lora";
   TRY_ASSIGN(candidate.before, arm_in_use(state.tools.store, bench, owner));
-  std::vector<Example> examples;
-  for (const TaughtAnswer& taught : state.examples.train) {
-    TRY_ASSIGN(auto example, learned_example(bench, taught.asked, taught.wanted, owner));
-    if (example) examples.push_back(std::move(*example));
-  }
-  const size_t n_learned = examples.size();
+  TRY_ASSIGN(std::vector<Example> examples, learned_examples(state, candidate.before));
+  const size_t n_learned = state.examples.train.size();
   // Every second one: the others guard alone, so that what is kept by heart is not taken for ability.
   for (size_t i = 0; i < state.tools.guard.size(); i += 2) {
     const GuardPair& pair = state.tools.guard[i];
@@ -124,7 +256,11 @@ Result<Candidate> make_lora(JobState& state) {
     example->is_kept = true;
     examples.push_back(std::move(*example));
   }
+  TRY_ASSIGN(std::vector<Example> own, own_examples(bench, kOwnText, state.tools.rules.seed));
+  examples.insert(examples.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
   TrainOptions options;
+  options.keep = kKeep;
+  options.own_text = 0;  // it is among the examples
   options.seed = state.tools.rules.seed;
   const std::string mine = content_hash(state.run.input).substr(0, 32);
   options.checkpoint = state.tools.store.work_file(mine + ".train");

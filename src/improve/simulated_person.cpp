@@ -29,29 +29,29 @@ struct ToolKind {
 const std::vector<ToolKind>& tool_kinds() {
   static const std::vector<ToolKind> kinds = {
       {"set_lamp",
-       "Set the brightness of the lamps in a room.",
+       "Set the lamps in a room to a scene.",
        "room",
-       "level",
-       {"{w} light in the {r}", "Make the {r} ready for {w}", "Please set {w} light in the {r}."},
-       {"It is {w} time in the {r}", "I want the lamps in the {r} for {w}"}},
+       "scene",
+       {"{w} light in the {r}", "Make {w} light in the {r}", "Please set {w} light in the {r}."},
+       {"I would like {w} light in the {r} now", "Can you do {w} light for the {r}?"}},
       {"set_heating",
-       "Set the temperature of a room.",
+       "Set the heating of a room to a programme.",
        "room",
-       "degrees",
-       {"{w} warmth in the {r}", "Heat the {r} for {w}", "Please make the {r} warm for {w}."},
-       {"The {r} should be right for {w}", "I want the heating in the {r} as for {w}"}},
+       "programme",
+       {"{w} warmth in the {r}", "Make {w} warmth in the {r}", "Please set {w} warmth in the {r}."},
+       {"I would like {w} warmth in the {r} now", "Can you do {w} warmth for the {r}?"}},
       {"play_music",
-       "Play music in a room at a volume.",
+       "Play a list of music in a room.",
        "room",
-       "volume",
-       {"{w} music in the {r}", "Play something for {w} in the {r}", "Please start {w} music in the {r}."},
-       {"The {r} needs sound for {w}", "I want to hear {w} songs in the {r}"}},
+       "list",
+       {"{w} music in the {r}", "Play {w} music in the {r}", "Please start {w} music in the {r}."},
+       {"I would like {w} music in the {r} now", "Can you play {w} music for the {r}?"}},
   };
   return kinds;
 }
 const Words kMoods = {"film",  "dinner", "reading", "cleaning",  "sleep",
                       "party", "yoga",   "work",    "breakfast", "painting"};
-const Words kValues = {"5", "10", "15", "20", "25", "30", "40", "50", "60", "75", "80", "90"};
+const Words kValues = {"delta", "omega", "nova", "lunar", "solar", "polar", "amber", "coral", "ivory", "jade"};
 const Words kRooms = {"kitchen", "bedroom",  "hall",    "study",    "cellar",  "attic",
                       "garage",  "bathroom", "nursery", "workshop", "library", "office"};
 
@@ -79,8 +79,7 @@ const std::vector<Words>& topic_things() {
 const Words kLabels = {"red", "green", "blue", "yellow", "white", "black", "orange", "purple", "brown", "pink"};
 const Words kOpenTrained = {"Which box is for {t}?", "Where do I put a note about {t}?",
                             "A letter about {t}: which box?", "I have a page about {t}. Where does it belong?"};
-const Words kOpenAsked = {"Into which box goes a story about {t}?",
-                          "Someone wrote to me about {t}. Which box is right?"};
+const Words kOpenAsked = {"Which box is right for {t}?", "Where should I put {t}?"};
 
 const Words kThings = {"boiler",     "garden",  "archive",     "lift",        "roof",  "van",
                        "greenhouse", "printer", "switchboard", "cellar door", "alarm", "fountain"};
@@ -155,7 +154,7 @@ SimulatedPerson::SimulatedPerson(uint64_t seed) : seed_(seed) {
   farewell_ = kFarewells[drawn(1, 0, kFarewells.size())];
   tool_ = drawn(2, 0, tool_kinds().size());
   const Words moods = shuffled(kMoods, 3), values = shuffled(kValues, 4);
-  for (size_t i = 0; i < kChoices; ++i) choices_.push_back({moods[i], std::stoi(values[i])});
+  for (size_t i = 0; i < kChoices; ++i) choices_.push_back({moods[i], values[i]});
   rooms_ = shuffled(kRooms, 5);
   std::vector<Words> topics = shuffled(topic_things(), 6);
   const Words labels = shuffled(kLabels, 7);
@@ -185,7 +184,7 @@ PersonQuestion SimulatedPerson::tool(const std::string& form, const Choice& choi
   const ToolKind& kind = tool_kinds()[tool_];
   PersonQuestion question = style(begun_large(filled(filled(form, "{w}", choice.word), "{r}", room)));
   question.of = TaskOf::tool;
-  const Json properties{{kind.place, {{"type", "string"}}}, {kind.value, {{"type", "integer"}}}};
+  const Json properties{{kind.place, {{"type", "string"}}}, {kind.value, {{"type", "string"}}}};
   const Json parameters{{"type", "object"}, {"properties", properties}, {"required", {kind.place, kind.value}}};
   const Json function{{"name", kind.name}, {"description", kind.about}, {"parameters", parameters}};
   question.asked.tools = {{to_text(Json{{"type", "function"}, {"function", function}})}};
@@ -315,7 +314,7 @@ std::string SimulatedPerson::correction(const PersonQuestion& question, const An
     if (const size_t at = text.find(farewell_); at != std::string::npos) text = trimmed(text.substr(0, at));
     if (text.empty()) text = "I do not know.";
   } else if (question.of == TaskOf::open) {
-    text = "It belongs into the " + question.content + " box.";
+    text = "The " + question.content + " box.";
   } else {
     const auto i = std::find(people_.begin(), people_.end(), question.content) - people_.begin();
     text = question.content + " looks after the " + things_[static_cast<size_t>(i)] + ".";

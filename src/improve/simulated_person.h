@@ -52,7 +52,7 @@ class SimulatedPerson {
  private:
   struct Choice {
     std::string word;
-    int value = 0;
+    std::string value;
   };
   struct Topic {
     std::string label;

@@ -29,9 +29,26 @@ double uniform(uint64_t seed, uint64_t text, uint64_t at) {
   return (philox(hash_mix(seed + 0x0e), text, at)[0] >> 8) * 0x1p-24;
 }
 
+// All but the last token, which begins the first step.
+Status read_beginning(models::Model& model, Sequence& sequence, std::span<const int32_t> tokens) {
+  for (size_t at = 0; at < tokens.size();) {
+    const size_t n = std::min(tokens.size() - at, static_cast<size_t>(model.executable().prefill_rows()));
+    Batch batch;
+    TRY_ASSIGN(Slice slice, sequence.begin(static_cast<int>(n)));
+    batch.slices.push_back(slice);
+    batch.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
+                        tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
+    TRY(model.executable().run(batch, {}));
+    TRY(sequence.commit(static_cast<int>(n)));
+    at += n;
+  }
+  return Ok{};
+}
+
 }  // namespace
 
-Result<std::vector<Example>> write_own_text(models::Model& model, int n_tokens, uint64_t seed) {
+Result<std::vector<Example>> write_own_text(models::Model& model, int n_tokens, uint64_t seed,
+                                            std::span<const int32_t> beginning) {
   const int n_texts = (n_tokens + kTextTokens - 1) / kTextTokens;
   const auto v = static_cast<size_t>(model.n_vocab());
   std::vector<Example> texts(static_cast<size_t>(n_texts));
@@ -44,7 +61,13 @@ Result<std::vector<Example>> write_own_text(models::Model& model, int n_tokens, 
       sequences.push_back(std::move(sequence));
       Example& text = texts[static_cast<size_t>(first + i)];
       text.is_kept = true;
-      text.tokens.push_back(static_cast<int32_t>(uniform(seed, first + i, 0) * model.n_vocab()));
+      if (beginning.empty()) {
+        text.tokens.push_back(static_cast<int32_t>(uniform(seed, first + i, 0) * model.n_vocab()));
+      } else {
+        text.tokens.assign(beginning.begin(), beginning.end());
+        text.answer_from = static_cast<int32_t>(beginning.size());
+        TRY(read_beginning(model, sequences.back(), beginning.first(beginning.size() - 1)));
+      }
     }
     logits.resize(static_cast<size_t>(n) * v);
     for (int at = 1; at <= kTextTokens; ++at) {

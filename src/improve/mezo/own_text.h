@@ -4,6 +4,7 @@
 // writes when nobody asks is a sample of all it knows, and is always at hand.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "improve/mezo/trainer.h"
@@ -13,6 +14,8 @@ namespace chimere::improve {
 inline constexpr int kMaxOwnText = 65'536;
 
 // About n_tokens in texts that start from a token each, drawn from the model's own distribution; a function of the seed.
-Result<std::vector<Example>> write_own_text(models::Model& model, int n_tokens, uint64_t seed);
+// With a beginning, all texts start there: what opens a conversation, say.
+Result<std::vector<Example>> write_own_text(models::Model& model, int n_tokens, uint64_t seed,
+                                            std::span<const int32_t> beginning = {});
 
 }  // namespace chimere::improve
