@@ -114,6 +114,10 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   profile("prefill_profile", report.prefill_profile);
   if (report.draft_pass_s > 0) result["draft_pass_s"] = report.draft_pass_s;
   if (report.between_steps_s) result["between_steps_s"] = *report.between_steps_s;
+  if (report.card_experts) {
+    result["experts_in_ram"] = {{"hit_share", report.card_experts->hit_share},
+                                {"bytes_per_token", report.card_experts->bytes_per_token}};
+  }
   if (report.experts) {
     result["experts_on_disk"] = {{"hit_share", report.experts->hit_share},
                                  {"bytes_per_token", report.experts->bytes_per_token}};
@@ -171,6 +175,11 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
                 f.decode_bytes_s / 1e9, 100 * share, f.memory_bytes_s / 1e9,
                 report.device ? "card copies" : "machine reads",
                 share > 1 ? " (part of the model stays in the cache)" : "");
+  }
+  if (report.card_experts) {
+    std::printf(
+        "  experts in RAM: %.0f %% of those that were used were on the card, %.1f MB a token came over the bus\n",
+        100 * report.card_experts->hit_share, report.card_experts->bytes_per_token / 1e6);
   }
   if (report.experts) {
     std::printf(

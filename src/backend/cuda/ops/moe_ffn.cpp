@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "backend/cuda/host_experts.h"
+#include "backend/cuda/imposed_routing.h"
 #include "backend/cuda/kernels/experts/moe.h"
 #include "backend/cuda/ops/products.h"
 
@@ -95,6 +96,8 @@ class BoundMoeFfn final : public BoundOp {
     decode_.scratch = c.memory.moe;
     decode_.n_sms = c.device.n_sms;
     decode_.choose_only = is_hosted();
+    decode_.uses = c.constants.uses(o);
+    if (c.imposed) decode_.imposed = c.imposed->of(o);
     if (!is_hosted()) {
       decode_.gate = prefill_.experts.gate;
       decode_.up = prefill_.experts.up;

@@ -1,0 +1,123 @@
+// mapped_experts.h  Routed experts in RAM that the card reads by itself, over the bus, and slots on the card for those
+// that are used most.
+//
+// All experts of such a layer are in pinned memory, in the kernels' format, and every layer has the same number of slots
+// on the card. A table in device memory says where each expert is; kernels read that place and do the same with what
+// they find there, so that bits do not depend on it. Nothing waits for the host: what is not in a slot is read from RAM
+// while it is multiplied.
+//
+// Decode passes count the uses of each expert. Now and then the counts are taken to the host, where they fade, and
+// experts that are used more than one in a slot take its place, in three steps between passes:
+//
+//   1. the table points to RAM for the one that leaves; passes begun from here on do not touch its slot
+//   2. behind the passes before that, a stream of its own copies the newcomer into the slot
+//   3. when that is done, the table points to the slot
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/runtime/buffer.h"
+#include "backend/cuda/runtime/event.h"
+#include "backend/cuda/weights/pack.h"
+#include "base/result.h"
+
+namespace chimere::cuda {
+
+// What the experts of some layers take.
+struct MappedSizes {
+  uint64_t ram = 0;
+  uint64_t slots = 0, places = 0, counts = 0;  // on the card
+
+  // n_slots: of every layer, where it has as many experts.
+  MappedSizes(const Program& program, std::span<const op::MoeFfn* const> mixtures, PackForm form, int n_slots);
+  uint64_t card() const { return slots + places + counts; }
+  uint64_t taken() const {
+    return Ledger::taken_bytes(slots) + Ledger::taken_bytes(places) + Ledger::taken_bytes(counts);
+  }
+};
+
+class MappedExperts {
+ public:
+  // Of the options, n_threads, progress and matrix_taken matter.
+  static Result<std::unique_ptr<MappedExperts>> create(const Program& program,
+                                                       std::span<const op::MoeFfn* const> mixtures, PackForm form,
+                                                       int n_slots, Ledger& ledger, const LoadOptions& options);
+  ~MappedExperts();
+
+  // Of a matrix of these layers: expert 0 in RAM, and the table.
+  const uint8_t* data(MatrixId id) const { return pieces_[static_cast<size_t>(id)].first; }
+  const uint8_t* const* places(MatrixId id) const { return pieces_[static_cast<size_t>(id)].places; }
+  // How often each expert of a layer was used, in device memory: for decode passes to count in.
+  uint32_t* uses(int mixture) const { return counts_.data() + layers_[static_cast<size_t>(mixture)].first_expert; }
+
+  // Before a decode pass is given to the stream: takes what the passes before it counted, and moves experts.
+  Status rearrange(const Stream& stream);
+
+  CardTraffic traffic() const { return traffic_; }
+  uint64_t ram_bytes() const { return traffic_.ram_bytes; }
+
+ private:
+  // A matrix of one layer's experts.
+  struct Part {
+    MatrixId id;
+    uint64_t offset, bytes;  // inside an expert's record, and there
+    size_t first_place;      // of its part of the table
+  };
+  struct Layer {
+    std::vector<Part> parts;
+    int n_experts = 0, n_slots = 0;
+    size_t first_expert = 0;  // among those of all layers
+    uint64_t record = 0;      // bytes of an expert
+    std::byte* slots = nullptr;
+    PinnedBuffer<std::byte> ram;
+    std::vector<int> slot_of;       // by expert, or kNone
+    std::vector<uint32_t> counted;  // the last count
+    std::vector<float> heat;        // uses, faded
+  };
+  struct Piece {
+    const uint8_t* first = nullptr;
+    const uint8_t* const* places = nullptr;
+  };
+  struct Move {
+    size_t layer;
+    int expert, slot;
+  };
+
+  MappedExperts(Stream copies, Event sent, Event counted, Event copied);
+  void lay_out(const Program& program, std::span<const op::MoeFfn* const> mixtures, PackForm form, int n_slots);
+  Status take(const Program& program, PackForm form, const LoadOptions& options);
+  Status fill_slots();
+  void point(const Layer& layer, int expert, const std::byte* record);
+  Status send_tables(const Stream& stream);
+  void learn();
+  std::vector<Move> chosen_moves();
+  Status begin_moves(const Stream& stream);
+  Status end_moves(const Stream& stream);
+  static std::byte* ram_record(const Layer& layer, int expert) {
+    return layer.ram.data() + static_cast<uint64_t>(expert) * layer.record;
+  }
+  static std::byte* slot_record(const Layer& layer, int slot) {
+    return layer.slots + static_cast<uint64_t>(slot) * layer.record;
+  }
+
+  std::vector<Layer> layers_;
+  std::vector<Piece> pieces_;  // by MatrixId
+  size_t n_places_ = 0, n_experts_ = 0;
+  DeviceBuffer<std::byte> slots_;
+  DeviceBuffer<const uint8_t*> places_;
+  PinnedBuffer<const uint8_t*> host_places_;  // the table as it will be; unchanged while sent_ is not done
+  DeviceBuffer<uint32_t> counts_;
+  PinnedBuffer<uint32_t> host_counts_;
+  Stream copies_;
+  Event sent_, counted_, copied_;
+  int n_passes_ = 0;  // since counts were asked for
+  bool is_counting_ = false;
+  std::vector<Move> moves_;  // on their way
+  CardTraffic traffic_;
+};
+
+}  // namespace chimere::cuda

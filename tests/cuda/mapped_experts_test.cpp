@@ -1,0 +1,176 @@
+// Experts in RAM that the card reads, and those of them that have a slot on it: bits, which ones get a slot, what is
+// planned and what is taken.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "backend/memory_plan.h"
+#include "parity/loaded_model.h"
+
+namespace chimere {
+namespace {
+
+using namespace parity;  // NOLINT
+
+LoadOptions mapped_options(bool exact, int cpu_moe, uint64_t device_bytes = 0) {
+  LoadOptions options = options_for(exact, kHalfKv, cpu_moe);
+  options.ram_experts = RamExperts::card;
+  options.device_bytes = device_bytes;
+  return options;
+}
+
+Loaded open(const fs::path& folder, const LoadOptions& options) {
+  auto loaded = Loaded::open(folder, cuda::compile, options);
+  EXPECT_TRUE(loaded) << loaded.error().message;
+  return std::move(*loaded);
+}
+
+// The budget that leaves about this share of the experts on the card.
+uint64_t budget_for(const fs::path& folder, double share) {
+  auto file = gguf::File::open((folder / "model.gguf").string());
+  models::FileSource source(*file);
+  const auto program = models::build_program(source);
+  const auto bytes = [&](int cpu_moe) {
+    uint64_t too_little = 0, enough = uint64_t{1} << 32;
+    while (enough - too_little > uint64_t{1} << 10) {
+      const uint64_t middle = (too_little + enough) / 2;
+      (cuda::plan_memory(*program, mapped_options(false, cpu_moe, middle)) ? enough : too_little) = middle;
+    }
+    return static_cast<double>(enough);
+  };
+  const double none = bytes(kAllMixtures), all = bytes(0);
+  return static_cast<uint64_t>(none + share * (all - none));
+}
+
+std::vector<fs::path> mixtures_of_experts() {
+  if (kSanitized) return {fixture::kept("qwen3_5_moe-B-untied")};
+  return {fixture::kept("qwen3_5_moe-B-untied"), fixture::kept("nemotron_h-moe-L"), fixture::kept("gpt_oss-A")};
+}
+
+// In prompts, in slices of few rows and in single ones, in both modes.
+TEST(MappedExperts, GiveTheBitsOfThoseOnTheCard) {
+  for (const fs::path& folder : mixtures_of_experts()) {
+    const std::vector<int32_t> tokens = some_tokens(folder, 29);
+    for (const bool exact : {false, true}) {
+      Loaded resident = open(folder, mapped_options(exact, 0));
+      Loaded mapped = open(folder, mapped_options(exact, kAllMixtures));
+      const auto placement = mapped->placement();
+      ASSERT_TRUE(placement && placement->card_reads);
+      EXPECT_EQ(placement->n_slots, 0);
+      for (const std::vector<int>& pieces : {std::vector<int>{27, 1}, std::vector<int>{20, 5, 2}}) {
+        EXPECT_EQ(feed_alone(*resident, tokens, pieces), feed_alone(*mapped, tokens, pieces)) << folder.filename();
+      }
+      EXPECT_FALSE(mapped->expert_traffic()) << "nothing is on disk";
+    }
+  }
+}
+
+// Long enough for experts to move: every step has the bits of a card that holds all, before, while and after.
+TEST(MappedExperts, ThatMoveLeaveNoTrace) {
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  const std::vector<int32_t> tokens = some_tokens(folder, 80);
+  Loaded resident = open(folder, mapped_options(false, 0));
+  Loaded cached = open(folder, mapped_options(false, kFittingMixtures, budget_for(folder, 0.6)));
+  const auto placement = cached->placement();
+  ASSERT_TRUE(placement && placement->card_reads);
+  ASSERT_GT(placement->n_slots, 0) << placement->text;
+  EXPECT_EQ(placement->n_hosted, placement->n_mixtures);
+  EXPECT_NE(placement->text.find("which the card reads, and the " + std::to_string(placement->n_slots) + " most used"),
+            std::string::npos)
+      << placement->text;
+  EXPECT_EQ(feed_alone(*resident, tokens, {20, 1}), feed_alone(*cached, tokens, {20, 1}));
+  const auto traffic = cached->card_traffic();
+  ASSERT_TRUE(traffic);
+  EXPECT_GT(traffic->moved, 0u);
+  EXPECT_GT(traffic->misses, 0u);
+  // Every counted row used as many experts of every layer.
+  const auto* moe =
+      std::get_if<op::MoeFfn>(&*std::find_if(cached->program().ops.begin(), cached->program().ops.end(),
+                                             [](const Op& op) { return std::holds_alternative<op::MoeFfn>(op); }));
+  const auto of_a_row = static_cast<uint64_t>(placement->n_mixtures * moe->n_used);
+  EXPECT_EQ((traffic->hits + traffic->misses) % of_a_row, 0u);
+  EXPECT_GT(traffic->hits + traffic->misses, 30 * of_a_row);
+  EXPECT_LT(traffic->n_slots, traffic->n_experts);
+}
+
+// Drawn more unevenly than routers of random weights choose: after a while the slots have what is used.
+TEST(MappedExperts, ThatAreUsedMostGetTheSlots) {
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  const std::vector<int32_t> tokens = some_tokens(folder, 54);
+  const auto share_of = [&](float skew) {
+    LoadOptions options = mapped_options(false, kFittingMixtures, budget_for(folder, 0.6));
+    options.imposed_skew = skew;
+    Loaded cached = open(folder, options);
+    feed_alone(*cached, tokens, {1});
+    const CardTraffic before = *cached->card_traffic();
+    feed_alone(*cached, tokens, {1});
+    const CardTraffic after = *cached->card_traffic();
+    const auto hits = static_cast<double>(after.hits - before.hits);
+    return hits / (hits + static_cast<double>(after.misses - before.misses));
+  };
+  const double uneven = share_of(3.0f), even = share_of(0.0f);
+  EXPECT_GT(uneven, 0.8);
+  EXPECT_LT(even, uneven - 0.1);
+  EXPECT_GT(even, 0.2);
+}
+
+// What is planned is what the ledger then has, for any budget; the slots are as many as fit.
+TEST(MappedExperts, TakeWhatWasPlanned) {
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  auto file = gguf::File::open((folder / "model.gguf").string());
+  models::FileSource source(*file);
+  const auto program = models::build_program(source);
+  int fewer = -1;
+  for (const double share : {0.0, 0.3, 0.6, 0.9}) {
+    const LoadOptions options = mapped_options(false, kFittingMixtures, budget_for(folder, share));
+    const auto plan = cuda::plan_memory(*program, options);
+    ASSERT_TRUE(plan) << plan.error().message;
+    Loaded loaded = open(folder, options);
+    const auto placement = loaded->placement();
+    EXPECT_EQ(plan->n_slots, placement->n_slots);
+    EXPECT_EQ(plan->text, placement->text);
+    EXPECT_EQ(plan->slot_bytes, loaded->card_traffic()->slot_bytes);
+    EXPECT_GE(placement->n_slots, fewer);
+    fewer = placement->n_slots;
+    uint64_t in_ram = 0;
+    for (const MemoryPlan::Matrix& m : plan->matrices) in_ram += m.tier == Tier::ram ? m.bytes : 0;
+    EXPECT_EQ(in_ram, placement->host_bytes);
+    const auto report = loaded->report();
+    ASSERT_TRUE(report && *report);
+    EXPECT_LE((*report)->peak_bytes, options.device_bytes);
+  }
+  EXPECT_GT(fewer, 0);
+}
+
+// RAM for all of them, or the CPU computes them, with those beyond the RAM on disk.
+TEST(MappedExperts, AreForMachinesWithRoomInRam) {
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  LoadOptions options = mapped_options(false, kAllMixtures);
+  options.ram_experts = RamExperts::automatic;
+  const uint64_t in_ram = open(folder, options)->placement()->host_bytes;
+  options.ram_bytes = in_ram;
+  EXPECT_TRUE(open(folder, options)->placement()->card_reads);
+  options.ram_bytes = in_ram - 1;
+  auto file = gguf::File::open((folder / "model.gguf").string());
+  models::FileSource source(*file);
+  const auto plan = cuda::plan_memory(*models::build_program(source), options);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_FALSE(plan->card_reads);
+}
+
+TEST(MappedExperts, AreToldByName) {
+  EXPECT_EQ(*ram_experts_from_text("auto"), RamExperts::automatic);
+  EXPECT_EQ(*ram_experts_from_text("cpu"), RamExperts::cpu);
+  EXPECT_EQ(*ram_experts_from_text("card"), RamExperts::card);
+  EXPECT_FALSE(ram_experts_from_text("gpu"));
+  EXPECT_FALSE(*imposed_skew_from_text("model"));
+  EXPECT_EQ(**imposed_skew_from_text("uniform"), 0.0f);
+  EXPECT_EQ(**imposed_skew_from_text("zipf:1.5"), 1.5f);
+  for (const char* wrong : {"", "zipf", "zipf:", "zipf:-1", "zipf:nan", "zipf:1x", "zipf:11"}) {
+    EXPECT_FALSE(imposed_skew_from_text(wrong)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace chimere
