@@ -74,7 +74,8 @@ class Planner {
 };
 
 // Long slices of prompts keep tensor cores busy, many rows of a decode pass share each reading of the weights, and both
-// cost working memory: the most for which that stays within an eighth of what weights and states leave. Slices are
+// cost working memory: the most for which that stays within an eighth of what weights and states leave, a quarter where
+// there are slots to fill the rest. Slices are
 // shortened first: their length matters less. Returns the working memory.
 uint64_t Planner::choose_rows(const ProgramBinding& binding, uint64_t state, CardPlan& plan) const {
   const auto lower_for = [&](int rows, int pass_rows) {
@@ -82,7 +83,9 @@ uint64_t Planner::choose_rows(const ProgramBinding& binding, uint64_t state, Car
     plan.pass_rows = pass_rows;
     return Lowering(program_, layout_, binding, device_, options_.exact, rows, pass_rows).working_bytes();
   };
-  const uint64_t taken = binding.size_bytes() + device_.context_bytes + state;
+  // Every slice of a prompt has experts in RAM brought to the card again: its length comes before slots.
+  const uint64_t share = plan.hosted.card_reads ? 4 : 8;
+  const uint64_t taken = binding.size_bytes() - binding.slot_bytes() + device_.context_bytes + state;
   const uint64_t left = budget_ > taken ? budget_ - taken : 0;
   const int least = default_max_rows(program_, options_.decode_rows);
   uint64_t working_bytes = 0;
@@ -93,10 +96,10 @@ uint64_t Planner::choose_rows(const ProgramBinding& binding, uint64_t state, Car
       for (int slice = 2048;; slice /= 2) {
         const int rows = slice + options_.decode_rows;
         working_bytes = lower_for(std::max(rows, least), pass_rows);
-        if (rows <= least || working_bytes <= left / 8) break;
+        if (rows <= least || working_bytes <= left / share) break;
       }
     }
-    if (working_bytes <= left / 8) break;
+    if (working_bytes <= left / share) break;
   }
   return working_bytes;
 }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kPassesCounted = 16;  // between two looks at the counts
 constexpr size_t kMostMoves = 128;  // of a look: some milliseconds of the bus
+constexpr int kMostOfLayer = 8;     // of these, of one layer: they are without a slot for a while
 constexpr float kFading = 0.97f;    // of uses, from look to look
 constexpr float kMoreThan = 1.25f;  // how much hotter a newcomer must be, and by
 constexpr float kMoreBy = 1.0f;     // how many uses, so that equals do not take turns
@@ -38,16 +39,22 @@ MappedSizes::MappedSizes(const Program& program, std::span<const op::MoeFfn* con
     uint64_t record = 0;
     for (const MatrixId id : matrices_of(*mixture)) {
       record += expert_bytes(program.matrices[id], form, mixture->n_experts);
-      places += n * sizeof(const uint8_t*);
+      places += 2 * n * sizeof(const uint8_t*);
     }
     ram += n * record;
-    slots += std::min(n, static_cast<uint64_t>(n_slots)) * record;
+    const uint64_t in_slots = std::min(n, static_cast<uint64_t>(n_slots));
+    slots += in_slots * record;
+    if (in_slots < n) stage = std::max(stage, std::min(n, n - in_slots + kMostOfLayer) * record);
     counts += n * sizeof(uint32_t);
   }
 }
 
-MappedExperts::MappedExperts(Stream copies, Event sent, Event counted, Event copied)
-    : copies_(std::move(copies)), sent_(std::move(sent)), counted_(std::move(counted)), copied_(std::move(copied)) {}
+MappedExperts::MappedExperts(Stream copies, Event sent, Event counted, Event copied, HalfEvents up, HalfEvents down)
+    : copies_(std::move(copies)),
+      sent_(std::move(sent)),
+      counted_(std::move(counted)),
+      copied_(std::move(copied)),
+      halves_{std::move(up), std::move(down)} {}
 
 // A copy may be under way.
 MappedExperts::~MappedExperts() { static_cast<void>(static_cast<bool>(copies_.synchronize())); }
@@ -59,14 +66,20 @@ Result<std::unique_ptr<MappedExperts>> MappedExperts::create(const Program& prog
   TRY_ASSIGN(Event sent, Event::create());
   TRY_ASSIGN(Event counted, Event::create());
   TRY_ASSIGN(Event copied, Event::create());
-  std::unique_ptr<MappedExperts> made(
-      new MappedExperts(std::move(copies), std::move(sent), std::move(counted), std::move(copied)));
+  TRY_ASSIGN(Event up_brought, Event::create());
+  TRY_ASSIGN(Event up_used, Event::create());
+  TRY_ASSIGN(Event down_brought, Event::create());
+  TRY_ASSIGN(Event down_used, Event::create());
+  std::unique_ptr<MappedExperts> made(new MappedExperts(std::move(copies), std::move(sent), std::move(counted),
+                                                        std::move(copied), {std::move(up_brought), std::move(up_used)},
+                                                        {std::move(down_brought), std::move(down_used)}));
   made->lay_out(program, mixtures, form, n_slots);
   const MappedSizes sizes(program, mixtures, form, n_slots);
   TRY_ASSIGN(made->slots_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, sizes.slots));
-  TRY_ASSIGN(made->places_, DeviceBuffer<const uint8_t*>::create(ledger, Purpose::weights, made->n_places_));
+  TRY_ASSIGN(made->stage_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, sizes.stage));
+  TRY_ASSIGN(made->places_, DeviceBuffer<const uint8_t*>::create(ledger, Purpose::weights, 2 * made->n_places_));
   TRY_ASSIGN(made->counts_, DeviceBuffer<uint32_t>::create(ledger, Purpose::weights, made->n_experts_));
-  TRY_ASSIGN(made->host_places_, PinnedBuffer<const uint8_t*>::create(made->n_places_));
+  TRY_ASSIGN(made->host_places_, PinnedBuffer<const uint8_t*>::create(2 * made->n_places_));
   TRY_ASSIGN(made->host_counts_, PinnedBuffer<uint32_t>::create(made->n_experts_));
   made->traffic_.ram_bytes = sizes.ram;
   made->traffic_.slot_bytes = sizes.slots;
@@ -86,6 +99,7 @@ void MappedExperts::lay_out(const Program& program, std::span<const op::MoeFfn* 
     for (const MatrixId id : matrices_of(*mixture)) {
       const uint64_t bytes = expert_bytes(program.matrices[id], form, layer.n_experts);
       layer.parts.push_back({id, layer.record, bytes, n_places_});
+      layer.head = layer.record;
       layer.record += bytes;
       n_places_ += static_cast<size_t>(layer.n_experts);
     }
@@ -95,6 +109,9 @@ void MappedExperts::lay_out(const Program& program, std::span<const op::MoeFfn* 
     layer.counted.assign(n, 0);
     layer.heat.assign(n, 0.0f);
     traffic_.n_slots += static_cast<uint64_t>(layer.n_slots);
+    const auto missing =
+        static_cast<uint64_t>(std::min(layer.n_experts, layer.n_experts - layer.n_slots + kMostOfLayer));
+    if (layer.n_slots < layer.n_experts) stage_head_ = std::max(stage_head_, missing * layer.head);
   }
   traffic_.n_experts = n_experts_;
   pieces_.resize(program.matrices.size());
@@ -139,6 +156,7 @@ Status MappedExperts::fill_slots() {
       layer.slot_of[static_cast<size_t>(e)] = e;
       point(layer, e, slot_record(layer, e));
     }
+    point_prompts(layer);
     at += bytes;
   }
   TRY(send_tables(copies_));
@@ -150,6 +168,48 @@ void MappedExperts::point(const Layer& layer, int expert, const std::byte* recor
     host_places_[part.first_place + static_cast<size_t>(expert)] =
         reinterpret_cast<const uint8_t*>(record + part.offset);
   }
+}
+
+// Those without a slot stand on the stage in their order.
+void MappedExperts::point_prompts(const Layer& layer) {
+  uint64_t rank = 0;
+  for (int e = 0; e < layer.n_experts; ++e) {
+    const bool is_staged = layer.slot_of[static_cast<size_t>(e)] == kNone;
+    for (const Part& part : layer.parts) {
+      const size_t at = part.first_place + static_cast<size_t>(e);
+      const std::byte* staged = part.offset < layer.head
+                                    ? stage_.data() + rank * layer.head + part.offset
+                                    : stage_.data() + stage_head_ + rank * (layer.record - layer.head);
+      host_places_[n_places_ + at] = is_staged ? reinterpret_cast<const uint8_t*>(staged) : host_places_[at];
+    }
+    rank += is_staged ? 1 : 0;
+  }
+}
+
+Status MappedExperts::bring(const Stream& stream, int mixture, Half half) {
+  const Layer& layer = layers_[static_cast<size_t>(mixture)];
+  HalfEvents& events = halves_[half == Half::down];
+  TRY(events.used.hold(copies_));
+  const bool is_down = half == Half::down;
+  const uint64_t from = is_down ? layer.head : 0, width = is_down ? layer.record - layer.head : layer.head;
+  std::byte* to = stage_.data() + (is_down ? stage_head_ : 0);
+  // Neighbours without a slot go together.
+  for (int e = 0; e < layer.n_experts;) {
+    int end = e;
+    while (end < layer.n_experts && layer.slot_of[static_cast<size_t>(end)] == kNone) ++end;
+    if (end > e) {
+      const auto n = static_cast<uint64_t>(end - e);
+      TRY(copies_.copy_rows({to, width}, {ram_record(layer, e) + from, layer.record}, width, n));
+      to += n * width;
+    }
+    e = end + 1;
+  }
+  TRY(events.brought.record(copies_));
+  return events.brought.hold(stream);
+}
+
+Status MappedExperts::done_with(const Stream& stream, Half half) {
+  return halves_[half == Half::down].used.record(stream);
 }
 
 Status MappedExperts::send_tables(const Stream& stream) {
@@ -199,12 +259,12 @@ std::vector<MappedExperts::Move> MappedExperts::chosen_moves() {
       (layer.slot_of[static_cast<size_t>(e)] == kNone ? outside : inside).push_back(e);
     }
     const auto heat = [&](int e) { return layer.heat[static_cast<size_t>(e)]; };
-    const size_t n = std::min(inside.size(), outside.size());
-    std::partial_sort(inside.begin(), inside.begin() + static_cast<ptrdiff_t>(n), inside.end(),
+    const size_t most = std::min({inside.size(), outside.size(), size_t{kMostOfLayer}});
+    std::partial_sort(inside.begin(), inside.begin() + static_cast<ptrdiff_t>(most), inside.end(),
                       [&](int a, int b) { return std::pair(heat(a), a) < std::pair(heat(b), b); });
-    std::partial_sort(outside.begin(), outside.begin() + static_cast<ptrdiff_t>(n), outside.end(),
+    std::partial_sort(outside.begin(), outside.begin() + static_cast<ptrdiff_t>(most), outside.end(),
                       [&](int a, int b) { return std::pair(-heat(a), a) < std::pair(-heat(b), b); });
-    for (size_t i = 0; i < n && heat(outside[i]) > heat(inside[i]) * kMoreThan + kMoreBy; ++i) {
+    for (size_t i = 0; i < most && heat(outside[i]) > heat(inside[i]) * kMoreThan + kMoreBy; ++i) {
       moves.push_back({l, outside[i], layer.slot_of[static_cast<size_t>(inside[i])]});
     }
   }
@@ -227,6 +287,7 @@ Status MappedExperts::begin_moves(const Stream& stream) {
     const int expert = static_cast<int>(leaving - layer.slot_of.begin());
     point(layer, expert, ram_record(layer, expert));
   }
+  for (const Move& move : moves_) point_prompts(layers_[move.layer]);
   TRY(send_tables(stream));
   TRY(sent_.hold(copies_));
   for (const Move& move : moves_) {
@@ -243,6 +304,7 @@ Status MappedExperts::end_moves(const Stream& stream) {
     layer.slot_of[static_cast<size_t>(move.expert)] = move.slot;
     point(layer, move.expert, slot_record(layer, move.slot));
   }
+  for (const Move& move : moves_) point_prompts(layers_[move.layer]);
   traffic_.moved += moves_.size();
   moves_.clear();
   return send_tables(stream);

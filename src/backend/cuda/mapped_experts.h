@@ -12,6 +12,10 @@
 //   1. the table points to RAM for the one that leaves; passes begun from here on do not touch its slot
 //   2. behind the passes before that, a stream of its own copies the newcomer into the slot
 //   3. when that is done, the table points to the slot
+//
+// A prompt uses nearly all experts, and reading whole blocks is several times as fast as what its kernels would do. For
+// it the experts of a layer that have no slot are copied to a place of their own on the card, by the copy engine: gates
+// and up-projections while the layer before is in its down-projection, down-projections while this one is in its up-projection.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +34,14 @@ namespace chimere::cuda {
 // What the experts of some layers take.
 struct MappedSizes {
   uint64_t ram = 0;
-  uint64_t slots = 0, places = 0, counts = 0;  // on the card
+  uint64_t slots = 0, stage = 0, places = 0, counts = 0;  // on the card
 
   // n_slots: of every layer, where it has as many experts.
   MappedSizes(const Program& program, std::span<const op::MoeFfn* const> mixtures, PackForm form, int n_slots);
-  uint64_t card() const { return slots + places + counts; }
+  uint64_t card() const { return slots + stage + places + counts; }
   uint64_t taken() const {
-    return Ledger::taken_bytes(slots) + Ledger::taken_bytes(places) + Ledger::taken_bytes(counts);
+    return Ledger::taken_bytes(slots) + Ledger::taken_bytes(stage) + Ledger::taken_bytes(places) +
+           Ledger::taken_bytes(counts);
   }
 };
 
@@ -51,11 +56,19 @@ class MappedExperts {
   // Of a matrix of these layers: expert 0 in RAM, and the table.
   const uint8_t* data(MatrixId id) const { return pieces_[static_cast<size_t>(id)].first; }
   const uint8_t* const* places(MatrixId id) const { return pieces_[static_cast<size_t>(id)].places; }
+  // The table for prompts.
+  const uint8_t* const* staged_places(MatrixId id) const { return places(id) + n_places_; }
   // How often each expert of a layer was used, in device memory: for decode passes to count in.
   uint32_t* uses(int mixture) const { return counts_.data() + layers_[static_cast<size_t>(mixture)].first_expert; }
 
   // Before a decode pass is given to the stream: takes what the passes before it counted, and moves experts.
   Status rearrange(const Stream& stream);
+
+  // For a prompt: brings what a layer's up-projection (gates with it) or down-projection lacks, and makes the stream wait
+  // for it. Afterwards done_with() says that its kernels have been given to the stream.
+  enum class Half { up, down };
+  Status bring(const Stream& stream, int mixture, Half half);
+  Status done_with(const Stream& stream, Half half);
 
   CardTraffic traffic() const { return traffic_; }
   uint64_t ram_bytes() const { return traffic_.ram_bytes; }
@@ -72,6 +85,7 @@ class MappedExperts {
     int n_experts = 0, n_slots = 0;
     size_t first_expert = 0;  // among those of all layers
     uint64_t record = 0;      // bytes of an expert
+    uint64_t head = 0;        // of these, before the down-projection
     std::byte* slots = nullptr;
     PinnedBuffer<std::byte> ram;
     std::vector<int> slot_of;       // by expert, or kNone
@@ -87,11 +101,17 @@ class MappedExperts {
     int expert, slot;
   };
 
-  MappedExperts(Stream copies, Event sent, Event counted, Event copied);
+  // Of a half on the stage.
+  struct HalfEvents {
+    Event brought, used;
+  };
+
+  MappedExperts(Stream copies, Event sent, Event counted, Event copied, HalfEvents up, HalfEvents down);
   void lay_out(const Program& program, std::span<const op::MoeFfn* const> mixtures, PackForm form, int n_slots);
   Status take(const Program& program, PackForm form, const LoadOptions& options);
   Status fill_slots();
   void point(const Layer& layer, int expert, const std::byte* record);
+  void point_prompts(const Layer& layer);
   Status send_tables(const Stream& stream);
   void learn();
   std::vector<Move> chosen_moves();
@@ -107,13 +127,15 @@ class MappedExperts {
   std::vector<Layer> layers_;
   std::vector<Piece> pieces_;  // by MatrixId
   size_t n_places_ = 0, n_experts_ = 0;
-  DeviceBuffer<std::byte> slots_;
-  DeviceBuffer<const uint8_t*> places_;
+  DeviceBuffer<std::byte> slots_, stage_;
+  uint64_t stage_head_ = 0;                   // bytes of the stage before the down-projections
+  DeviceBuffer<const uint8_t*> places_;       // of decode passes, then of prompts
   PinnedBuffer<const uint8_t*> host_places_;  // the table as it will be; unchanged while sent_ is not done
   DeviceBuffer<uint32_t> counts_;
   PinnedBuffer<uint32_t> host_counts_;
   Stream copies_;
   Event sent_, counted_, copied_;
+  HalfEvents halves_[2];
   int n_passes_ = 0;  // since counts were asked for
   bool is_counting_ = false;
   std::vector<Move> moves_;  // on their way

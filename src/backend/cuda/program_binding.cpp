@@ -32,6 +32,12 @@ ProgramBinding::ProgramBinding(const Program& program, const HostedLayers& hoste
 
 ProgramBinding::~ProgramBinding() = default;
 
+Weight ProgramBinding::prompt_weight(MatrixId id) const {
+  Weight weight = weight_or_none(id);
+  if (mapped_ && weight.places) weight.places = mapped_->staged_places(id);
+  return weight;
+}
+
 uint32_t* ProgramBinding::uses(const op::MoeFfn& mixture) const {
   return mapped_ && is_in_ram(mixture.up) ? mapped_->uses(hosted_[mixture.up]) : nullptr;
 }

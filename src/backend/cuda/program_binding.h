@@ -37,6 +37,10 @@ class ProgramBinding {
   const Weight& weight(MatrixId id) const { return weights_[id]; }
   // An empty one for kNone.
   Weight weight_or_none(MatrixId id) const { return id == kNone ? Weight{} : weights_[id]; }
+  // As prompts read it: experts without a slot where MappedExperts::bring() puts them.
+  Weight prompt_weight(MatrixId id) const;
+  // The index of the layer among those that the card reads from RAM, or kNone.
+  int mapped_layer(const op::MoeFfn& mixture) const { return layers_.card_reads ? hosted_[mixture.up] : kNone; }
   // The index of the layer among those computed elsewhere, or kNone.
   int hosted(const op::MoeFfn& mixture) const { return layers_.card_reads ? kNone : hosted_[mixture.up]; }
   bool is_in_ram(MatrixId id) const { return hosted_[id] != kNone; }
