@@ -38,8 +38,11 @@ Result<std::unique_ptr<models::Model>> load(BenchOptions o) {
   if (!o.model.path.empty() && !o.synthetic.empty()) {
     return Error{Code::invalid_argument, "expected either --model or --synthetic, found both"};
   }
-  if (o.synthetic.empty()) return load_model(o.model);
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o.model));
+  if (o.model.routing != "model" && backend != models::BackendKind::cuda) {
+    return Error{Code::invalid_argument, "--routing: expected a CUDA card to compute on, found none in use"};
+  }
+  if (o.synthetic.empty()) return load_model(o.model);
   TRY_ASSIGN(LoadOptions options, load_options(o.model));
   TRY_ASSIGN(auto source, models::synthetic_source(o.synthetic));
   TRY_ASSIGN(auto model, models::Model::load(std::move(source), backend, std::move(options)));
@@ -234,6 +237,11 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   command->add_option("--synthetic", options->synthetic,
                       "MODEL or MODEL:MIX, random weights of true shapes; models: " + models::synthetic_models() +
                           "; mixes: " + models::synthetic_mixes());
+  command
+      ->add_option("--routing", options->model.routing,
+                   "on a card: which experts decoded tokens use: model, as its routers choose; uniform; zipf:S, drawn "
+                   "by 1/rank^S, ranks shuffled in every layer: what random weights do not tell of a cache")
+      ->capture_default_str();
   engine::BenchmarkPlan& plan = options->plan;
   command->add_option("-p,--prompt", plan.n_prompt, "tokens to prefill")->capture_default_str();
   command->add_option("-n,--decode", plan.n_decode, "tokens to decode")->capture_default_str();

@@ -237,6 +237,7 @@ Status MappedExperts::rearrange(const Stream& stream) {
 }
 
 void MappedExperts::learn() {
+  std::lock_guard lock(mutex_);
   for (Layer& layer : layers_) {
     for (size_t e = 0; e < layer.heat.size(); ++e) {
       const uint32_t now = host_counts_[layer.first_expert + e], uses = now - layer.counted[e];
@@ -305,7 +306,10 @@ Status MappedExperts::end_moves(const Stream& stream) {
     point(layer, move.expert, slot_record(layer, move.slot));
   }
   for (const Move& move : moves_) point_prompts(layers_[move.layer]);
-  traffic_.moved += moves_.size();
+  {
+    std::lock_guard lock(mutex_);
+    traffic_.moved += moves_.size();
+  }
   moves_.clear();
   return send_tables(stream);
 }

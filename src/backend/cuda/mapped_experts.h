@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -70,8 +71,12 @@ class MappedExperts {
   Status bring(const Stream& stream, int mixture, Half half);
   Status done_with(const Stream& stream, Half half);
 
-  CardTraffic traffic() const { return traffic_; }
-  uint64_t ram_bytes() const { return traffic_.ram_bytes; }
+  // From any thread.
+  CardTraffic traffic() const {
+    std::lock_guard lock(mutex_);
+    return traffic_;
+  }
+  uint64_t ram_bytes() const { return traffic().ram_bytes; }
 
  private:
   // A matrix of one layer's experts.
@@ -139,7 +144,8 @@ class MappedExperts {
   int n_passes_ = 0;  // since counts were asked for
   bool is_counting_ = false;
   std::vector<Move> moves_;  // on their way
-  CardTraffic traffic_;
+  mutable std::mutex mutex_;
+  CardTraffic traffic_;  // by mutex_
 };
 
 }  // namespace chimere::cuda

@@ -29,6 +29,7 @@ Result<MemoryPlan> plan_memory(const Program& program, const LoadOptions& option
   plan.card_reads = card.hosted.card_reads;
   plan.n_slots = card.hosted.n_slots;
   plan.slot_bytes = binding.slot_bytes();
+  plan.mapped_bytes = binding.mapped_bytes();
   plan.max_rows = card.max_rows;
   plan.prefill_rows = chimere::prefill_rows(card.max_rows, options.decode_rows);
   plan.working_bytes = card.working + card.inputs;

@@ -53,6 +53,7 @@ class ProgramBinding {
   uint64_t size_bytes() const { return bytes_ + mapped_bytes_; }
   uint64_t taken_bytes() const { return Ledger::taken_bytes(bytes_) + mapped_taken_; }  // as the ledger counts
   uint64_t slot_bytes() const { return slot_bytes_; }
+  uint64_t mapped_bytes() const { return mapped_bytes_; }  // of size_bytes(), what experts in RAM take
   MappedExperts* mapped() const { return mapped_.get(); }
   PackForm form() const { return form_; }
 
