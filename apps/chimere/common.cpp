@@ -128,7 +128,10 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   TRY_ASSIGN(options.ram_experts, ram_experts_from_text(o.ram_experts));
   TRY_ASSIGN(options.imposed_skew, imposed_skew_from_text(o.routing));
   options.ram_bytes = o.ram_bytes > 0 ? o.ram_bytes : available_memory_bytes() / 10 * 9;
-  options.experts_folder = o.experts_folder.empty() ? default_experts_folder() : o.experts_folder;
+  // What is imposed says nothing of the model, and is not kept.
+  if (!options.imposed_skew) {
+    options.experts_folder = o.experts_folder.empty() ? default_experts_folder() : o.experts_folder;
+  }
   options.decode_rows = o.decode_rows;
   options.n_sequences = o.n_sequences;
   options.context_tokens = o.context;

@@ -78,7 +78,7 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
   TRY_ASSIGN(const models::BackendKind backend,
              models::backend_from_name(get(o, "--backend", no_card ? "cpu" : "auto")));
   options.ram_bytes = std::strtoull(get(o, "--ram", "0").c_str(), nullptr, 10);
-  options.experts_folder = get(o, "--experts-folder", ".");
+  options.experts_folder = get(o, "--experts-folder", o.count("--ram") ? "." : "");
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(get(o, "--cpu-moe", "auto")));
   TRY_ASSIGN(options.ram_experts, ram_experts_from_text(get(o, "--ram-experts", "auto")));
   TRY_ASSIGN(options.imposed_skew, imposed_skew_from_text(get(o, "--routing", "model")));

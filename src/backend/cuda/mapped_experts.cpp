@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "backend/cuda/expert_uses.h"
 #include "base/check.h"
 #include "base/thread_pool.h"
 
@@ -57,7 +58,24 @@ MappedExperts::MappedExperts(Stream copies, Event sent, Event counted, Event cop
       halves_{std::move(up), std::move(down)} {}
 
 // A copy may be under way.
-MappedExperts::~MappedExperts() { static_cast<void>(static_cast<bool>(copies_.synchronize())); }
+MappedExperts::~MappedExperts() {
+  static_cast<void>(static_cast<bool>(copies_.synchronize()));
+  const CardTraffic traffic = this->traffic();
+  if (uses_path_.empty() || traffic.hits + traffic.misses == 0) return;
+  std::vector<float> uses;
+  for (const Layer& layer : layers_) uses.insert(uses.end(), layer.heat.begin(), layer.heat.end());
+  static_cast<void>(static_cast<bool>(write_uses(uses_path_, uses)));  // without it, the next start learns again
+}
+
+// What an earlier start has learned.
+void MappedExperts::remember() {
+  const std::vector<float> uses = uses_path_.empty() ? std::vector<float>() : read_uses(uses_path_, n_experts_);
+  if (uses.empty()) return;
+  for (Layer& layer : layers_) {
+    const auto first = uses.begin() + static_cast<ptrdiff_t>(layer.first_expert);
+    std::copy_n(first, layer.heat.size(), layer.heat.begin());
+  }
+}
 
 Result<std::unique_ptr<MappedExperts>> MappedExperts::create(const Program& program,
                                                              std::span<const op::MoeFfn* const> mixtures, PackForm form,
@@ -84,6 +102,10 @@ Result<std::unique_ptr<MappedExperts>> MappedExperts::create(const Program& prog
   made->traffic_.ram_bytes = sizes.ram;
   made->traffic_.slot_bytes = sizes.slots;
   TRY(made->counts_.zero(made->copies_));
+  if (options.fingerprint != 0 && !options.experts_folder.empty()) {
+    made->uses_path_ = uses_path(options.experts_folder, options.fingerprint);
+  }
+  made->remember();
   TRY(made->take(program, form, options));
   TRY(made->fill_slots());
   return Result<std::unique_ptr<MappedExperts>>{std::move(made)};
@@ -145,19 +167,24 @@ Status MappedExperts::take(const Program& program, PackForm form, const LoadOpti
   return Ok{};
 }
 
-// With the first experts of every layer, until it is known which are used.
+// With those that were used most, as far as that is known, else with the first experts of every layer.
 Status MappedExperts::fill_slots() {
   std::byte* at = slots_.data();
   for (Layer& layer : layers_) {
     layer.slots = at;
-    const uint64_t bytes = layer.record * static_cast<uint64_t>(layer.n_slots);
-    if (bytes > 0) TRY(copies_.copy(layer.slots, layer.ram.data(), bytes));
-    for (int e = 0; e < layer.n_slots; ++e) {
-      layer.slot_of[static_cast<size_t>(e)] = e;
-      point(layer, e, slot_record(layer, e));
+    std::vector<int> order(static_cast<size_t>(layer.n_experts));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return layer.heat[static_cast<size_t>(a)] > layer.heat[static_cast<size_t>(b)];
+    });
+    for (int slot = 0; slot < layer.n_slots; ++slot) {
+      const int e = order[static_cast<size_t>(slot)];
+      TRY(copies_.copy(slot_record(layer, slot), ram_record(layer, e), layer.record));
+      layer.slot_of[static_cast<size_t>(e)] = slot;
+      point(layer, e, slot_record(layer, slot));
     }
     point_prompts(layer);
-    at += bytes;
+    at += layer.record * static_cast<uint64_t>(layer.n_slots);
   }
   TRY(send_tables(copies_));
   return copies_.synchronize();

@@ -22,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -48,7 +49,7 @@ struct MappedSizes {
 
 class MappedExperts {
  public:
-  // Of the options, n_threads, progress and matrix_taken matter.
+  // Of the options, n_threads, progress, matrix_taken, and where uses are kept between two starts matter.
   static Result<std::unique_ptr<MappedExperts>> create(const Program& program,
                                                        std::span<const op::MoeFfn* const> mixtures, PackForm form,
                                                        int n_slots, Ledger& ledger, const LoadOptions& options);
@@ -115,6 +116,7 @@ class MappedExperts {
   void lay_out(const Program& program, std::span<const op::MoeFfn* const> mixtures, PackForm form, int n_slots);
   Status take(const Program& program, PackForm form, const LoadOptions& options);
   Status fill_slots();
+  void remember();
   void point(const Layer& layer, int expert, const std::byte* record);
   void point_prompts(const Layer& layer);
   Status send_tables(const Stream& stream);
@@ -129,6 +131,7 @@ class MappedExperts {
     return layer.slots + static_cast<uint64_t>(slot) * layer.record;
   }
 
+  std::string uses_path_;  // empty: they are not kept
   std::vector<Layer> layers_;
   std::vector<Piece> pieces_;  // by MatrixId
   size_t n_places_ = 0, n_experts_ = 0;
