@@ -130,6 +130,24 @@ TEST(MappedExperts, AreRememberedByTheirUses) {
   EXPECT_GT(share[1], share[0] + 0.1);
 }
 
+// Asleep between any two steps, also while experts move.
+TEST(MappedExperts, SleepAndWake) {
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  const std::vector<int32_t> tokens = some_tokens(folder, 24);
+  LoadOptions options = mapped_options(false, kFittingMixtures, budget_for(folder, 0.6));
+  options.imposed_skew = 3.0f;
+  Loaded awake = open(folder, options), sleeper = open(folder, options);
+  Sequence expected = new_sequence(*awake), found = new_sequence(*sleeper);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::span<const int32_t> next(&tokens[i], 1);
+    EXPECT_EQ(feed(*awake, expected, next, {1}), feed(*sleeper, found, next, {1})) << i;
+    if (i < 15) continue;
+    ASSERT_TRUE(sleeper->sleep());
+    ASSERT_TRUE(sleeper->wake());
+  }
+  EXPECT_GT(sleeper->card_traffic()->moved, 0u);
+}
+
 // What is planned is what the ledger then has, for any budget; the slots are as many as fit.
 TEST(MappedExperts, TakeWhatWasPlanned) {
   const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");

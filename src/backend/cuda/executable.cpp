@@ -204,6 +204,7 @@ Result<bool> CudaExecutable::prepare_draws(std::span<const int32_t> suppressed) 
 
 Result<uint64_t> CudaExecutable::sleep() {
   if (failure_) return *failure_;
+  if (MappedExperts* mapped = binding_.mapped()) TRY(mapped->rest(stream_));
   TRY(wait());
   memory_.trim();
   return ledger_.sleep(stream_);
@@ -486,6 +487,8 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
   const SamplerState nothing_said;
   const std::vector<Draw> draws(batch.logit_rows.size(), {&usual, &nothing_said, {}, 0});
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
+    // Experts that are brought for a prompt come on a stream of their own, which no graph of a family has.
+    if (!pass.is_decode && binding_.mapped()) continue;
     TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
     TRY(staging_->parcel().send(stream_));
     ProfiledPass profiled{*lowering_, shape, staging_->parcel()};

@@ -263,6 +263,12 @@ Status MappedExperts::rearrange(const Stream& stream) {
   return counted_.record(stream);
 }
 
+Status MappedExperts::rest(const Stream& stream) {
+  if (moves_.empty()) return Ok{};
+  TRY(copied_.synchronize());
+  return end_moves(stream);
+}
+
 void MappedExperts::learn() {
   std::lock_guard lock(mutex_);
   for (Layer& layer : layers_) {

@@ -66,6 +66,9 @@ class MappedExperts {
   // Before a decode pass is given to the stream: takes what the passes before it counted, and moves experts.
   Status rearrange(const Stream& stream);
 
+  // Ends what is on its way: nothing touches the card's memory by itself afterwards.
+  Status rest(const Stream& stream);
+
   // For a prompt: brings what a layer's up-projection (gates with it) or down-projection lacks, and makes the stream wait
   // for it. Afterwards done_with() says that its kernels have been given to the stream.
   enum class Half { up, down };
