@@ -67,6 +67,21 @@ TEST(MappedExperts, GiveTheBitsOfThoseOnTheCard) {
   }
 }
 
+// The model in the box has other formats in every layer, so that no layer's experts are as large as the next one's.
+TEST(MappedExperts, OfAnyFormatsShareTheStage) {
+  auto file = gguf::File::open((fs::path(CHIMERE_TESTS_DIR) / ".." / "assets" / "chimere-nano.gguf").string());
+  ASSERT_TRUE(file) << file.error().message;
+  models::FileSource source(*file);
+  const std::vector<int32_t> tokens = {3, 141, 59, 26, 535, 8, 97, 93, 238, 46, 264, 33, 83, 279, 50, 288, 419, 71};
+  std::vector<std::vector<float>> found;
+  for (const int cpu_moe : {0, kAllMixtures}) {
+    auto nano = cuda::compile(std::move(*models::build_program(source)), mapped_options(false, cpu_moe));
+    ASSERT_TRUE(nano) << nano.error().message;
+    found.push_back(feed_alone(**nano, tokens, {18}));
+  }
+  EXPECT_EQ(found[0], found[1]);
+}
+
 // Long enough for experts to move: every step has the bits of a card that holds all, before, while and after.
 TEST(MappedExperts, ThatMoveLeaveNoTrace) {
   const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");

@@ -37,15 +37,18 @@ MappedSizes::MappedSizes(const Program& program, std::span<const op::MoeFfn* con
                          int n_slots) {
   for (const op::MoeFfn* mixture : mixtures) {
     const auto n = static_cast<uint64_t>(mixture->n_experts);
-    uint64_t record = 0;
+    uint64_t record = 0, head = 0;
     for (const MatrixId id : matrices_of(*mixture)) {
+      head = record;
       record += expert_bytes(program.matrices[id], form, mixture->n_experts);
       places += 2 * n * sizeof(const uint8_t*);
     }
     ram += n * record;
     const uint64_t in_slots = std::min(n, static_cast<uint64_t>(n_slots));
     slots += in_slots * record;
-    if (in_slots < n) stage = std::max(stage, std::min(n, n - in_slots + kMostOfLayer) * record);
+    const uint64_t staged = in_slots < n ? std::min(n, n - in_slots + kMostOfLayer) : 0;
+    stage_up = std::max(stage_up, staged * head);
+    stage_down = std::max(stage_down, staged * (record - head));
     counts += n * sizeof(uint32_t);
   }
 }
@@ -94,11 +97,12 @@ Result<std::unique_ptr<MappedExperts>> MappedExperts::create(const Program& prog
   made->lay_out(program, mixtures, form, n_slots);
   const MappedSizes sizes(program, mixtures, form, n_slots);
   TRY_ASSIGN(made->slots_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, sizes.slots));
-  TRY_ASSIGN(made->stage_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, sizes.stage));
+  TRY_ASSIGN(made->stage_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, sizes.stage()));
   TRY_ASSIGN(made->places_, DeviceBuffer<const uint8_t*>::create(ledger, Purpose::weights, 2 * made->n_places_));
   TRY_ASSIGN(made->counts_, DeviceBuffer<uint32_t>::create(ledger, Purpose::weights, made->n_experts_));
   TRY_ASSIGN(made->host_places_, PinnedBuffer<const uint8_t*>::create(2 * made->n_places_));
   TRY_ASSIGN(made->host_counts_, PinnedBuffer<uint32_t>::create(made->n_experts_));
+  made->stage_up_ = sizes.stage_up;
   made->traffic_.ram_bytes = sizes.ram;
   made->traffic_.slot_bytes = sizes.slots;
   TRY(made->counts_.zero(made->copies_));
@@ -131,9 +135,6 @@ void MappedExperts::lay_out(const Program& program, std::span<const op::MoeFfn* 
     layer.counted.assign(n, 0);
     layer.heat.assign(n, 0.0f);
     traffic_.n_slots += static_cast<uint64_t>(layer.n_slots);
-    const auto missing =
-        static_cast<uint64_t>(std::min(layer.n_experts, layer.n_experts - layer.n_slots + kMostOfLayer));
-    if (layer.n_slots < layer.n_experts) stage_head_ = std::max(stage_head_, missing * layer.head);
   }
   traffic_.n_experts = n_experts_;
   pieces_.resize(program.matrices.size());
@@ -206,7 +207,7 @@ void MappedExperts::point_prompts(const Layer& layer) {
       const size_t at = part.first_place + static_cast<size_t>(e);
       const std::byte* staged = part.offset < layer.head
                                     ? stage_.data() + rank * layer.head + part.offset
-                                    : stage_.data() + stage_head_ + rank * (layer.record - layer.head);
+                                    : stage_.data() + stage_up_ + rank * (layer.record - layer.head);
       host_places_[n_places_ + at] = is_staged ? reinterpret_cast<const uint8_t*>(staged) : host_places_[at];
     }
     rank += is_staged ? 1 : 0;
@@ -219,7 +220,7 @@ Status MappedExperts::bring(const Stream& stream, int mixture, Half half) {
   TRY(events.used.hold(copies_));
   const bool is_down = half == Half::down;
   const uint64_t from = is_down ? layer.head : 0, width = is_down ? layer.record - layer.head : layer.head;
-  std::byte* to = stage_.data() + (is_down ? stage_head_ : 0);
+  std::byte* to = stage_.data() + (is_down ? stage_up_ : 0);
   // Neighbours without a slot go together.
   for (int e = 0; e < layer.n_experts;) {
     int end = e;

@@ -36,13 +36,15 @@ namespace chimere::cuda {
 // What the experts of some layers take.
 struct MappedSizes {
   uint64_t ram = 0;
-  uint64_t slots = 0, stage = 0, places = 0, counts = 0;  // on the card
+  // On the card. The stage has the up-projections of the layer with the most, gates with them, then down-projections.
+  uint64_t slots = 0, stage_up = 0, stage_down = 0, places = 0, counts = 0;
 
   // n_slots: of every layer, where it has as many experts.
   MappedSizes(const Program& program, std::span<const op::MoeFfn* const> mixtures, PackForm form, int n_slots);
-  uint64_t card() const { return slots + stage + places + counts; }
+  uint64_t stage() const { return stage_up + stage_down; }
+  uint64_t card() const { return slots + stage() + places + counts; }
   uint64_t taken() const {
-    return Ledger::taken_bytes(slots) + Ledger::taken_bytes(stage) + Ledger::taken_bytes(places) +
+    return Ledger::taken_bytes(slots) + Ledger::taken_bytes(stage()) + Ledger::taken_bytes(places) +
            Ledger::taken_bytes(counts);
   }
 };
@@ -139,7 +141,7 @@ class MappedExperts {
   std::vector<Piece> pieces_;  // by MatrixId
   size_t n_places_ = 0, n_experts_ = 0;
   DeviceBuffer<std::byte> slots_, stage_;
-  uint64_t stage_head_ = 0;                   // bytes of the stage before the down-projections
+  uint64_t stage_up_ = 0;                     // bytes of the stage before the down-projections
   DeviceBuffer<const uint8_t*> places_;       // of decode passes, then of prompts
   PinnedBuffer<const uint8_t*> host_places_;  // the table as it will be; unchanged while sent_ is not done
   DeviceBuffer<uint32_t> counts_;
