@@ -74,7 +74,7 @@ class Planner {
 };
 
 // Long slices of prompts keep tensor cores busy, many rows of a decode pass share each reading of the weights, and both
-// cost working memory: the most for which that stays within an eighth of what weights and states leave, a quarter where
+// cost working memory: the most for which that stays within an eighth of what weights and states leave, half where
 // there are slots to fill the rest. Slices are
 // shortened first: their length matters less. Returns the working memory.
 uint64_t Planner::choose_rows(const ProgramBinding& binding, uint64_t state, CardPlan& plan) const {
@@ -84,7 +84,7 @@ uint64_t Planner::choose_rows(const ProgramBinding& binding, uint64_t state, Car
     return Lowering(program_, layout_, binding, device_, options_.exact, rows, pass_rows).working_bytes();
   };
   // Every slice of a prompt has experts in RAM brought to the card again: its length comes before slots.
-  const uint64_t share = plan.hosted.card_reads ? 4 : 8;
+  const uint64_t share = plan.hosted.card_reads ? 2 : 8;
   const uint64_t taken = binding.size_bytes() - binding.slot_bytes() + device_.context_bytes + state;
   const uint64_t left = budget_ > taken ? budget_ - taken : 0;
   const int least = default_max_rows(program_, options_.decode_rows);
