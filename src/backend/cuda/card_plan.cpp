@@ -74,9 +74,9 @@ class Planner {
 };
 
 // Long slices of prompts keep tensor cores busy, many rows of a decode pass share each reading of the weights, and both
-// cost working memory: the most for which that stays within an eighth of what weights and states leave, half where
-// there are slots to fill the rest. Slices are
-// shortened first: their length matters less. Returns the working memory.
+// cost working memory: the most for which that stays, with its inputs, within an eighth of what weights and states
+// leave, half where there are slots to fill the rest. Slices are shortened first: their length matters less. Returns
+// the working memory.
 uint64_t Planner::choose_rows(const ProgramBinding& binding, uint64_t state, CardPlan& plan) const {
   const auto lower_for = [&](int rows, int pass_rows) {
     plan.max_rows = rows;
@@ -89,6 +89,7 @@ uint64_t Planner::choose_rows(const ProgramBinding& binding, uint64_t state, Car
   const uint64_t left = budget_ > taken ? budget_ - taken : 0;
   const int least = default_max_rows(program_, options_.decode_rows);
   uint64_t working_bytes = 0;
+  const auto is_small = [&] { return working_bytes + inputs_bytes(plan.max_rows) <= left / share; };
   for (int pass_rows = kMatvecRows; pass_rows >= kDecodeTokens; pass_rows /= 2) {
     if (options_.max_rows > 0) {
       working_bytes = lower_for(options_.max_rows, pass_rows);
@@ -96,10 +97,10 @@ uint64_t Planner::choose_rows(const ProgramBinding& binding, uint64_t state, Car
       for (int slice = 2048;; slice /= 2) {
         const int rows = slice + options_.decode_rows;
         working_bytes = lower_for(std::max(rows, least), pass_rows);
-        if (rows <= least || working_bytes <= left / share) break;
+        if (rows <= least || is_small()) break;
       }
     }
-    if (working_bytes <= left / share) break;
+    if (is_small()) break;
   }
   return working_bytes;
 }
