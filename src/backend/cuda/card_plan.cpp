@@ -112,7 +112,8 @@ bool Planner::card_reads(int n_hosted) const {
   return mixtures && MappedSizes(program_, *mixtures, PackForm::compact, 0).ram <= options_.ram_bytes;
 }
 
-// All experts in RAM, and as many slots for those of every layer as the rest leaves room for.
+// All experts in RAM, and as many slots for those of every layer as the rest leaves room for. The states have room
+// twice: what is kept of earlier conversations shares it with those that go on.
 CardPlan Planner::with_most_slots(uint64_t wanted_state) const {
   int most = 0, too_many = 1;
   for (const Op& op : program_.ops) {
@@ -120,7 +121,7 @@ CardPlan Planner::with_most_slots(uint64_t wanted_state) const {
   }
   while (too_many - most > 1) {
     const int n = most + (too_many - most) / 2;
-    (fits({n_mixtures_, true, n}, wanted_state) ? most : too_many) = n;
+    (fits({n_mixtures_, true, n}, 2 * wanted_state) ? most : too_many) = n;
   }
   return plan_with({n_mixtures_, true, most}, wanted_state);
 }
