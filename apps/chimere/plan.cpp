@@ -123,6 +123,11 @@ std::vector<Change> changes(const Planned& planned, const engine::ForecastOption
     engine::ForecastOptions other = o;
     other.more_card_bytes = int64_t{2} << 30;
     look("2 GiB more of the card's memory", other);
+    other = o;
+    other.load.ram_experts = now.memory.card_reads ? RamExperts::cpu : RamExperts::card;
+    look(now.memory.card_reads ? "experts in RAM computed by the CPU (--ram-experts cpu)"
+                               : "experts in RAM read by the card (--ram-experts card)",
+         other);
   }
   if (now.disk_bytes > 0) {
     engine::ForecastOptions other = o;
