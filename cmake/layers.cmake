@@ -188,6 +188,9 @@ target_link_libraries(notes_bench PRIVATE chimere_retrieval)
 add_executable(search_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/search_bench.cpp)
 target_link_libraries(search_bench PRIVATE chimere_retrieval)
 
+add_executable(routing_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/experts/routing_bench.cpp)
+target_link_libraries(routing_bench PRIVATE chimere_engine chimere_tokenizer)
+
 chimere_layer(orchestrator DEPS grammar chat retrieval engram tokenizer engine text base)
 add_executable(quality_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/quality_bench.cpp)
 target_link_libraries(quality_bench PRIVATE chimere_orchestrator)
