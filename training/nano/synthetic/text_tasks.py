@@ -222,7 +222,7 @@ def reply(rng, data):
     v = slots(rng) | {"g": rng.choice(["flowers", "present", "book", "cake", "nice evening", "help"]), "h": rng.choice(["the move", "my homework", "the garden", "my computer"]), "o": rng.choice(["photos", "report", "recipe", "address", "list"])}
     text = rng.choice(messages).format(**v).replace("the help", "your help")
     text = rng.choice(["{}", "Hi, {}", "Hey! {}", "Hi {}, {{}}".format(v["c"]), "Hello, {}"]).format(text)
-    answer = rng.choice(answers).format(**v).replace("the help", "my help")
+    answer = rng.choice(answers).format(**v | {"h": v["h"].replace("my ", "your ")}).replace("the help", "my help")
     return [(asked(rng, rng.choice(REPLY), common.cap(text)), answer)], "I answer as the one who got the message."
 
 
