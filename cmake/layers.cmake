@@ -38,7 +38,7 @@ function(chimere_layer name)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/ops/*.cpp ${folder}/isa/*.cpp ${folder}/platform/*.cpp
        ${folder}/dialects/*.cpp ${folder}/http/*.cpp ${folder}/protocols/*.cpp ${folder}/protocols/shared/*.cpp
        ${folder}/admin/*.cpp ${folder}/batch/*.cpp ${folder}/learning/*.cpp ${folder}/shelf/*.cpp ${folder}/odo/*.cpp
-       ${folder}/routing/*.cpp)
+       ${folder}/routing/*.cpp ${folder}/tracing/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
