@@ -147,18 +147,30 @@ async def exchange(port, method, path, body=None):
 class Counts:
     def __init__(self):
         self.turns = self.failed = self.refused = self.cut = self.cut_otherwise = 0
-        self.prompt = self.cached = 0
+        self.tokens = {}  # by turn: of prompts, and of these those that came from the cache
         self.failures = []
 
+    def add_prompt(self, turn, prompt, cached):
+        before = self.tokens.get(turn, (0, 0))
+        self.tokens[turn] = (before[0] + prompt, before[1] + cached)
+
+    def share(self, turns_like=None):
+        """Of prompts of later turns, what came from the cache; as if these had come as often as those of `turns_like`."""
+        weights = {turn: tokens[0] for turn, tokens in (turns_like or self).tokens.items() if turn > 0}
+        known = {turn: weight for turn, weight in weights.items() if self.tokens.get(turn, (0, 0))[0] > 0}
+        total = sum(known.values())
+        if total == 0:
+            return 0.0
+        return sum(weight * self.tokens[turn][1] / self.tokens[turn][0] for turn, weight in known.items()) / total
+
     def report(self):
-        share = self.cached / self.prompt if self.prompt else 0.0
         return {
             "answers": self.turns,
             "failed_without_head": self.failed,
             "refused": self.refused,
             "streams_cut": self.cut + self.cut_otherwise,
             "streams_cut_not_by_a_kill": self.cut_otherwise,
-            "cached_share_of_later_turns": round(share, 4),
+            "cached_share_of_later_turns": round(self.share(), 4),
             "failures": self.failures[:10],
         }
 
@@ -226,9 +238,7 @@ class Client:
             usage = chunk.get("usage") or usage
             content += "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
         counts.turns += 1
-        if turn > 0:
-            counts.prompt += usage.get("prompt_tokens", 0)
-            counts.cached += usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
+        counts.add_prompt(turn, usage.get("prompt_tokens", 0), usage.get("prompt_tokens_details", {}).get("cached_tokens", 0))
         return content
 
     def was_killed(self, name):
@@ -255,7 +265,8 @@ async def phases(args, folder, replicas):
         alone.start()
         await alone.ready()
         end = time.monotonic() + args.baseline
-        said("baseline", await load(alone.port, [], args.clients, lambda: end))
+        baseline = await load(alone.port, [], args.clients, lambda: end)
+        said("baseline", baseline)
         await alone.stop()
         replicas.remove(alone)
 
@@ -278,8 +289,12 @@ async def phases(args, folder, replicas):
             await asyncio.sleep(min(5, args.kill_every / 4))
             victim.start()
             await victim.ready()
-        said("kills", await running)
+        counts = await running
+        said("kills", counts)
         report["kills"]["killed"] = kills
+        if args.baseline > 0:
+            # Later turns have more to find: those of the two are weighed alike.
+            report["kills"]["cached_share_of_one_replica"] = round(baseline.share(counts), 4)
 
         done = False
         running = asyncio.create_task(
@@ -313,7 +328,7 @@ def problems_of(report):
     if report["kills"]["killed"] == 0:
         problems.append("kills: nobody was killed")
     if "baseline" in report:
-        alone, three = (report[name]["cached_share_of_later_turns"] for name in ("baseline", "kills"))
+        three, alone = (report["kills"][name] for name in ("cached_share_of_later_turns", "cached_share_of_one_replica"))
         if three < 0.9 * alone:
             problems.append(f"cached share {three}, expected at least 90 % of {alone}")
     return problems
