@@ -91,9 +91,8 @@ Tracer::Tracer(TracerConfig config)
 Tracer::~Tracer() {
   {
     std::lock_guard lock(mutex_);
-    is_stopping_ = true;
+    is_stopping_ = must_end_ = true;
   }
-  must_end_ = true;
   changed_.notify_all();
   thread_.join();
 }
