@@ -146,7 +146,7 @@ async def exchange(port, method, path, body=None):
 
 class Counts:
     def __init__(self):
-        self.turns = self.failed = self.refused = self.cut = self.cut_otherwise = 0
+        self.turns = self.failed = self.refused = self.cut = self.cut_otherwise = self.moved = 0
         self.tokens = {}  # by turn: of prompts, and of these those that came from the cache
         self.failures = []
 
@@ -170,6 +170,7 @@ class Counts:
             "refused": self.refused,
             "streams_cut": self.cut + self.cut_otherwise,
             "streams_cut_not_by_a_kill": self.cut_otherwise,
+            "turns_at_another_replica": self.moved,
             "cached_share_of_later_turns": round(self.share(), 4),
             "failures": self.failures[:10],
         }
@@ -181,6 +182,7 @@ class Client:
     def __init__(self, index, port, replicas, counts, until):
         self.random = random.Random(index)
         self.port, self.replicas, self.counts, self.until = port, replicas, counts, until
+        self.replica = None
 
     def is_over(self):
         return time.monotonic() >= self.until()
@@ -193,6 +195,7 @@ class Client:
         def say(n):
             return " ".join(self.random.choice(WORDS) for _ in range(n))
 
+        self.replica = None  # that gave the last answer of the conversation
         messages = [{"role": "user", "content": f"Let us talk about the {say(3)}. {say(24)}."}]
         for turn in range(self.random.randint(4, 8)):
             answer = None
@@ -238,6 +241,9 @@ class Client:
             usage = chunk.get("usage") or usage
             content += "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
         counts.turns += 1
+        replica = headers.get("x-chimere-replica")
+        counts.moved += self.replica is not None and replica != self.replica
+        self.replica = replica
         counts.add_prompt(turn, usage.get("prompt_tokens", 0), usage.get("prompt_tokens_details", {}).get("cached_tokens", 0))
         return content
 
@@ -353,6 +359,7 @@ async def main():
     args.model = os.path.abspath(args.model)
     folder = args.folder or tempfile.mkdtemp(prefix="chimere-ha-")
     os.makedirs(folder, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # replicas end with us
     replicas = []
     try:
         report = await phases(args, folder, replicas)
