@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "server/learning/improve_desk.h"
+#include "server/tracing/tracer.h"
 
 namespace chimere::server {
 namespace {
@@ -217,6 +218,13 @@ std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stat
     gauge(out, "chimere_engram_users", "Users that have notes or a table.", static_cast<double>(learned->files));
   }
   add_stages(out, stages);
+  if (monitor.tracer) {
+    const Tracer::Counts counts = monitor.tracer->counts();
+    family(out, "chimere_trace_spans_total", "counter", "Spans that were to be sent to a collector, by result.",
+           {{label("result", "sent"), static_cast<double>(counts.sent)},
+            {label("result", "dropped"), static_cast<double>(counts.dropped)}});
+    counter(out, "chimere_trace_failures_total", "Exchanges with the collector that failed.", counts.failures);
+  }
   return out;
 }
 
