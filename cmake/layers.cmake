@@ -38,7 +38,7 @@ function(chimere_layer name)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/ops/*.cpp ${folder}/isa/*.cpp ${folder}/platform/*.cpp
        ${folder}/dialects/*.cpp ${folder}/http/*.cpp ${folder}/protocols/*.cpp ${folder}/protocols/shared/*.cpp
        ${folder}/admin/*.cpp ${folder}/batch/*.cpp ${folder}/learning/*.cpp ${folder}/shelf/*.cpp ${folder}/odo/*.cpp
-       ${folder}/routing/*.cpp)
+       ${folder}/routing/*.cpp ${folder}/tracing/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -188,6 +188,9 @@ target_link_libraries(notes_bench PRIVATE chimere_retrieval)
 add_executable(search_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/search_bench.cpp)
 target_link_libraries(search_bench PRIVATE chimere_retrieval)
 
+add_executable(routing_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/experts/routing_bench.cpp)
+target_link_libraries(routing_bench PRIVATE chimere_engine chimere_tokenizer)
+
 chimere_layer(orchestrator DEPS grammar chat retrieval engram tokenizer engine text base)
 add_executable(quality_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/quality_bench.cpp)
 target_link_libraries(quality_bench PRIVATE chimere_orchestrator)
@@ -246,7 +249,8 @@ if(CHIMERE_TESTS)
   set_tests_properties(commands PROPERTIES LABELS "program" TIMEOUT 300)
   add_test(NAME terminal_chat COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/chat.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   add_test(NAME hostile COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/hostile.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
-  set_tests_properties(terminal_chat hostile PROPERTIES LABELS "program" TIMEOUT 300)
+  add_test(NAME terminal_top COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/top.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
+  set_tests_properties(terminal_chat terminal_top hostile PROPERTIES LABELS "program" TIMEOUT 300)
   add_test(NAME configuration COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/config.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   add_test(NAME deployment COMMAND ${CMAKE_SOURCE_DIR}/tests/deploy/files.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR})
   set_tests_properties(configuration deployment PROPERTIES LABELS "program" TIMEOUT 300)

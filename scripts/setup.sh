@@ -8,7 +8,7 @@ TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 python3-nump
 
 # For ./package: static archives, and what makes and tries packages.
 PACKAGE_PACKAGES=(libunistring-dev libbsd-dev libmd-dev libncurses-dev zlib1g-dev dpkg-dev make xz-utils zstd debootstrap
-                  buildah ca-certificates curl git)
+                  buildah haproxy ca-certificates curl git)
 
 # Installs what is not there yet, with sudo when we are not root.
 install_packages() {

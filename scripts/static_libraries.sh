@@ -42,8 +42,9 @@ build() {
   echo "Building $1 as a static library"
   fetch "$1"
   (cd "$sources/$1/tree" && "${@:2}") >"$folder/$1.log" 2>&1 || { tail -n 40 "$folder/$1.log" >&2; return 1; }
-  (cd "$sources/$1" && ls ./*.orig.tar.* ./*.dsc 2>/dev/null) | tail -n 1 |
-    sed 's/^..//; s/\.dsc$//; s/\.orig\.tar.*//' >"$folder/$1.version"
+  # Of one that was fetched without Debian's part there is no .dsc.
+  find "$sources/$1" -maxdepth 1 \( -name '*.orig.tar.*' -o -name '*.dsc' \) -printf '%f\n' | LC_ALL=C sort | tail -n 1 |
+    sed 's/\.dsc$//; s/\.orig\.tar.*//' >"$folder/$1.version"
 }
 
 # Position independent and without traces of this folder.

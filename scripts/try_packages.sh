@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Tries the packages in fresh systems that have nothing but a base: the folder of the archive in each of them, the .deb in
-# Debian 12. Each has to answer by the terminal and over HTTP.
-#   scripts/try_packages.sh FOLDER ARCHIVE.tar.zst PACKAGE.deb      systems are kept in FOLDER/roots
+# Debian 12. Each has to answer by the terminal and over HTTP. The image runs as a container would run it: its own files
+# alone, which it can not write to, and its own user. Then three of the program stand behind HAProxy, and one is killed.
+#   scripts/try_packages.sh FOLDER ARCHIVE.tar.zst PACKAGE.deb IMAGE.oci.tar      systems are kept in FOLDER/roots
 set -euo pipefail
-folder=$1 archive=$2 deb=$3
+folder=$1 archive=$2 deb=$3 image=$4
 mkdir -p "$folder/roots"
 
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' 'Created-By: Packages' | awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }')
@@ -28,8 +29,11 @@ fresh() {  # fresh RELEASE MIRROR: a copy of a base system, made once; its path
 inside() { (start_inside "$@"); }
 start_inside() { exec unshare --mount --pid --fork --kill-child --mount-proc="$1/proc" chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "${@:2}"; }
 
+free_port() { /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
 answers() {  # answers ROOT PROGRAM WHAT
-  local said port=18231 server
+  local said port server
+  port=$(free_port)
   inside "$1" "$2" --version | head -n 3
   said=$(inside "$1" "$2" chat -p "What is 2 + 3?" --temp 0 2>/dev/null) || { echo "$3: no answer in the terminal" >&2; return 1; }
   grep -q 5 <<<"$said" || { echo "$3: expected a 5 in the answer, found: $said" >&2; return 1; }
@@ -39,9 +43,9 @@ answers() {  # answers ROOT PROGRAM WHAT
     sleep 0.5
     if curl -sf "http://127.0.0.1:$port/health" >/dev/null; then break; fi
   done
-  said=$(curl -s "http://127.0.0.1:$port/v1/chat/completions" -d '{"messages":[{"role":"user","content":"What is 2 + 3?"}],"temperature":0}')
+  said=$(curl -s "http://127.0.0.1:$port/v1/chat/completions" -d '{"messages":[{"role":"user","content":"What is 2 + 3?"}],"temperature":0}') || true
   curl -sf "http://127.0.0.1:$port/" >/dev/null || said="no page: $said"
-  kill -KILL $server  # what it started ends with it
+  kill -KILL $server || true  # what it started ends with it
   wait $server 2>/dev/null || true
   grep -q '"finish_reason":"stop"' <<<"$said" || { echo "$3: no answer over HTTP: $said" >&2; cat "$folder/trial.log" >&2; return 1; }
   echo "$3: answers in the terminal and over HTTP"
@@ -67,7 +71,68 @@ try_deb() {
   [ ! -e "$root/usr/bin/chimere" ] || { echo "the .deb left its program behind" >&2; return 1; }
 }
 
+# in_image ROOT USER FOLDER [NAME=VALUE...] COMMAND...: what of the image can be written to is FOLDER and /tmp, both empty.
+in_image() {
+  local as=(/usr/sbin/chroot "--userspec=$2" --groups= "$1") settings=()
+  # shellcheck disable=SC2016
+  local enter='root=$1 user=$2 place=$3
+    shift 3
+    mount --bind "$root" "$root" && mount -t proc proc "$root/proc" && mount -t tmpfs tmpfs "$root/tmp" &&
+      mount -t tmpfs -o "uid=${user%%:*},gid=${user##*:},mode=0700" tmpfs "$root$place" &&
+      mount -o remount,bind,ro "$root" && exec env -i "$@"'
+  local where=("$1" "$2" "$3")
+  shift 3
+  while [[ "$1" == *=* ]]; do
+    settings+=("$1")
+    shift
+  done
+  exec unshare --mount --pid --fork --kill-child bash -c "$enter" - "${where[@]}" "${settings[@]}" "${as[@]}" "$@"
+}
+
+try_image() {
+  local root=$folder/roots/trial user="" place=/ settings=() words=() kind fact said server port
+  port=$(free_port)
+  rm -rf "$root"
+  mkdir "$root"
+  while read -r kind fact; do
+    case $kind in
+      user) user=$fact ;;
+      folder) place=$fact ;;
+      env) settings+=("$fact") ;;
+      word) words+=("$fact") ;;
+    esac
+  done < <(/usr/bin/python3 "$(dirname "$0")/../tools/unpack_image.py" "$image" "$root")
+  [ -n "$user" ] && [ "${user%%:*}" -ge 1000 ] || { echo "the image runs as '$user', expected an account of its own" >&2; return 1; }
+  mkdir -p "$root/proc"
+  (in_image "$root" "$user" "$place" "${settings[@]}" CHIMERE_API_KEY=key-of-the-trial CHIMERE_PORT=$port "${words[@]}") \
+    >"$folder/trial.log" 2>&1 &
+  server=$!
+  for _ in $(seq 120); do
+    sleep 0.5
+    if curl -sf "http://127.0.0.1:$port/health" >/dev/null; then break; fi
+  done
+  said=$(curl -s "http://127.0.0.1:$port/v1/chat/completions" -H 'Authorization: Bearer key-of-the-trial' \
+    -d '{"messages":[{"role":"user","content":"What is 2 + 3?"}],"temperature":0}') || true
+  kill -KILL $server || true
+  wait $server 2>/dev/null || true
+  grep -q '"finish_reason":"stop"' <<<"$said" || { echo "the image: no answer over HTTP: $said" >&2; cat "$folder/trial.log" >&2; return 1; }
+  echo "The image: answers as user $user, with files that it can not change"
+}
+
+try_many() {
+  local program=$folder/many
+  rm -rf "$program"
+  mkdir "$program"
+  zstd -qdc "$archive" | tar -C "$program" -x --strip-components=1
+  /usr/bin/python3 "$(dirname "$0")/../tools/ha_run.py" --program "$program/bin/chimere" --model "$program/share/chimere/chimere-nano.gguf" \
+    --seconds 20 --kill-every 7 --clients 8 --baseline 0 --check >"$folder/many.log" || { cat "$folder/many.log" >&2; return 1; }
+  rm -rf "$program"
+  echo "Three replicas behind HAProxy: no request was lost when two were killed, nor when each was restarted"
+}
+
 try_deb
+try_image
+try_many
 try_archive bookworm "$mirror" "Debian 12"
 try_archive trixie "$mirror" "Debian 13"
 if [ -n "${UBUNTU_MIRROR:-}" ]; then try_archive jammy "$UBUNTU_MIRROR" "Ubuntu 22.04"; fi

@@ -42,6 +42,7 @@ ORDER = [
     "improve/mezo",
     "improve/examples",
     "improve",
+    "server/tracing",
     "server/http",
     "server",
     "quantizer",

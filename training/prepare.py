@@ -22,7 +22,7 @@ from nano.reserved import is_reserved as is_reserved_turn
 from nano.synthetic import (
     arithmetic, code, everyday, facts, follow_ups, forms, given_text, letters, lookup, messages, mixed, newcomers, notes, phrases,
     programs,
-    reasoning, requests, steps, sums, tales, talk, tool_choice, tool_results, toolcalls, unknowns,
+    reasoning, requests, steps, sums, tales, talk, text_tasks, tool_choice, tool_everyday, tool_results, toolcalls, unknowns,
 )
 
 VOCABULARY = 8192
@@ -50,14 +50,16 @@ COUNTS = {
     "unknowns": 25_000,
     "lookup": 60_000,
     "everyday": 30_000,
-    "newcomers": 110_000,
+    "newcomers": 210_000,
     "requests": 60_000,
+    "text_tasks": 110_000,
+    "assistant": 40_000,
 }
 
 
-# What the fourth to seventh runs added; prepare.py --part packs these and the others apart, since together they take a while.
+# What the fourth to eighth runs added; prepare.py --part packs these and the others apart, since together they take a while.
 ADDED = ("choice", "results", "notes", "given_text", "forms", "follow_ups", "steps", "programs", "languages", "letters", "unknowns",
-         "lookup", "everyday", "newcomers", "requests")
+         "lookup", "everyday", "newcomers", "requests", "text_tasks", "assistant")
 
 
 def wanted(category, part, without=()):
@@ -101,6 +103,8 @@ def dialogue_sources(data, split, seed, scale=1.0):
         yield "everyday", everyday.dialogues(rng("everyday"), data, counts["everyday"])
         yield "newcomers", newcomers.dialogues(rng("newcomers"), data, counts["newcomers"])
         yield "requests", requests.dialogues(rng("requests"), data, counts["requests"])
+        yield "text_tasks", text_tasks.dialogues(rng("text_tasks"), data, counts["text_tasks"])
+        yield "assistant", tool_everyday.dialogues(rng("assistant"), data, counts["assistant"])
 
 
 def mixed_source(turns, seed, scale=1.0):

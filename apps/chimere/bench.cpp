@@ -38,8 +38,11 @@ Result<std::unique_ptr<models::Model>> load(BenchOptions o) {
   if (!o.model.path.empty() && !o.synthetic.empty()) {
     return Error{Code::invalid_argument, "expected either --model or --synthetic, found both"};
   }
-  if (o.synthetic.empty()) return load_model(o.model);
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o.model));
+  if (o.model.routing != "model" && backend != models::BackendKind::cuda) {
+    return Error{Code::invalid_argument, "--routing: expected a CUDA card to compute on, found none in use"};
+  }
+  if (o.synthetic.empty()) return load_model(o.model);
   TRY_ASSIGN(LoadOptions options, load_options(o.model));
   TRY_ASSIGN(auto source, models::synthetic_source(o.synthetic));
   TRY_ASSIGN(auto model, models::Model::load(std::move(source), backend, std::move(options)));
@@ -114,6 +117,10 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   profile("prefill_profile", report.prefill_profile);
   if (report.draft_pass_s > 0) result["draft_pass_s"] = report.draft_pass_s;
   if (report.between_steps_s) result["between_steps_s"] = *report.between_steps_s;
+  if (report.card_experts) {
+    result["experts_in_ram"] = {{"hit_share", report.card_experts->hit_share},
+                                {"bytes_per_token", report.card_experts->bytes_per_token}};
+  }
   if (report.experts) {
     result["experts_on_disk"] = {{"hit_share", report.experts->hit_share},
                                  {"bytes_per_token", report.experts->bytes_per_token}};
@@ -172,6 +179,11 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
                 report.device ? "card copies" : "machine reads",
                 share > 1 ? " (part of the model stays in the cache)" : "");
   }
+  if (report.card_experts) {
+    std::printf(
+        "  experts in RAM: %.0f %% of those that were used were on the card, %.1f MB a token came over the bus\n",
+        100 * report.card_experts->hit_share, report.card_experts->bytes_per_token / 1e6);
+  }
   if (report.experts) {
     std::printf(
         "  experts on disk: %.0f %% of those that were used were in RAM, %.1f MB a token were read: %.2f GB/s\n",
@@ -225,6 +237,11 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   command->add_option("--synthetic", options->synthetic,
                       "MODEL or MODEL:MIX, random weights of true shapes; models: " + models::synthetic_models() +
                           "; mixes: " + models::synthetic_mixes());
+  command
+      ->add_option("--routing", options->model.routing,
+                   "on a card: which experts decoded tokens use: model, as its routers choose; uniform; zipf:S, drawn "
+                   "by 1/rank^S, ranks shuffled in every layer: what random weights do not tell of a cache")
+      ->capture_default_str();
   engine::BenchmarkPlan& plan = options->plan;
   command->add_option("-p,--prompt", plan.n_prompt, "tokens to prefill")->capture_default_str();
   command->add_option("-n,--decode", plan.n_decode, "tokens to decode")->capture_default_str();

@@ -41,6 +41,7 @@ void add_quantize(CLI::App& app, Outcome& outcome);
 void add_report(CLI::App& app, Outcome& outcome);
 void add_serve(CLI::App& app, Outcome& outcome);
 void add_tokenize(CLI::App& app, Outcome& outcome);
+void add_top(CLI::App& app, Outcome& outcome);
 
 // The options of `serve` on another command, and their values, which live as long as what is returned.
 std::shared_ptr<void> declare_serve_options(CLI::App& command);

@@ -63,8 +63,13 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
       ->transform(CLI::AsSizeValue(false));
   command
       .add_option("--cpu-moe", o.cpu_moe,
-                  "the routed experts of the first N layers that have some stay in RAM and are computed by the CPU "
-                  "while the card does the rest; a number, all, or auto: as many as it takes for the rest to fit")
+                  "the routed experts of the first N layers that have some stay in RAM; a number, all, or auto: what "
+                  "it takes for the rest to fit on the card")
+      ->capture_default_str();
+  command
+      .add_option("--ram-experts", o.ram_experts,
+                  "who computes with experts that stay in RAM beside a card: cpu, where they are; card, which reads "
+                  "them and keeps those that are used most; auto: the card, where RAM has room for all of them")
       ->capture_default_str();
   command
       .add_option(
@@ -120,8 +125,13 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.n_threads = o.threads;
   options.device_bytes = o.vram_bytes;
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(o.cpu_moe));
+  TRY_ASSIGN(options.ram_experts, ram_experts_from_text(o.ram_experts));
+  TRY_ASSIGN(options.imposed_skew, imposed_skew_from_text(o.routing));
   options.ram_bytes = o.ram_bytes > 0 ? o.ram_bytes : available_memory_bytes() / 10 * 9;
-  options.experts_folder = o.experts_folder.empty() ? default_experts_folder() : o.experts_folder;
+  // What is imposed says nothing of the model, and is not kept.
+  if (!options.imposed_skew) {
+    options.experts_folder = o.experts_folder.empty() ? default_experts_folder() : o.experts_folder;
+  }
   options.decode_rows = o.decode_rows;
   options.n_sequences = o.n_sequences;
   options.context_tokens = o.context;

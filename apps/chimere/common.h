@@ -22,15 +22,17 @@ struct ModelOptions {
   std::string experts;  // "2-6"
   std::vector<float> experts_entropy = {0.3f, 0.7f};
   int threads = 0;
-  uint64_t vram_bytes = 0;          // 0: all that is free
-  bool no_card = false;             // --vram 0
-  std::string cpu_moe = "auto";     // layers, "all", or "auto": as many as it takes
-  uint64_t ram_bytes = 0;           // for weights; 0: what is to be had
-  std::string experts_folder;       // of experts that RAM does not hold; empty: in the data folder
-  int n_sequences = 1;              // that shall find room on the card
-  int context = 0;                  // tokens of each of them; 0: what is usual
-  uint64_t state_bytes = 0;         // of all of them, where that is more
-  int decode_rows = kDecodeTokens;  // sequences that may decode beside a prompt
+  uint64_t vram_bytes = 0;           // 0: all that is free
+  bool no_card = false;              // --vram 0
+  std::string cpu_moe = "auto";      // layers, "all", or "auto": as many as it takes
+  std::string ram_experts = "auto";  // "cpu", "card" or "auto"
+  std::string routing = "model";     // of benchmarks: "uniform" or "zipf:S"
+  uint64_t ram_bytes = 0;            // for weights; 0: what is to be had
+  std::string experts_folder;        // of experts that RAM does not hold; empty: in the data folder
+  int n_sequences = 1;               // that shall find room on the card
+  int context = 0;                   // tokens of each of them; 0: what is usual
+  uint64_t state_bytes = 0;          // of all of them, where that is more
+  int decode_rows = kDecodeTokens;   // sequences that may decode beside a prompt
   // What guesses will be tried: with some, the file's draft block is loaded, too.
   speculative::Mode speculate = speculative::Mode::off;
   std::string drafter;  // a DFlash drafter's file; empty: none

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   chimere::apps::Outcome outcome;
   chimere::apps::add_serve(app, outcome);
   chimere::apps::add_chat(app, outcome);
+  chimere::apps::add_top(app, outcome);
   chimere::apps::add_index(app, outcome);
   chimere::apps::add_inspect(app, outcome);
   chimere::apps::add_plan(app, outcome);

@@ -123,6 +123,11 @@ std::vector<Change> changes(const Planned& planned, const engine::ForecastOption
     engine::ForecastOptions other = o;
     other.more_card_bytes = int64_t{2} << 30;
     look("2 GiB more of the card's memory", other);
+    other = o;
+    other.load.ram_experts = now.memory.card_reads ? RamExperts::cpu : RamExperts::card;
+    look(now.memory.card_reads ? "experts in RAM computed by the CPU (--ram-experts cpu)"
+                               : "experts in RAM read by the card (--ram-experts card)",
+         other);
   }
   if (now.disk_bytes > 0) {
     engine::ForecastOptions other = o;
@@ -168,6 +173,9 @@ void print_json(const Planned& planned, const engine::ForecastOptions& o, const 
                     {"context_bytes", f.memory.context_bytes},
                     {"expert_layers", f.memory.n_mixtures},
                     {"expert_layers_in_ram", f.memory.n_hosted},
+                    {"reads_experts", f.memory.card_reads},
+                    {"slots_per_layer", f.memory.n_slots},
+                    {"experts_in_ram_bytes_on_card", f.memory.mapped_bytes},
                     {"text", f.memory.text}};
   }
   const auto known = [](double speed) { return speed > 0 ? Json(speed) : Json(); };
@@ -204,6 +212,10 @@ void print_memory(const engine::ForecastOptions& o, const engine::Forecast& f) {
   if (f.recurrent_bytes > 0) {
     print_row("recurrent state, " + sequences, home, size_text(f.recurrent_bytes),
               size_text(2 * f.recurrent_bytes / static_cast<uint64_t>(o.load.n_sequences)));
+  }
+  if (f.memory.card_reads) {
+    print_row("slots for " + std::to_string(f.memory.n_slots) + " experts a layer, stage", home,
+              size_text(f.memory.mapped_bytes), "");
   }
   print_row("working memory", home, size_text(f.memory.working_bytes), "");
   if (on_card) {

@@ -18,6 +18,7 @@
 #include "serve_options.h"
 #include "serve_run.h"
 #include "server/http/log.h"
+#include "tracing.h"
 #include "version.h"
 
 namespace chimere::apps {
@@ -64,6 +65,15 @@ void allow_connections(server::HttpConfig& http) {
   spdlog::warn("the system allows {} open files: at most {} connections at a time", files, http.max_connections);
 }
 
+Status open_tracer(ServeOptions& o) {
+  TRY_ASSIGN(auto config, trace_config(o.otlp));
+  if (!config) return Ok{};
+  config->with_texts = o.server.watch.log_prompts;
+  spdlog::info("traces are sent to {}", config->url);
+  o.server.tracer = std::make_shared<server::Tracer>(std::move(*config));
+  return Ok{};
+}
+
 // `chimere improve run`, of the same model and folders; kind and owner come behind it.
 std::vector<std::string> job_command(const ServeOptions& o) {
   std::vector<std::string> command = {"/proc/self/exe", "improve", "run", "--child", "--json"};
@@ -93,6 +103,7 @@ Status serve(ServeOptions& o) {
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
   TRY(open_kept(o.kept, o.server));
+  TRY(open_tracer(o));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
   if (!o.model_folders.empty()) return serve_folders(o, chat_template);
@@ -156,6 +167,7 @@ Status check_serve(const Configuration& configuration) {
   if (o.odo.port) o.server.http.side_port = 0;
   TRY(o.lan.is_on ? check_address(o.server.http) : server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
+  TRY(trace_config(o.otlp));
   TRY(read_chat_template(o.chat_template_file));
   orchestrator::Defaults defaults;
   TRY(set_defaults(o, defaults));

@@ -12,6 +12,9 @@ void add_log_options(CLI::App& command, ServeOptions& o) {
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
   command.add_flag("--log-prompts", o.server.watch.log_prompts, "write the bodies of requests to the log");
+  command.add_option("--otlp", o.otlp,
+                     "address of an OpenTelemetry collector that traces of requests are sent to (http://host:4318), or "
+                     "none; else OTEL_EXPORTER_OTLP_ENDPOINT (docs/deploy.md)");
   command
       .add_option("--dump-on-stall", o.dump_on_stall,
                   "write the engine's state to the log when it makes no step for so many seconds; 0: never")

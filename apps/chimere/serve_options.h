@@ -30,6 +30,7 @@ struct ServeOptions {
   std::string api_keys_file;
   std::string chat_template_file;
   bool json_log = false;
+  std::string otlp;            // address of a collector, or none; empty: the environment says
   double request_timeout = 0;  // seconds
   int dump_on_stall = 0;
   int keep_responses = 60;  // minutes

@@ -13,7 +13,8 @@
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
 //                        [--backend B] [--vram BYTES] [--cpu-moe N|all|auto] [--profile] [--sleep]
-//                        [--ram BYTES --experts-folder FOLDER]
+//                        [--ram BYTES --experts-folder FOLDER] [--ram-experts auto|cpu|card]
+//                        [--routing model|uniform|zipf:S]
 //                        [--speculate auto|mtp|draft|dflash|always --acceptance P,.. --draft-max N --draft-depths N,..]
 //                        [--draft-model F] [--drafter F]
 #include <algorithm>
@@ -77,8 +78,10 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
   TRY_ASSIGN(const models::BackendKind backend,
              models::backend_from_name(get(o, "--backend", no_card ? "cpu" : "auto")));
   options.ram_bytes = std::strtoull(get(o, "--ram", "0").c_str(), nullptr, 10);
-  options.experts_folder = get(o, "--experts-folder", ".");
+  options.experts_folder = get(o, "--experts-folder", o.count("--ram") ? "." : "");
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(get(o, "--cpu-moe", "auto")));
+  TRY_ASSIGN(options.ram_experts, ram_experts_from_text(get(o, "--ram-experts", "auto")));
+  TRY_ASSIGN(options.imposed_skew, imposed_skew_from_text(get(o, "--routing", "model")));
   if (options.cpu_moe != 0 && options.cpu_moe != kFittingMixtures && backend != models::BackendKind::cuda) {
     return Error{Code::invalid_argument, "--cpu-moe: expected a CUDA card to compute on, found none in use"};
   }
@@ -259,6 +262,10 @@ Status bench(const Options& o) {
   if (report.experts) {
     std::printf("  experts on disk: %.1f %% of uses in RAM, %.1f MB a token read\n", 100 * report.experts->hit_share,
                 report.experts->bytes_per_token / 1e6);
+  }
+  if (report.card_experts) {
+    std::printf("  experts in RAM: %.1f %% of uses on the card, %.1f MB a token over the bus\n",
+                100 * report.card_experts->hit_share, report.card_experts->bytes_per_token / 1e6);
   }
   if (report.sleep) {
     std::printf("sleep    %.2f GB given away in %.3f s, taken again in %.3f s, first step %.3f s\n",

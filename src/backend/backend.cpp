@@ -65,6 +65,31 @@ Result<int> cpu_moe_from_text(std::string_view text) {
   return n;
 }
 
+Result<RamExperts> ram_experts_from_text(std::string_view text) {
+  if (text == "auto") return RamExperts::automatic;
+  if (text == "cpu") return RamExperts::cpu;
+  if (text == "card") return RamExperts::card;
+  return Error{Code::invalid_argument,
+               "--ram-experts: expected 'auto', 'cpu' or 'card', found '" + std::string(text) + "'"};
+}
+
+Result<std::optional<float>> imposed_skew_from_text(std::string_view text) {
+  constexpr std::string_view kZipf = "zipf:";
+  constexpr float kMost = 10;
+  if (text == "model") return std::optional<float>();
+  if (text == "uniform") return std::optional(0.0f);
+  float skew = -1;
+  const std::string_view number = text.starts_with(kZipf) ? text.substr(kZipf.size()) : std::string_view();
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), skew);
+  if (error != std::errc() || end != number.data() + number.size() || !(skew >= 0 && skew <= kMost)) {
+    return Error{Code::invalid_argument,
+                 "--routing: expected 'model', 'uniform' or 'zipf:' and a number from 0 to 10, "
+                 "as in zipf:1.0, found '" +
+                     std::string(text) + "'"};
+  }
+  return std::optional(skew);
+}
+
 int default_max_rows(const Program& program, int decode_rows) {
   constexpr int kMost = 512;
   int slice = 256;

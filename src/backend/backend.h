@@ -143,6 +143,15 @@ inline constexpr int kFittingMixtures = -2;
 // LoadOptions::cpu_moe as it is written on a command line: a number, "all" or "auto".
 Result<int> cpu_moe_from_text(std::string_view text);
 
+// Who computes with routed experts that are in RAM beside a card: the CPU, where they are, or the card, which reads them
+// over the bus and keeps those that are used most. automatic: the card, where RAM has room for all of them.
+enum class RamExperts { automatic, cpu, card };
+// As it is written on a command line: "auto", "cpu" or "card".
+Result<RamExperts> ram_experts_from_text(std::string_view text);
+
+// LoadOptions::imposed_skew as it is written on a command line: "model" for none, "uniform" or "zipf:1.0".
+Result<std::optional<float>> imposed_skew_from_text(std::string_view text);
+
 struct LoadOptions {
   KvFormat kv;
   int decode_rows = kDecodeTokens;  // batch rows reserved for decoding sequences beside a slice of a prompt
@@ -153,19 +162,23 @@ struct LoadOptions {
   std::string drafter;        // a DFlash drafter's file, in place of the file's draft pass; empty: none
   bool drafts = false;        // with the file's draft pass, where it has one; without, nothing of that is held or kept
   uint64_t device_bytes = 0;  // the most of a card's memory to use; 0: all that is free
-  // CUDA only: the routed experts of the first `cpu_moe` MoE layers stay in host memory and are computed there, by
-  // n_threads threads, while the card does the rest. kAllMixtures: of every MoE layer. kFittingMixtures: of as few as it
-  // takes for all else to fit on the card, with the state of sequences as it is wanted, as far as that is possible.
+  // CUDA only: the routed experts of the first `cpu_moe` MoE layers stay in host memory. kAllMixtures: of every MoE layer.
+  // kFittingMixtures: what does not fit on the card beside all else, with the state of sequences as it is wanted, as far
+  // as that is possible: whole layers where the CPU computes them, some experts of every layer where the card does.
   int cpu_moe = 0;
+  RamExperts ram_experts = RamExperts::automatic;
   // CPU, and experts beside a card: RAM for weights. What is more are routed experts, which then lie on disk, and those
   // that are used most in RAM. 0: any.
   uint64_t ram_bytes = 0;
-  std::string experts_folder;  // for those files
-  uint64_t fingerprint = 0;    // of the weights, so that the files are found again; 0: they are not kept
+  std::string experts_folder;     // for those files
+  uint64_t fingerprint = 0;       // of the weights, so that the files are found again; 0: they are not kept
   int n_sequences = 1;            // that have room beside the model
   int context_tokens = 0;         // of each of them; 0: one page
   uint64_t state_bytes = 0;       // of all of them, where that is more
   bool drafts_need_room = false;  // `drafts` only where no experts are in RAM for want of room on the card
+  // For benchmarks, CUDA only: in decode passes experts are drawn, with probabilities as 1 / rank^skew of an order that
+  // every layer has of its own.
+  std::optional<float> imposed_skew;
   LoadProgress progress;
   MatrixTaken matrix_taken;
   InputObserver observe;  // sees what matrices are multiplied with; CPU only
@@ -191,8 +204,10 @@ inline int prefill_rows(int max_rows, int decode_rows) {
 
 // Where the weights of a model went on a machine with a card, and why.
 struct Placement {
-  int n_mixtures = 0;             // layers with routed experts
-  int n_hosted = 0;               // of these, those whose experts are in RAM
+  int n_mixtures = 0;       // layers with routed experts
+  int n_hosted = 0;         // of these, those whose experts are in RAM
+  bool card_reads = false;  // these experts, and has a slot for `n_slots` of each layer's
+  int n_slots = 0;
   uint64_t host_bytes = 0;        // of these experts
   uint64_t card_bytes = 0;        // of the weights on the card
   uint64_t budget_bytes = 0;      // of the card's memory, what may be used
@@ -269,6 +284,7 @@ class Executable {
 
   // Nothing where no experts are on disk. Any thread.
   virtual std::optional<ExpertTraffic> expert_traffic() const { return std::nullopt; }
+  virtual std::optional<CardTraffic> card_traffic() const { return std::nullopt; }
 
   // Nothing when the model runs on the CPU.
   virtual Result<std::optional<DeviceReport>> report() { return std::optional<DeviceReport>{}; }

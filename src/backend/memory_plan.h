@@ -24,6 +24,10 @@ struct MemoryPlan {
   std::vector<Matrix> matrices;  // by MatrixId
   int n_mixtures = 0;            // layers with routed experts
   int n_hosted = 0;              // with a card: of these, those whose experts are in RAM
+  bool card_reads = false;       // these experts, over the bus, and has a slot for n_slots of each layer's
+  int n_slots = 0;
+  uint64_t slot_bytes = 0;    // of all layers
+  uint64_t mapped_bytes = 0;  // on the card for all this: slots, and where experts are brought for prompts
   int max_rows = 0, prefill_rows = 0;
   uint64_t working_bytes = 0;  // where the trunk is computed: activations, and on a card what steps are given
   // With a card alone:

@@ -342,7 +342,8 @@ std::optional<double> between_steps(const BenchmarkReport& report) {
   return between_s >= 0 ? std::optional(between_s) : std::nullopt;
 }
 
-BenchmarkReport::ExpertFigures expert_figures(const ExpertTraffic& before, const ExpertTraffic& after, double tokens) {
+template <class Traffic>
+BenchmarkReport::ExpertFigures expert_figures(const Traffic& before, const Traffic& after, double tokens) {
   const auto hits = static_cast<double>(after.hits - before.hits);
   const auto misses = static_cast<double>(after.misses - before.misses);
   return {hits + misses > 0 ? hits / (hits + misses) : 0,
@@ -414,14 +415,21 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
   for (int streams : plan.streams) {
     samples.clear();
     std::optional<ExpertTraffic> before;
+    std::optional<CardTraffic> card_before;
     for (int r = -1; r < plan.repeats && plan.n_decode > 0; ++r) {
-      if (r == 0) before = model.executable().expert_traffic();
+      if (r == 0) {
+        before = model.executable().expert_traffic();
+        card_before = model.executable().card_traffic();
+      }
       TRY_ASSIGN(const double speed, bench.time_decode(streams));
       if (r >= 0) samples.push_back(speed);
     }
+    const double tokens = static_cast<double>(streams) * plan.n_decode * plan.repeats;
     if (before && report.decode.empty()) {
-      report.experts = expert_figures(*before, *model.executable().expert_traffic(),
-                                      static_cast<double>(streams) * plan.n_decode * plan.repeats);
+      report.experts = expert_figures(*before, *model.executable().expert_traffic(), tokens);
+    }
+    if (card_before && report.decode.empty()) {
+      report.card_experts = expert_figures(*card_before, *model.executable().card_traffic(), tokens);
     }
     report.decode.push_back({streams, summarize(samples)});
   }

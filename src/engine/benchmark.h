@@ -69,6 +69,8 @@ struct BenchmarkReport {
     double hit_share = 0, bytes_per_token = 0;
   };
   std::optional<ExpertFigures> experts;
+  std::optional<ExpertFigures>
+      card_experts;  // the same where a card reads experts from RAM: in its slots, over the bus
   std::optional<SleepTiming> sleep;
   // Of a decode step of the first number of streams, and of a prompt: empty without a card.
   std::vector<FamilyTime> decode_profile, prefill_profile;

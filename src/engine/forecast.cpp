@@ -15,6 +15,8 @@ namespace {
 constexpr double kCardOpSeconds = 4.9e-6;
 // From the card to the host's experts of a layer and back (bench/results/2026-11-16-cuda-h200.md).
 constexpr double kHandOverSeconds = 27e-6;
+// Of the bus's speed for copies, what kernels get that read experts from RAM: 46.7 of 55 GB/s on an H200.
+constexpr double kBusShare = 0.85;
 // Of an op on the CPU: its phases, of one to seven, and what it does beside products (norms, rounding of rows, choices),
 // which only models of a few megabytes notice.
 constexpr double kPhases = 3, kCpuOpSeconds = 0.25e-6;
@@ -84,6 +86,12 @@ class Forecaster {
     if (!p) return machine_.ram_bytes_s();
     return is_cached ? p->cached_bytes_s : p->decode_bytes_s;
   }
+  // Of the experts that the card reads from RAM, those that it has itself.
+  double slot_share() const {
+    uint64_t in_ram = 0;
+    for (const MemoryPlan::Matrix& m : f_.memory.matrices) in_ram += m.tier == Tier::ram ? m.bytes : 0;
+    return in_ram > 0 ? static_cast<double>(f_.memory.slot_bytes) / static_cast<double>(in_ram) : 0;
+  }
   double cpu_product_seconds(double cached_share) const;
   double prompt_seconds() const;
   double mixer_flops() const;
@@ -132,7 +140,7 @@ Status Forecaster::fit_ram() {
     if (part.tier == Tier::ram) (part.role == "routed experts" ? experts : others) += part.bytes;
   }
   if (on_card()) {
-    f_.card_bytes += f_.memory.working_bytes + f_.memory.context_bytes + state_bytes();
+    f_.card_bytes += f_.memory.mapped_bytes + f_.memory.working_bytes + f_.memory.context_bytes + state_bytes();
   } else {
     others += f_.memory.working_bytes + state_bytes();
   }
@@ -154,7 +162,7 @@ double Forecaster::cpu_product_seconds(double cached_share) const {
   double seconds = 0;
   for (size_t i = 0; i < program_.matrices.size(); ++i) {
     const MemoryPlan::Matrix& m = f_.memory.matrices[i];
-    if (m.tier != Tier::ram) continue;
+    if (m.tier != Tier::ram || f_.memory.card_reads) continue;
     const double bytes = static_cast<double>(m.bytes) * uses_[i].share;
     const TensorView& matrix = program_.matrices[i];
     seconds += bytes * (cached_share / rate(matrix, true) + (1 - cached_share) / rate(matrix, false));
@@ -208,8 +216,14 @@ void Forecaster::add_speed() {
   const double cached = cache > 0 ? std::clamp(2 - 2 * touched / cache, 0.0, 1.0) : 0;
   double seconds = cpu_product_seconds(cached) + disk_s, per_kv_byte = 0;
   if (on_card() && machine_.card) {
-    seconds +=
-        (card + states) / machine_.card->copy_bytes_s + kCardOpSeconds * n_ops + kHandOverSeconds * f_.memory.n_hosted;
+    double to_host = kHandOverSeconds * f_.memory.n_hosted;
+    if (f_.memory.card_reads) {
+      // As if all experts were used alike, which is the worst case.
+      const double in_slots = ram * slot_share();
+      card += in_slots;
+      to_host = (ram - in_slots) / (kBusShare * machine_.card->to_card_pinned);
+    }
+    seconds += (card + states) / machine_.card->copy_bytes_s + kCardOpSeconds * n_ops + to_host;
     per_kv_byte = 1 / machine_.card->copy_bytes_s;
   } else if (!on_card()) {
     seconds += states / machine_.ram_bytes_s() + n_ops * (kPhases * machine_.barrier_s + kCpuOpSeconds);

@@ -86,6 +86,7 @@ EngineStats Loop::stats() const {
   EngineStats stats = published_;
   stats.place = place_;
   stats.experts = model_.executable().expert_traffic();
+  stats.card_experts = model_.executable().card_traffic();
   return stats;
 }
 

@@ -73,6 +73,7 @@ struct EngineStats : EngineTotals {
   uint64_t state_bytes = 0;                                   // of sequences and cache together
   std::vector<std::pair<std::string, uint64_t>> memory = {};  // (purpose, bytes)
   std::optional<ExpertTraffic> experts = {};                  // where some are on disk
+  std::optional<CardTraffic> card_experts = {};               // where a card reads some from RAM
 };
 
 enum class RequestState { queued, prefill, decode };

@@ -34,8 +34,8 @@ int RunTeller::begin(std::string stage, std::string about, bool is_sign) {
   step.index = index;
   step.stage = std::move(stage);
   step.about = std::move(about);
+  step.began = Clock::now();
   report_.steps.push_back(std::move(step));
-  began_.push_back(Clock::now());
   // Who is told of the beginning is told of this step with it.
   const bool was_started = is_started_;
   if (is_sign) start_locked();
@@ -47,7 +47,7 @@ void RunTeller::end(int step, StepReport::State state, std::string about, std::s
   std::lock_guard lock(mutex_);
   StepReport& report = report_.steps[static_cast<size_t>(step)];
   report.state = state;
-  report.ms = std::chrono::duration<double, std::milli>(Clock::now() - began_[static_cast<size_t>(step)]).count();
+  report.ms = std::chrono::duration<double, std::milli>(Clock::now() - report.began).count();
   if (!about.empty()) report.about = std::move(about);
   if (!detail.empty()) report.detail = std::move(detail);
   put_step_locked(step);
@@ -58,7 +58,7 @@ void RunTeller::tell_of(int step, std::string about, std::string detail) {
   StepReport& report = report_.steps[static_cast<size_t>(step)];
   report.about = std::move(about);
   report.detail = std::move(detail);
-  report.ms = std::chrono::duration<double, std::milli>(Clock::now() - began_[static_cast<size_t>(step)]).count();
+  report.ms = std::chrono::duration<double, std::milli>(Clock::now() - report.began).count();
   put_step_locked(step);
 }
 
@@ -74,7 +74,9 @@ void RunTeller::ask(int step, std::string about, std::string detail) {
 
 void RunTeller::add_tokens(int step, const engine::Usage& usage) {
   std::lock_guard lock(mutex_);
-  report_.steps[static_cast<size_t>(step)].tokens += usage.completion_tokens;
+  StepReport& report = report_.steps[static_cast<size_t>(step)];
+  report.tokens += usage.completion_tokens;
+  report.answers.push_back({Clock::now(), usage});
   usage_.prompt_tokens += usage.prompt_tokens;
   usage_.cached_tokens += usage.cached_tokens;
   usage_.completion_tokens += usage.completion_tokens;
@@ -112,6 +114,7 @@ void RunTeller::fail(Error error, bool is_too_long, int32_t prompt_tokens) {
   chunk.is_too_long = is_too_long;
   chunk.usage = usage_;
   if (is_too_long) chunk.usage.prompt_tokens = prompt_tokens;
+  if (!report_.id.empty()) chunk.run = report_;
   link_->engine_id = 0;
   link_->chunks.put(std::move(chunk));
 }

@@ -86,7 +86,6 @@ class RunTeller {
   std::shared_ptr<RunLink> link_;
   mutable std::mutex mutex_;  // guards all below
   RunReport report_;
-  std::vector<Clock::time_point> began_;
   engine::Usage usage_;
   bool is_started_ = false;
 };

@@ -1,6 +1,7 @@
 // chat_chunk.h  What comes out of ChatService: an answer in pieces.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,6 +58,12 @@ struct PromptProgress {
   int32_t read = 0;    // the cached ones among them
 };
 
+// What the engine took for an answer, or for a part of one, and when it was over.
+struct ModelTime {
+  std::chrono::steady_clock::time_point end{};
+  engine::Usage usage;
+};
+
 // A step of a run that asks the model several times, or others beside it.
 struct StepReport {
   enum class State { running, asks, done, failed, skipped };
@@ -64,16 +71,18 @@ struct StepReport {
   std::string stage;  // "route", "tool", ...
   State state = State::running;
   std::string about;  // one line for a person: what, or why not
+  std::chrono::steady_clock::time_point began{};
   double ms = 0;
-  int32_t tokens = 0;  // generated for it
-  std::string detail;  // a JSON object of the stage's own; empty: none
+  int32_t tokens = 0;              // generated for it
+  std::string detail;              // a JSON object of the stage's own; empty: none
+  std::vector<ModelTime> answers;  // of the model, for it
 };
 
 struct RunReport {
   std::string id;
   std::string route;
   std::string mode;               // empty: none was asked for
-  std::vector<StepReport> steps;  // finished: all of them
+  std::vector<StepReport> steps;  // finished, failed: all of them
 };
 
 enum class Finish { stop, length, tool_calls, cancelled, loop };
@@ -108,7 +117,7 @@ struct ChatChunk {
   std::vector<UsedPassage> passages;  // finished
   std::vector<Citation> citations;    // finished
   std::string prompt;                 // finished: the text the model was given, when asked for
-  std::optional<RunReport> run;       // of a run: started, finished
+  std::optional<RunReport> run;       // of a run: started, finished, failed
   std::optional<Error> error;         // failed
   bool is_too_long = false;           // failed: the prompt (usage.prompt_tokens) does not fit into the context
 

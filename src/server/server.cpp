@@ -60,6 +60,8 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
                                          std::move(cors), std::move(config.pairing), std::move(config.key_usage));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
   server->access_ = access;
+  server->tracer_ = config.tracer;
+  server->monitor_.tracer = config.tracer.get();
   ModelNames names =
       named(service.model_info().name, embedder ? embedder->model_name() : std::string(), std::move(aliases));
   names.is_strict = config.strict_model_name;
@@ -109,11 +111,13 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   lobby.journal = config.journal;
   lobby.odo = config.odo;
   lobby.watch = config.watch;
+  lobby.tracer = config.tracer.get();
   if (config.workers) lobby.workers = config.workers;
   auto access = std::make_shared<Access>(std::move(config.keys), config.rate_limit, std::move(config.hosts),
                                          std::move(cors), std::move(config.pairing), std::move(config.key_usage));
   std::unique_ptr<Server> server(new Server(config.keep_responses));
   server->access_ = access;
+  server->tracer_ = config.tracer;
   server->routes_ = std::make_unique<Lobby>(shelf, std::move(access), server->kept_, std::move(lobby));
   TRY_ASSIGN(server->http_, HttpServer::listen(std::move(config.http), *server->routes_));
   return Result<std::unique_ptr<Server>>{std::move(server)};

@@ -16,6 +16,7 @@
 #include "server/learning/improve_desk.h"
 #include "server/routes.h"
 #include "server/shelf/model_shelf.h"
+#include "server/tracing/tracer.h"
 
 namespace chimere::retrieval {
 class Collections;
@@ -55,6 +56,7 @@ struct ServerConfig {
   std::shared_ptr<store::Journal> journal;           // of answers, to learn from; null: none are kept
   ImproveConfig improve;                             // what is learned from them; servers of one model alone
   std::shared_ptr<KeyUsage> key_usage;               // tokens by key; null: counts that end with the server
+  std::shared_ptr<Tracer> tracer;                    // sends spans of requests to a collector; null: nothing is sent
   int rate_limit = 0;  // requests a minute of each key or, without keys, of each address; 0: any number
 };
 
@@ -88,6 +90,7 @@ class Server {
  private:
   explicit Server(std::chrono::seconds keep_responses) : kept_(keep_responses) {}
 
+  std::shared_ptr<Tracer> tracer_;  // outlives all records
   Monitor monitor_;
   KeptResponses kept_;
   std::shared_ptr<Access> access_;

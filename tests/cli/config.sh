@@ -78,6 +78,7 @@ wrong "$work/wrong.yaml:2:1: 'paralel' is no option of \`chimere serve\`; did yo
 wrong "$work/wrong.yaml:1:1: --port: " 'port: 99999\n'
 wrong "$work/wrong.yaml:1:1: --learn: " 'learn: maybe\n'
 wrong "reachable from other machines" 'host: 0.0.0.0\n'
+wrong "--otlp: " 'otlp: grpc://collector:4317\n'
 wrong "no-such-folder" 'models: no-such-folder\n'
 wrong "no-such.gguf" 'model: no-such.gguf\n'
 expect "expected a file that can be read" "$chimere" config check --config "$work/none.yaml"

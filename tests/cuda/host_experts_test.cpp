@@ -64,7 +64,7 @@ TEST(HostExperts, AreNotAmongTheWeightsOfTheCard) {
     for (const MatrixId id : {moe->gate, moe->up, moe->down}) {
       experts += cuda::DeviceArena::padded(cuda::packed_bytes(program->matrices[id]));
     }
-    EXPECT_EQ(all - experts, cuda::ProgramBinding(*program, ++mixtures).size_bytes());
+    EXPECT_EQ(all - experts, cuda::ProgramBinding(*program, {++mixtures}).size_bytes());
   }
   EXPECT_EQ(mixtures, 6);
   EXPECT_GT(experts, all / 4);

@@ -44,7 +44,7 @@ class WeightForm : public testing::Test {
     return std::move(*program);
   }
   uint64_t bytes_of(cuda::PackForm form, int n_hosted = 0) const {
-    return cuda::ProgramBinding(program(), n_hosted, form).size_bytes();
+    return cuda::ProgramBinding(program(), {n_hosted}, form).size_bytes();
   }
 
   ExecutablePtr load(CompileFunction compile, uint64_t device_bytes, int cpu_moe = 0) const {

@@ -43,9 +43,11 @@ class Loaded {
   ExecutablePtr executable_;
 };
 
+// Experts in RAM are computed there.
 inline LoadOptions options_for(bool exact, const KvFormat& kv, int cpu_moe = 0) {
   LoadOptions options;
   options.cpu_moe = cpu_moe;
+  options.ram_experts = RamExperts::cpu;
   options.exact = exact;
   options.kv = kv;
   options.max_rows = 96;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cuda/program_binding.h"
 #include "backend/cuda/runtime/device.h"
 #include "backend/cuda/weights/pack.h"
 #include "base/result.h"
@@ -14,7 +15,7 @@ namespace chimere::cuda {
 
 struct CardPlan {
   int n_mixtures = 0;  // layers with routed experts
-  int n_hosted = 0;    // of these, the first ones, whose experts are in RAM
+  HostedLayers hosted;
   PackForm form = PackForm::compact;
   int max_rows = 0;   // of a batch
   int pass_rows = 0;  // of a decode pass, at most

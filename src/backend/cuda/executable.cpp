@@ -8,8 +8,10 @@
 #include "backend/cuda/card_plan.h"
 #include "backend/cuda/drawing.h"
 #include "backend/cuda/host_experts.h"
+#include "backend/cuda/imposed_routing.h"
 #include "backend/cuda/kernels/common/card_facts.h"
 #include "backend/cuda/lowering.h"
+#include "backend/cuda/mapped_experts.h"
 #include "backend/cuda/measure.h"
 #include "backend/cuda/pass.h"
 #include "backend/cuda/profile.h"
@@ -33,7 +35,7 @@ class CudaExecutable final : public Executable {
         plan_(plan),
         ledger_(plan.budget),
         stream_(std::move(stream)),
-        binding_(program_, plan.n_hosted, plan.form),
+        binding_(program_, plan.hosted, plan.form),
         memory_(ledger_, stream_, layout_.page_bytes()),
         graphs_(ledger_),
         replays_(ledger_) {}
@@ -55,6 +57,10 @@ class CudaExecutable final : public Executable {
   Result<uint64_t> sleep() override;
   Status wake() override { return ledger_.wake(stream_); }
   std::optional<ExpertTraffic> expert_traffic() const override { return host_ ? host_->traffic() : std::nullopt; }
+  std::optional<CardTraffic> card_traffic() const override {
+    const MappedExperts* mapped = binding_.mapped();
+    return mapped ? std::optional(mapped->traffic()) : std::nullopt;
+  }
   Result<std::optional<DeviceReport>> report() override;
   Result<std::vector<FamilyTime>> profile(const Batch& batch, int repeats) override;
 
@@ -63,7 +69,7 @@ class CudaExecutable final : public Executable {
   StateMemory& memory() override { return memory_; }
   int max_rows() const override { return max_rows_; }
   int prefill_rows() const override { return prefill_rows_; }
-  uint64_t weight_bytes() const override { return binding_.size_bytes() + (host_ ? host_->weight_bytes() : 0); }
+  uint64_t weight_bytes() const override { return binding_.size_bytes() + ram_bytes(); }
   uint64_t matrix_bytes(MatrixId id) const override {
     const TensorView& matrix = program_.matrices[id];
     return binding_.weight(id) ? packed_bytes(matrix, binding_.form()) : matrix.size_bytes();
@@ -73,6 +79,11 @@ class CudaExecutable final : public Executable {
 
  private:
   Status take_weights(const LoadOptions& options);
+  // Of experts.
+  uint64_t ram_bytes() const {
+    const MappedExperts* mapped = binding_.mapped();
+    return host_ ? host_->weight_bytes() : mapped ? mapped->ram_bytes() : 0;
+  }
   // Writes what the pass reads into the parcel of the staging.
   Result<PassShape> stage(const Batch& batch, const Pass& pass, const Outputs& outputs);
   Status run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs);
@@ -101,7 +112,8 @@ class CudaExecutable final : public Executable {
   Stream stream_;
   ProgramBinding binding_;
   std::unique_ptr<HostExperts> host_;
-  std::optional<Event> finished_;  // with experts on the host alone
+  std::unique_ptr<ImposedChoices> imposed_;  // of a benchmark
+  std::optional<Event> finished_;            // with experts on the host alone
   DeviceStateMemory memory_;
   StepGraphs graphs_;
   ShapeGraphs<ReplayShape> replays_;
@@ -121,7 +133,7 @@ class CudaExecutable final : public Executable {
 
 // To the card, and to the host's experts what they keep. Progress counts both.
 Status CudaExecutable::take_weights(const LoadOptions& options) {
-  TRY_ASSIGN(const auto hosted, hosted_mixtures(program_, plan_.n_hosted));
+  TRY_ASSIGN(const auto hosted, hosted_mixtures(program_, plan_.hosted.card_reads ? 0 : plan_.hosted.n_hosted));
   uint64_t host_bytes = 0;
   for (const op::MoeFfn* mixture : hosted) {
     for (const MatrixId id : {mixture->gate, mixture->up, mixture->down}) {
@@ -153,7 +165,10 @@ Status CudaExecutable::load(const LoadOptions& options) {
   prefill_rows_ = chimere::prefill_rows(max_rows_, options.decode_rows);
   lowering_.emplace(program_, layout_, binding_, device_, options.exact, max_rows_, plan_.pass_rows);
   TRY(take_weights(options));
-  TRY(lowering_->allocate(ledger_, stream_, host_.get()));
+  if (options.imposed_skew) {
+    TRY_ASSIGN(imposed_, ImposedChoices::create(program_, *options.imposed_skew, ledger_, stream_));
+  }
+  TRY(lowering_->allocate(ledger_, stream_, host_.get(), imposed_.get()));
   TRY_ASSIGN(BatchStaging staging, BatchStaging::create(ledger_, max_rows_, layout_.page_bytes() > 0));
   staging_.emplace(std::move(staging));
   adapters_.emplace(ledger_, program_, max_rows_, lowering_->limits());
@@ -165,9 +180,11 @@ Status CudaExecutable::load(const LoadOptions& options) {
     const auto floats = static_cast<size_t>(max_rows_) * static_cast<size_t>(program_.d_model);
     TRY_ASSIGN(host_draft_hidden_, PinnedBuffer<float>::create(floats));
   }
-  const uint64_t host_bytes = host_ ? host_->weight_bytes() : 0;
+  const uint64_t host_bytes = ram_bytes();
   placement_ = {plan_.n_mixtures,
-                plan_.n_hosted,
+                plan_.hosted.n_hosted,
+                plan_.hosted.card_reads,
+                plan_.hosted.n_slots,
                 host_bytes,
                 binding_.size_bytes(),
                 plan_.budget,
@@ -187,6 +204,7 @@ Result<bool> CudaExecutable::prepare_draws(std::span<const int32_t> suppressed) 
 
 Result<uint64_t> CudaExecutable::sleep() {
   if (failure_) return *failure_;
+  if (MappedExperts* mapped = binding_.mapped()) TRY(mapped->rest(stream_));
   TRY(wait());
   memory_.trim();
   return ledger_.sleep(stream_);
@@ -225,6 +243,9 @@ Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
   if (Status memory = memory_.failure(); !memory) return fail(std::move(memory.error()));
   const HostLane::Attention attention(host_ ? host_->lane() : nullptr);
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
+    if (pass.is_decode && binding_.mapped()) {
+      if (Status moved = binding_.mapped()->rearrange(stream_); !moved) return fail(std::move(moved.error()));
+    }
     if (Status done = run_pass(batch, pass, outputs); !done) return fail(std::move(done.error()));
   }
   // A disk may come back: that is no failure of the card.
@@ -448,9 +469,8 @@ Status CudaExecutable::replay(float* recurrent, const float* recorded, int n_tok
 Result<std::optional<DeviceReport>> CudaExecutable::report() {
   TRY_ASSIGN(const double bandwidth, copy_bandwidth(ledger_, stream_));
   std::string memory = ledger_.text();
-  if (host_) {
-    memory +=
-        "; in RAM: experts of " + std::to_string(host_->n_mixtures()) + " layers " + bytes_text(host_->weight_bytes());
+  if (plan_.hosted.n_hosted > 0) {
+    memory += "; in RAM: experts of " + std::to_string(plan_.hosted.n_hosted) + " layers " + bytes_text(ram_bytes());
   }
   return std::optional(DeviceReport{device_.name, std::move(memory), bandwidth, ledger_.peak_bytes()});
 }
@@ -467,6 +487,8 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
   const SamplerState nothing_said;
   const std::vector<Draw> draws(batch.logit_rows.size(), {&usual, &nothing_said, {}, 0});
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
+    // Experts that are brought for a prompt come on a stream of their own, which no graph of a family has.
+    if (!pass.is_decode && binding_.mapped()) continue;
     TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
     TRY(staging_->parcel().send(stream_));
     ProfiledPass profiled{*lowering_, shape, staging_->parcel()};
@@ -492,7 +514,8 @@ Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& 
   };
   TRY_ASSIGN(StateLayout layout, layout_of(program));
   auto plan = plan_card(program, layout, device, budget, options);
-  if (options.drafts_need_room && program.has_drafts() && !program.draft_blocks && (!plan || plan->n_hosted > 0)) {
+  if (options.drafts_need_room && program.has_drafts() && !program.draft_blocks &&
+      (!plan || plan->hosted.n_hosted > 0)) {
     program.drop_drafts();
     TRY_ASSIGN(layout, layout_of(program));
     plan = plan_card(program, layout, device, budget, options);

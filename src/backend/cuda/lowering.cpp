@@ -60,12 +60,13 @@ void Lowering::bind() {
   }
 }
 
-Status Lowering::allocate(Ledger& ledger, const Stream& stream, HostExperts* host) {
+Status Lowering::allocate(Ledger& ledger, const Stream& stream, HostExperts* host, const ImposedChoices* imposed) {
   TRY_ASSIGN(memory_, DeviceBuffer<std::byte>::create(ledger, Purpose::scratch, working_bytes()));
   place(memory_.data());
   if (sizes_.moe > 0) TRY(stream.zero(context_.memory.moe, sizes_.moe));
   if (sizes_.arrivals > 0) TRY(stream.zero(context_.memory.arrivals, sizes_.arrivals));
   context_.host = host;
+  context_.imposed = imposed;
   bind();
   return Ok{};
 }

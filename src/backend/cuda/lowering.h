@@ -31,8 +31,8 @@ class Lowering {
   int head_rows() const { return context_.max_decode_rows; }
   uint64_t working_bytes() const { return context_.memory.bytes; }
 
-  // `host` has the experts of hosted mixtures; null when there are none.
-  Status allocate(Ledger& ledger, const Stream& stream, HostExperts* host);
+  // `host` has the experts of hosted mixtures; null when there are none. `imposed`: in place of routers, or null.
+  Status allocate(Ledger& ledger, const Stream& stream, HostExperts* host, const ImposedChoices* imposed = nullptr);
 
   // All ops but the head.
   Status body(const Stream& stream, const PassShape& pass) const;

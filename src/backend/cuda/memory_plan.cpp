@@ -14,18 +14,22 @@ Result<MemoryPlan> plan_memory(const Program& program, const LoadOptions& option
   TRY_ASSIGN(const DeviceInfo device, probe_device());
   const uint64_t budget = card_budget(device, options) + static_cast<uint64_t>(more_bytes);
   TRY_ASSIGN(const CardPlan card, plan_card(program, layout, device, budget, options));
-  const ProgramBinding binding(program, card.n_hosted, card.form);
+  const ProgramBinding binding(program, card.hosted, card.form);
   MemoryPlan plan;
   uint64_t host_bytes = 0;
   for (size_t i = 0; i < program.matrices.size(); ++i) {
     const TensorView& m = program.matrices[i];
-    const bool on_card = static_cast<bool>(binding.weight(static_cast<MatrixId>(i)));
-    plan.matrices.push_back(on_card ? MemoryPlan::Matrix{Tier::card, packed_bytes(m, card.form)}
-                                    : MemoryPlan::Matrix{Tier::ram, cpu::packed_bytes(m)});
+    const bool on_card = !binding.is_in_ram(static_cast<MatrixId>(i));
+    const uint64_t bytes = on_card || card.hosted.card_reads ? packed_bytes(m, card.form) : cpu::packed_bytes(m);
+    plan.matrices.push_back({on_card ? Tier::card : Tier::ram, bytes});
     if (!on_card) host_bytes += plan.matrices.back().bytes;
   }
   plan.n_mixtures = card.n_mixtures;
-  plan.n_hosted = card.n_hosted;
+  plan.n_hosted = card.hosted.n_hosted;
+  plan.card_reads = card.hosted.card_reads;
+  plan.n_slots = card.hosted.n_slots;
+  plan.slot_bytes = binding.slot_bytes();
+  plan.mapped_bytes = binding.mapped_bytes();
   plan.max_rows = card.max_rows;
   plan.prefill_rows = chimere::prefill_rows(card.max_rows, options.decode_rows);
   plan.working_bytes = card.working + card.inputs;

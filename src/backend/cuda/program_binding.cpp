@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "backend/cuda/mapped_experts.h"
 #include "backend/cuda/runtime/upload.h"
 #include "backend/cuda/weights/pack.h"
 #include "base/thread_pool.h"
@@ -10,18 +11,35 @@
 
 namespace chimere::cuda {
 
-ProgramBinding::ProgramBinding(const Program& program, int n_hosted, PackForm form)
-    : form_(form), hosted_(program.matrices.size(), kNone) {
-  int mixture = 0;
+ProgramBinding::ProgramBinding(const Program& program, const HostedLayers& hosted, PackForm form)
+    : layers_(hosted), form_(form), hosted_(program.matrices.size(), kNone) {
   for (const Op& op : program.ops) {
     const auto* moe = std::get_if<op::MoeFfn>(&op);
-    if (!moe || mixture == n_hosted) continue;
+    if (!moe || static_cast<int>(mixtures_.size()) == hosted.n_hosted) continue;
     for (const MatrixId id : {moe->gate, moe->up, moe->down}) {
-      if (id != kNone) hosted_[id] = mixture;
+      if (id != kNone) hosted_[id] = static_cast<int>(mixtures_.size());
     }
-    ++mixture;
+    mixtures_.push_back(moe);
+  }
+  if (hosted.card_reads) {
+    const MappedSizes mapped(program, mixtures_, form, hosted.n_slots);
+    mapped_bytes_ = mapped.card();
+    mapped_taken_ = mapped.taken();
+    slot_bytes_ = mapped.slots;
   }
   place(program, reinterpret_cast<std::byte*>(DeviceArena::kAlign));
+}
+
+ProgramBinding::~ProgramBinding() = default;
+
+Weight ProgramBinding::prompt_weight(MatrixId id) const {
+  Weight weight = weight_or_none(id);
+  if (mapped_ && weight.places) weight.places = mapped_->staged_places(id);
+  return weight;
+}
+
+uint32_t* ProgramBinding::uses(const op::MoeFfn& mixture) const {
+  return mapped_ && is_in_ram(mixture.up) ? mapped_->uses(hosted_[mixture.up]) : nullptr;
 }
 
 void ProgramBinding::place(const Program& program, std::byte* base) {
@@ -45,23 +63,39 @@ void ProgramBinding::place(const Program& program, std::byte* base) {
   }
   for (size_t i = 0; i < program.matrices.size(); ++i) {
     const TensorView& m = program.matrices[i];
-    const std::byte* data = hosted_[i] == kNone ? take(packed_bytes(m, form_)) : nullptr;
+    const auto id = static_cast<MatrixId>(i);
+    const bool is_mapped = is_in_ram(id) && layers_.card_reads;
+    const void* data = is_in_ram(id) ? nullptr : take(packed_bytes(m, form_));
+    if (is_mapped) data = mapped_ ? static_cast<const void*>(mapped_->data(id)) : base;
     weights_.push_back(packed_weight(m, data, reinterpret_cast<const IqGrids*>(grids_), form_));
+    if (is_mapped) {
+      weights_.back().places = mapped_ ? mapped_->places(id) : reinterpret_cast<const uint8_t* const*>(base);
+    }
   }
   bytes_ = at - begin;
 }
 
 Status ProgramBinding::upload(const Program& program, Ledger& ledger, const LoadOptions& options) {
   TRY_ASSIGN(memory_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, bytes_));
-  place(program, memory_.data());
-
   uint64_t total = 0;
   for (size_t i = 0; i < program.matrices.size(); ++i)
-    total += weights_[i] ? packed_bytes(program.matrices[i], form_) : 0;
-  TRY_ASSIGN(Uploader uploader, Uploader::create(total, options.progress));
+    total += is_in_ram(static_cast<MatrixId>(i)) ? 0 : packed_bytes(program.matrices[i], form_);
+  LoadProgress progress = options.progress;
+  if (layers_.card_reads) {
+    const uint64_t in_ram = MappedSizes(program, mixtures_, form_, layers_.n_slots).ram;
+    LoadOptions first = options;
+    if (progress) {
+      first.progress = [&](uint64_t done, uint64_t all) { options.progress(done, all + total); };
+      progress = [&options, in_ram](uint64_t done, uint64_t all) { options.progress(in_ram + done, in_ram + all); };
+    }
+    TRY_ASSIGN(mapped_, MappedExperts::create(program, mixtures_, form_, layers_.n_slots, ledger, first));
+  }
+  place(program, memory_.data());
+
+  TRY_ASSIGN(Uploader uploader, Uploader::create(total, std::move(progress)));
   ThreadPool pool(options.n_threads);
   for (size_t i = 0; i < program.matrices.size(); ++i) {
-    if (!weights_[i]) continue;
+    if (is_in_ram(static_cast<MatrixId>(i))) continue;
     const TensorView& tensor = program.matrices[i];
     const uint64_t row_bytes = weights_[i].row_bytes;
     Status taken = uploader.upload(

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "server/learning/improve_desk.h"
+#include "server/tracing/tracer.h"
 
 namespace chimere::server {
 namespace {
@@ -130,6 +131,17 @@ void add_experts(std::string& out, const std::optional<ExpertTraffic>& experts) 
   counter(out, "chimere_expert_bytes_read_total", "Bytes of experts that were read from disk.", experts->bytes_read);
 }
 
+// Of experts in RAM that a card reads; nothing where there are none.
+void add_card_experts(std::string& out, const std::optional<CardTraffic>& experts) {
+  if (!experts) return;
+  gauge(out, "chimere_card_expert_slots", "Experts that have a slot on the card.",
+        static_cast<double>(experts->n_slots));
+  counter(out, "chimere_card_expert_hits_total", "Uses of experts that were in a slot.", experts->hits);
+  counter(out, "chimere_card_expert_misses_total", "Uses of experts that were read from RAM.", experts->misses);
+  counter(out, "chimere_card_expert_bytes_total", "Bytes of experts that were read over the bus.", experts->bytes_read);
+  counter(out, "chimere_card_experts_moved_total", "Experts that were taken into a slot.", experts->moved);
+}
+
 Histogram batch_rows(const engine::EngineStats& stats) {
   std::vector<double> bounds;
   for (int i = 0; i + 1 < engine::kBatchSizes; ++i) bounds.push_back(1 << i);
@@ -188,6 +200,7 @@ std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stat
       monitor.request_seconds.text("chimere_request_seconds", "From the head of a request to the end of its answer.");
   out += batch_rows(stats).text("chimere_batch_rows", "Rows of the engine's steps.");
   add_experts(out, stats.experts);
+  add_card_experts(out, stats.card_experts);
   add_cache(out, stats.cache);
   add_memory(out, stats, resident_bytes);
   if (monitor.collections) {
@@ -205,6 +218,13 @@ std::string metrics_text(const Monitor& monitor, const engine::EngineStats& stat
     gauge(out, "chimere_engram_users", "Users that have notes or a table.", static_cast<double>(learned->files));
   }
   add_stages(out, stages);
+  if (monitor.tracer) {
+    const Tracer::Counts counts = monitor.tracer->counts();
+    family(out, "chimere_trace_spans_total", "counter", "Spans that were to be sent to a collector, by result.",
+           {{label("result", "sent"), static_cast<double>(counts.sent)},
+            {label("result", "dropped"), static_cast<double>(counts.dropped)}});
+    counter(out, "chimere_trace_failures_total", "Exchanges with the collector that failed.", counts.failures);
+  }
   return out;
 }
 

@@ -112,6 +112,12 @@ Json experts_json(const ExpertTraffic& experts) {
           {"bytes_read", experts.bytes_read}, {"waited_seconds", experts.waited_s}};
 }
 
+Json card_experts_json(const CardTraffic& experts) {
+  return {{"count", experts.n_experts},       {"bytes", experts.ram_bytes}, {"slots", experts.n_slots},
+          {"card_bytes", experts.slot_bytes}, {"hits", experts.hits},       {"misses", experts.misses},
+          {"bytes_read", experts.bytes_read}, {"moved", experts.moved}};
+}
+
 Json status_json(const Services& services) {
   const engine::EngineStats stats = services.chat.engine().stats();
   const auto now = Monitor::Clock::now();
@@ -134,6 +140,7 @@ Json status_json(const Services& services) {
   json["speculation"] = speculation_json(stats);
   json["cache"] = cache_json(stats);
   if (stats.experts) json["experts_on_disk"] = experts_json(*stats.experts);
+  if (stats.card_experts) json["experts_in_ram"] = card_experts_json(*stats.card_experts);
   json["memory"] = Json::array();
   for (const auto& [purpose, bytes] : stats.memory) {
     json["memory"].push_back(Json{{"purpose", purpose}, {"bytes", bytes}});

@@ -20,6 +20,7 @@ namespace chimere::server {
 
 class KeyUsage;
 class RequestRecord;
+class Tracer;  // tracing/tracer.h
 
 // Tokens a second, over the last seconds.
 struct TokenRates {
@@ -52,6 +53,7 @@ class Monitor {
   Histogram tokens_per_second{{1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000}};
 
   KeyUsage* key_usage = nullptr;  // where tokens are counted by key; null: nowhere
+  Tracer* tracer = nullptr;       // where spans of requests go; null: nowhere
   uint64_t stalls = 0;            // of the engine
   // Of collections, of all keys: what there is, as of the last request for one, and what was added.
   struct Kept {

@@ -9,6 +9,8 @@
 #include "server/http/json.h"
 #include "server/http/key_usage.h"
 #include "server/http/log.h"
+#include "server/tracing/request_spans.h"
+#include "server/tracing/tracer.h"
 
 namespace chimere::server {
 namespace {
@@ -17,6 +19,11 @@ double per_second(int n, double seconds) { return seconds > 0 ? n / seconds : 0;
 
 // The first token is prefill's.
 double answer_rate(const engine::Usage& usage) { return per_second(usage.completion_tokens - 1, usage.decode_seconds); }
+
+std::optional<TraceId> trace_of(const std::optional<TraceParent>& parent, bool is_traced) {
+  if (parent) return parent->trace;
+  return is_traced ? std::optional(new_trace_id()) : std::nullopt;
+}
 
 double rounded(double value) { return static_cast<double>(static_cast<int64_t>(value * 1000 + 0.5)) / 1000; }
 
@@ -28,7 +35,9 @@ RequestRecord::RequestRecord(const HttpRequest& request, std::string route, Moni
       client_(request.client),
       method_(printable(request.method)),
       path_(printable(request.path)),
-      route_(std::move(route)) {
+      route_(std::move(route)),
+      trace_parent_(parse_traceparent(request.header("traceparent"))),
+      trace_(trace_of(trace_parent_, monitor.tracer != nullptr)) {
   monitor_.add(this);
 }
 
@@ -37,15 +46,47 @@ RequestRecord::~RequestRecord() {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   try {
     count(seconds);
-    if (!failures_only_ || status_ >= 400) write_line(seconds);
+    if (failures_only_ && status_ < 400) return;
+    write_line(seconds);
+    // Who began the trace says whether it is kept.
+    if (monitor_.tracer && (!trace_parent_ || trace_parent_->is_sampled)) trace();
   } catch (const std::exception&) {
-    // No memory for a line, most likely because this very request took it all. It must not take the process along.
+    // No memory for a line or a span, most likely because this very request took it all. It must not take the process along.
   }
 }
 
 void RequestRecord::set_usage(const engine::Usage& usage, const char* finish) {
   usage_ = usage;
   finish_ = finish;
+}
+
+void RequestRecord::end_answer(const orchestrator::ChatChunk& last) {
+  if (!monitor_.tracer) return;
+  if (last.run) {
+    runs_.push_back(*last.run);
+  } else {
+    answers_.push_back({Clock::now(), last.usage});
+  }
+}
+
+void RequestRecord::trace() const {
+  TracedRequest traced;
+  traced.trace = *trace_;
+  traced.parent = trace_parent_;
+  traced.id = id_;
+  traced.client = client_;
+  traced.method = method_;
+  traced.path = path_;
+  traced.route = route_;
+  traced.status = status_;
+  traced.begin = start_;
+  traced.end = Clock::now();
+  traced.first_token = first_token_time();
+  traced.usage = usage_;
+  traced.finish = finish_;
+  traced.answers = answers_;
+  traced.runs = runs_;
+  monitor_.tracer->add(request_spans(traced, monitor_.tracer->with_texts()));
 }
 
 void RequestRecord::add_answer(std::string_view text) {
@@ -75,15 +116,18 @@ ApiError RequestRecord::cancel_error() const {
   return {503, "the server is stopping", "server_error", "", "cancelled"};
 }
 
-double RequestRecord::first_token_seconds() const {
-  double first = -1;
+std::optional<RequestRecord::Clock::time_point> RequestRecord::first_token_time() const {
+  std::optional<Clock::time_point> first;
   for (const orchestrator::AnswerStream* stream : streams_) {
     const auto time = stream->first_token_time();
-    if (!time) continue;
-    const double seconds = std::chrono::duration<double>(*time - start_).count();
-    if (first < 0 || seconds < first) first = seconds;
+    if (time && (!first || *time < *first)) first = time;
   }
   return first;
+}
+
+double RequestRecord::first_token_seconds() const {
+  const auto first = first_token_time();
+  return first ? std::chrono::duration<double>(*first - start_).count() : -1;
 }
 
 void RequestRecord::count(double seconds) {
@@ -116,6 +160,7 @@ void RequestRecord::write_line(double seconds) const {
   Json json;
   json["event"] = "request";
   json["request_id"] = id_;
+  if (trace_) json["trace_id"] = hex_text(*trace_);
   if (!client_.empty()) json["client"] = client_;
   json["method"] = method_;
   json["path"] = path_;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "server/http/api_error.h"
 #include "server/http/http.h"
 #include "server/http/monitor.h"
+#include "server/tracing/span.h"
 
 namespace chimere::server {
 
@@ -30,6 +32,8 @@ class RequestRecord {
   // Says what becomes of the request.
   void set_status(int status) { status_ = status; }
   void set_usage(const engine::Usage& usage, const char* finish);
+  // An answer is over, now; for traces. Of a run its steps are told instead.
+  void end_answer(const orchestrator::ChatChunk& last);
   void set_user(std::string user) { user_ = std::move(user); }
   // Who may later say that the answer was good, and the answer as it comes.
   void set_owner(std::string owner) { owner_ = std::move(owner); }
@@ -64,6 +68,8 @@ class RequestRecord {
   void count(double seconds);
   void count_for_key();
   void write_line(double seconds) const;
+  void trace() const;
+  std::optional<Clock::time_point> first_token_time() const;
   double first_token_seconds() const;  // negative: there was none
 
   Monitor& monitor_;
@@ -73,6 +79,8 @@ class RequestRecord {
   const std::string path_;
   const std::string route_;
   const Clock::time_point start_ = Clock::now();
+  const std::optional<TraceParent> trace_parent_;
+  const std::optional<TraceId> trace_;  // none where nobody asks for it
   std::string user_;
   std::string owner_;
   std::string answer_;  // at most one byte more than RecentAnswers takes
@@ -84,6 +92,8 @@ class RequestRecord {
   CancelledBy cancelled_by_ = CancelledBy::nobody;
   engine::Usage usage_;
   std::string finish_;
+  std::vector<orchestrator::ModelTime> answers_;
+  std::vector<orchestrator::RunReport> runs_;
 };
 
 }  // namespace chimere::server

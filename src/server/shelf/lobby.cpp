@@ -100,12 +100,14 @@ class Lobby::WaitingAnswer : public Answer {
 
 Lobby::Lobby(ModelShelf& shelf, std::shared_ptr<Access> access, KeptResponses& kept, LobbyConfig config)
     : shelf_(shelf), access_(std::move(access)), kept_(kept), config_(std::move(config)) {
+  monitor_.tracer = config_.tracer;
   add_own_endpoints();
 }
 
 Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
   if (!model.attached) {
     auto room = std::make_shared<Room>();
+    room->monitor.tracer = config_.tracer;
     orchestrator::ChatService& chat = *model.service;
     Services services{chat, chat.embedder(), room->monitor, config_.version};
     services.request_timeout = config_.request_timeout;

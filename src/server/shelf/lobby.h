@@ -33,6 +33,7 @@ struct LobbyConfig {
   std::shared_ptr<ConversationStore> conversations;  // null: none are kept here
   std::shared_ptr<store::Journal> journal;           // of answers, to learn from; null: none are kept
   WatchConfig watch;
+  Tracer* tracer = nullptr;  // outlives the lobby; null: nothing is sent
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 };
 

@@ -205,6 +205,7 @@ export interface Status {
     entries: number
   }
   memory: { purpose: string; bytes: number }[]
+  experts_in_ram?: { count: number; slots: number; hits: number; misses: number; bytes_read: number }
   experts_on_disk?: { bytes: number; ram_bytes: number; hits: number; misses: number; bytes_read: number }
 }
 

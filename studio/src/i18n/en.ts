@@ -97,6 +97,7 @@ export const en = {
   example1: 'Explain in three sentences how a rainbow forms.',
   example2: 'Write a Python function that merges two sorted lists.',
   example3: 'Plan three days in Lisbon, as a table.',
+  expertsInRam: '{slots} of {all} experts on the card, {share} of uses found there',
   expertsOnDisk: '{ram} of {all} of experts in RAM, {share} of uses found there',
   exportAll: 'Export all (JSON)',
   exportAllMarkdown: 'Export all (Markdown)',

@@ -99,6 +99,7 @@ export const fr: Words = {
   example1: 'Explique en trois phrases comment se forme un arc-en-ciel.',
   example2: 'Écris une fonction Python qui fusionne deux listes triées.',
   example3: 'Prépare trois jours à Lisbonne, sous forme de tableau.',
+  expertsInRam: '{slots} experts sur {all} sur la carte, {share} des usages y sont trouvés',
   expertsOnDisk: '{ram} d’experts en mémoire sur {all}, {share} des usages y sont trouvés',
   exportAll: 'Tout exporter (JSON)',
   exportAllMarkdown: 'Tout exporter (Markdown)',

@@ -27,6 +27,12 @@ export function StatusScreen() {
                 accepted: count(status.speculation.accepted_tokens),
                 drafted: count(status.speculation.draft_tokens),
               })}`}
+            {status.experts_in_ram &&
+              ` · ${t('expertsInRam', {
+                slots: count(status.experts_in_ram.slots),
+                all: count(status.experts_in_ram.count),
+                share: share(status.experts_in_ram.hits, status.experts_in_ram.hits + status.experts_in_ram.misses),
+              })}`}
             {status.experts_on_disk &&
               ` · ${t('expertsOnDisk', {
                 ram: bytes(status.experts_on_disk.ram_bytes),

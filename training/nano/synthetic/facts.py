@@ -393,7 +393,7 @@ class Facts:
                         for row in self.authored if row[0].group == "class0"]
         self.lists = read_lists(BANKS / "facts_lists.txt")
         self.general = general_facts(BANKS / "facts_general.txt")
-        self.trivia = general_facts(BANKS / "facts_trivia.txt")
+        self.trivia = general_facts(BANKS / "facts_trivia.txt") + general_facts(BANKS / "facts_more.txt")
 
     def country(self, rng):
         while True:

@@ -24,7 +24,7 @@ He has lived here for ten years.|He live here since ten years.
 I would like some {t}, please.|I would likes some {t} please.
 Her hair is long.|Her hairs are long.""".splitlines()]
 FIX = ["Fix the grammar", "Correct the grammar", "Is this right? Correct it", "Rewrite this sentence correctly", "Correct this sentence", "What is wrong here? Write it correctly", "Please correct my English", "Rewrite this in good English", "Fix this sentence"]
-OPS = {"+": ["plus", "+", "and then add"], "-": ["minus", "-", "and then take away"], "x": ["times", "x", "multiplied by"]}
+OPS = {"+": ["plus", "+", "and then add"], "-": ["minus", "-", "and then take away"], "x": ["times", "x", "multiplied by"], "/": ["divided by", "/", "divided by"]}
 WISHES = [("a birthday wish for {w}", "Happy birthday, {p}! I wish you a wonderful day and all the best for the new year of your life."), ("a get well wish for {w}", "Get well soon, {p}! We think of you and hope to see you again soon."), ("a wedding wish for {w}", "Dear {p}, all the best for your wedding! I wish you both a long and happy life together."), ("a farewell message for {w}", "Goodbye, {p}! Thank you for the good time. We will miss you."),
           ("a thank you card for {w}", "Dear {p}, thank you so much! You made me very happy."), ("a New Year's wish for {w}", "Happy New Year, {p}! I wish you health, joy and luck."), ("a good luck message for {w}", "Good luck, {p}! You can do it."), ("a welcome message for {w}", "Welcome, {p}! We are happy that you are here."), ("congratulations for {w} on the new baby", "Congratulations, {p}! All the best to you and the little one.")]
 TROUBLES = [tuple(line.split("/")) for line in "a leaking pipe/the pipe is leaking|a broken window/the window is broken|the cold radiator/the radiator stays cold|a wrong bill/the bill is wrong|a lost parcel/my parcel has not arrived|the noisy neighbours/the neighbours are very noisy|a broken lift/the lift does not work|the slow internet/the internet is very slow|a late delivery/the delivery is late|a missing key/a key is missing|a blocked sink/the sink is blocked|the dirty stairs/the stairs are dirty|a barking dog/a dog barks every night|a dead lamp in the hall/the lamp in the hall is dead|mould in the bathroom/there is mould in the bathroom".split("|")]
@@ -41,9 +41,9 @@ def grammar(rng, data):
 def two_ops(rng, data):
     while True:
         a, b, c = rng.randint(2, 12), rng.randint(2, 12), rng.randint(2, 30)
-        first, second = rng.choice([("x", "+"), ("x", "-"), ("+", "-"), ("+", "+"), ("-", "+")])
-        a = a if first == "x" else rng.randint(10, 60)
-        one = {"x": a * b, "+": a + b, "-": a - b}[first]
+        first, second = rng.choice([("x", "+"), ("x", "-"), ("+", "-"), ("+", "+"), ("-", "+"), ("/", "+"), ("/", "-")])
+        a = a if first == "x" else a * b if first == "/" else rng.randint(10, 60)
+        one = {"x": a * b, "+": a + b, "-": a - b, "/": a // b}[first]
         two = one + c if second == "+" else one - c
         if one > 0 and two > 0 and not sums.held_out_pair(a, first, b) and not sums.held_out_pair(one, second, c):
             break

@@ -111,4 +111,20 @@ def largest(rng, data):
     return [(rng.choice([f"Which is the largest: {listing}?", f"What is the biggest of these numbers: {listing}?"]), f"The largest is {max(numbers)}.")], f"In order: {ordered}."
 
 
-SUMS = [(5, percent), (4, part_of), (5, per_day), (5, prices), (6, used_up), (4, shared), (3, clock), (1, born), (3, minutes_of), (2, largest)]
+def journey(rng, data):
+    """From one time to another, with minutes on both sides: whole hours first, then what is over."""
+    start, length = rng.randint(6 * 60, 19 * 60) // 5 * 5, rng.randint(20, 290) // 5 * 5
+    end = start + length
+
+    def at(minutes):
+        return f"{minutes // 60}:{minutes % 60:02d}"
+    hours, minutes = divmod(length, 60)
+    said = " and ".join(part for part in (f"{hours} hour{'s' if hours > 1 else ''}" if hours else "", f"{minutes} minutes" if minutes else "") if part)
+    what = rng.choice(["A train leaves at {a} and arrives at {b}. How long is the trip?", "The bus goes at {a} and is there at {b}. How long does it take?", "I work from {a} to {b}. How long is that?", "The film starts at {a} and ends at {b}. How long is the film?", "How long is it from {a} to {b}?",
+                       "My flight leaves at {a} and lands at {b}, how long is it?", "I went to bed at {a} and got up at {b}. How long did I sleep?"]).format(a=at(start), b=at(end))
+    middle = start + hours * 60
+    thought = (f"From {at(start)} to {at(middle)} is {hours} hour{'s' if hours > 1 else ''}. " if hours else "") + (f"From {at(middle)} to {at(end)} is {minutes} minutes." if minutes else "")
+    return [(what, rng.choice([f"It is {said}.", f"{common.cap(said)}.", f"It takes {said}." if "take" in what or "trip" in what else f"That is {said}."]))], thought.strip()
+
+
+SUMS = [(4, journey), (5, percent), (4, part_of), (5, per_day), (5, prices), (6, used_up), (4, shared), (3, clock), (1, born), (3, minutes_of), (2, largest)]

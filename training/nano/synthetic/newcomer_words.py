@@ -20,6 +20,41 @@ where are the toilets?/où sont les toilettes ?/¿dónde están los baños?/wo s
 I speak a little French/je parle un peu français/hablo un poco de francés/ich spreche ein wenig Französisch|today/aujourd'hui/hoy/heute|tomorrow/demain/mañana/morgen|friend/ami/amigo/Freund|mother/mère/madre/Mutter|father/père/padre/Vater|one/un/uno/eins|two/deux/dos/zwei|three/trois/tres/drei|
 Monday/lundi/lunes/Montag|red/rouge/rojo/rot|blue/bleu/azul/blau|water/eau/agua/Wasser|bread/pain/pan/Brot""".replace("\n", "").split("|")]
 LANGUAGES = ["French", "Spanish", "German"]
+# English base; French and Spanish forms for I, you, he, she, we
+ACTIONS = [tuple(part.split() if " " in part else part for part in line.split("/")) for line in """have/ai as a a avons/tengo tienes tiene tiene tenemos|see/vois vois voit voit voyons/veo ves ve ve vemos|buy/achète achètes achète achète achetons/compro compras compra compra compramos|
+want/veux veux veut veut voulons/quiero quieres quiere quiere queremos|sell/vends vends vend vend vendons/vendo vendes vende vende vendemos""".replace("\n", "").split("|")]
+WHO = [("I", "je", ""), ("you", "tu", ""), ("he", "il", "él"), ("she", "elle", "ella"), ("we", "nous", "")]
+CALLS = [tuple(line.split("/")) for line in "my friend/mon ami/mi amigo|Anna/Anna/Anna|Paul/Paul/Paul|everybody/tout le monde/a todos|Maria/Maria/María|sir/monsieur/señor|madam/madame/señora|dear friends/chers amis/queridos amigos".split("|")]
+HAILS = [tuple(line.split("/")) for line in "good morning/bonjour/buenos días|good evening/bonsoir/buenas tardes|hello/bonjour/hola|good night/bonne nuit/buenas noches|thank you/merci/gracias|goodbye/au revoir/adiós|see you tomorrow/à demain/hasta mañana|welcome/bienvenue/bienvenido".split("|")]
+
+
+def sentence_of(rng):
+    """(English, French, Spanish) of a greeting with a name, or of a small sentence with a verb and a thing."""
+    if rng.random() < 0.35:
+        hail, call = rng.choice(HAILS), rng.choice(CALLS)
+        return tuple(common.cap(f"{h}, {c}.") for h, c in zip(hail, call))
+    at = rng.randrange(len(WHO))
+    (english, french, spanish), (base, fr, es) = WHO[at], rng.choice(ACTIONS)
+    noun, le, el, _ = rng.choice([n for n in NOUNS if n[0] not in ("sun", "moon", "sea", "water", "milk", "bread", "cheese", "coffee")])
+    une = "une" if le in FEMININE else "un"
+    bare = le.split("'")[-1].split(" ")[-1]
+    verb = {"have": "has"}.get(base, base + "s") if english in ("he", "she") else base
+    je = f"j'{fr[at]}" if french == "je" and fr[at][0] in "aeéè" else f"{french} {fr[at]}"
+    return (common.cap(f"{english} {verb} {common.an(noun)}."), common.cap(f"{je} {une} {bare}."), common.cap(f"{spanish} {es[at]} {'una' if el.startswith('la') else 'un'} {el.split(' ')[1]}.".strip()))
+
+
+def sentence(rng, data):
+    words = sentence_of(rng)
+    at = rng.choice([1, 2])
+    language = LANGUAGES[at - 1]
+    if rng.random() < 0.2:
+        return [(rng.choice([f"Translate to English: {words[at]}", f'What does "{words[at].rstrip(".")}" mean?', f"{words[at]} in English?"]), words[0])], f'"{words[at]}" is {language} for "{words[0]}"'
+    turns = [(into(rng, words[0], language), words[at] if rng.random() < 0.8 else f'In {language}: "{words[at]}"')]
+    if rng.random() < 0.25:
+        at = 3 - at
+        language = LANGUAGES[at - 1]
+        turns.append((rng.choice(["And in {}?", "and in {}?", "Now in {}.", "in {}?"]).format(language), words[at]))
+    return turns, f'"{words[0]}" is "{words[at]}" in {language}.'
 
 
 def words_of(rng):
@@ -74,7 +109,7 @@ def which_language(rng, data):
     return [(rng.choice([f'Which language is this: "{words[at + 1]}"', f"What language is this? {words[at + 1]}", f'In which language is "{words[at + 1]}"?']), rng.choice([f"That is {LANGUAGES[at]}.", f"It is {LANGUAGES[at]}."]))], f'"{words[at + 1]}" is {LANGUAGES[at]}.'
 
 
-TRANSLATIONS = [(13, translated), (4, meaning), (1.5, which_language)]
+TRANSLATIONS = [(13, translated), (8, sentence), (4, meaning), (1.5, which_language)]
 
 # base, third person, past, what follows
 VERBS = [tuple(line.split("/")) for line in """walk/walks/walked/to school|eat/eats/ate/an apple|go/goes/went/to the park|see/sees/saw/a bird|buy/buys/bought/bread|write/writes/wrote/a letter|read/reads/read/a book|drink/drinks/drank/tea|sing/sings/sang/a song|run/runs/ran/home|play/plays/played/football|

@@ -11,8 +11,10 @@ from . import common, frames, given_text, toolcalls
 from .newcomer_code import code, printed, repaired, same_elsewhere
 from .newcomer_follow import FOLLOWS
 from .newcomer_more import MORE
+from .newcomer_snippets import SNIPPETS
 from .newcomer_sums import SUMS
 from .newcomer_talk import TALK
+from .newcomer_turns import TURNS
 from .newcomer_words import TRANSLATIONS, VERBS
 
 BANKS = Path(__file__).parent / "banks"
@@ -186,7 +188,7 @@ def yes_no(rng, data):
 
 @functools.cache
 def talk():
-    lines = (BANKS / "talk_first.txt").read_text(encoding="utf8").splitlines()
+    lines = [line for name in ("talk_first.txt", "talk_second.txt") for line in (BANKS / name).read_text(encoding="utf8").splitlines()]
     return [tuple(part.split("|") for part in line.split(" => ")) for line in lines if line]
 
 
@@ -214,8 +216,8 @@ def dressed(rng, text):
     return text
 
 
-SHAPES = [(15, small_talk), (14, summary), (6, key_points), (9, extract), (7, spelling), (7, tense), (5, polite), (4, mood), (6, shopping), (4, yes_no)]
-SHAPES += [(weight, shape) for weight, shape in TRANSLATIONS + SUMS + FOLLOWS + TALK + MORE] + [(10, code), (5, printed), (3, repaired), (5, same_elsewhere)]
+SHAPES = [(26, small_talk), (14, summary), (6, key_points), (9, extract), (7, spelling), (7, tense), (5, polite), (4, mood), (6, shopping), (4, yes_no)]
+SHAPES += [(weight, shape) for weight, shape in TRANSLATIONS + SUMS + FOLLOWS + TALK + MORE + SNIPPETS + TURNS] + [(10, code), (5, printed), (3, repaired), (5, same_elsewhere)]
 
 
 def dialogues(rng, data, count):

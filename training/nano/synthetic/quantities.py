@@ -53,6 +53,60 @@ def compare(rng):
     return f"{text} {question}", steps, answer
 
 
+# what, where; what makes fewer of them; what makes more of them
+BREATH = [tuple(part.split("/") for part in line.split("|")) for line in """birds/on a tree/sitting on a roof|{x} fly away/{x} leave/a cat scares {x} of them away|{x} come/{x} more land/{x} join them
+fish/in a tank/in my pond|{x} die/I give {x} away/a heron takes {x}|I buy {x} more/{x} are born/I add {x}
+cars/in a car park/in front of the house|{x} drive off/{x} leave|{x} arrive/{x} more come
+cookies/on a plate/in the tin|{x} are eaten/I eat {x}/my brother takes {x}|mum adds {x}/I put {x} more on it
+frogs/in a pond/by the lake|{x} jump out/{x} hop away|{x} jump in/{x} more come
+balloons/in the room/at the party|{x} pop/{x} fly away|{x} are blown up/I blow up {x} more
+kids/in the playground/in a room|{x} go home/{x} leave|{x} come in/{x} more arrive
+slices of pizza/on the table|I eat {x}/my friend eats {x}/{x} fall on the floor|another pizza brings {x}
+candles/on the cake|I blow out {x}/{x} go out|{x} are added/we light {x} more
+mails/in my inbox|I delete {x}/I answer {x} and they are gone|{x} new ones arrive/{x} come in
+bottles/in the fridge|we drink {x}/{x} break|I put in {x} more/dad brings {x}
+leaves/on a branch|{x} fall/the wind takes {x}|{x} grow/{x} new ones grow
+files/in a folder|I delete {x}/I move {x} away|I add {x}/I copy {x} into it
+socks/in the drawer|{x} get lost/{x} have holes and I throw them out|I buy {x}/grandma knits {x}""".splitlines()]
+
+
+def breath(rng):
+    """A small problem in one breath, without names and often without capitals."""
+    (thing, *places), fewer, more = rng.choice(BREATH)
+    value = start = rng.randint(5, 40)
+    parts, steps = [], []
+    for _ in range(rng.choice([1, 2, 2, 3])):
+        loses = rng.random() < 0.55 and value > 4
+        x = rng.randint(2, min(value - 2, 14)) if loses else rng.randint(2, 18)
+        parts.append(rng.choice(fewer if loses else more).format(x=x))
+        steps.append((value, "-" if loses else "+", x, value - x if loses else value + x))
+        value = steps[-1][3]
+    text = rng.choice(["There are {x} {o} {p}", "there are {x} {o} {p}", "{x} {o} are {p}", "We have {x} {o} {p}", "I see {x} {o} {p}"]).format(x=start, o=thing, p=rng.choice(places)).replace("are sitting", "sit")
+    text += rng.choice([", ", ". ", ", then ", " and "]) + rng.choice([", ", " and then ", ", then ", " and "]).join(parts)
+    text = text.replace(". " + parts[0], ". " + common.cap(parts[0]))
+    question = rng.choice([f"How many {thing} are there now?", f"how many {thing} are left?", f"How many {thing} are there in the end?", f"how many {thing} now?", f"How many {thing} remain?"])
+    return f"{text}{rng.choice(['. ', ', ', '. '])}{question}", steps, f"There are {value} {thing} {rng.choice(['now', 'left']) if value < start else 'now'}."
+
+
+def basket(rng):
+    """Some money, and two or three things that are bought from it."""
+    subject, s, _, _, answered = who(rng)
+    coin = rng.choice(COINS)
+    things = rng.sample(["a book", "a pen", "a coffee", "a sandwich", "a ticket", "a hat", "a toy", "some fruit", "a magazine", "a T-shirt", "a cake", "a plant", "lunch", "a game", "stamps"], rng.choice([2, 2, 3]))
+    prices = [rng.randint(2, 25) for _ in things]
+    value = sum(prices) + rng.randint(2, 40)
+    steps, left = [], value
+    for price in prices:
+        steps.append((left, "-", price, left - price))
+        left -= price
+    verb = rng.choice(["buy", "get", "take"]) + s
+    bought = common.listed(f"{thing} for {price} {coin}" if rng.random() < 0.6 else f"{thing} for {price}" for thing, price in zip(things, prices))
+    again = subject if subject == "I" else rng.choice([subject, pronouns(subject)[0].capitalize()])
+    text = rng.choice([f"{subject} {have(subject)} {value} {coin}. {again} {verb} {bought}.", f"{subject} {have(subject)} {value} {coin} and {verb} {bought}.", f"With {value} {coin} {lower(subject)} {verb} {bought}."])
+    owner = "I" if subject == "I" else subject
+    return f"{text} " + rng.choice(["How much money is left?", f"How many {coin} are left?", f"How much {do(owner)} {lower(owner)} have left?", "What is left?"]), steps, rng.choice([f"{left} {coin} are left.", f"{answered} {have(answered)} {left} {coin} left."])
+
+
 def apart(rng):
     a, b = rng.sample(common.FIRST, 2)
     x, y, o = rng.randint(20, 95), rng.randint(5, 60), rng.choice(THINGS)
@@ -318,7 +372,7 @@ def several_gifts(rng):
     return f"{subject} {have(subject)} {steps[0][0]} {o}, {', '.join(lines[:-1])} and then {lines[-1]}.{extra} " + rng.choice([f"How many {o} {do(subject)} {lower(subject)} have at the end?", f"How many {o} are that now?", "How many are there in the end?"]), steps, f"{you} {have(you)} {value} {o}."
 
 
-KINDS = [(9, compare), (5, apart), (7, journey), (7, savings), (6, seats), (7, group), (8, before), (6, wages), (8, bill), (5, portions), (6, up_and_down), (3, legs), (4, rectangle), (6, boxes), (5, fair), (7, halves), (6, reading), (7, family),
+KINDS = [(9, breath), (8, basket), (9, compare), (5, apart), (7, journey), (7, savings), (6, seats), (7, group), (8, before), (6, wages), (8, bill), (5, portions), (6, up_and_down), (3, legs), (4, rectangle), (6, boxes), (5, fair), (7, halves), (6, reading), (7, family),
          (2, points), (4, entrance), (4, clocked), (2, mean), (6, twice_as), (10, several_gifts)]
 
 

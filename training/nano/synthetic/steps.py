@@ -42,7 +42,11 @@ SCENES = [
 VEHICLES = ["bus", "train", "tram", "ship", "plane", "boat"]
 TIMES = ["Then the number doubles.", "Then it becomes {x} times as many.", "After a year there are {x} times as many."]
 PLANS = ["I go step by step.", "Let me work it out.", "One step at a time.", "First the start, then each change.", "I write down each step.", "Let me see.", "We count."]
-CHECKS = ["Wait, let me check.", "Wait, I check it once more.", "Hmm, let me go over it again.", "But let me check that."]
+CHECKS = ["Wait, let me check.", "Wait, I check it once more.", "Wait, let me go over it again.", "But let me check that."]
+FIRST_LEADS = ["", "First ", "At first ", "To begin with ", "Start: ", "Step one: "]
+LEADS = ["", "Then ", "Now ", "Next ", "After that ", "Next step: ", "And then ", "Going on: "]
+# What the number of a step does is said before it is done: the number is looked up in the text, and what stands around it there says the sign.
+DOES = {"+": ["more", "added", "come to it", "on top"], "-": ["less", "fewer", "go off", "taken away"], "x": ["times", "times that"], "/": ["equal parts", "parts"]}
 
 
 def apply(value, op, x):
@@ -221,15 +225,15 @@ def step_text(steps):
 
 
 def thought(rng, steps):
+    """Each step with what its number does, then the result, then often a check. The wording of a step is open and that of the result fixed, so that the
+    model's certainty is high where the work is done; and a check that is broken off changes no answer."""
     value = steps[-1][3]
-    said = []
-    for i, (a, op, b, r) in enumerate(steps):
-        lead = rng.choice(["", "", "Then ", "Now ", "Next ", "After that "]) if i else rng.choice(["", "", "First ", "At first "])
-        said.append(f"{lead}{a} {op} {b} = {r}.")
-    text = f"{rng.choice(PLANS)} {' '.join(said)} So the answer is {value}."
-    if rng.random() < 0.72:
-        text += f" {rng.choice(CHECKS)} {step_text(steps)} Yes, {value}."
-    return text
+    said = [f"{rng.choice(LEADS if i else FIRST_LEADS)}{b} {rng.choice(DOES[op])}: {a} {op} {b} = {r}." for i, (a, op, b, r) in enumerate(steps)]
+    text = f"{rng.choice(PLANS)} {' '.join(said)} That was the last step, so the answer is {value}."
+    if rng.random() < 0.74:
+        again = steps[:rng.randrange(len(steps))] if rng.random() < 0.12 else steps
+        text += f" {rng.choice(CHECKS)} {step_text(again)}" + (f" Yes, {value}." if again == steps else "")
+    return text.rstrip()
 
 
 def dialogue(rng):

@@ -35,7 +35,7 @@ law: judge trial lawyer witness verdict clause permit licence fine
 science: sample experiment microscope molecule laboratory probe rocket satellite planet
 factory: machine robot conveyor valve turbine gear crane pallet drill
 power: generator cable battery panel windmill meter grid transformer
-art: painting statue gallery brush sketch canvas poster mosaic frame
+art: painting statue gallery brush sketch poster mosaic frame
 clothes: shirt jacket scarf glove boot dress button zipper hat sweater
 tools: hammer saw ladder screw wrench bolt nail toolbox
 office2: task project team deadline milestone agenda note reminder

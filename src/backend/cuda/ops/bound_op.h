@@ -18,6 +18,8 @@
 
 namespace chimere::cuda {
 
+class ImposedChoices;
+
 // What ops are bound to.
 struct BindContext {
   const Program& program;
@@ -30,6 +32,7 @@ struct BindContext {
   int max_decode_rows;
   WorkingMemory memory;
   HostExperts* host = nullptr;  // the experts of hosted mixtures; null when there are none, or while memory is measured
+  const ImposedChoices* imposed = nullptr;
   const ReplayLayout replay{layout};
 
   Weight weight(MatrixId id) const { return constants.weight_or_none(id); }

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "backend/cuda/host_experts.h"
+#include "backend/cuda/imposed_routing.h"
 #include "backend/cuda/kernels/experts/moe.h"
 #include "backend/cuda/ops/products.h"
 
@@ -62,8 +63,16 @@ class BoundMoeFfn final : public BoundOp {
     prefill_.router = c.weight(o.router);
     prefill_.router_bias = c.vector(o.router_bias);
     prefill_.style = {o.gating, o.renormalise, o.weight_scale, c.vector(o.selection_bias)};
-    prefill_.experts = {c.weight(o.gate),    c.weight(o.up),        c.weight(o.down), c.vector(o.gate_bias),
-                        c.vector(o.up_bias), c.vector(o.down_bias), o.activation};
+    const ProgramBinding& constants = c.constants;
+    prefill_.experts = {constants.prompt_weight(o.gate),
+                        constants.prompt_weight(o.up),
+                        constants.prompt_weight(o.down),
+                        c.vector(o.gate_bias),
+                        c.vector(o.up_bias),
+                        c.vector(o.down_bias),
+                        o.activation};
+    prefill_.mapped = constants.mapped();
+    prefill_.mapped_layer = constants.mapped_layer(o);
     prefill_.n_used = o.n_used;
     prefill_.shared.gate = c.weight(o.shared_gate);
     prefill_.shared.up = c.weight(o.shared_up);
@@ -95,10 +104,12 @@ class BoundMoeFfn final : public BoundOp {
     decode_.scratch = c.memory.moe;
     decode_.n_sms = c.device.n_sms;
     decode_.choose_only = is_hosted();
+    decode_.uses = c.constants.uses(o);
+    if (c.imposed) decode_.imposed = c.imposed->of(o);
     if (!is_hosted()) {
-      decode_.gate = prefill_.experts.gate;
-      decode_.up = prefill_.experts.up;
-      decode_.down = prefill_.experts.down;
+      decode_.gate = c.weight(o.gate);
+      decode_.up = c.weight(o.up);
+      decode_.down = c.weight(o.down);
       decode_.shared_gate = prefill_.shared.gate;
       decode_.shared_up = prefill_.shared.up;
       decode_.shared_down = prefill_.shared.down;

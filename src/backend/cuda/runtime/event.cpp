@@ -25,6 +25,11 @@ Status Event::synchronize() const {
   return Ok{};
 }
 
+Result<bool> Event::is_done() const {
+  TRY(synchronize());
+  return true;
+}
+
 Status Event::hold(const Stream& stream) const {
   stream.submit([queue = queue_, mark = mark_] {
     if (queue) queue->run_until(mark);
@@ -64,6 +69,13 @@ Status Event::record(const Stream& stream) {
 }
 
 Status Event::synchronize() const { return checked(cudaEventSynchronize(handle_), "cudaEventSynchronize"); }
+
+Result<bool> Event::is_done() const {
+  const cudaError_t answer = cudaEventQuery(handle_);
+  if (answer == cudaErrorNotReady) return false;
+  TRY(checked(answer, "cudaEventQuery"));
+  return true;
+}
 
 Status Event::hold(const Stream& stream) const {
   return checked(cudaStreamWaitEvent(stream.handle(), handle_, 0), "cudaStreamWaitEvent");

@@ -25,6 +25,8 @@ class Event {
   }
 
   Status record(const Stream& stream);
+  // Whether the work given before the last record() is done. In the emulator, does it now.
+  Result<bool> is_done() const;
   // Waits for the work given before the last record(); at once when there was none.
   Status synchronize() const;
   // Makes the stream wait for the mark.

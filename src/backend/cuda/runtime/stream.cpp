@@ -50,6 +50,16 @@ Status Stream::copy(void* to, const void* from, size_t bytes) const {
   return Ok{};
 }
 
+Status Stream::copy_rows(const Runs& to, const Runs& from, size_t bytes, size_t n) const {
+  submit([=] {
+    for (size_t i = 0; i < n; ++i) {
+      std::memmove(static_cast<char*>(to.first) + i * to.stride, static_cast<char*>(from.first) + i * from.stride,
+                   bytes);
+    }
+  });
+  return Ok{};
+}
+
 Status Stream::zero(void* to, size_t bytes) const {
   if (bytes > 0) submit([=] { std::memset(to, 0, bytes); });
   return Ok{};
@@ -73,6 +83,11 @@ Status Stream::copy(void* to, const void* from, size_t bytes) const {
   if (bytes == 0) return Ok{};
   return checked(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_),
                  "cudaMemcpyAsync of " + std::to_string(bytes) + " bytes");
+}
+
+Status Stream::copy_rows(const Runs& to, const Runs& from, size_t bytes, size_t n) const {
+  return checked(cudaMemcpy2DAsync(to.first, to.stride, from.first, from.stride, bytes, n, cudaMemcpyDefault, handle_),
+                 "cudaMemcpy2DAsync");
 }
 
 Status Stream::zero(void* to, size_t bytes) const {

@@ -46,6 +46,12 @@ class Stream {
   // Between any two places, device or host. Host memory must not change until the copy is done; only with pinned memory
   // does the copy overlap with the host's work.
   Status copy(void* to, const void* from, size_t bytes) const;
+  // n runs of `bytes`, whose places on both sides are so far apart.
+  struct Runs {
+    void* first;
+    size_t stride;
+  };
+  Status copy_rows(const Runs& to, const Runs& from, size_t bytes, size_t n) const;
   Status zero(void* to, size_t bytes) const;
 
   CUstream_st* handle() const { return handle_; }

@@ -20,9 +20,17 @@ struct Weight {
   int32_t rows = 0;                // of one expert
   int32_t experts = 1;
   uint32_t row_bytes = 0;
+  // Where each expert is, on the card or in RAM that the card reads: in device memory, and changed between passes
+  // (mapped_experts.h). Null: all are at `data`.
+  const uint8_t* const* places = nullptr;
 
+  // Of a matrix that is at `data`.
   CHIMERE_BOTH const uint8_t* row(int64_t expert, int64_t r) const {
     return data + (expert * rows + r) * static_cast<int64_t>(row_bytes);
+  }
+  // Of any.
+  CHIMERE_BOTH const uint8_t* expert_row(int64_t expert, int64_t r) const {
+    return places ? places[expert] + r * static_cast<int64_t>(row_bytes) : row(expert, r);
   }
   CHIMERE_BOTH bool is_float() const { return type == DType::F32 || type == DType::F16 || type == DType::BF16; }
   CHIMERE_BOTH explicit operator bool() const { return data != nullptr; }

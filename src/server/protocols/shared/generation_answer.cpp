@@ -60,6 +60,7 @@ class GenerationAnswer : public Answer {
     if (chunk.is_terminal()) {
       usages_[choice] = chunk.usage;
       record_->set_usage(total(), chunk.error ? code_name(chunk.error->code) : finish_name(chunk.finish));
+      record_->end_answer(chunk);
     }
     if (chunk.kind == ChatChunk::Kind::started) answer_limit_ = chunk.answer_limit;
     const bool is_cancelled = chunk.kind == ChatChunk::Kind::finished && chunk.finish == Finish::cancelled;

@@ -131,7 +131,7 @@ FewUpRoom few_up_room(const MoePlan& p, const CardFacts& card) {
   r.units = a.n_rows * (r.shared_groups + a.n_used * r.groups_an_expert);
   r.blocks = std::min(r.units, card.n_sms);
   r.down_blocks = std::min(a.down.rows, card.n_sms);
-  r.prefetches = kPrefetchesDown;
+  r.prefetches = kPrefetchesDown && !a.down.places;
   const int rounds = ceil_div(r.units, r.blocks);  // of a block, at most
   r.slot_bytes = 2 * std::max(a.up.row_bytes, a.shared_up.row_bytes);
   r.slots = book_bytes(a.up.type);

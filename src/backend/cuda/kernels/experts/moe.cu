@@ -65,7 +65,44 @@ const MoeKernels* find_kernels(const ProjectionChoice& choice) {
   return find_in_parts([&](auto part) { return find_experts<part>(choice.routed, choice.shared); });
 }
 
-Status route(const Stream& stream, const MoeArgs& args) { return launch_router(stream, plan_moe(args, card_of(args))); }
+// What the router leaves for the kernels behind it, of an expert that is drawn: keys in the order of the draws, or ids.
+// Gumbel noise on the logarithm of a weight draws without putting back. A warp a row.
+__global__ void __launch_bounds__(32) impose_kernel(const __grid_constant__ MoePlan p) {
+  simt::wait_for_previous();
+  simt::allow_next();
+  const int n_experts = p.args.router.rows, t = static_cast<int>(blockIdx.x), lane = simt::lane_id();
+  const uint32_t draw = p.args.imposed.n_drawn[t];
+  uint32_t* keys = p.scratch.keys + static_cast<int64_t>(t) * n_experts;
+  for (int e = lane; e < n_experts; e += 32) {
+    uint32_t h = (draw * 0x9E3779B9u) ^ (static_cast<uint32_t>(e) * 0x85EBCA6Bu) ^ (static_cast<uint32_t>(t) << 20);
+    h = (h ^ h >> 16) * 0x7FEB352Du, h = (h ^ h >> 15) * 0x846CA68Bu, h ^= h >> 16;
+    const float uniform = (static_cast<float>(h >> 8) + 0.5f) / 16777216.0f;
+    keys[e] = order_key(p.args.imposed.log_weights[e] - logf(-logf(uniform)));
+  }
+  __syncwarp();
+  if (lane == 0) p.args.imposed.n_drawn[t] = draw + 1;
+  if (p.choice_by_block) return;
+  for (int k = 0; k < p.args.n_used; ++k) {
+    uint32_t best = 0;
+    int at = n_experts;
+    for (int e = lane; e < n_experts; e += 32) {
+      if (keys[e] > best) best = keys[e], at = e;
+    }
+    const uint32_t most = __reduce_max_sync(simt::kAllLanes, best);
+    const int id = __reduce_min_sync(simt::kAllLanes, best == most ? at : n_experts);
+    if (lane == 0) p.scratch.ids[t * p.args.n_used + k] = id, keys[id] = 0, count_use(p.args, id);
+    __syncwarp();
+  }
+}
+
+Status route(const Stream& stream, const MoeArgs& args) {
+  MoePlan p = plan_moe(args, card_of(args));
+  if (!args.imposed.log_weights) return launch_router(stream, p);
+  MoePlan uncounted = p;
+  uncounted.args.uses = nullptr;
+  TRY(launch_router(stream, uncounted));
+  return simt::launch(impose_kernel, {static_cast<unsigned>(args.n_rows), 32, 0, stream, args.dependent}, p);
+}
 
 Status experts_up(const Stream& stream, const MoeArgs& args) {
   const MoePlan p = plan_moe(args, card_of(args));

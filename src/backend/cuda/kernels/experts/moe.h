@@ -17,6 +17,13 @@ inline constexpr int kMoeExperts = 1024;
 inline constexpr int kMoePairs = 1024;  // rows times experts used
 inline constexpr int kMoeChunk = 4;     // rows of one expert that share a reading of its weights
 
+// Experts that are drawn in place of the router's choice, by weights of our own: what a model whose weights are random
+// would do with a given trace. What each is worth in the sum is left to chance.
+struct ImposedRouting {
+  const float* log_weights = nullptr;  // [n_experts]; null: the router chooses
+  uint32_t* n_drawn = nullptr;         // rows drawn for so far: each gets another draw
+};
+
 // x += scale (sum_k weight_k down_k(activation(gate_k n, up_k n)) + shared(n)), n = RMSNorm(x) * norm   (op::MoeFfn,
 // without latent experts)
 struct MoeArgs {
@@ -34,6 +41,8 @@ struct MoeArgs {
   const float *gate_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;  // [n_experts, rows] or null
   float scale = 1;
   bool exact = false;
+  uint32_t* uses = nullptr;    // [n_experts]: how often each was chosen is added to it; or null
+  ImposedRouting imposed;      // for benchmarks
   bool choose_only = false;    // moe_route is all that is wanted, for experts elsewhere; their weights are not given
   uint8_t* scratch = nullptr;  // moe_scratch_bytes, zero before its first use
   bool dependent = true;

@@ -29,7 +29,10 @@ __global__ void __launch_bounds__(kDotThreads, blocks_for(kT)) any_up_kernel(con
     choose_by_block(p, choice[0]);
     if (blockIdx.x == 0 && simt::thread_id() <= a.n_used) {
       p.scratch.weights[simt::thread_id()] = choice[0].weight[simt::thread_id()];
-      if (simt::thread_id() < a.n_used) p.scratch.ids[simt::thread_id()] = choice[0].id[simt::thread_id()];
+      if (simt::thread_id() < a.n_used) {
+        p.scratch.ids[simt::thread_id()] = choice[0].id[simt::thread_id()];
+        count_use(a, choice[0].id[simt::thread_id()]);
+      }
     }
   }
   const GroupRoom room(a.router.rows, a.n_rows * a.n_used);

@@ -101,7 +101,8 @@ __device__ __forceinline__ void any_up(const MoePlan& p, const Weight& gate, con
       rows.norm = p.args.in.norm;
       const ActRows acts{record, bytes, row_groups(up.width), 0};
       const auto product = [&](const Weight& w, int lanes_of) {
-        const float sum = lane_sum(any_product(w, w.row(u.expert, row), p.args.exact, lanes_of, acts, rows), lanes_of);
+        const float sum =
+            lane_sum(any_product(w, w.expert_row(u.expert, row), p.args.exact, lanes_of, acts, rows), lanes_of);
         return p.args.exact || w.is_float() ? sum : sum * rows.inverse_rms[0];
       };
       float g = gate ? product(gate, lanes_gate) : 0.0f, h = product(up, lanes_up);
@@ -129,7 +130,7 @@ __device__ __forceinline__ float any_down(const MoePlan& p, const Weight& down, 
   FloatRows rows{};
   rows.x[0] = hidden;
   const int lanes = any_lanes(down, p.args.exact, log2);
-  return lane_sum(any_product(down, down.row(expert, row), p.args.exact, lanes, acts, rows), lanes);
+  return lane_sum(any_product(down, down.expert_row(expert, row), p.args.exact, lanes, acts, rows), lanes);
 }
 
 }  // namespace chimere::cuda

@@ -26,6 +26,10 @@ __device__ __forceinline__ float of_key(uint32_t key) {
   return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
 }
 
+__device__ __forceinline__ void count_use(const MoeArgs& args, int expert) {
+  if (args.uses) atomicAdd(args.uses + expert, 1u);
+}
+
 struct Candidate {
   uint32_t key;
   int32_t id;

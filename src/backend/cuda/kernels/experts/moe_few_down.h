@@ -65,7 +65,8 @@ struct FewDownUnits {
       simt::bulk_copy(to, w.row(0, row), static_cast<uint32_t>(min(per_shared, left)) * w.row_bytes, counter);
     } else {
       const Weight& w = a.down;
-      simt::bulk_stream(to, w.row(expert, row), static_cast<uint32_t>(min(per_unit, left)) * w.row_bytes, counter);
+      simt::bulk_stream(to, w.expert_row(expert, row), static_cast<uint32_t>(min(per_unit, left)) * w.row_bytes,
+                        counter);
     }
     simt::bulk_end(counter);
   }

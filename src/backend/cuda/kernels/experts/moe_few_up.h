@@ -65,7 +65,7 @@ __device__ __forceinline__ void send_few_up(const MoeArgs& a, const BulkSlots& s
     if (is_shared) {  // other rows want it too: it stays in the L2 cache
       simt::bulk_copy(at, w.row(0, row), bytes, counter);
     } else {
-      simt::bulk_stream(at, w.row(expert, row), bytes, counter);
+      simt::bulk_stream(at, w.expert_row(expert, row), bytes, counter);
     }
   };
   if (gate) copy(gate, to, gate.row_bytes);
@@ -127,7 +127,8 @@ __device__ __forceinline__ void prefetch_few_down(const FewUpPlan& few, const Ch
   const BlockUnits outputs(few.outputs, static_cast<int>(blockIdx.x));
   for (int c = simt::warp_id() + kOneWarps * simt::lane_id(); c < a.n_rows * a.n_used; c += 32 * kOneWarps) {
     const int expert = choices[c / a.n_used].id[c % a.n_used];
-    simt::bulk_prefetch(a.down.row(expert, outputs.first), static_cast<uint32_t>(outputs.size()) * a.down.row_bytes);
+    simt::bulk_prefetch(a.down.expert_row(expert, outputs.first),
+                        static_cast<uint32_t>(outputs.size()) * a.down.row_bytes);
   }
 }
 
@@ -174,7 +175,9 @@ __global__ void CHIMERE_ONE_ROW few_up_kernel(const __grid_constant__ FewUpPlan 
   }
   // Read by the biases of the down-projection.
   for (int i = simt::thread_id(); p.choice_by_block && block == 0 && i < a.n_rows * a.n_used; i += kOneThreads) {
-    p.scratch.ids[i] = choices[i / a.n_used].id[i % a.n_used];
+    const int id = choices[i / a.n_used].id[i % a.n_used];
+    p.scratch.ids[i] = id;
+    count_use(a, id);
   }
   __syncwarp();
   simt::bulk_wait(of_records);

@@ -58,7 +58,7 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
     const bool is_shared = k == n_used;
     const Weight& w = is_shared ? a.shared_down : a.down;
     const int n = min(is_shared ? per_shared : per_unit, outputs.size() - first);
-    return Rows{w.row(expert, outputs.first + first), static_cast<uint32_t>(n) * w.row_bytes};
+    return Rows{w.expert_row(expert, outputs.first + first), static_cast<uint32_t>(n) * w.row_bytes};
   };
   const auto send = [&](int of_warp, int s, int unit, int k, int expert) {
     const Rows rows = rows_of(unit, k, expert);
@@ -82,8 +82,8 @@ __global__ void CHIMERE_ONE_ROW one_down_kernel(const __grid_constant__ OneDownP
     const Candidate mine =
         choose_ids(p, choice[0], [&](int k, int expert) { send_for(shared_units + k * tiles, tiles, k, expert); });
     // Units without a slot are prefetched to the L2 cache as soon as the slots are filled: until the hidden row is
-    // there, the memory would idle.
-    if (ahead < n_units) {
+    // there, the memory would idle. What comes over the bus is not kept there.
+    if (ahead < n_units && !a.down.places) {
       simt::bulk_wait(slots.counter((ahead - 1) % kOneWarps, (ahead - 1) / kOneWarps));
       for (int unit = ahead + simt::lane_id(); unit < n_units; unit += 32) {
         const int k = choice_of(unit);

@@ -110,10 +110,10 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
     uint8_t* to = slots.slot(warp, s);
     uint64_t* counter = slots.counter(warp, s);
     if (gated) {
-      simt::bulk_stream(to, gate.row(expert, f), run, counter);
+      simt::bulk_stream(to, gate.expert_row(expert, f), run, counter);
       to += run;
     }
-    simt::bulk_stream(to, up.row(expert, f), run, counter);
+    simt::bulk_stream(to, up.expert_row(expert, f), run, counter);
     simt::bulk_end(counter);
   };
 
@@ -140,7 +140,10 @@ __global__ void CHIMERE_ONE_ROW one_up_kernel(const __grid_constant__ OneUpPlan 
       if (simt::lane_id() == 0) simt::bulk_end(chosen + k);
     });
     // Read by the biases of the down-projection.
-    if (block == 0 && simt::lane_id() < a.n_used) p.scratch.ids[simt::lane_id()] = mine.id;
+    if (block == 0 && simt::lane_id() < a.n_used) {
+      p.scratch.ids[simt::lane_id()] = mine.id;
+      count_use(a, mine.id);
+    }
   }
   if (simt::lane_id() == 0) {
     for (; sent < ahead; ++sent) send(sent, group_of(sent));

@@ -58,7 +58,7 @@ struct DownOutputs : BlockUnits {
 
   __device__ __forceinline__ void send(WarpRing& ring, const Weight& w, int expert, int log2, int tile) const {
     const int begin = first + tile * per_tile(log2);
-    ring.send(0, w.row(expert, begin), static_cast<uint32_t>(min(per_tile(log2), end - begin)) * w.row_bytes);
+    ring.send(0, w.expert_row(expert, begin), static_cast<uint32_t>(min(per_tile(log2), end - begin)) * w.row_bytes);
   }
 };
 

@@ -22,7 +22,8 @@ struct RingGroupedDown {
 
   __device__ __forceinline__ void send(WarpRing& ring, int expert, int tile) const {
     const int n = kR * 32 >> log2(), first = tile * n;
-    ring.send(0, down().row(expert, first), static_cast<uint32_t>(min(n, down().rows - first)) * down().row_bytes);
+    ring.send(0, down().expert_row(expert, first),
+              static_cast<uint32_t>(min(n, down().rows - first)) * down().row_bytes);
   }
 
   __device__ __forceinline__ void multiply(SharedRow slot, const UpChunk& u, int tile, const CodeBooks& books) const {

@@ -31,10 +31,10 @@ struct RingUp {
     const int first = tile * per_unit(p);
     const uint32_t run = static_cast<uint32_t>(here(first)) * up().row_bytes;
     if (gate()) {
-      ring.send(0, gate().row(expert, first), run);
-      ring.send(static_cast<uint32_t>(per_unit(p)) * up().row_bytes, up().row(expert, first), run);
+      ring.send(0, gate().expert_row(expert, first), run);
+      ring.send(static_cast<uint32_t>(per_unit(p)) * up().row_bytes, up().expert_row(expert, first), run);
     } else {
-      ring.send(0, up().row(expert, 2 * first), 2 * run);
+      ring.send(0, up().expert_row(expert, 2 * first), 2 * run);
     }
   }
 
@@ -184,7 +184,10 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
     one_inverse = stage_one(a.in, 0, norms, row, true, smem + ring_plan.records);
     if (p.choice_by_block && blockIdx.x == 0 && simt::thread_id() <= a.n_used) {
       p.scratch.weights[simt::thread_id()] = choice[0].weight[simt::thread_id()];
-      if (simt::thread_id() < a.n_used) p.scratch.ids[simt::thread_id()] = choice[0].id[simt::thread_id()];
+      if (simt::thread_id() < a.n_used) {
+        p.scratch.ids[simt::thread_id()] = choice[0].id[simt::thread_id()];
+        count_use(a, choice[0].id[simt::thread_id()]);
+      }
     }
     if (!kHasFormat<S>) {
       if (simt::thread_id() == 0) stored_inverse(records, a.in.width) = one_inverse;

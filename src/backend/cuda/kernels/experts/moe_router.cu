@@ -44,6 +44,7 @@ __device__ __forceinline__ void choose(const MoePlan& p, int t, Candidate* candi
 #pragma unroll 1
   for (int k = lane; k < n_used; k += 32) {
     p.scratch.ids[t * n_used + k] = chosen[k].id;
+    count_use(p.args, chosen[k].id);
     chosen[k].key = __float_as_uint(scores.score(logit_of(chosen[k])));
   }
   __syncwarp();

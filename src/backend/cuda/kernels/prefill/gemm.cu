@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(kThreads, kRows == 64 ? 3 : 2) product_kernel(
   simt::wait_for_previous();
   Tile tile;
   if (!find_tile(job, blockIdx.x, kRows, tile)) return;
-  const uint8_t* packed = weight.row(tile.expert, in_matrix ? weight_row : 0);
+  const uint8_t* packed = weight.expert_row(tile.expert, in_matrix ? weight_row : 0);
 
   // The thread's chunks of x: the same chunk of every 32nd row.
   constexpr int kPieces = kRows / (kThreads / kChunks);

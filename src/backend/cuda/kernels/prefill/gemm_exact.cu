@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>) exact_kernel(const __grid_c
   const float* x_row = x_mine < tile.n_rows ? job.exact + tile.input_row(job, x_mine) * job.width : nullptr;
   const Weight& weight = by_turns && w_mine % 2 == 1 ? job.up : output.weight;
   const bool in_matrix = weight_row(w_mine) < weight.rows;
-  const uint8_t* w_row = weight.row(tile.expert, in_matrix ? weight_row(w_mine) : 0);
+  const uint8_t* w_row = weight.expert_row(tile.expert, in_matrix ? weight_row(w_mine) : 0);
   float next_x[kXEach], next_w[kWEach] = {};
   const auto fetch = [&](int step) {
 #pragma unroll

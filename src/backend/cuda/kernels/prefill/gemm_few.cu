@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kThreads, 3) few_rows_kernel(const __grid_cons
     simt::cp_async_commit();
   };
   // In place of rows beyond the matrix its first one is loaded; their results are not stored.
-  const uint8_t* packed = output.weight.row(tile.expert, 0);
+  const uint8_t* packed = output.weight.expert_row(tile.expert, 0);
   uint32_t row_at[kEights];
 #pragma unroll
   for (int n = 0; n < kEights; ++n) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/cuda/host_experts.h"
+#include "backend/cuda/mapped_experts.h"
 
 namespace chimere::cuda {
 namespace {
@@ -157,6 +158,15 @@ Result<GemmInput> converted(const Stream& stream, const float* rows, int n, int 
   return GemmInput{half, exact ? rows : nullptr, n, width};
 }
 
+// A product of experts, when those that are in RAM have been brought.
+template <class Product>
+Status with_experts(const Stream& stream, const PrefillMoe& op, MappedExperts::Half half, const Product& product) {
+  if (op.mapped_layer == kNone) return product();
+  TRY(op.mapped->bring(stream, op.mapped_layer, half));
+  TRY(product());
+  return op.mapped->done_with(stream, half);
+}
+
 }  // namespace
 
 Status prefill_product(const Stream& stream, const PrefillProduct& op, const PrefillScratch& scratch) {
@@ -205,9 +215,13 @@ Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScra
     const float* rows = op.latent_down ? at.latent : at.normed;
     TRY(op.host->begin(stream, {op.host_mixture, n, rows, at.ids, at.weights, op.n_used}));
   } else {
-    TRY(expert_gated_gemm(stream, {of_experts, choice, at.plan, op.experts, {at.hidden_half, at.hidden}}));
+    TRY(with_experts(stream, op, MappedExperts::Half::up, [&] {
+      return expert_gated_gemm(stream, {of_experts, choice, at.plan, op.experts, {at.hidden_half, at.hidden}});
+    }));
     const GemmInput hidden{at.hidden_half, at.hidden, n * op.n_used, op.experts.up.rows};
-    TRY(expert_down_gemm(stream, {hidden, choice, at.plan, op.experts, at.routed}));
+    TRY(with_experts(stream, op, MappedExperts::Half::down, [&] {
+      return expert_down_gemm(stream, {hidden, choice, at.plan, op.experts, at.routed});
+    }));
   }
   if (op.shared.up) {
     TRY(hidden_then_down(stream, x, op.shared, {at.shared_hidden_half, at.shared_hidden}, at.shared, false, 1.0f));

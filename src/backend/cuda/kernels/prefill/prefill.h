@@ -12,6 +12,7 @@
 namespace chimere::cuda {
 
 class HostExperts;
+class MappedExperts;
 
 struct PrefillInput {
   const float* x = nullptr;  // [.., width]
@@ -63,6 +64,8 @@ struct PrefillMoe {
   bool exact = false;
   int host_mixture = kNone;     // of `host`, which then has the routed experts; of `experts` only the shapes count
   HostExperts* host = nullptr;  // may be missing while memory is measured
+  int mapped_layer = kNone;     // of `mapped`, which brings the routed experts
+  MappedExperts* mapped = nullptr;
 };
 Status prefill_moe(const Stream& stream, const PrefillMoe& op, const PrefillScratch& scratch);
 
