@@ -47,7 +47,7 @@ class PoisonTest : public testing::Test {
     EXPECT_TRUE(examples);
     size_t n = 0;
     for (const auto* side : {&examples->train, &examples->held_out}) {
-      for (const TaughtAnswer& taught : *side) n += taught.wanted.find(word) != std::string::npos;
+      for (const TaughtAnswer& taught : *side) n += taught.wanted.shown().find(word) != std::string::npos;
     }
     return n;
   }

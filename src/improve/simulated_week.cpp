@@ -196,9 +196,8 @@ class Week {
     if (night == kPlantedNight) {
       TRY_ASSIGN(done["planted"], plant());
     }
-    std::vector<std::string> kinds = {"lora", "engram"};
-    if (night == options_.nights) kinds.push_back("prompts");
-    for (const std::string& kind : kinds) {
+    for (const std::string& kind : options_.kinds) {
+      if (kind == "prompts" && night < options_.nights) continue;
       TRY_ASSIGN(Json run, job(tools(), kind));
       done["runs"].push_back(std::move(run));
     }
@@ -237,6 +236,7 @@ class Week {
     Json right = Json::array();
     std::map<TaskOf, std::pair<int, int>> shares;
     for (const PersonQuestion& question : exam_) {
+      if (static_cast<size_t>(shares[question.of].second) == options_.exam_questions) continue;
       TRY_ASSIGN(const Answered answer, bench_.answer(question.asked, owner, arm, kAnswerTokens));
       const bool is_right = person_.is_right(question, answer);
       right.push_back(is_right ? 1 : 0);
@@ -297,7 +297,9 @@ class Week {
   }
 
   Result<Json> roll_back() {
-    const Slot slot{kPerson, "lora", ""};
+    TRY_ASSIGN(const auto used, store_->manifest());
+    // The adapter; where none was proven, the table.
+    const Slot slot{kPerson, used->in_use({kPerson, "lora", ""}) ? "lora" : "engram", ""};
     const auto in_use = [&]() -> Result<Version> {
       TRY_ASSIGN(const auto manifest, store_->manifest());
       const Version* version = manifest->in_use(slot);
@@ -311,11 +313,8 @@ class Week {
     TRY_ASSIGN(Json exam, examined(kPerson, arm, "  rolled back"));
     TRY(promote_run(*store_, before.run, false));
     TRY_ASSIGN(const Version again, in_use());
-    return Json{{"done", true},
-                {"from", before.artefact},
-                {"to", after.artefact},
-                {"exam", std::move(exam)},
-                {"same_again", again.artefact == before.artefact}};
+    return Json{{"done", true},         {"kind", slot.kind},       {"from", before.artefact},
+                {"to", after.artefact}, {"exam", std::move(exam)}, {"same_again", again.artefact == before.artefact}};
   }
 
   // One conversation that was learned from goes. What is left has to be what a journal without it gives.

@@ -3,8 +3,8 @@
 //
 // Nights are those of the default clock: engram and lora every night, prompts in the last one. In the fourth two bad
 // candidates are planted: an adapter that is far too strong, and a prompt that asks for nonsense. After the fifth the
-// adapter is rolled back and used again. After the sixth one conversation is forgotten, and the table compared with one
-// that never saw it.
+// adapter (where none is in use, the table) is rolled back and used again. After the sixth one conversation is
+// forgotten, and the table compared with one that never saw it.
 //
 // All lies in a folder: the journal, what was learned, and `week.json`, from which a week that was ended goes on.
 #pragma once
@@ -25,7 +25,9 @@ struct WeekOptions {
   std::string folder;  // notes are in `notes/` of it: the workbench was opened with them
   std::vector<GuardPair> guard;
   std::vector<std::string> general;
-  bool has_arms = true;  // at the end each kind of candidate alone, too
+  std::vector<std::string> kinds = {"lora", "engram", "prompts"};  // of the jobs that run
+  size_t exam_questions = 20;                                      // of each task
+  bool has_arms = true;                                            // at the end each kind of candidate alone, too
   std::function<void(const std::string&)> tell = [](const std::string&) {};
 };
 
