@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/runtime/device.h"
 #include "backend/memory_plan.h"
 #include "base/scratch_for_test.h"
 #include "parity/loaded_model.h"
@@ -205,6 +206,25 @@ TEST(MappedExperts, AreForMachinesWithRoomInRam) {
   const auto plan = cuda::plan_memory(*models::build_program(source), options);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_FALSE(plan->card_reads);
+}
+
+// A system that pins the tables and not the experts: the CPU computes them, unless the card was asked for.
+TEST(MappedExperts, AreComputedWhereTheyCanNotBePinned) {
+  constexpr int kTables = 2;
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  LoadOptions options = mapped_options(false, kAllMixtures);
+  cuda::refuse_pinned_after(kTables);
+  const auto refused = Loaded::open(folder, cuda::compile, options);
+  options.ram_experts = RamExperts::automatic;
+  cuda::refuse_pinned_after(kTables);
+  auto computed = Loaded::open(folder, cuda::compile, options);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("pinned memory"), std::string::npos) << refused.error().message;
+  ASSERT_TRUE(computed) << computed.error().message;
+  EXPECT_FALSE((*computed)->placement()->card_reads);
+  const std::vector<int32_t> tokens = some_tokens(folder, 6);
+  Loaded asked = load(folder, cuda::compile, false, kHalfKv, kAllMixtures);
+  EXPECT_EQ(feed_alone(**computed, tokens, {6}), feed_alone(*asked, tokens, {6}));
 }
 
 TEST(MappedExperts, AreToldByName) {

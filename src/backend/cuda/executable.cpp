@@ -522,10 +522,20 @@ Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& 
     if (plan) plan->without_drafts = true;
   }
   if (!plan) return std::move(plan.error());
+  // Some systems let a program pin less of the RAM than is free. Then the CPU computes what the card can not read.
+  const bool may_compute = plan->hosted.card_reads && options.ram_experts == RamExperts::automatic;
+  std::optional<Program> again = may_compute ? std::optional(program) : std::nullopt;
   TRY_ASSIGN(Stream stream, Stream::create());
   auto executable =
       std::make_unique<CudaExecutable>(std::move(program), std::move(layout), device, *plan, std::move(stream));
-  TRY(executable->load(options));
+  Status loaded = executable->load(options);
+  if (!loaded && loaded.error().code == Code::exhausted && again) {
+    executable.reset();
+    LoadOptions computed = options;
+    computed.ram_experts = RamExperts::cpu;
+    return compile(std::move(*again), computed);
+  }
+  TRY(std::move(loaded));
   return Result<std::unique_ptr<Executable>>{std::move(executable)};
 }
 

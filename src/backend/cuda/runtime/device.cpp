@@ -68,7 +68,15 @@ Status back(void* memory, uint64_t bytes) {
 }
 void free_unbacked(void* memory, uint64_t) { std::free(memory); }
 
-Result<void*> allocate_pinned(uint64_t bytes) { return allocate_device(bytes); }
+namespace {
+int pieces_until_refused = -1;  // negative: none is
+}
+void refuse_pinned_after(int n) { pieces_until_refused = n; }
+
+Result<void*> allocate_pinned(uint64_t bytes) {
+  if (pieces_until_refused < 0 || pieces_until_refused-- > 0) return allocate_device(bytes);
+  return Error{Code::exhausted, "pinned memory: " + std::to_string(bytes) + " bytes are more than the system gives"};
+}
 void free_pinned(void* memory) { std::free(memory); }
 
 #else

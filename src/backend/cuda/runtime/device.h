@@ -52,6 +52,10 @@ void free_unbacked(void* memory, uint64_t bytes);
 // Host memory that the card reads and writes directly.
 Result<void*> allocate_pinned(uint64_t bytes);
 void free_pinned(void* memory);
+#ifdef CHIMERE_SIMT_EMULATOR
+// So many pieces can be pinned, and the one after them can not, as on a system that sets a limit. Once.
+void refuse_pinned_after(int n);
+#endif
 
 // "1.50 GiB"
 std::string bytes_text(uint64_t bytes);
