@@ -220,7 +220,7 @@ Result<WeekSummary> summarise_weeks(const std::vector<std::string>& results) {
   for (const auto& [kind, name] :
        {std::pair("plain", "the model alone"), std::pair("notes", "notes alone"), std::pair("engram", "table alone"),
         std::pair("prompts", "prompt alone"), std::pair("lora", "adapter alone")}) {
-    text += row(name, weeks, [kind](const Json& week) { return member(week["arms"], kind); });
+    text += row(name, weeks, [kind = kind](const Json& week) { return member(week["arms"], kind); });
   }
   text += row("memory: notes and table (baseline)", weeks,
               [](const Json& week) { return member(week["nights"].back(), "baseline"); });
