@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint32_t kSumsSeed = 2026;
 
-struct Setting {
+struct ToolSetting {
   const char* name;
   bool is_odo = false, calculates = false;
 };
-constexpr std::array<Setting, 3> kSettings = {{{"the model alone", false, false},
-                                               {"`odo`, calculator to call", true, false},
-                                               {"`odo`, sums computed before", true, true}}};
+constexpr std::array<ToolSetting, 3> kToolSettings = {{{"the model alone", false, false},
+                                                       {"`odo`, calculator to call", true, false},
+                                                       {"`odo`, sums computed before", true, true}}};
 
 // Results of the calculator, called by the model or not, and how many of them are the answer.
 struct CalculatorTally {
@@ -37,7 +37,7 @@ struct CalculatorTally {
   }
 };
 
-Status measure(EvalHouse& house, const Setting& setting, bool thinks, int n) {
+Status measure(EvalHouse& house, const ToolSetting& setting, bool thinks, int n) {
   EvalTally tally;
   CalculatorTally calculator;
   for (const EvalTask& task : made_tasks(TaskKind::sums, kSumsSeed, n)) {
@@ -65,7 +65,7 @@ Status eval_tools(const EvalOptions& o) {
   std::printf("| %d sums | right (95 %%) | tokens | ms | right results of the calculator |\n|---|---|---|---|---|\n",
               o.n);
   for (const bool thinks : {false, true}) {
-    for (const Setting& setting : kSettings) {
+    for (const ToolSetting& setting : kToolSettings) {
       TRY(measure(*house, setting, thinks, o.n));
     }
   }
