@@ -91,13 +91,15 @@ TEST(JobThreads, DoJobsInOrderAndDropWhatHasNotBegun) {
   std::promise<void> begun;
   auto dropped = std::make_shared<int>(0);
   {
+    // It holds `dropped` from here on: the job before it must not see it as already gone.
+    JobThreads::Job never_begun = [dropped] { ++*dropped; };
     JobThreads threads(1);
     for (int i = 0; i < 3; ++i) threads.post([&order, i] { order.push_back(i); });
     threads.post([&] {
       begun.set_value();
       while (dropped.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
-    threads.post([dropped] { ++*dropped; });
+    threads.post(std::move(never_begun));
     begun.get_future().wait();
   }
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
