@@ -442,17 +442,19 @@ Result<BenchmarkReport> run_benchmark(models::Model& model, const BenchmarkPlan&
     std::optional<DraftModel> draft_model;
     if (plan.speculate == Mode::mtp) {
       if (!model.has_drafts()) return Error{Code::invalid_argument, "drafts of its own: the model has no MTP block"};
-      TRY_ASSIGN(auto timed, time_draft_passes(model, speculative::LikelyTokens(model.n_vocab(), kHeadBlock).blocks()));
+      const speculative::LikelyTokens likely(model.n_vocab(), kHeadBlock);
+      TRY_ASSIGN(auto timed, time_draft_passes(model, likely.blocks(), nobody_waits));
       pass_costs.emplace(std::move(timed));
     } else if (plan.speculate == Mode::draft) {
       draft_model.emplace(*plan.draft_model);
       draft_model->prepare({});
+      draft_model->time(nobody_waits);
       if (!draft_model->costs()) return Error{Code::internal, "--draft-model: its steps could not be timed"};
       pass_costs = *draft_model->costs();
     } else if (in_blocks) {
       if (!model.draft_blocks()) return Error{Code::invalid_argument, "drafts of a drafter: the model has none"};
       most = std::min(most, model.draft_blocks()->n_rows - 1);
-      TRY_ASSIGN(auto timed, time_block_passes(model));
+      TRY_ASSIGN(auto timed, time_block_passes(model, nobody_waits));
       pass_costs.emplace(std::move(timed.passes));
       block_guess = timed.guess;
     }

@@ -18,7 +18,10 @@ void add_slice_of(Batch& batch, Slice slice, std::span<const int32_t> tokens) {
 
 void DraftModel::prepare(const std::vector<int32_t>& suppressed_ids) {
   if (auto ready = model_.executable().prepare_draws(suppressed_ids)) draws_ = *ready;
-  if (auto costs = time_steps(model_, draws_)) costs_.emplace(std::move(*costs));
+}
+
+void DraftModel::time(const InAHurry& in_a_hurry) {
+  if (auto costs = time_steps(model_, draws_, in_a_hurry)) costs_.emplace(std::move(*costs));
 }
 
 Status DraftModel::begin(Companion& companion) {

@@ -11,6 +11,7 @@
 
 #include "cache/sequence.h"
 #include "engine/best_tokens.h"
+#include "engine/step_timing.h"
 #include "models/model.h"
 #include "speculative/step_costs.h"
 
@@ -43,8 +44,9 @@ class DraftModel {
   explicit DraftModel(models::Model& model) : model_(model), best_(model) {}
 
   models::Model& model() const { return model_; }
-  // On the thread that runs it: what it draws where, and what its steps cost. Without costs nothing can be planned.
+  // Both on the thread that runs it: what it draws where, and then what its steps cost. Without costs nothing can be planned.
   void prepare(const std::vector<int32_t>& suppressed_ids);
+  void time(const InAHurry& in_a_hurry);
   const speculative::StepCosts* costs() const { return costs_ ? &*costs_ : nullptr; }
 
   Status begin(Companion& companion);

@@ -60,21 +60,37 @@ void hold_to_form(std::vector<Guess>& guesses, const TokenConstraint& form, int 
 void Loop::time_steps_once() {
   if (timed_steps_) return;
   timed_steps_ = true;
-  auto costs = time_steps(model_, draws_on_device_);
+  timed_in_a_hurry_ = false;
+  // Whoever waits is not kept waiting for figures that are a little better.
+  const auto in_a_hurry = [this] {
+    std::lock_guard lock(mutex_);
+    timed_in_a_hurry_ |= stopping_ || !messages_.empty() || !running_.empty() || !waiting_.empty();
+    return timed_in_a_hurry_;
+  };
+  auto costs = time_steps(model_, draws_on_device_, in_a_hurry);
   if (!costs) return;  // without them nothing is planned
   step_costs_.emplace(std::move(*costs));
   if (model_.draft_blocks()) {
-    if (auto blocks = time_block_passes(model_)) {
+    if (auto blocks = time_block_passes(model_, in_a_hurry)) {
       pass_costs_.emplace(std::move(blocks->passes));
       block_guess_s_ = blocks->guess;
     }
   } else if (model_.has_drafts()) {
-    if (auto passes = time_draft_passes(model_, likely_tokens_.blocks())) pass_costs_.emplace(std::move(*passes));
+    if (auto passes = time_draft_passes(model_, likely_tokens_.blocks(), in_a_hurry))
+      pass_costs_.emplace(std::move(*passes));
   }
   if (pass_costs_ && !model_.draft_blocks()) counts_.pass_seconds = pass_costs_->step(1);
+  if (draft_model_) draft_model_->time(in_a_hurry);
   if (draft_model_ && draft_model_->costs()) counts_.draft_model_seconds = draft_model_->costs()->step(1);
   counts_.step_seconds.clear();
   for (int rows = 1; rows <= kDecodeTokens; rows *= 2) counts_.step_seconds.emplace_back(rows, step_costs_->step(rows));
+}
+
+// When nobody waits.
+void Loop::time_steps_again() {
+  place_ = "times steps";
+  timed_steps_ = false;
+  time_steps_once();
 }
 
 // How many guesses may be tried in the next step.

@@ -169,12 +169,15 @@ Clock::time_point Loop::next_alarm() const {
   Clock::time_point alarm = Clock::now() + kLongest;
   for (const auto& a : waiting_) alarm = std::min(alarm, a->request->deadline);
   alarm = std::min(alarm, sleep_time());
-  return may_write_ ? std::min(alarm, last_step_ + kQuiet) : alarm;
+  const bool may_time = timed_in_a_hurry_ && counts_.asleep_bytes == 0;
+  return may_write_ || may_time ? std::min(alarm, last_step_ + kQuiet) : alarm;
 }
 
 void Loop::work_while_idle() {
   sleep_if_wanted();
-  if (!may_write_ || Clock::now() < last_step_ + kQuiet) return;
+  if (Clock::now() < last_step_ + kQuiet) return;
+  if (timed_in_a_hurry_ && counts_.asleep_bytes == 0) return time_steps_again();
+  if (!may_write_) return;
   cache_.check_integrity();
   may_write_ = cache_.write_some();
 }

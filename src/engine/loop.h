@@ -162,6 +162,7 @@ class Loop {
 
   // drafting.cpp: guesses at the next tokens of answers, and what becomes of them.
   void time_steps_once();
+  void time_steps_again();
   int draft_room(const Active& a) const;
   void guess(Active& a, int most);
   // A chain of d.depth guesses becomes the answer's.
@@ -273,7 +274,7 @@ class Loop {
   std::optional<DraftModel> draft_model_;
   uint64_t tokens_at_block_ = 0;   // generated when the drafter last guessed
   std::vector<float> row_hidden_;  // of the step that runs now, where the draft pass follows it
-  bool timed_steps_ = false;
+  bool timed_steps_ = false, timed_in_a_hurry_ = false;
   std::vector<DraftSpace> spare_draft_spaces_;  // of answers that were drafted for and ended; at most max_running
   EngineStats counts_;
   uint64_t n_steps_ = 0;

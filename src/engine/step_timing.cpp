@@ -37,7 +37,8 @@ double usual(std::vector<double>& seconds) {
 
 // Seconds of `run` for each number of rows, or of what else there are `most` of.
 template <class Run>
-Result<std::vector<StepCosts::Point>> time_points(const WorkClock& clock, int most, Run&& run) {
+Result<std::vector<StepCosts::Point>> time_points(const WorkClock& clock, int most, const InAHurry& in_a_hurry,
+                                                  Run&& run) {
   std::vector<int> rows_timed;
   for (const int rows : kRowsTimed) {
     if (rows <= most) rows_timed.push_back(rows);
@@ -47,9 +48,9 @@ Result<std::vector<StepCosts::Point>> time_points(const WorkClock& clock, int mo
   TRY(run(1));  // the first one also touches memory
   for (int round = 0; round < kMostRounds; ++round) {
     const double limit = round < kRounds ? kEnoughSeconds : kMoreSeconds;
-    if (round > 0 && clock.since(begin) >= limit) break;
+    if (round > 0 && (clock.since(begin) >= limit || in_a_hurry())) break;
     for (size_t i = 0; i < rows_timed.size(); ++i) {
-      if (round > 0 && clock.since(begin) > kEnoughSeconds) break;
+      if (round > 0 && (clock.since(begin) > kEnoughSeconds || in_a_hurry())) break;
       const auto in_a_row = [&](int least, std::vector<double>& to) -> Status {
         double sum = 0;
         for (int n = 0; n < least || (n < kInARow && sum < kInARowSeconds); ++n) {
@@ -109,8 +110,9 @@ class StepTimer {
   StepTimer(models::Model& model, Sequence sequence, bool draws)
       : model_(model), clock_(model), sequence_(std::move(sequence)), draws_(draws) {}
 
-  Result<StepCosts> run() {
-    TRY_ASSIGN(auto points, time_points(clock_, most_rows(model_), [this](int rows) { return step(rows); }));
+  Result<StepCosts> run(const InAHurry& in_a_hurry) {
+    const auto timed = [this](int rows) { return step(rows); };
+    TRY_ASSIGN(auto points, time_points(clock_, most_rows(model_), in_a_hurry, timed));
     return StepCosts(std::move(points), usual(open_), usual(back_));
   }
 
@@ -158,13 +160,14 @@ class StepTimer {
 
 }  // namespace
 
-Result<StepCosts> time_steps(models::Model& model, bool draws) {
+Result<StepCosts> time_steps(models::Model& model, bool draws, const InAHurry& in_a_hurry) {
   TRY(model.require_logits());
   TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
-  return StepTimer(model, std::move(sequence), draws).run();
+  return StepTimer(model, std::move(sequence), draws).run(in_a_hurry);
 }
 
-Result<StepCosts> time_draft_passes(models::Model& model, std::span<const int32_t> candidates) {
+Result<StepCosts> time_draft_passes(models::Model& model, std::span<const int32_t> candidates,
+                                    const InAHurry& in_a_hurry) {
   TRY_ASSIGN(Sequence sequence, Sequence::create(model.executable()));
   TRY_ASSIGN(StepBefore before, step_before(model));
   const WorkClock clock(model);
@@ -182,11 +185,11 @@ Result<StepCosts> time_draft_passes(models::Model& model, std::span<const int32_
     TRY(pass.run({&part, 1}));
     return std::max(clock.since(begin), 1e-9);
   };
-  TRY_ASSIGN(auto points, time_points(clock, most_rows(model), run));
+  TRY_ASSIGN(auto points, time_points(clock, most_rows(model), in_a_hurry, run));
   return StepCosts(std::move(points));
 }
 
-Result<BlockCosts> time_block_passes(models::Model& model) {
+Result<BlockCosts> time_block_passes(models::Model& model, const InAHurry& in_a_hurry) {
   constexpr int kBlocks = 4;
   const int n_rows = model.draft_blocks()->n_rows;
   const int most = std::min(kBlocks, model.executable().max_rows() / n_rows);
@@ -207,11 +210,11 @@ Result<BlockCosts> time_block_passes(models::Model& model) {
     TRY(pass.run(std::span(parts).first(static_cast<size_t>(blocks))));
     return std::max(clock.since(begin), 1e-9);
   };
-  TRY_ASSIGN(auto points, time_points(clock, most, run));
+  TRY_ASSIGN(auto points, time_points(clock, most, in_a_hurry, run));
   if (n_rows == 2) return BlockCosts{StepCosts(std::move(points)), 0};
   const double with_one = points.front().seconds;
   parts.front().n_guesses = n_rows - 1;
-  TRY_ASSIGN(const auto all, time_points(clock, 1, run));
+  TRY_ASSIGN(const auto all, time_points(clock, 1, in_a_hurry, run));
   const double guess = std::max(0.0, all.front().seconds - with_one) / (n_rows - 2);
   return BlockCosts{StepCosts(std::move(points)), guess};
 }
