@@ -31,9 +31,9 @@ def pod_problems(spec):
             yield f"{container['name']}: privileges or a root that can be written"
         if own.get("capabilities", {}).get("drop") != ["ALL"]:
             yield f"{container['name']}: keeps capabilities"
-        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-            if container.get(probe, {}).get("httpGet", {}).get("path") != "/health":
-                yield f"{container['name']}: no {probe}"
+        for probe, path in (("startupProbe", "/livez"), ("readinessProbe", "/readyz"), ("livenessProbe", "/livez")):
+            if container.get(probe, {}).get("httpGet", {}).get("path") != path:
+                yield f"{container['name']}: no {probe} of {path}"
         if "memory" not in container.get("resources", {}).get("limits", {}):
             yield f"{container['name']}: no limit of memory"
         for mount in container.get("volumeMounts", []):
@@ -73,6 +73,8 @@ def whole_problems(documents):
     options = yaml.safe_load(config["data"]["chimere.yaml"])
     if options["drain"] != 60:
         yield "drain has changed: the grace period of the pods must follow"
+    if not options.get("dump-on-stall"):
+        yield "dump-on-stall is not set: an engine that makes no step would be alive"
     named = {v["configMap"]["name"] for v in by_kind["StatefulSet"][0]["spec"]["template"]["spec"]["volumes"] if "configMap" in v}
     if named != {config["metadata"]["name"]}:
         yield f"the pods mount the configuration {named}, which is not there"
