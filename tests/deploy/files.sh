@@ -40,7 +40,7 @@ check_cluster() {
   needs kubectl "what kustomize makes of overlays is"
   kubectl version --client 2>/dev/null | grep -qE 'Kustomize Version: v([5-9]|[1-9][0-9])' ||
     { echo "SKIPPED: overlays are not built, as this kubectl is older than 1.27"; exit 77; }
-  for overlay in base overlays/cpu overlays/nvidia overlays/ha; do
+  for overlay in base overlays/cpu overlays/nvidia overlays/ha overlays/gateway; do
     kubectl kustomize "kubernetes/$overlay" >"$work/$(basename "$overlay").yaml" 2>"$work/err" || fail "$overlay: $(cat "$work/err")"
     [ ! -s "$work/err" ] || fail "$overlay: $(cat "$work/err")"
     /usr/bin/python3 "$2/tests/deploy/manifests.py" --built "$work/$(basename "$overlay").yaml" || fail "$overlay"
@@ -63,9 +63,12 @@ check_monitoring() {
     >"$work/rules" 2>&1 || fail "$(cat "$work/rules")"
 }
 
+# The configuration, for ports of this machine and for the cluster; and where it sends whom.
 check_balancer() {
   needs haproxy "its configuration is"
   haproxy -c -f haproxy/haproxy.cfg >"$work/haproxy" 2>&1 || fail "$(cat "$work/haproxy")"
+  CHIMERE_REPLICAS=replicas.test haproxy -c -f haproxy/haproxy.cfg >"$work/haproxy" 2>&1 || fail "$(cat "$work/haproxy")"
+  /usr/bin/python3 "$2/tests/deploy/balancer.py" || fail "the balancer"
 }
 
 "check_$part" "$@"
