@@ -150,9 +150,23 @@ try_overlays() {
 try_many() {
   local program
   program=$(unpacked)
-  /usr/bin/python3 "$(dirname "$0")/../tools/ha_run.py" --program "$program/bin/chimere" --model "$program/share/chimere/chimere-nano.gguf" \
-    --seconds 20 --kill-every 7 --clients 8 --baseline 0 --check >"$folder/many.log" || { cat "$folder/many.log" >&2; return 1; }
-  echo "Three replicas behind HAProxy: no request was lost when two were killed, nor when each was restarted"
+  # The next version is this one, which says that it is another.
+  /usr/bin/python3 - "$program/bin/chimere" <<'PYTHON'
+import os, subprocess, sys
+path = sys.argv[1]
+version = subprocess.run([path, "--version"], check=True, capture_output=True).stdout.split()[1]
+following = version[:-1] + (b"1" if version[-1:] == b"0" else b"0")
+program = open(path, "rb").read()
+n = program.count(b"\0" + version + b"\0")
+if n != 1:
+    sys.exit(f"the program has its version in {n} places, expected one")
+open(path + "-next", "wb").write(program.replace(b"\0" + version + b"\0", b"\0" + following + b"\0"))
+os.chmod(path + "-next", 0o755)
+PYTHON
+  /usr/bin/python3 "$(dirname "$0")/../tools/ha_run.py" --program "$program/bin/chimere" --next-program "$program/bin/chimere-next" \
+    --model "$program/share/chimere/chimere-nano.gguf" --seconds 20 --kill-every 7 --clients 8 --baseline 0 --check \
+    >"$folder/many.log" || { cat "$folder/many.log" >&2; return 1; }
+  echo "Three replicas behind HAProxy: no request was lost when one joined, two were killed, and each was replaced by another version"
 }
 
 try_deb
