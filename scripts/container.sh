@@ -37,6 +37,8 @@ buildah "${build[@]}" config --user 10001:10001 --workingdir /data --env CHIMERE
   --port 8081 --volume /data --entrypoint '["/usr/bin/chimere"]' --cmd serve --stop-signal SIGTERM \
   --label org.opencontainers.image.title=chimere --label "org.opencontainers.image.version=$version" \
   --label org.opencontainers.image.licenses=Apache-2.0 "$container"
-rm -f "$image"
-buildah "${build[@]}" commit --quiet --timestamp "${SOURCE_DATE_EPOCH:-0}" "$container" "oci-archive:$image:chimere:$version" >/dev/null
+buildah "${build[@]}" commit --quiet --timestamp "${SOURCE_DATE_EPOCH:-0}" "$container" "oci:$work/image:chimere:$version" >/dev/null
+# buildah's own archive would have the time at which it was written.
+tar -C "$work/image" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" --mode=u+rwX,go+rX,go-w \
+  -cf "$image" blobs index.json oci-layout
 echo "Packed the container image"

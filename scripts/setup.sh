@@ -4,11 +4,11 @@ BUILD_PACKAGES=(g++ cmake ninja-build ccache libboost1.81-dev nlohmann-json3-dev
                 libutf8proc-dev libssl-dev libedit-dev libqrencode-dev libyaml-cpp-dev libcurl4-openssl-dev libxml2-dev
                 libidn2-dev libsqlite3-dev poppler-utils)
 TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 python3-numpy python3-regex curl
-               chromium tmux bubblewrap python3 python3-yaml)
+               chromium tmux bubblewrap python3 python3-yaml haproxy)
 
 # For ./package: static archives, and what makes and tries packages.
 PACKAGE_PACKAGES=(libunistring-dev libbsd-dev libmd-dev libncurses-dev zlib1g-dev dpkg-dev make xz-utils zstd debootstrap
-                  buildah haproxy ca-certificates curl git)
+                  buildah haproxy python3-yaml ca-certificates curl git)
 
 # Installs what is not there yet, with sudo when we are not root.
 install_packages() {
@@ -25,6 +25,22 @@ install_packages() {
   echo "Installing Debian packages: ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Prometheus' checker of alert rules, for the tests of deploy/, into build/tools: Debian has it in a package that would also
+# start a server on this machine, so it is taken out of that and not installed. Tests say that they miss it where it can
+# not be fetched.
+ensure_promtool() {
+  command -v promtool >/dev/null || [ -x build/tools/promtool ] && return 0
+  local from=build/tools/prometheus
+  rm -rf "$from"
+  mkdir -p "$from"
+  if (cd "$from" && apt-get download -qq prometheus && dpkg-deb -x ./*.deb .) >"$from/log" 2>&1; then
+    mv "$from/usr/bin/promtool" build/tools/
+    rm -rf "$from"
+  else
+    echo "promtool could not be fetched, so that alert rules are not checked: $(tail -n 1 "$from/log")"
+  fi
 }
 
 # Node.js and npm, for the web page: what is there, or else Debian's. Debian's npm brings Debian's nodejs with it, which

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tries the packages in fresh systems that have nothing but a base: the folder of the archive in each of them, the .deb in
 # Debian 12. Each has to answer by the terminal and over HTTP. The image runs as a container would run it: its own files
-# alone, which it can not write to, and its own user. Then three of the program stand behind HAProxy, and one is killed.
+# alone, which it can not write to, and its own user. The cluster's overlays are built by Debian 13's kubectl. Then three
+# of the program stand behind HAProxy, and one is killed.
 #   scripts/try_packages.sh FOLDER ARCHIVE.tar.zst PACKAGE.deb IMAGE.oci.tar      systems are kept in FOLDER/roots
 set -euo pipefail
 folder=$1 archive=$2 deb=$3 image=$4
@@ -119,21 +120,60 @@ try_image() {
   echo "The image: answers as user $user, with files that it can not change"
 }
 
+unpacked() {  # the folder of the archive, on this machine; its path
+  rm -rf "$folder/unpacked"
+  mkdir "$folder/unpacked"
+  zstd -qdc "$archive" | tar -C "$folder/unpacked" -x --strip-components=1
+  echo "$folder/unpacked"
+}
+
+# Debian 12's knows less than the overlays need. It is taken out of its package, by an apt that knows of Debian 13 alone.
+fetch_kubectl() {
+  local state=$folder/kubectl options
+  [ ! -x "$state/usr/bin/kubectl" ] || return 0
+  mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
+  echo "deb $mirror trixie main" >"$state/sources.list"
+  options=(-qq -o "Dir::Etc::sourcelist=$state/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$state/lists"
+           -o "Dir::Cache=$state/cache" -o Dir::State::status=/dev/null -o Acquire::Languages=none)
+  (cd "$state" && apt-get "${options[@]}" update && apt-get "${options[@]}" download kubectl && dpkg-deb -x kubectl_*.deb .) \
+    >"$folder/kubectl.log" 2>&1 || { cat "$folder/kubectl.log" >&2; return 1; }
+  rm -rf "$state/lists" "$state/cache"
+}
+
+try_overlays() {
+  local program
+  fetch_kubectl
+  program=$(unpacked)
+  PATH=$folder/kubectl/usr/bin:$PATH "$(dirname "$0")/../tests/deploy/files.sh" "$program/bin/chimere" "$PWD" cluster
+}
+
 try_many() {
-  local program=$folder/many
-  rm -rf "$program"
-  mkdir "$program"
-  zstd -qdc "$archive" | tar -C "$program" -x --strip-components=1
-  /usr/bin/python3 "$(dirname "$0")/../tools/ha_run.py" --program "$program/bin/chimere" --model "$program/share/chimere/chimere-nano.gguf" \
-    --seconds 20 --kill-every 7 --clients 8 --baseline 0 --check >"$folder/many.log" || { cat "$folder/many.log" >&2; return 1; }
-  rm -rf "$program"
-  echo "Three replicas behind HAProxy: no request was lost when two were killed, nor when each was restarted"
+  local program
+  program=$(unpacked)
+  # The next version is this one, which says that it is another.
+  /usr/bin/python3 - "$program/bin/chimere" <<'PYTHON'
+import os, subprocess, sys
+path = sys.argv[1]
+version = subprocess.run([path, "--version"], check=True, capture_output=True).stdout.split()[1]
+following = version[:-1] + (b"1" if version[-1:] == b"0" else b"0")
+program = open(path, "rb").read()
+n = program.count(b"\0" + version + b"\0")
+if n != 1:
+    sys.exit(f"the program has its version in {n} places, expected one")
+open(path + "-next", "wb").write(program.replace(b"\0" + version + b"\0", b"\0" + following + b"\0"))
+os.chmod(path + "-next", 0o755)
+PYTHON
+  /usr/bin/python3 "$(dirname "$0")/../tools/ha_run.py" --program "$program/bin/chimere" --next-program "$program/bin/chimere-next" \
+    --model "$program/share/chimere/chimere-nano.gguf" --seconds 20 --kill-every 7 --clients 8 --baseline 0 --check \
+    >"$folder/many.log" || { cat "$folder/many.log" >&2; return 1; }
+  echo "Three replicas behind HAProxy: no request was lost when one joined, two were killed, and each was replaced by another version"
 }
 
 try_deb
 try_image
+try_overlays
 try_many
 try_archive bookworm "$mirror" "Debian 12"
 try_archive trixie "$mirror" "Debian 13"
 if [ -n "${UBUNTU_MIRROR:-}" ]; then try_archive jammy "$UBUNTU_MIRROR" "Ubuntu 22.04"; fi
-rm -rf "$folder/roots/trial"
+rm -rf "$folder/roots/trial" "$folder/unpacked"

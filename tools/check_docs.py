@@ -46,7 +46,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE_SPAN = re.compile(r"(`+)(.+?)\1")
 IDENTIFIER = re.compile(r"^([A-Za-z_]\w*)((?:::~?\w+)*)(?:\(\))?$")
 CONSTANT = re.compile(r"`(k[A-Z]\w+)` = ([\d,]+)")
-HTTP_PATH = re.compile(r"(?<![\w.}])(/(?:v1/[\w{}./-]+|health|metrics|tokenize|detokenize))\b/?")
+HTTP_PATH = re.compile(r"(?<![\w.}])(/(?:v1/[\w{}./-]+|health|livez|readyz|metrics|tokenize|detokenize))\b/?")
 
 
 class Document:

@@ -4,16 +4,18 @@
 usage: ha_run.py --program CHIMERE --model FILE.gguf [--seconds 600] [--clients 32] [--kill-every 60]
                  [--baseline 60] [--next-program CHIMERE] [--folder FOLDER] [--check]
 
-Clients hold conversations of several turns, each turn a streamed answer. Three phases:
+Clients hold conversations of several turns, each turn a streamed answer. Four phases:
 
   baseline   one replica alone, nobody is killed: how much of the prompts comes from its cache
+  joining    two replicas, and a third that is started while they are busy
   kills      three replicas, every --kill-every seconds one of them is killed (SIGKILL) and started again
   rolling    each replica is told to stop (SIGTERM), drains, and comes back (as --next-program, where given)
 
 and a report in JSON at the end: requests that failed before they had a head, streams that were cut, by whom, and how much
 of the prompts of a conversation's later turns came from the cache. --check ends with 1 unless no request failed without a
-head, every stream that was cut was one of a killed replica, the rolling restart lost nothing, and the share of cached
-tokens is at least 90 % of one replica's. It needs haproxy and nothing else beside the program.
+head, every stream that was cut was one of a killed replica, the one that joined answered somebody, the rolling restart
+lost nothing and left --next-program's version everywhere, and the share of cached tokens is at least 90 % of one
+replica's. It needs haproxy and nothing else beside the program.
 """
 
 import argparse
@@ -77,6 +79,9 @@ class Replica:
                 pass
             await asyncio.sleep(0.1)
         sys.exit(f"replica {self.name} did not start; its log is {self.folder}/log")
+
+    async def version(self):
+        return json.loads((await exchange(self.port, "GET", "/v1/status"))[2])["version"]
 
     def kill(self):
         self.killed_at.append(time.monotonic())
@@ -146,6 +151,7 @@ async def exchange(port, method, path, body=None):
 
 class Counts:
     def __init__(self):
+        self.by_replica = {}  # answers
         self.turns = self.failed = self.refused = self.cut = self.cut_otherwise = self.moved = 0
         self.tokens = {}  # by turn: of prompts, and of these those that came from the cache
         self.failures = []
@@ -166,6 +172,7 @@ class Counts:
     def report(self):
         return {
             "answers": self.turns,
+            "by_replica": dict(sorted(self.by_replica.items())),
             "failed_without_head": self.failed,
             "refused": self.refused,
             "streams_cut": self.cut + self.cut_otherwise,
@@ -241,7 +248,8 @@ class Client:
             usage = chunk.get("usage") or usage
             content += "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
         counts.turns += 1
-        replica = headers.get("x-chimere-replica")
+        replica = headers.get("x-chimere-replica", "")
+        counts.by_replica[replica] = counts.by_replica.get(replica, 0) + 1
         counts.moved += self.replica is not None and replica != self.replica
         self.replica = replica
         counts.add_prompt(turn, usage.get("prompt_tokens", 0), usage.get("prompt_tokens_details", {}).get("cached_tokens", 0))
@@ -252,8 +260,8 @@ class Client:
         return any(r.name == name and any(now - at < 30 for at in r.killed_at) for r in self.replicas)
 
 
-async def load(port, replicas, n_clients, until):
-    counts = Counts()
+async def load(port, replicas, n_clients, until, counts=None):
+    counts = counts or Counts()
     await asyncio.gather(*(Client(i, port, replicas, counts, until).run() for i in range(n_clients)))
     return counts
 
@@ -278,12 +286,26 @@ async def phases(args, folder, replicas):
 
     for name in NAMES:
         replicas.append(Replica(name, args.program, args.model, folder))
-        replicas[-1].start()
-    for replica in replicas:
+    for replica in replicas[:-1]:
+        replica.start()
+    for replica in replicas[:-1]:
         await replica.ready()
     balancer = Balancer(replicas, folder)
     try:
         await balancer.ready()
+        done, counts = False, Counts()
+        running = asyncio.create_task(
+            load(balancer.port, replicas, args.clients, lambda: 0 if done else time.monotonic() + 1, counts))
+        await asyncio.sleep(2)
+        last = replicas[-1]
+        last.start()
+        await last.ready()
+        limit = time.monotonic() + START_LIMIT_S
+        while last.name not in counts.by_replica and time.monotonic() < limit:
+            await asyncio.sleep(0.2)
+        done = True
+        said("joining", await running)
+
         end = time.monotonic() + args.seconds
         running = asyncio.create_task(load(balancer.port, replicas, args.clients, lambda: end))
         kills = 0
@@ -314,14 +336,20 @@ async def phases(args, folder, replicas):
             await asyncio.sleep(3)  # until the balancer has seen it
         done = True
         said("rolling", await running)
+        report["rolling"]["versions"] = sorted({await replica.version() for replica in replicas})
     finally:
         balancer.stop()
     return report
 
 
-def problems_of(report):
+def version_of(program):
+    """As `--version` says: "chimere 0.1.0"."""
+    return subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
+
+
+def problems_of(report, next_version):
     problems = []
-    for name in ("kills", "rolling"):
+    for name in ("joining", "kills", "rolling"):
         phase = report[name]
         if phase["failed_without_head"] or phase["refused"]:
             problems.append(f"{name}: {phase['failed_without_head']} requests failed, {phase['refused']} were refused")
@@ -329,8 +357,13 @@ def problems_of(report):
             problems.append(f"{name}: {phase['streams_cut_not_by_a_kill']} streams were cut, and not by a kill")
         if phase["answers"] == 0:
             problems.append(f"{name}: nobody was answered")
-    if report["rolling"]["streams_cut"]:
-        problems.append(f"rolling: {report['rolling']['streams_cut']} streams were cut")
+    for name in ("joining", "rolling"):
+        if report[name]["streams_cut"]:
+            problems.append(f"{name}: {report[name]['streams_cut']} streams were cut")
+    if NAMES[-1] not in report["joining"]["by_replica"]:
+        problems.append("joining: the replica that came answered nobody")
+    if next_version and report["rolling"]["versions"] != [next_version]:
+        problems.append(f"rolling: replicas of {report['rolling']['versions']}, expected {next_version} alone")
     if report["kills"]["killed"] == 0:
         problems.append("kills: nobody was killed")
     if "baseline" in report:
@@ -356,6 +389,9 @@ async def main():
         sys.exit("haproxy is not installed")
     os.environ["PATH"] += ":/usr/sbin"
     args.program = os.path.abspath(args.program)
+    args.next_program = args.next_program and os.path.abspath(args.next_program)
+    if args.next_program and version_of(args.next_program) == version_of(args.program):
+        sys.exit("--next-program: expected another version than that of --program")
     args.model = os.path.abspath(args.model)
     folder = args.folder or tempfile.mkdtemp(prefix="chimere-ha-")
     os.makedirs(folder, exist_ok=True)
@@ -372,7 +408,7 @@ async def main():
             shutil.rmtree(folder, ignore_errors=True)
     print(json.dumps(report, indent=2))
     if args.check:
-        problems = problems_of(report)
+        problems = problems_of(report, args.next_program and version_of(args.next_program))
         for problem in problems:
             print(problem, file=sys.stderr)
         sys.exit(1 if problems else 0)

@@ -16,8 +16,10 @@ void add_log_options(CLI::App& command, ServeOptions& o) {
                      "address of an OpenTelemetry collector that traces of requests are sent to (http://host:4318), or "
                      "none; else OTEL_EXPORTER_OTLP_ENDPOINT (docs/deploy.md)");
   command
-      .add_option("--dump-on-stall", o.dump_on_stall,
-                  "write the engine's state to the log when it makes no step for so many seconds; 0: never")
+      .add_option(
+          "--dump-on-stall", o.dump_on_stall,
+          "write the engine's state to the log when it makes no step for so many seconds, and answer /livez with "
+          "503 until it does; 0: never")
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
 }

@@ -99,9 +99,12 @@ size_t Manifest::forget(std::string_view owner) {
 
 Result<Manifest> parse_manifest(std::string_view text) {
   TRY_ASSIGN(const Json json, parse_json(text));
-  if (!json.is_object() || number_in(json, "version") != kManifestVersion) {
-    return manifest_error("expected an object of version 1");
+  const int64_t version = json.is_object() ? number_in(json, "version") : 0;
+  if (version > kManifestVersion) {
+    return Error{Code::unsupported, "manifest: was written by a newer program: expected version " +
+                                        std::to_string(kManifestVersion) + ", found " + std::to_string(version)};
   }
+  if (version != kManifestVersion) return manifest_error("expected an object of version 1");
   Manifest manifest;
   manifest.serial = static_cast<uint64_t>(number_in(json, "serial"));
   for (const Json& entry : json.value("in_use", Json::array())) {

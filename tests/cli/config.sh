@@ -113,6 +113,28 @@ grep -qF "'parallel' has changed: that holds from the next start on" "$work/serv
 echo "rate-limits: 0" >>"$work/chimere.yaml"
 reload "not reloaded, all stays as it was: $work/chimere.yaml:6:1: 'rate-limits' is no option"
 sed -i '$d' "$work/chimere.yaml"
+# Adapters come and go as well; one that can not be read changes nothing.
+/usr/bin/python3 - "$2/../training" "$work/tone.gguf" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from nano import gguf
+rank, inputs, outputs = 1, 512, 256
+head = {"general.type": "adapter", "adapter.type": "lora", "general.architecture": "qwen35moe", "adapter.lora.alpha": gguf.F32(1)}
+gguf.write(sys.argv[2], head, [("blk.2.attn_output.weight.lora_a", (inputs, rank), "F32", bytes(4 * inputs * rank)),
+                               ("blk.2.attn_output.weight.lora_b", (rank, outputs), "F32", bytes(4 * outputs * rank))])
+END
+adapters() { curl -s -H "Authorization: Bearer second" "$url/v1/lora" | tr -d ' \n'; }
+sed -i 's/rate-limit: 2/rate-limit: 0/' "$work/chimere.yaml"
+echo "lora: [tone=$work/tone.gguf]" >>"$work/chimere.yaml"
+reload "0 lists of origins, 1 adapters"
+[[ "$(adapters)" == *'"name":"tone"'* ]] || fail "an adapter that came is not there: $(adapters)"
+sed -i '$d' "$work/chimere.yaml"
+echo "lora: [other=$work/none.gguf]" >>"$work/chimere.yaml"
+reload "not reloaded, all stays as it was: $work/none.gguf"
+[[ "$(adapters)" == *'"name":"tone"'* ]] || fail "an adapter went although nothing was taken over: $(adapters)"
+sed -i '$d' "$work/chimere.yaml"
+reload "0 lists of origins, 0 adapters"
+[[ "$(adapters)" != *tone* ]] || fail "an adapter that is gone is still there: $(adapters)"
 echo "nonsense" >>"$work/keys"
 reload "not reloaded, all stays as it was: $work/keys"
 [ "$(status first)" = 401 ] || fail "a broken file let a key in"

@@ -33,7 +33,9 @@ void Housekeeping::tick() {
 }
 
 void Housekeeping::report_stall(const engine::EngineStats& stats, Monitor::Clock::time_point now) {
-  if (!stall_watch_.is_stalled(stats, now)) return;
+  const bool is_new = stall_watch_.is_stalled(stats, now);
+  services_.monitor.stands_still = stall_watch_.stands_still();
+  if (!is_new) return;
   ++services_.monitor.stalls;
   spdlog::error("{}", describe_stall(stats, services_.chat.engine().list(), dump_on_stall_, now));
 }

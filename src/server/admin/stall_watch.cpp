@@ -3,6 +3,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "server/http/api_error.h"
+#include "server/http/json.h"
+
 namespace chimere::server {
 
 bool StallWatch::is_stalled(const engine::EngineStats& stats, Clock::time_point now) {
@@ -34,6 +37,11 @@ std::string describe_stall(const engine::EngineStats& stats, const std::vector<e
   }
   for (const auto& [purpose, bytes] : stats.memory) text += fmt::format("\n  memory {}: {} bytes", purpose, bytes);
   return text;
+}
+
+HttpResponse probe_response(std::string_view problem) {
+  if (problem.empty()) return json_response(Json{{"status", "ok"}});
+  return error_response({503, std::string(problem), "server_error", "", "not_ready"});
 }
 
 }  // namespace chimere::server

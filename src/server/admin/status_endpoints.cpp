@@ -1,7 +1,8 @@
-// status_endpoints.cpp  What those ask who watch the server: /health, /metrics, /v1/status. They answer from what the
-// engine last published and never wait for a step.
+// status_endpoints.cpp  What those ask who watch the server: /health, /livez, /readyz, /metrics, /v1/status. They answer
+// from what the engine last published and never wait for a step.
 #include "base/platform/process.h"
 #include "server/admin/metrics_text.h"
+#include "server/admin/stall_watch.h"
 #include "server/endpoints.h"
 #include "server/http/access.h"
 #include "server/http/json.h"
@@ -190,6 +191,10 @@ void add_status_endpoints(Router& router, const Services& services, const std::s
     json["queued"] = stats.queued;
     return answer_now(call, json_response(json));
   };
+  // The port is open from when the model is loaded until the server is told to stop, so that both answer alike.
+  auto probe = [services](Call call) {
+    return answer_now(call, probe_response(services.monitor.stands_still ? kStandsStill : ""));
+  };
   auto metrics = [services](Call call) {
     std::string text =
         metrics_text(services.monitor, services.chat.engine().stats(), resident_bytes(), services.chat.memory().usage(),
@@ -207,6 +212,8 @@ void add_status_endpoints(Router& router, const Services& services, const std::s
     return answer_now(call, json_response(json));
   };
   router.add({.method = "GET", .path = "/health", .handler = health, .needs_key = false, .is_polled = true});
+  router.add({.method = "GET", .path = "/livez", .handler = probe, .needs_key = false, .is_polled = true});
+  router.add({.method = "GET", .path = "/readyz", .handler = probe, .needs_key = false, .is_polled = true});
   router.add({.method = "GET", .path = "/metrics", .handler = metrics, .is_polled = true});
   router.add({.method = "GET", .path = "/v1/status", .handler = status, .is_polled = true});
 }

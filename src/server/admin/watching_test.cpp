@@ -371,8 +371,10 @@ TEST(StallWatch, TellsOnceForEachStall) {
   EXPECT_FALSE(watch.is_stalled(stats, start + seconds(69)));
   EXPECT_TRUE(watch.is_stalled(stats, start + seconds(71)));
   EXPECT_FALSE(watch.is_stalled(stats, start + seconds(72)));
+  EXPECT_TRUE(watch.stands_still());
   ++stats.steps;
   EXPECT_FALSE(watch.is_stalled(stats, start + seconds(80)));
+  EXPECT_FALSE(watch.stands_still());
   EXPECT_TRUE(watch.is_stalled(stats, start + seconds(90)));
   engine::RequestInfo request;
   request.id = 7;
@@ -390,10 +392,22 @@ TEST(StallWatch, IsWiredToTheTick) {
     ServerForTest server;
     server.config.watch.dump_on_stall = std::chrono::seconds(1);
     server.start();
-    EngineBrake brake(*server.service);
-    while (server.get("/metrics").body.find("\nchimere_engine_stalls_total 1\n") == std::string::npos) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(server.get("/livez").status, 200);
+    EXPECT_EQ(server.get("/readyz").status, 200);
+    {
+      EngineBrake brake(*server.service);
+      while (server.get("/metrics").body.find("\nchimere_engine_stalls_total 1\n") == std::string::npos) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      const ClientResponse alive = server.get("/livez");
+      EXPECT_EQ(alive.status, 503);
+      EXPECT_NE(alive.body.find("makes no step"), std::string::npos) << alive.body;
+      EXPECT_EQ(server.get("/readyz").status, 503);
+      EXPECT_EQ(server.get("/health").status, 200) << "says what there is, and is no probe";
     }
+    // It goes on, and is alive again.
+    while (server.get("/livez").status != 200) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(server.get("/readyz").status, 200);
   }
   const std::string log = testing::internal::GetCapturedStderr();
   start_log(LogFormat::text);

@@ -55,6 +55,7 @@ class Monitor {
   KeyUsage* key_usage = nullptr;  // where tokens are counted by key; null: nowhere
   Tracer* tracer = nullptr;       // where spans of requests go; null: nowhere
   uint64_t stalls = 0;            // of the engine
+  bool stands_still = false;      // the last of them is not over
   // Of collections, of all keys: what there is, as of the last request for one, and what was added.
   struct Kept {
     uint64_t documents = 0, chunks = 0, bytes = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "odo/odo.h"
+#include "server/admin/stall_watch.h"
 #include "server/odo/start_chat.h"
 #include "server/shelf/body_field.h"
 #include "server/shelf/shelf_json.h"
@@ -149,6 +150,13 @@ void Lobby::add_own_endpoints() {
   get("/api/ps", shelf_running);
   get("/health", shelf_health, false);
   Router& router = own_;
+  const auto alive = [this](Call call) { return answer_now(call, probe_response(stands_still() ? kStandsStill : "")); };
+  const auto ready = [this](Call call) {
+    const char* problem = stands_still() ? kStandsStill : has_files() ? "" : "the folder of models has none";
+    return answer_now(call, probe_response(problem));
+  };
+  router.add({.method = "GET", .path = "/livez", .handler = alive, .needs_key = false, .is_polled = true});
+  router.add({.method = "GET", .path = "/readyz", .handler = ready, .needs_key = false, .is_polled = true});
   router.add({.method = "GET", .path = "/v1/models/{id}", .handler = [this, all_models](Call call) {
                 const std::string asked = unescaped_part(call.parameter);
                 const bool is_run = config_.odo && odo::Odo::is_odo(asked);
@@ -193,6 +201,20 @@ int Lobby::users_of(const std::string& name) {
     if (listed.file.name == name) users = listed.users;
   });
   return users;
+}
+
+bool Lobby::has_files() {
+  bool some = false;
+  shelf_.list([&some](const ModelShelf::Listed&) { some = true; });
+  return some;
+}
+
+// Of any that is loaded.
+bool Lobby::stands_still() {
+  for (const ModelShelf::Lease& lease : shelf_.loaded()) {
+    if (lease->attached && room_of(*lease).monitor.stands_still) return true;
+  }
+  return false;
 }
 
 std::string Lobby::names() {

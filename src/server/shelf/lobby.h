@@ -65,6 +65,8 @@ class Lobby : public HttpHandler {
   HttpResponse logged(const HttpRequest& request, HttpResponse response);
   std::string names();
   int users_of(const std::string& name);
+  bool has_files();
+  bool stands_still();
 
   ModelShelf& shelf_;
   const std::shared_ptr<Access> access_;

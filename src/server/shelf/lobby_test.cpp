@@ -176,6 +176,8 @@ TEST_F(LobbyTest, ModelsAreListedAndLoadedByName) {
   for (const Json& model : list["data"]) EXPECT_EQ(model["status"]["value"], "unloaded");
   EXPECT_EQ(Client(server_->port()).request("GET", "/v1/status", {}, {}).status, 503);
   EXPECT_EQ(get("/health")["status"], "ok");
+  EXPECT_EQ(Client(server_->port()).request("GET", "/livez", {}, {}).status, 200);
+  EXPECT_EQ(Client(server_->port()).request("GET", "/readyz", {}, {}).status, 200);
   const ClientResponse answer = ask("qwen2-A");
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(answer.header("X-Chimere-Model"), "qwen2-A");
@@ -556,6 +558,13 @@ TEST(BodyField, FindsTheTextOfAKey) {
   for (const char* wrong : {"", "{", R"({"model)", R"({"model":)", R"({"model":"a)", R"(["model"])", R"({"a\)"}) {
     EXPECT_EQ(model(wrong), "none") << wrong;
   }
+}
+
+TEST_F(LobbyTest, IsNotReadyWithoutFiles) {
+  fs::remove_all(folder_ / "maker");
+  start({});
+  EXPECT_EQ(Client(server_->port()).request("GET", "/readyz", {}, {}).status, 503);
+  EXPECT_EQ(Client(server_->port()).request("GET", "/livez", {}, {}).status, 200);
 }
 
 }  // namespace
