@@ -193,9 +193,14 @@ void Loop::plan_drafts(const std::vector<Active*>& decoders) {
     a->draft.n_compared = 0;
     has_prompts |= a->events && a->sequence && a->pending().size() > 1;
   }
-  const int max_rows = model_.executable().max_rows() - (has_prompts ? config_.prefill_tokens : 0);
+  const int all_rows = model_.executable().max_rows();
+  const int max_rows = all_rows - (has_prompts ? config_.prefill_tokens : 0);
   int n_rows = static_cast<int>(decoders.size());
+  may_pay_ =
+      !step_costs_ || n_rows == 0 || speculative::could_pay(*step_costs_, n_rows, n_rows, all_rows, config_.draft_max);
   for (Active* a : decoders) {
+    // What is not looked for costs nothing; when fewer answers run, all that was written meanwhile is read at once.
+    if (!may_pay_ && a->draft.mode != Mode::always) continue;
     const int room = draft_room(*a);
     if (room <= 0) continue;
     guess(*a, room);

@@ -275,6 +275,8 @@ class Loop {
   uint64_t tokens_at_block_ = 0;   // generated when the drafter last guessed
   std::vector<float> row_hidden_;  // of the step that runs now, where the draft pass follows it
   bool timed_steps_ = false, timed_in_a_hurry_ = false;
+  // Whether guesses could pay in the step under way, beside so many others (speculative::could_pay).
+  bool may_pay_ = true;
   std::vector<DraftSpace> spare_draft_spaces_;  // of answers that were drafted for and ended; at most max_running
   EngineStats counts_;
   uint64_t n_steps_ = 0;
