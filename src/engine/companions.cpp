@@ -90,6 +90,7 @@ void Loop::read_beside() {
     n_rows += n;
   }
   if (parts.empty()) return;
+  const WorkAdded work(work_clock_, draft_work_);
   const Status ran = draft_model_->run(parts);
   for (size_t i = 0; i < parts.size(); ++i) {
     Active& a = *reading[i];

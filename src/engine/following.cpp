@@ -155,7 +155,16 @@ void Loop::catch_up_where_far() {
       f = {};
     }
   }
-  if (!far.empty()) catch_up(far);
+  if (far.empty()) return;
+  const WorkAdded work(work_clock_, draft_work_);
+  catch_up(far);
+}
+
+// Before its state is kept: who goes on from there has what the draft pass knows, too.
+void Loop::catch_up_alone(Active& a) {
+  if (!a.draft.following.is_on) return;
+  const WorkAdded work(work_clock_, draft_work_);
+  catch_up({&a});
 }
 
 // Guess i of all of them in one pass. Each begins with the token that was drawn last, whose state before it is known, and
