@@ -111,6 +111,13 @@ TEST(SpeculationField, WhatWasGuessedIsTold) {
       std::string::npos);
 }
 
+TEST(SpeculationField, SlotsSayWhereDraftsRun) {
+  ServerForTest server;
+  server.engine.speculate = speculative::Mode::automatic;
+  server.start();
+  for (const Json& slot : server.get_json("/slots")) EXPECT_EQ(slot["speculative"], true);
+}
+
 // How the number of guesses is chosen: what steps cost, how sure guesses are, and what came of it.
 TEST(SpeculationField, TheControllerIsVisible) {
   ServerForTest server;
