@@ -212,7 +212,7 @@ void Loop::keep_state(Active& a) {
   const uint64_t bytes = layout.recurrent_floats() * sizeof(float);
   // The page written next will be copied first.
   if (!cache_.make_room(bytes) || !make_room(bytes + layout.page_bytes())) return;
-  catch_up({&a});  // who goes on from here has what the draft pass knows, too
+  catch_up_alone(a);
   if (auto snapshot = a.sequence->snapshot()) {
     cache_.keep(text, std::move(*snapshot), std::min(at, a.usage.prompt_tokens), !is_prompt || among(a.cuts.fillers));
   }
@@ -226,7 +226,7 @@ void Loop::keep_last_state(Active& a) {
   const PrefixCache::Text text{a.request->cache_scope, a.sampler.tokens().first(at), a.request->owner};
   if (at - a.kept_at >= kMinKeptTokens && cache_.wants(text) && a.sequence->rollback(a.draft.n_ahead)) {
     follow_back(a, a.draft.n_ahead);
-    catch_up({&a});
+    catch_up_alone(a);
     cache_.keep(text, a.sequence->take(), std::min(at, a.usage.prompt_tokens), false);
   }
   keep_draft_space(a);

@@ -4,6 +4,7 @@
 //   - what was taken since its last guesses, with the first pass of the next ones;
 //   - what it is far behind with, after a step: at most one batch for all texts together, so that nobody's answer waits
 //     for the draft model to read a prompt that the model had from its cache. Until it is through, it guesses nothing.
+//     While so many answers run that no guess could pay, it reads nothing.
 // Nothing of an answer depends on any of it, so what cannot be done is left out: without memory, and beyond the context
 // of the draft model, guesses end.
 #include <algorithm>
@@ -69,7 +70,7 @@ void Loop::read_beside() {
   int n_rows = 0;
   for (auto& a : running_) {
     Companion& c = a->draft.companion;
-    if (!a->events || !a->sequence || !c.is_on) continue;
+    if (!a->events || !a->sequence || !c.is_on || (!may_pay_ && a->draft.mode != Mode::always)) continue;
     const int32_t n_behind = a->sequence->length() - c.length();
     const int n = std::min(n_behind, max_rows - n_rows);
     if (n_behind < kFarFromText || n <= 0 || !ready_companion(*a)) continue;
@@ -89,6 +90,7 @@ void Loop::read_beside() {
     n_rows += n;
   }
   if (parts.empty()) return;
+  const WorkAdded work(work_clock_, draft_work_);
   const Status ran = draft_model_->run(parts);
   for (size_t i = 0; i < parts.size(); ++i) {
     Active& a = *reading[i];

@@ -40,8 +40,7 @@ void Loop::guess_with_blocks(const std::vector<Active*>& decoders) {
   }
   if (parts.empty()) return;
   const auto n = static_cast<int>(parts.size());
-  ++counts_.draft_passes;
-  counts_.draft_pass_rows += static_cast<uint64_t>(n) * static_cast<uint64_t>(n_rows);
+  counts_.drafter_rows += static_cast<uint64_t>(n) * static_cast<uint64_t>(n_rows);
   const double begun = work_clock_.seconds();
   const Status ran = block_pass_.run(parts);
   if (pass_costs_ && ran) {

@@ -1,7 +1,6 @@
 #include "engine/draft_model.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "engine/step_timing.h"
 
@@ -49,14 +48,12 @@ uint64_t DraftModel::bytes_to_run(const Companion& companion, int n_tokens, int 
 }
 
 Status DraftModel::run_batch(const Batch& batch) {
-  const auto begun = std::chrono::steady_clock::now();
+  const double begun = work_clock_.seconds();
   TRY(best_.run(batch, draws_));
   const int rows = batch.n_rows();
   n_rows_ += static_cast<uint64_t>(rows);
   const bool is_step = rows <= kDecodeTokens && !batch.logit_rows.empty();
-  if (costs_ && is_step) {
-    costs_->observe(rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
-  }
+  if (costs_ && is_step) costs_->observe(rows, work_clock_.since(begun));
   return Ok{};
 }
 

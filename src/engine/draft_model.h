@@ -12,6 +12,7 @@
 #include "cache/sequence.h"
 #include "engine/best_tokens.h"
 #include "engine/step_timing.h"
+#include "engine/work_clock.h"
 #include "models/model.h"
 #include "speculative/step_costs.h"
 
@@ -41,7 +42,7 @@ class DraftModel {
     int n_guesses = 0;
   };
 
-  explicit DraftModel(models::Model& model) : model_(model), best_(model) {}
+  explicit DraftModel(models::Model& model) : model_(model), work_clock_(model), best_(model) {}
 
   models::Model& model() const { return model_; }
   // Both on the thread that runs it: what it draws where, and then what its steps cost. Without costs nothing can be planned.
@@ -70,6 +71,7 @@ class DraftModel {
   Status run_batch(const Batch& batch);
 
   models::Model& model_;
+  const WorkClock work_clock_;  // as its steps were timed
   BestTokens best_;
   bool draws_ = false;
   std::optional<speculative::StepCosts> costs_;

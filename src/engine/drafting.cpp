@@ -73,7 +73,8 @@ void Loop::time_steps_once() {
   if (model_.draft_blocks()) {
     if (auto blocks = time_block_passes(model_, in_a_hurry)) {
       pass_costs_.emplace(std::move(blocks->passes));
-      block_guess_s_ = blocks->guess;
+      counts_.drafter.block_seconds = pass_costs_->step(1);
+      counts_.drafter.guess_seconds = block_guess_s_ = blocks->guess;
     }
   } else if (model_.has_drafts()) {
     if (auto passes = time_draft_passes(model_, likely_tokens_.blocks(), in_a_hurry))
@@ -193,11 +194,18 @@ void Loop::plan_drafts(const std::vector<Active*>& decoders) {
     a->draft.n_compared = 0;
     has_prompts |= a->events && a->sequence && a->pending().size() > 1;
   }
-  const int max_rows = model_.executable().max_rows() - (has_prompts ? config_.prefill_tokens : 0);
+  const int all_rows = model_.executable().max_rows();
+  const int max_rows = all_rows - (has_prompts ? config_.prefill_tokens : 0);
   int n_rows = static_cast<int>(decoders.size());
+  may_pay_ =
+      !step_costs_ || n_rows == 0 || speculative::could_pay(*step_costs_, n_rows, n_rows, all_rows, config_.draft_max);
+  std::optional<WorkAdded> work;  // from the first that is looked for
   for (Active* a : decoders) {
+    // What is not looked for costs nothing; when fewer answers run, all that was written meanwhile is read at once.
+    if (!may_pay_ && a->draft.mode != Mode::always) continue;
     const int room = draft_room(*a);
     if (room <= 0) continue;
+    if (!work) work.emplace(work_clock_, draft_work_);
     guess(*a, room);
     Draft& d = a->draft;
     d.from_pass = prefers_pass(*a);
@@ -250,6 +258,7 @@ bool Loop::add_draft(Batch& batch, Active& a) {
   }
   batch.slices.push_back(*slice);
   d.n_ahead = d.depth;
+  ++a.usage.drafts;
   a.usage.draft_tokens += d.depth;
   counts_.draft_tokens += static_cast<uint64_t>(d.depth);
   if (d.from_pass && d.passes()) counts_.draft_pass_tokens += static_cast<uint64_t>(d.depth);
@@ -279,10 +288,62 @@ void Loop::draw_draft(Active& a) {
     ++a.logit_index;
     set_inputs(a);
   }
+  const WorkAdded work(work_clock_, draft_work_);
   const Status gone_back = a.sequence->rollback(d.n_ahead);
   follow_back(a, d.n_ahead);
   d.n_ahead = 0;
   if (!gone_back) fail(a, gone_back.error());
+}
+
+// An answer waits for the whole step, so its times are the step's; a guess of it that is right saves it a step, and all
+// answers together their share of one.
+void Loop::count_draft_times(bool is_decode, double seconds) {
+  DraftControl& control = counts_.draft_control;
+  control.may_pay = may_pay_;
+  control.n_answers = control.depth = 0;
+  int n_answers = 0, n_guesses = 0;
+  const auto has_token = [](const Active& a) {
+    return a.events && a.logit_index >= 0 && a.rows_in_batch == a.draft.depth + 1;
+  };
+  for (const auto& a : running_) {
+    if (!has_token(*a)) continue;
+    ++n_answers;
+    n_guesses += a->draft.depth;
+    control.n_answers += a->draft.depth > 0 ? 1 : 0;
+    control.depth = std::max(control.depth, a->draft.depth);
+  }
+  saved_of_all_ = saved_of_one_ = 0;
+  if (n_answers == 0 || !step_costs_) return;
+  const double plain = step_costs_->step(n_answers), with_guesses = step_costs_->step(n_answers + n_guesses);
+  saved_of_one_ = plain;
+  saved_of_all_ = plain / n_answers;
+  speculative::DraftTimes times;
+  // Beside a prompt nobody knows what they took of the step.
+  const double steps = is_decode ? seconds : with_guesses;
+  times.steps = steps + draft_work_;
+  times.spent = std::min(with_guesses - plain, steps) + draft_work_;
+  draft_work_ = 0;
+  counts_.draft_times.add(times);
+  for (auto& a : running_) {
+    if (has_token(*a)) a->usage.draft_times.add(times);
+  }
+}
+
+std::vector<DraftControl::Chances> Loop::chances_by_source() const {
+  std::vector<DraftControl::Chances> all;
+  for (int i = 0; i < speculative::kSources; ++i) {
+    DraftControl::Chances of{static_cast<speculative::Source>(i), {}, {}};
+    bool has_guessed = false;
+    for (int k = 0; k < speculative::kKinds; ++k) {
+      const auto kind = static_cast<speculative::Kind>(k);
+      if (speculative::source_of(kind) != of.source) continue;
+      of.chances.push_back(acceptance_.cautious_chance(kind));
+      of.tried.push_back(acceptance_.tried(kind));
+      has_guessed |= of.tried.back() > 0;
+    }
+    if (has_guessed) all.push_back(std::move(of));
+  }
+  return all;
 }
 
 // By whether its answer is held to a form, and whether it is drawn.
@@ -319,7 +380,9 @@ bool Loop::compare_guess(Active& a, int32_t id) {
   if (!is_right || !is_computed) return false;
   counts_.guesses.taken(d.guesses[i].kind, static_cast<int>(i));
   ++a.usage.draft_tokens_accepted;
+  a.usage.draft_times.saved += saved_of_one_;
   ++counts_.draft_tokens_accepted;
+  counts_.draft_times.saved += saved_of_all_;
   if (d.from_pass && d.passes()) ++counts_.draft_pass_tokens_accepted;
   return true;
 }

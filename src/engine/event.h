@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "cache/cache_miss.h"
 #include "sampling/sampler.h"
+#include "speculative/draft_times.h"
 
 namespace chimere::engine {
 
@@ -25,8 +26,10 @@ struct Usage {
   int32_t cache_differs_at = 0;            // the first token of the prompt that no kept text has
   int32_t completion_tokens = 0;
   int32_t reasoning_tokens = 0;       // of these, inside the thought; what ends it is not counted
+  int32_t drafts = 0;                 // steps with guesses
   int32_t draft_tokens = 0;           // guesses that were computed
   int32_t draft_tokens_accepted = 0;  // of these, tokens of the answer
+  speculative::DraftTimes draft_times;
   double queue_seconds = 0;
   double prefill_seconds = 0;
   double decode_seconds = 0;

@@ -7,6 +7,7 @@
 //   - when kFarBehind positions are missing: the slice of a prompt at once, an answer that is not drafted for every so
 //     many tokens, in one pass that costs a small part of one of the steps before it;
 //   - before state is kept for others.
+// With auto the pass leaves a text when so much is missing and so many answers run that no guess could pay.
 // Nothing of an answer depends on any of it, so what cannot be done is left out: without memory, guesses end.
 #include <algorithm>
 
@@ -146,10 +147,24 @@ void Loop::learn_from_pass(Active& a, size_t part, int n_guesses) {
 void Loop::catch_up_where_far() {
   std::vector<Active*> far;
   for (auto& a : running_) {
-    const Following& f = a->draft.following;
-    if (a->events && a->sequence && f.is_on && a->sequence->length() - f.n_seen >= kFarBehind) far.push_back(a.get());
+    Following& f = a->draft.following;
+    if (!a->events || !a->sequence || !f.is_on || a->sequence->length() - f.n_seen < kFarBehind) continue;
+    if (may_pay_ || a->draft.mode != Mode::automatic) {
+      far.push_back(a.get());
+    } else {
+      f = {};
+    }
   }
-  if (!far.empty()) catch_up(far);
+  if (far.empty()) return;
+  const WorkAdded work(work_clock_, draft_work_);
+  catch_up(far);
+}
+
+// Before its state is kept: who goes on from there has what the draft pass knows, too.
+void Loop::catch_up_alone(Active& a) {
+  if (!a.draft.following.is_on) return;
+  const WorkAdded work(work_clock_, draft_work_);
+  catch_up({&a});
 }
 
 // Guess i of all of them in one pass. Each begins with the token that was drawn last, whose state before it is known, and

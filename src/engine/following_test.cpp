@@ -126,9 +126,11 @@ TEST_P(DraftPassSpeculation, TogetherTheyGiveTheSameAnswers) {
     });
     ASSERT_TRUE(engine.score({1, 2}));
     const EngineStats stats = engine.stats();
-    if (mode == Mode::always) {
-      EXPECT_LT(stats.draft_passes, stats.draft_tokens) << "they share passes";
-    }
+    if (mode != Mode::always) continue;
+    EXPECT_LT(stats.draft_passes, stats.draft_tokens) << "they share passes";
+    EXPECT_EQ(stats.drafter_rows > 0, is_drafter());
+    EXPECT_EQ(stats.draft_pass_rows > 0, !is_drafter()) << "rows of the MTP block are no drafter's";
+    EXPECT_EQ(stats.drafter.block_rows > 0, is_drafter());
   }
 }
 

@@ -33,6 +33,7 @@ RequestInfo Active::info() const {
   i.cached_tokens = usage.cached_tokens;
   i.completion_tokens = answer.n_tokens();
   i.is_thinking = answer.is_thinking();
+  i.may_draft = draft.mode != speculative::Mode::off;
   i.submitted = submitted;
   i.started = started;
   return i;
@@ -55,6 +56,7 @@ Loop::Loop(models::Model& model, const EngineConfig& config)
   counts_.max_queued = config.max_queued;
   counts_.speculate = config.speculate;
   counts_.has_draft_pass = model.has_drafts();
+  if (model.draft_blocks()) counts_.drafter.block_rows = model.draft_blocks()->n_rows;
   if (config.draft_model) {
     draft_model_.emplace(*config.draft_model);
     const std::string& called = config.draft_model->name();
@@ -198,6 +200,15 @@ void Loop::publish_stats() {
       Executable& executable = draft_model_->model().executable();
       counts_.memory.emplace_back("draft model", executable.weight_bytes() + executable.scratch_bytes());
       counts_.memory.emplace_back("draft sequences", companion_bytes());
+    }
+    counts_.draft_control.chances = chances_by_source();
+    if (step_costs_) {
+      counts_.draft_control.open_seconds = step_costs_->open();
+      counts_.draft_control.back_seconds = step_costs_->back();
+      counts_.draft_control.step_seconds.clear();
+      for (const speculative::StepCosts::Point& point : step_costs_->points()) {
+        counts_.draft_control.step_seconds.emplace_back(point.rows, point.seconds);
+      }
     }
   }
   CacheStats& cache = counts_.cache;
@@ -397,12 +408,14 @@ int Loop::step() {
   const double begun = work_clock_.seconds();
   const Status ran = model_.executable().run(batch, outputs);
   place_ = "draws tokens";
-  if (step_costs_ && is_decode) step_costs_->observe(batch.n_rows(), work_clock_.since(begun));
+  const double ran_seconds = step_costs_ ? work_clock_.since(begun) : 0;
+  if (step_costs_ && is_decode) step_costs_->observe(batch.n_rows(), ran_seconds);
   count_step(batch.n_rows());
   if (!ran) {
     for (auto& a : running_) fail(*a, ran.error());
     return batch.n_rows();
   }
+  count_draft_times(is_decode, ran_seconds);
   for (auto& a : running_) {
     if (!a->events || a->rows_in_batch == 0) continue;
     shares_.charge(a->request->owner, static_cast<uint64_t>(a->rows_in_batch));

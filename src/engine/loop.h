@@ -175,6 +175,9 @@ class Loop {
   bool compare_guess(Active& a, int32_t id);
   speculative::Experience& experience_of(const Active& a);
   void learn(Active& a, speculative::Kind kind, bool is_right);
+  // Of the step that ran: what drafts cost of it, and what each guess that turns out right saves.
+  void count_draft_times(bool is_decode, double seconds);
+  std::vector<DraftControl::Chances> chances_by_source() const;
   bool has_free(uint64_t bytes) const;
   void drop_drafts();
   void keep_draft_space(Active& a);
@@ -209,6 +212,7 @@ class Loop {
   void follow_back(Active& a, int n_tokens);
   void catch_up(const std::vector<Active*>& behind);
   void catch_up_where_far();
+  void catch_up_alone(Active& a);
   void learn_from_pass(Active& a, size_t part, int n_guesses);
   Status run_chains(std::span<const DraftPass::Part> parts);
   void guess_with_passes(const std::vector<Active*>& decoders);
@@ -275,6 +279,11 @@ class Loop {
   uint64_t tokens_at_block_ = 0;   // generated when the drafter last guessed
   std::vector<float> row_hidden_;  // of the step that runs now, where the draft pass follows it
   bool timed_steps_ = false, timed_in_a_hurry_ = false;
+  // Whether guesses could pay in the step under way, beside so many others (speculative::could_pay).
+  bool may_pay_ = true;
+  double draft_work_ = 0;  // seconds that guesses took beside rows, since the last step that gave tokens
+  // What one right guess saves in the step that ran, of all answers' time and of its own answer's: 0 where nobody knows.
+  double saved_of_all_ = 0, saved_of_one_ = 0;
   std::vector<DraftSpace> spare_draft_spaces_;  // of answers that were drafted for and ended; at most max_running
   EngineStats counts_;
   uint64_t n_steps_ = 0;

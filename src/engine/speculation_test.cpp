@@ -13,6 +13,7 @@
 #include "engram/text_ngrams.h"
 #include "models/adapter_for_test.h"
 #include "models/fixture_for_test.h"
+#include "models/tiny_recurrent_for_test.h"
 #include "speculative/engram_guesses.h"
 
 namespace chimere::engine {
@@ -44,11 +45,11 @@ class Hints : public speculative::DraftSource {
   uint64_t seed_;
 };
 
-class Speculation : public testing::TestWithParam<const char*>, protected SpeculationRuns {
+class Speculation : public testing::TestWithParam<std::string>, protected SpeculationRuns {
  protected:
-  void SetUp() override {
-    model_ =
-        fixture::load(fixture::kept(GetParam()), models::BackendKind::cpu, false, {DType::F16, DType::F16, false}, 1);
+  void SetUp() override { load(fixture::kept(GetParam())); }
+  void load(const std::filesystem::path& folder) {
+    model_ = fixture::load(folder, models::BackendKind::cpu, false, {DType::F16, DType::F16, false}, 1);
     ASSERT_TRUE(model_);
   }
 
@@ -93,6 +94,7 @@ TEST_P(Speculation, AloneItGivesTheSameAnswers) {
       ASSERT_TRUE(engine.score({1, 2}));  // behind the step, so what it did is published
       const EngineStats stats = engine.stats();
       EXPECT_GT(stats.drafts, 0u);
+      EXPECT_EQ(stats.drafts, static_cast<uint64_t>(u.drafts));
       EXPECT_EQ(stats.draft_tokens, static_cast<uint64_t>(u.draft_tokens));
       EXPECT_EQ(stats.draft_tokens_accepted, static_cast<uint64_t>(u.draft_tokens_accepted));
       EXPECT_EQ(stats.generated_tokens, outcome.tokens.size());
@@ -274,6 +276,38 @@ TEST_P(Speculation, GivesWayToMemory) {
     EXPECT_EQ(found.end.usage.draft_tokens, 0);
   }
 }
+
+// Every architecture with a state that is no list of positions.
+class RecurrentSpeculation : public Speculation {
+ protected:
+  void SetUp() override { load(fixture::recurrent_folder(GetParam())); }
+};
+
+TEST_P(RecurrentSpeculation, GivesTheSameAnswersAndNextTurns) {
+  const auto all = expected();
+  EngineConfig c = config(Mode::always);
+  c.max_running = 4;
+  Engine engine(*model_, c);
+  const std::vector<Outcome> found =
+      ask_together(engine, all, [&](Request r, size_t i) { return hinted(std::move(r), all[i].second, i); });
+  int n_drafted = 0, n_accepted = 0;
+  for (const Outcome& outcome : found) {
+    n_drafted += outcome.end.usage.draft_tokens;
+    n_accepted += outcome.end.usage.draft_tokens_accepted;
+  }
+  EXPECT_GT(n_accepted, 100);
+  EXPECT_LT(n_accepted, n_drafted) << "some fail";
+  // What is kept of an answer that was drafted for is what the next turn finds.
+  Request next = all[0].first.request;
+  for (const int32_t id : all[0].second.ids()) next.prompt.push_back(id);
+  next.prompt.insert(next.prompt.end(), {3, 1, 4});
+  Engine plain_engine(*model_, config(Mode::off));
+  ask(plain_engine, all[0].first.request);
+  EXPECT_TRUE(same_outcome(ask(engine, next), ask(plain_engine, next)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RecurrentSpeculation, testing::ValuesIn(fixture::recurrent_models()),
+                         fixture::recurrent_name);
 
 // Where the device draws, the rows of drafts are drawn there, too, as long as nothing but the guesses decides what a row
 // is given; else their logits come back. Both give the answers of the host without drafts.

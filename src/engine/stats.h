@@ -44,15 +44,40 @@ struct EngineTotals {
   uint64_t drafts = 0;        // times that guesses of an answer went into a step
   uint64_t draft_tokens = 0;  // of these guesses
   uint64_t draft_tokens_accepted = 0;
+  speculative::DraftTimes draft_times;
   speculative::Tally guesses;      // the same, by source and place
   uint64_t draft_passes = 0;       // batches of the model's draft pass
   uint64_t draft_pass_rows = 0;    // of all of them together
   uint64_t draft_pass_tokens = 0;  // of draft_tokens, those that it guessed
   uint64_t draft_pass_tokens_accepted = 0;
   uint64_t draft_model_rows = 0;  // of all batches of the draft model
+  uint64_t drafter_rows = 0;      // of all blocks of the DFlash drafter
   uint64_t requests_finished = 0;
   std::array<uint64_t, kFinishReasons> finished_by_reason{};  // [FinishReason]
   uint64_t requests_failed = 0;
+};
+
+// What decides how many guesses are tried, as it stands (speculative/plan.h, acceptance.h).
+struct DraftControl {
+  // How sure guesses of a source are, by their kinds in order (speculative/draft_source.h), in all requests lately.
+  struct Chances {
+    speculative::Source source;
+    std::vector<float> chances, tried;
+  };
+
+  bool may_pay = true;  // beside as many answers as were in the last step; else nothing is looked for
+  int n_answers = 0;    // of the last step, with guesses
+  int depth = 0;        // guesses of the one that had most
+  double open_seconds = 0, back_seconds = 0;              // to begin a draft, and to take its end back
+  std::vector<std::pair<int, double>> step_seconds = {};  // (rows, seconds), as expected now
+  std::vector<Chances> chances = {};                      // of sources that guessed
+};
+
+// Of a DFlash drafter.
+struct DrafterStats {
+  int block_rows = 0;        // 0: there is none
+  double block_seconds = 0;  // of a pass over one block with a guess, as timed at load; 0: not timed
+  double guess_seconds = 0;  // of each guess behind it
 };
 
 struct EngineStats : EngineTotals {
@@ -64,12 +89,14 @@ struct EngineStats : EngineTotals {
   uint64_t asleep_bytes = 0;  // of the card, given away until somebody needs the model; 0: it is awake
   const char* place = "";     // what the engine's thread does at this moment; a text that lives forever
   CacheStats cache = {};
-  speculative::Mode speculate = speculative::Mode::off;       // of requests that do not say
-  bool has_draft_pass = false;                                // the model was loaded with its draft block
-  double pass_seconds = 0;                                    // of a guess of it, as timed at load; 0: not timed
-  std::string draft_model = {};                               // its name; empty: there is none
-  double draft_model_seconds = 0;                             // of a guess of it, as timed at load; 0: not timed
-  std::vector<std::pair<int, double>> step_seconds = {};      // (rows, seconds), as timed at load; empty: not timed
+  speculative::Mode speculate = speculative::Mode::off;   // of requests that do not say
+  bool has_draft_pass = false;                            // the model was loaded with its draft block
+  double pass_seconds = 0;                                // of a guess of it, as timed at load; 0: not timed
+  std::string draft_model = {};                           // its name; empty: there is none
+  double draft_model_seconds = 0;                         // of a guess of it, as timed at load; 0: not timed
+  std::vector<std::pair<int, double>> step_seconds = {};  // (rows, seconds), as timed at load; empty: not timed
+  DraftControl draft_control = {};
+  DrafterStats drafter = {};
   uint64_t state_bytes = 0;                                   // of sequences and cache together
   std::vector<std::pair<std::string, uint64_t>> memory = {};  // (purpose, bytes)
   std::optional<ExpertTraffic> experts = {};                  // where some are on disk
@@ -85,6 +112,7 @@ struct RequestInfo {
   int32_t cached_tokens = 0;
   int32_t completion_tokens = 0;
   bool is_thinking = false;
+  bool may_draft = false;  // guesses are tried for it where they pay
   std::chrono::steady_clock::time_point submitted, started;
 };
 

@@ -26,4 +26,18 @@ class WorkClock {
   clockid_t clock_;
 };
 
+// Adds what passes on the clock in its scope.
+class WorkAdded {
+ public:
+  WorkAdded(const WorkClock& clock, double& to) : clock_(clock), to_(to), begun_(clock.seconds()) {}
+  ~WorkAdded() { to_ += clock_.since(begun_); }
+  WorkAdded(const WorkAdded&) = delete;
+  WorkAdded& operator=(const WorkAdded&) = delete;
+
+ private:
+  const WorkClock& clock_;
+  double& to_;
+  const double begun_;
+};
+
 }  // namespace chimere::engine

@@ -81,8 +81,10 @@ void RunTeller::add_tokens(int step, const engine::Usage& usage) {
   usage_.cached_tokens += usage.cached_tokens;
   usage_.completion_tokens += usage.completion_tokens;
   usage_.reasoning_tokens += usage.reasoning_tokens;
+  usage_.drafts += usage.drafts;
   usage_.draft_tokens += usage.draft_tokens;
   usage_.draft_tokens_accepted += usage.draft_tokens_accepted;
+  usage_.draft_times.add(usage.draft_times);
   usage_.queue_seconds += usage.queue_seconds;
   usage_.prefill_seconds += usage.prefill_seconds;
   usage_.decode_seconds += usage.decode_seconds;

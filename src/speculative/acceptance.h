@@ -18,6 +18,7 @@ class Acceptance {
 
   void stand_on(const Acceptance* wider) { wider_ = wider; }
   void learn(Kind kind, bool was_taken);
+  float tried(Kind kind) const { return counts_[kind].tried; }
   // The chance that such a guess is taken.
   float chance(Kind kind) const;
   // The same at least, but for one time in six: less by the standard error of what was counted. A draft that fails costs

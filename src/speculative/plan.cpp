@@ -8,6 +8,8 @@ namespace {
 // A gain below this is within what the estimates are off by: what a draft costs beside its step, such as caches that its
 // copy of the state takes, is not timed.
 constexpr double kWorthwhile = 1.1;
+// The chance of a guess of a kind that was always right, as far as what a request tries can tell (Acceptance).
+constexpr double kSurest = 0.99;
 
 // The passes that answers with the same costs share.
 class SharedPasses {
@@ -74,6 +76,27 @@ std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, 
     if (gain) *gain = speed / speed_without;
   }
   return best;
+}
+
+bool could_pay(const StepCosts& costs, int n_answers, int n_rows, int most_rows, int most_each) {
+  const int most = std::min(n_answers * most_each, most_rows - n_rows);
+  if (most <= 0) return false;
+  const auto speed = [&](int n_guesses) {
+    // Shared out evenly they are the likeliest to count; few answers with many guesses have the fewest drafts to open.
+    double tokens = n_answers, next = kSurest;
+    int left = n_guesses;
+    for (; left > n_answers; left -= n_answers, next *= kSurest) tokens += n_answers * next;
+    tokens += left * next;
+    const double n_drafts = std::max(1.0, static_cast<double>(n_guesses) / most_each);
+    return tokens / (costs.step(n_rows + n_guesses) + n_drafts * costs.open());
+  };
+  // Between places where a row's cost or its chance changes the speed only rises or only falls.
+  double best = std::max({speed(1), speed(std::min(most, most_each)), speed(most)});
+  for (int n = n_answers; n < most; n += n_answers) best = std::max(best, speed(n));
+  for (const StepCosts::Point& point : costs.points()) {
+    if (point.rows > n_rows && point.rows - n_rows < most) best = std::max(best, speed(point.rows - n_rows));
+  }
+  return best > kWorthwhile * n_answers / costs.step(n_rows);
 }
 
 }  // namespace chimere::speculative

@@ -29,4 +29,8 @@ struct DraftPasses {
 std::vector<int> plan_depths(const StepCosts& costs, int n_rows, int most_rows, std::span<const Chances> chances,
                              const DraftPasses* passes = nullptr, double* gain = nullptr);
 
+// Whether there is anything to look for at this number of rows: whether guesses that are as sure as any ever are, and
+// cost nothing to make, would gain so much that plan_depths() tried them. `most_each`: guesses of one answer, at most.
+bool could_pay(const StepCosts& costs, int n_answers, int n_rows, int most_rows, int most_each);
+
 }  // namespace chimere::speculative

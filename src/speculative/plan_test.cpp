@@ -68,6 +68,35 @@ TEST(Plan, GoingBackHasItsPrice) {
   EXPECT_EQ(plan_depths(StepCosts(points, 100e-3), 1, 16, half)[0], 0);
 }
 
+// Whatever depths are chosen for sure guesses, it was known that there are some; where there is nothing to look for, the
+// surest give none.
+TEST(Plan, KnowsWhereNoGuessCouldPay) {
+  const std::vector<StepCosts::Point> nano{{1, 0.27e-3}, {2, 0.43e-3}, {4, 0.85e-3}, {8, 1.5e-3}, {16, 2.58e-3}};
+  const StepCosts on_cpu(nano, 0.01e-3, 0.03e-3), dear_to_open(nano, 1),
+      flat_then_steep({{1, 1.0}, {16, 1.1}, {32, 17.1}});
+  EXPECT_TRUE(could_pay(on_cpu, 1, 1, 512, 15));
+  EXPECT_TRUE(could_pay(on_cpu, 4, 4, 512, 15));
+  EXPECT_FALSE(could_pay(on_cpu, 32, 32, 512, 15)) << "a row costs there what it brings";
+  EXPECT_FALSE(could_pay(on_cpu, 1, 1, 1, 15)) << "no room";
+  EXPECT_FALSE(could_pay(dear_to_open, 1, 1, 512, 15));
+  EXPECT_TRUE(could_pay(flat_then_steep, 4, 4, 512, 15));
+  EXPECT_FALSE(could_pay(flat_then_steep, 16, 16, 512, 15));
+  for (const StepCosts& costs : {on_cpu, flat_then_steep, cheap_rows(), dear_rows()}) {
+    for (const int n : {1, 2, 3, 5, 8, 12, 16, 24, 32}) {
+      for (const int most_each : {1, 4, 15}) {
+        for (const float chance : {0.7f, 0.9f, 0.99f}) {
+          const auto answers = static_cast<size_t>(n);
+          const std::vector<Chances> chances(answers, Chances(static_cast<size_t>(most_each), chance));
+          int deepest = 0;
+          for (const int depth : plan_depths(costs, n, 96, chances)) deepest = std::max(deepest, depth);
+          if (deepest == 0) continue;
+          EXPECT_TRUE(could_pay(costs, n, n, 96, most_each)) << n << " answers, " << most_each << ", " << chance;
+        }
+      }
+    }
+  }
+}
+
 // Of one answer, against all depths; and others share its passes.
 TEST(Plan, PassesHaveTheirPrice) {
   const StepCosts costs = cheap_rows(), cheap({{1, 1e-3}, {16, 2e-3}}), dear({{1, 30e-3}, {16, 31e-3}});

@@ -20,6 +20,8 @@ class StepCosts {
   explicit StepCosts(std::vector<Point> points, double open = 0, double back = 0);
 
   double step(int rows) const;
+  // What is expected now: between and beyond these it goes straight.
+  const std::vector<Point>& points() const { return points_; }
   double open() const { return open_; }
   double back() const { return back_; }
 

@@ -56,6 +56,7 @@ test('what was guessed is counted by source and place', async ({ studio, page, s
   const table = page.getByRole('region', { name: 'Guesses at the next tokens' })
   const { speculation } = await (await page.request.get(`${server.url}/v1/status`)).json()
   expect(speculation.sources.length).toBeGreaterThan(0)
+  await expect(page.getByText('accepted of a draft on average')).toBeVisible()
   for (const source of speculation.sources) {
     await expect(table.getByRole('row').filter({ hasText: source.source })).toHaveCount(1)
     const places = source.by_position.map((place: { draft_tokens: number }) => place.draft_tokens)

@@ -181,9 +181,16 @@ class TopPage {
                      " in RAM, " + bytes_text(number(cache, "disk_bytes")) + " on disk"));
     const Json& drafts = part(status_, "speculation");
     if (number(drafts, "draft_tokens") > 0) {
-      lines_.push_back(
-          labelled("Guesses", share_text(number(drafts, "accepted_tokens"), number(drafts, "draft_tokens")) + " of " +
-                                  count_text(number(drafts, "draft_tokens")) + " were right"));
+      std::string text = share_text(number(drafts, "accepted_tokens"), number(drafts, "draft_tokens")) + " of " +
+                         count_text(number(drafts, "draft_tokens")) + " were right";
+      if (part(drafts, "mean_accepted_length").is_number()) {
+        text += formatted(", %.2f a draft", number(drafts, "mean_accepted_length"));
+      }
+      if (part(drafts, "draft_gain").is_number()) {
+        text += formatted("; %.1f %% of the time, about %.2f times as fast", 100 * number(drafts, "draft_time_share"),
+                          number(drafts, "draft_gain"));
+      }
+      lines_.push_back(labelled("Guesses", text));
     }
     const Json& experts = part(status_, "experts_on_disk");
     if (!experts.is_object()) return;

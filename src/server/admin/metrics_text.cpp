@@ -79,6 +79,20 @@ void add_tokens(std::string& out, const engine::EngineStats& stats) {
   counter(out, "chimere_draft_tokens_total", "Guesses that were computed.", stats.draft_tokens);
   counter(out, "chimere_draft_tokens_accepted_total", "Of these, guesses that became tokens of answers.",
           stats.draft_tokens_accepted);
+  const speculative::DraftTimes& times = stats.draft_times;
+  if (stats.drafts > 0) {
+    gauge(out, "chimere_draft_mean_accepted_length", "Guesses accepted of a draft, on average since the start.",
+          static_cast<double>(stats.draft_tokens_accepted) / static_cast<double>(stats.drafts));
+  }
+  family(out, "chimere_answer_steps_seconds_total", "counter", "Time of steps in which answers had a token.",
+         {{"", times.steps}});
+  family(out, "chimere_draft_seconds_total", "counter", "Of this, time that drafts cost.", {{"", times.spent}});
+  family(out, "chimere_draft_saved_seconds_total", "counter",
+         "Estimated time of the steps that accepted guesses made needless.", {{"", times.saved}});
+  gauge(out, "chimere_draft_time_share", "Share of the time of answers' steps that drafts cost since the start.",
+        times.share());
+  gauge(out, "chimere_draft_gain", "How many times as fast answers were as without drafts, estimated since the start.",
+        times.gain());
   std::vector<Line> tried, taken;
   for (int i = 0; i < speculative::kSources; ++i) {
     const auto source = static_cast<speculative::Source>(i);
@@ -96,6 +110,7 @@ void add_tokens(std::string& out, const engine::EngineStats& stats) {
   family(out, "chimere_draft_guesses_accepted_total", "counter", "Of these, guesses that became tokens of answers.",
          taken);
   counter(out, "chimere_draft_model_rows_total", "Rows that the draft model computed.", stats.draft_model_rows);
+  counter(out, "chimere_drafter_rows_total", "Rows of blocks that the DFlash drafter computed.", stats.drafter_rows);
   counter(out, "chimere_draft_pass_rows_total", "Rows that went through the model's MTP block.", stats.draft_pass_rows);
   counter(out, "chimere_draft_pass_tokens_total", "Of the guesses that were computed, those of the MTP block.",
           stats.draft_pass_tokens);

@@ -7,6 +7,7 @@
 #include "server/http/access.h"
 #include "server/http/json.h"
 #include "server/learning/improve_desk.h"
+#include "server/protocols/shared/answer_json.h"
 
 namespace chimere::server {
 namespace {
@@ -84,12 +85,46 @@ Json sources_json(const speculative::Tally& guesses) {
   return json;
 }
 
+Json steps_json(const std::vector<std::pair<int, double>>& steps) {
+  Json json = Json::array();
+  for (const auto& [rows, seconds] : steps) json.push_back(Json{{"rows", rows}, {"ms", seconds * 1000}});
+  return json;
+}
+
+Json control_json(const engine::DraftControl& control) {
+  Json json{{"may_pay", control.may_pay}, {"answers_drafted", control.n_answers}, {"depth", control.depth}};
+  json["chances"] = Json::array();
+  for (const engine::DraftControl::Chances& of : control.chances) {
+    json["chances"].push_back(
+        Json{{"source", speculative::name(of.source)}, {"chances", of.chances}, {"counted", of.tried}});
+  }
+  if (control.step_seconds.empty()) return json;
+  json["open_ms"] = control.open_seconds * 1000;
+  json["back_ms"] = control.back_seconds * 1000;
+  json["step_ms"] = steps_json(control.step_seconds);
+  return json;
+}
+
+Json drafter_json(const engine::EngineStats& stats) {
+  const speculative::Tally::Count total = stats.guesses.total(speculative::Source::dflash);
+  Json json{{"block_rows", stats.drafter.block_rows},
+            {"rows", stats.drafter_rows},
+            {"draft_tokens", total.tried},
+            {"accepted_tokens", total.taken}};
+  if (stats.drafter.block_seconds > 0) {
+    json["block_ms"] = stats.drafter.block_seconds * 1000;
+    json["guess_ms"] = stats.drafter.guess_seconds * 1000;
+  }
+  return json;
+}
+
 Json speculation_json(const engine::EngineStats& stats) {
   Json json;
   json["mode"] = speculative::name(stats.speculate);
   json["drafts"] = stats.drafts;
   json["draft_tokens"] = stats.draft_tokens;
   json["accepted_tokens"] = stats.draft_tokens_accepted;
+  add_draft_figures(json, stats.drafts, stats.draft_tokens_accepted, stats.draft_times);
   json["mtp"] = Json{{"loaded", stats.has_draft_pass},
                      {"draft_tokens", stats.draft_pass_tokens},
                      {"accepted_tokens", stats.draft_pass_tokens_accepted}};
@@ -98,11 +133,10 @@ Json speculation_json(const engine::EngineStats& stats) {
     json["draft_model"] = Json{{"name", stats.draft_model}, {"rows", stats.draft_model_rows}};
     if (stats.draft_model_seconds > 0) json["draft_model"]["guess_ms"] = stats.draft_model_seconds * 1000;
   }
+  if (stats.drafter.block_rows > 0) json["drafter"] = drafter_json(stats);
   json["sources"] = sources_json(stats.guesses);
-  json["step_ms"] = Json::array();
-  for (const auto& [rows, seconds] : stats.step_seconds) {
-    json["step_ms"].push_back(Json{{"rows", rows}, {"ms", seconds * 1000}});
-  }
+  json["step_ms"] = steps_json(stats.step_seconds);
+  json["controller"] = control_json(stats.draft_control);
   return json;
 }
 

@@ -62,17 +62,18 @@ Json props_json(const Services& services) {
 // As many as answer at a time. Here no request has a slot of its own: those that run are shown in the first ones.
 Json slots_json(const Services& services) {
   const engine::Engine& engine = services.chat.engine();
+  const engine::EngineStats stats = engine.stats();
   std::vector<RequestInfo> running;
   for (const RequestInfo& info : engine.list()) {
     if (info.state != RequestState::queued) running.push_back(info);
   }
   Json slots = Json::array();
-  for (size_t i = 0; i < static_cast<size_t>(engine.stats().max_running); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(stats.max_running); ++i) {
     Json slot;
     slot["id"] = i;
     slot["n_ctx"] = engine.context_length();
     slot["is_processing"] = i < running.size();
-    slot["speculative"] = false;
+    slot["speculative"] = i < running.size() ? running[i].may_draft : stats.speculate != speculative::Mode::off;
     if (i < running.size()) {
       slot["id_task"] = running[i].id;
       slot["next_token"] = Json::array({Json{{"n_decoded", running[i].completion_tokens}, {"has_next_token", true}}});

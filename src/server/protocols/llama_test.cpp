@@ -205,6 +205,7 @@ TEST_F(LlamaServer, HasItsPathsAndFacts) {
   const Json slots = server_.get_json("/slots");
   ASSERT_EQ(slots.size(), 4u);
   EXPECT_EQ(slots[0]["is_processing"], false);
+  EXPECT_EQ(slots[0]["speculative"], false) << "this server drafts for those who ask for it";
 }
 
 TEST_F(LlamaServer, RanksAsTextEmbeddingsInference) {

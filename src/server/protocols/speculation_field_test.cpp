@@ -93,17 +93,69 @@ TEST(SpeculationField, WhatWasGuessedIsTold) {
   const Json drafted = timings(R"("always")");
   EXPECT_GT(drafted["draft_n_accepted"].get<int>(), 0);
   EXPECT_GE(drafted["draft_n"].get<int>(), drafted["draft_n_accepted"].get<int>());
+  const double length = drafted["mean_accepted_length"].get<double>();
+  EXPECT_GT(length, 0);
+  EXPECT_LE(length, 15);
   // Behind another answer, so that all of the last one is published.
   ASSERT_EQ(server.post(p.path, "{" + p.fields + R"(,"speculation":"off"})").status, 200);
   const Json status = server.get_json("/v1/status")["speculation"];
   EXPECT_EQ(status["mode"], "off") << "of requests that do not say";
   EXPECT_EQ(status["draft_tokens"], drafted["draft_n"]);
   EXPECT_EQ(status["accepted_tokens"], drafted["draft_n_accepted"]);
-  EXPECT_GT(status["drafts"].get<int>(), 0);
+  EXPECT_NEAR(status["mean_accepted_length"].get<double>(), length, 1e-9);
+  EXPECT_NEAR(drafted["draft_n_accepted"].get<int>() / status["drafts"].get<double>(), length, 1e-9);
+  EXPECT_NE(server.get("/metrics").body.find("\nchimere_draft_mean_accepted_length "), std::string::npos);
   EXPECT_NE(
       server.get("/metrics")
           .body.find("chimere_draft_tokens_accepted_total " + std::to_string(drafted["draft_n_accepted"].get<int>())),
       std::string::npos);
+}
+
+TEST(SpeculationField, SlotsSayWhereDraftsRun) {
+  ServerForTest server;
+  server.engine.speculate = speculative::Mode::automatic;
+  server.start();
+  for (const Json& slot : server.get_json("/slots")) EXPECT_EQ(slot["speculative"], true);
+}
+
+// How the number of guesses is chosen: what steps cost, how sure guesses are, and what came of it.
+TEST(SpeculationField, TheControllerIsVisible) {
+  ServerForTest server;
+  server.start();
+  const SpeculatingProtocol p = speculating_protocols()[0];
+  Json status = server.get_json("/v1/status")["speculation"];
+  EXPECT_TRUE(status["controller"]["chances"].empty()) << "nobody guessed yet";
+  EXPECT_FALSE(status["controller"].contains("open_ms")) << "nor timed anything";
+  EXPECT_FALSE(status.contains("mean_accepted_length"));
+  EXPECT_FALSE(status.contains("drafter"));
+  const auto answer = parse_json(server.post(p.path, "{" + p.fields + R"(,"speculation":"auto"})").body);
+  ASSERT_TRUE(answer);
+  ASSERT_EQ(server.post(p.path, "{" + p.fields + R"(,"speculation":"auto"})").status, 200);
+  status = server.get_json("/v1/status")["speculation"];
+  const Json& control = status["controller"];
+  EXPECT_TRUE(control["may_pay"].is_boolean());
+  EXPECT_GE(control["depth"].get<int>(), 0);
+  EXPECT_GE(control["open_ms"].get<double>(), 0);
+  EXPECT_GE(control["back_ms"].get<double>(), 0);
+  ASSERT_FALSE(control["step_ms"].empty());
+  EXPECT_EQ(control["step_ms"][0]["rows"], 1);
+  EXPECT_GT(control["step_ms"][0]["ms"].get<double>(), 0);
+  for (const Json& of : control["chances"]) {
+    ASSERT_EQ(of["chances"].size(), of["counted"].size()) << of.dump();
+    for (const Json& chance : of["chances"]) {
+      EXPECT_GE(chance.get<double>(), 0);
+      EXPECT_LE(chance.get<double>(), 1);
+    }
+  }
+  EXPECT_GT(status["draft_gain"].get<double>(), 0);
+  EXPECT_GE(status["draft_time_share"].get<double>(), 0);
+  EXPECT_LE(status["draft_time_share"].get<double>(), 1);
+  const std::string metrics = server.get("/metrics").body;
+  for (const char* name :
+       {"chimere_answer_steps_seconds_total ", "chimere_draft_seconds_total ", "chimere_draft_saved_seconds_total ",
+        "chimere_draft_gain ", "chimere_draft_time_share ", "chimere_drafter_rows_total 0\n"}) {
+    EXPECT_NE(metrics.find(std::string("\n") + name), std::string::npos) << name;
+  }
 }
 
 }  // namespace

@@ -156,6 +156,20 @@ export interface GuessSource extends GuessCount {
   by_position: GuessCount[]
 }
 
+export interface Speculation {
+  mode: string
+  drafts: number
+  draft_tokens: number
+  accepted_tokens: number
+  mean_accepted_length?: number // of drafts, where there was one
+  draft_time_share?: number // where the costs of steps are known
+  draft_gain?: number
+  mtp?: { loaded: boolean; draft_tokens: number; accepted_tokens: number; guess_ms?: number }
+  draft_model?: { name: string; rows: number; guess_ms?: number }
+  sources?: GuessSource[]
+  step_ms: { rows: number; ms: number }[]
+}
+
 export interface TokenCounts {
   prompt: number
   cached: number
@@ -183,16 +197,7 @@ export interface Status {
     generated_per_second: number
   }
   keys?: KeyTokens[]
-  speculation?: {
-    mode: string
-    drafts: number
-    draft_tokens: number
-    accepted_tokens: number
-    mtp?: { loaded: boolean; draft_tokens: number; accepted_tokens: number; guess_ms?: number }
-    draft_model?: { name: string; rows: number; guess_ms?: number }
-    sources?: GuessSource[]
-    step_ms: { rows: number; ms: number }[]
-  }
+  speculation?: Speculation
   cache: {
     lookups: number
     hits: number

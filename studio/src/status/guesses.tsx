@@ -1,13 +1,25 @@
-// guesses.tsx  How often guesses at the next tokens were right, by where they came from and by their place in a draft.
-import type { GuessSource } from '../api/types'
+// guesses.tsx  What guesses at the next tokens brought, and how often they were right, by where they came from and by
+// their place in a draft.
+import type { GuessSource, Speculation } from '../api/types'
 import { t } from '../i18n'
 import { count, share } from '../ui/format'
 
-export function Guesses({ sources }: { sources: GuessSource[] }) {
+function gained(speculation: Speculation): string {
+  const { mean_accepted_length: length, draft_time_share: spent, draft_gain: gain } = speculation
+  const parts = [
+    length !== undefined && t('guessLength', { n: count(length, 2) }),
+    spent !== undefined && t('guessTime', { share: `${count(100 * spent, 1)} %` }),
+    gain !== undefined && t('guessGain', { n: count(gain, 2) }),
+  ]
+  return parts.filter((part) => part !== false).join(' · ')
+}
+
+export function Guesses({ speculation, sources }: { speculation: Speculation; sources: GuessSource[] }) {
   const places = Math.max(...sources.map((source) => source.by_position.length))
   return (
     <section class="requests" aria-labelledby="guesses-title">
       <h2 id="guesses-title">{t('guesses')}</h2>
+      <p class="hint">{gained(speculation)}</p>
       <div class="table-scroller" tabIndex={0} role="region" aria-labelledby="guesses-title">
         <table>
           <thead>

@@ -44,7 +44,9 @@ export function StatusScreen() {
           <Requests />
           <Keys />
           <Plots />
-          {!!status.speculation?.sources?.length && <Guesses sources={status.speculation.sources} />}
+          {!!status.speculation?.sources?.length && (
+            <Guesses speculation={status.speculation} sources={status.speculation.sources} />
+          )}
           <ModelCardView model={status.model} />
         </>
       )}

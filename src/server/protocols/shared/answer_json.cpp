@@ -67,6 +67,13 @@ void add_progress(Json& json, const orchestrator::ChatChunk& chunk) {
       Json{{"total", chunk.progress->total}, {"cache", chunk.progress->cached}, {"processed", chunk.progress->read}};
 }
 
+void add_draft_figures(Json& json, uint64_t n_drafts, uint64_t n_accepted, const speculative::DraftTimes& times) {
+  if (n_drafts > 0) json["mean_accepted_length"] = static_cast<double>(n_accepted) / static_cast<double>(n_drafts);
+  if (times.steps <= 0) return;
+  json["draft_time_share"] = times.share();
+  json["draft_gain"] = times.gain();
+}
+
 Json timings_json(const engine::Usage& usage) {
   Json json;
   json["queue_ms"] = usage.queue_seconds * 1000;
@@ -85,6 +92,8 @@ Json timings_json(const engine::Usage& usage) {
   if (usage.draft_tokens > 0) {
     json["draft_n"] = usage.draft_tokens;
     json["draft_n_accepted"] = usage.draft_tokens_accepted;
+    add_draft_figures(json, static_cast<uint64_t>(usage.drafts), static_cast<uint64_t>(usage.draft_tokens_accepted),
+                      usage.draft_times);
   }
   return json;
 }

@@ -35,6 +35,8 @@ Json token_stats_json(const std::vector<orchestrator::TokenInfo>& tokens);
 void add_passages(Json& json, const std::vector<orchestrator::UsedPassage>& passages);
 // Adds {"prompt_progress": {"total", "cache", "processed"}}, as llama.cpp has it, if there is one.
 void add_progress(Json& json, const orchestrator::ChatChunk& chunk);
+// Adds "mean_accepted_length", of drafts, and "draft_time_share" and "draft_gain" where the costs of steps are known.
+void add_draft_figures(Json& json, uint64_t n_drafts, uint64_t n_accepted, const speculative::DraftTimes& times);
 // Milliseconds and tokens a second.
 Json timings_json(const engine::Usage& usage);
 // "usage" and "timings".

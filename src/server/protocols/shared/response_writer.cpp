@@ -49,8 +49,10 @@ engine::Usage total_usage(const std::vector<engine::Usage>& choices, size_t choi
     }
     total.completion_tokens += usage.completion_tokens;
     total.reasoning_tokens += usage.reasoning_tokens;
+    total.drafts += usage.drafts;
     total.draft_tokens += usage.draft_tokens;
     total.draft_tokens_accepted += usage.draft_tokens_accepted;
+    total.draft_times.add(usage.draft_times);
     total.decode_seconds = std::max(total.decode_seconds, usage.decode_seconds);
   }
   return total;
