@@ -1,5 +1,12 @@
 # Warnings, sanitizers and the compiler cache, the same for every target.
 
+# Debian has GoogleTest's sources beside its archives: for another machine they are compiled, before our warnings count.
+if(CHIMERE_TESTS AND CMAKE_CROSSCOMPILING AND EXISTS /usr/src/googletest/CMakeLists.txt)
+  set(INSTALL_GTEST OFF)
+  set(BUILD_GMOCK OFF)
+  add_subdirectory(/usr/src/googletest ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # The base directory makes two checkouts of the same sources share their cache entries.
@@ -42,8 +49,10 @@ endfunction()
 
 find_package(Threads REQUIRED)
 if(CHIMERE_TESTS)
-  find_package(GTest)
-  if(GTest_FOUND)
+  if(NOT TARGET GTest::gtest)
+    find_package(GTest)
+  endif()
+  if(TARGET GTest::gtest)
     enable_testing()
   else()
     message(STATUS "GoogleTest is not there: the program is built, its tests are not")

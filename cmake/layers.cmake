@@ -84,10 +84,11 @@ function(chimere_layer name)
   endif()
 endfunction()
 
-# The only files with instruction-set flags; everything else runs on any x86-64 (or arm64, where these are left out).
-set(CHIMERE_X86 OFF)
+# The only files with instruction-set flags; everything else runs on any x86-64 or arm64. Those of the other architecture
+# are empty.
+set(isas "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(CHIMERE_X86 ON)
+  set(isas avx2 avx512 avx512vnni)
   set(avx2 -mavx2 -mfma -mf16c -mbmi2)
   set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -98,16 +99,21 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   if(CHIMERE_SANITIZE MATCHES "undefined")
     # Address checks stay. The others make these heavily inlined files cost minutes each and have nothing to find there:
     # intrinsics are defined for every value.
-    foreach(isa avx2 avx512 avx512vnni)
+    foreach(isa ${isas})
       list(APPEND ${isa} -fno-sanitize=undefined)
     endforeach()
   endif()
-  foreach(isa avx2 avx512 avx512vnni)
-    file(GLOB isa_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa/*_${isa}.cpp
-         ${CMAKE_SOURCE_DIR}/src/retrieval/isa/*_${isa}.cpp ${CMAKE_SOURCE_DIR}/src/quantizer/isa/*_${isa}.cpp)
-    set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${${isa}}")
-  endforeach()
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(isas neon dotprod i8mm)
+  set(neon -march=armv8-a)
+  set(dotprod -march=armv8.2-a+dotprod)
+  set(i8mm -march=armv8.2-a+dotprod+i8mm)
 endif()
+foreach(isa ${isas})
+  file(GLOB isa_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa/*_${isa}.cpp
+       ${CMAKE_SOURCE_DIR}/src/retrieval/isa/*_${isa}.cpp ${CMAKE_SOURCE_DIR}/src/quantizer/isa/*_${isa}.cpp)
+  set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${${isa}}")
+endforeach()
 
 chimere_layer(base)
 chimere_layer(tensor COMPUTES ARITHMETIC DEPS base)

@@ -1,15 +1,26 @@
-// cpu_features.cpp  CPUID, asked once.
+// cpu_features.cpp  CPUID, or what Linux tells of an arm64, asked once.
 #include "backend/cpu/cpu_features.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/check.h"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 namespace chimere::cpu {
 
 namespace {
 
+#if defined(__x86_64__)
 constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512vnni};
+#elif defined(__aarch64__)
+constexpr Isa kIsas[] = {Isa::scalar, Isa::neon, Isa::dotprod, Isa::i8mm};
+#else
+constexpr Isa kIsas[] = {Isa::scalar};
+#endif
 
 Isa ask_cpu() {
 #if defined(__x86_64__)
@@ -21,6 +32,11 @@ Isa ask_cpu() {
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   if (!avx512) return Isa::avx2;
   return __builtin_cpu_supports("avx512vnni") ? Isa::avx512vnni : Isa::avx512;
+#elif defined(__aarch64__) && defined(__linux__)
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return Isa::neon;
+  return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0 ? Isa::i8mm : Isa::dotprod;
+#elif defined(__aarch64__)
+  return Isa::neon;
 #else
   return Isa::scalar;
 #endif
@@ -39,6 +55,9 @@ std::string_view name(Isa isa) {
     case Isa::avx2: return "avx2";
     case Isa::avx512: return "avx512";
     case Isa::avx512vnni: return "avx512vnni";
+    case Isa::neon: return "neon";
+    case Isa::dotprod: return "dotprod";
+    case Isa::i8mm: return "i8mm";
   }
   return "unknown";
 }
@@ -51,18 +70,16 @@ Isa detect_isa() {
 Isa active_isa() { return active().load(std::memory_order_relaxed); }
 
 void set_isa_for_testing(Isa isa) {
-  CHECK(isa <= detect_isa());
+  const std::span<const Isa> isas = available_isas();
+  CHECK(std::find(isas.begin(), isas.end(), isa) != isas.end());
   active().store(isa, std::memory_order_relaxed);
 }
 
-std::span<const Isa> built_isas() {
-#if defined(__x86_64__)
-  return kIsas;
-#else
-  return {kIsas, 1};
-#endif
-}
+std::span<const Isa> built_isas() { return kIsas; }
 
-std::span<const Isa> available_isas() { return {kIsas, static_cast<size_t>(detect_isa()) + 1}; }
+std::span<const Isa> available_isas() {
+  const Isa* best = std::find(std::begin(kIsas), std::end(kIsas), detect_isa());
+  return {std::begin(kIsas), best + 1};
+}
 
 }  // namespace chimere::cpu

@@ -24,6 +24,10 @@ const PanelKernels& kernels_of(Isa isa) {
     case Isa::avx512vnni: return panel_kernels_avx512vnni();
     case Isa::avx512: return panel_kernels_avx512();
     case Isa::avx2: return panel_kernels_avx2();
+#elif defined(__aarch64__)
+    case Isa::i8mm: return panel_kernels_i8mm();
+    case Isa::dotprod: return panel_kernels_dotprod();
+    case Isa::neon: return panel_kernels_neon();
 #endif
     default: return panel_kernels_scalar();
   }

@@ -10,6 +10,10 @@ const VecKernels& vec(Isa isa) {
     case Isa::avx512vnni:
     case Isa::avx512: return kVecAvx512;
     case Isa::avx2: return kVecAvx2;
+#elif defined(__aarch64__)
+    case Isa::i8mm:
+    case Isa::dotprod:
+    case Isa::neon: return kVecNeon;
 #endif
     default: return kVecPortable;
   }

@@ -1,7 +1,7 @@
 // vec.h  The float32 vector work that recurrent and attention ops are made of, once per instruction set.
 //
 // A table of plain functions, chosen once at start. The algorithms are written once, in isa/vec_body.h, over a small
-// vector type; isa/vec_portable.cpp, vec_avx2.cpp and vec_avx512.cpp each supply that type.
+// vector type; isa/vec_portable.cpp, vec_avx2.cpp, vec_avx512.cpp and vec_neon.cpp each supply that type.
 //
 // Bits: every result element is computed by a chain of operations that depends on its own inputs and lengths only,
 // never on which rows or columns are computed beside it. So blocking, batching and threads do not change a bit. Two
@@ -91,6 +91,8 @@ extern const VecKernels kVecPortable;
 #if defined(__x86_64__)
 extern const VecKernels kVecAvx2;
 extern const VecKernels kVecAvx512;
+#elif defined(__aarch64__)
+extern const VecKernels kVecNeon;
 #endif
 
 enum class Isa;

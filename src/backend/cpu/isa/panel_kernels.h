@@ -44,6 +44,10 @@ const PanelKernels& panel_kernels_scalar();
 const PanelKernels& panel_kernels_avx2();
 const PanelKernels& panel_kernels_avx512();
 const PanelKernels& panel_kernels_avx512vnni();
+#elif defined(__aarch64__)
+const PanelKernels& panel_kernels_neon();
+const PanelKernels& panel_kernels_dotprod();
+const PanelKernels& panel_kernels_i8mm();
 #endif
 
 }  // namespace chimere::cpu
