@@ -248,6 +248,7 @@ TEST(ChatRequest, NullMeansAbsent) {
 TEST(ChatRequest, OtherSpellings) {
   EXPECT_EQ(accepted(R"("stop":"END")").request.stop, std::vector<std::string>{"END"});
   EXPECT_EQ(accepted(R"("max_tokens":5)").request.max_tokens, 5);
+  EXPECT_EQ(accepted(R"("max_tokens":-1)").request.max_tokens, -1);
   EXPECT_EQ(
       accepted(R"("enable_thinking":true,"chat_template_kwargs":{"enable_thinking":false})").request.enable_thinking,
       true);
