@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   chimere::apps::add_eval(app, outcome);
   chimere::apps::spell_out(argc, argv);
   std::vector<std::string> words(argv, argv + argc);
-  if (int code = chimere::apps::translate_serve(words); code != 0) return code;
+  if (int code = chimere::apps::translate_command(words); code != 0) return code;
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   argc = static_cast<int>(pointers.size());

@@ -86,6 +86,7 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model), chat_template));
   TRY(add_draft_model(chat_model, std::move(draft_model)));
   chat_model.thinking = o.thinking;
+  if (o.thinking_budget >= 0) chat_model.thinking_budget = o.thinking_budget;
   TRY(set_defaults(o, chat_model.defaults));
   chat_model.open_memories(o.engram, shipped_tables(), o.note_limits);
   if (learned && learned->store) learned->in_use = use_learned(learned->store, chat_model);

@@ -1,5 +1,6 @@
 #include "serve_options.h"
 
+#include "server/protocols/shared/generate_fields.h"
 #include "thinking.h"
 
 namespace chimere::apps {
@@ -45,6 +46,8 @@ void add_own_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--chat-template", o.chat_template_file,
                      "Jinja file to render conversations with, or a name (chatml, llama3, gemma, ...); the file's own "
                      "template when absent");
+  command.add_option("--chat-template-kwargs", o.template_kwargs,
+                     "variables of the template where a request does not name them, as JSON: {\"lang\": \"fr\"}");
   command.add_option("--ctx", o.context, "tokens of one conversation; 0: what the model was made for")
       ->check(at_least(0))
       ->capture_default_str();
@@ -77,6 +80,11 @@ void add_own_options(CLI::App& command, ServeOptions& o) {
           "on, off, auto: whether the model thinks first where a request does not say; auto: as the template likes")
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->default_str("auto");
+  command
+      .add_option("--thinking-budget", o.thinking_budget,
+                  "tokens of a thought where a request does not say; -1: what the file says, or half of the context")
+      ->check(at_least(-1))
+      ->capture_default_str();
   add_thinking_options(command, o.thinking);
   add_speculate_options(command, o.speculate);
 }
@@ -237,7 +245,12 @@ Status set_defaults(const ServeOptions& o, orchestrator::Defaults& defaults) {
   TRY(defaults.sampling.validate(INT32_MAX));
   defaults.seed = o.sampling.seed;
   defaults.max_tokens = o.sampling.max_tokens;
-  defaults.enable_thinking = o.reasoning;
+  if (!o.template_kwargs.empty()) {
+    if (const Status read = server::read_template_variables(o.template_kwargs, defaults); !read) {
+      return Error{read.error().code, "--chat-template-kwargs: " + read.error().message};
+    }
+  }
+  if (o.reasoning) defaults.enable_thinking = o.reasoning;
   return Ok{};
 }
 

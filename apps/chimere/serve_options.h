@@ -29,6 +29,7 @@ struct ServeOptions {
   std::vector<std::string> api_keys;
   std::string api_keys_file;
   std::string chat_template_file;
+  std::string template_kwargs;  // a JSON object
   bool json_log = false;
   std::string otlp;            // address of a collector, or none; empty: the environment says
   double request_timeout = 0;  // seconds
@@ -59,6 +60,7 @@ struct ServeOptions {
   std::string model_config;
   SamplingOptions sampling;
   std::optional<bool> reasoning;  // what the template does by itself when absent
+  int thinking_budget = -1;       // what the file says, or half of the context left
   orchestrator::ThinkingOptions thinking;
   SpeculateOptions speculate;
 };

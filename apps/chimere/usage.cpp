@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
+#include "server/shelf/model_files.h"
 #include "terminal/foreign_options.h"
 #include "terminal/word_wrap.h"
 #include "text/nearest_word.h"
@@ -43,6 +45,22 @@ void print_guess(const std::string& guess) {
   if (!guess.empty()) std::fprintf(stderr, "Did you mean `%s`?\n", guess.c_str());
 }
 
+// Of `chimere run NAME`: a file of that name, or what Ollama has under it.
+Result<std::string> file_of_run(const std::string& name) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(name, error)) return name;
+  const auto files = server::find_models(server::model_folder("ollama"));
+  for (const std::string& known : {name, name + ":latest"}) {
+    if (!files) break;
+    for (const server::ModelFile& file : *files) {
+      if (file.name == known) return file.path;
+    }
+  }
+  return Error{Code::not_found, "run " + name +
+                                    ": expected a GGUF file or a model that Ollama has here, found neither; nothing "
+                                    "is downloaded"};
+}
+
 }  // namespace
 
 void spell_out(int argc, char** argv) {
@@ -54,16 +72,27 @@ void spell_out(int argc, char** argv) {
   if (argc > 2) std::swap(argv[1], argv[2]);
 }
 
-int translate_serve(std::vector<std::string>& words) {
-  if (words.size() < 2 || words[1] != "serve") return 0;
-  const auto serve = words.begin() + 1;
-  auto own = in_own_words({serve + 1, words.end()});
+int translate_command(std::vector<std::string>& words) {
+  if (words.size() < 2 || (words[1] != "serve" && words[1] != "run")) return 0;
+  const bool is_run = words[1] == "run";
+  const std::vector<std::string> given = {words.begin() + 2, words.end()};
+  auto own = is_run ? chat_in_own_words(given) : in_own_words(given);
+  if (own && is_run) {
+    if (auto file = file_of_run(own->arguments.front())) {
+      own->arguments.front() = std::move(*file);
+    } else {
+      own = std::move(file.error());
+    }
+  }
+  const char* const command = is_run ? "chat" : "serve";
   if (!own) {
-    std::fprintf(stderr, "chimere: %s\n`chimere serve --help` says more.\n", harmless(own.error().message).c_str());
+    std::fprintf(stderr, "chimere: %s\n`chimere %s --help` says more.\n", harmless(own.error().message).c_str(),
+                 command);
     return kUsageError;
   }
   for (const std::string& note : own->notes) std::fprintf(stderr, "chimere: %s\n", harmless(note).c_str());
-  words.erase(serve + 1, words.end());
+  words.resize(1);
+  words.emplace_back(command);
   words.insert(words.end(), own->arguments.begin(), own->arguments.end());
   return 0;
 }

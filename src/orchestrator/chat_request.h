@@ -122,6 +122,7 @@ struct Defaults {
   std::optional<uint64_t> seed = {};
   int32_t max_tokens = -1;
   std::optional<bool> enable_thinking = {};
+  std::string template_kwargs = {};  // those that a request does not name
 
   void apply_to(GenerateOptions& options) const {
     options.sampling = sampling;
@@ -131,6 +132,7 @@ struct Defaults {
   void apply_to(ChatRequest& request) const {
     apply_to(static_cast<GenerateOptions&>(request));
     request.enable_thinking = enable_thinking;
+    request.template_kwargs = template_kwargs;
   }
 };
 

@@ -79,8 +79,8 @@ test('works with the keyboard, and can be read in both themes', async ({ studio,
   await expect(others(page)).toHaveCount(0)
   await expect(token(page, 6)).toBeFocused()
 
-  // Nothing can be chosen inside a thought.
-  await token(page, 1).click()
+  // What opens the thought is no text.
+  await token(page, 0).click()
   await expect(others(page)).toContainText('The answer cannot go on from here.')
   await expect(others(page).locator('button:enabled')).toHaveCount(0)
   await page.keyboard.press('Escape')
@@ -98,6 +98,38 @@ test('works with the keyboard, and can be read in both themes', async ({ studio,
   await expect(studio.answers.locator('.markdown')).toHaveText('I like water with milk.')
   await studio.button('Earlier version').click()
   await expect(studio.answers.locator('.markdown')).toHaveText('I like tea.')
+})
+
+test('inside a thought another token can be chosen, and the thought goes on from there', async ({ studio, page }) => {
+  const bodies = await answerWith(page, [
+    {
+      reasoning: 'Tea or coffee.',
+      content: 'Tea.',
+      certainty: ['<think>', '\n', 'Tea', ' or', ' coffee', '.', '\n', '</think>', '\n\n', 'Tea', '.', '<|im_end|>'],
+      others: { ' coffee': [' milk'], '.': ['!'] },
+    },
+    { reasoning: ' is best.', content: 'Milk.', certainty: [' is', ' best', '.', '</think>', 'Milk', '.'], others: { ' best': [' good'] } },
+    { reasoning: ' too.', content: 'Both.' },
+  ])
+  await showStrip(studio)
+  await studio.send('What do you like?')
+  await studio.settled()
+  await page.locator('.heat summary').click()
+  await token(page, 4).click()
+  await expect(others(page)).toContainText('Choose another, and the answer goes on from there.')
+  await others(page).getByRole('button', { name: 'milk' }).click()
+  await studio.settled()
+  expect(bodies[1]!.messages.at(-1)).toEqual({ role: 'assistant', content: '', reasoning_content: 'Tea or milk' })
+  await expect(studio.answers.locator('.markdown')).toHaveText('Milk.')
+  await studio.button(/Thought for/).click()
+  await expect(studio.answers.locator('.thinking .markdown')).toHaveText('Tea or milk is best.')
+  await expect(page.locator('.variants')).toHaveText('2 / 2')
+  // The tokens of both parts belong to one thought.
+  await token(page, 6).click()
+  await others(page).getByRole('button', { name: 'good' }).click()
+  await studio.settled()
+  expect(bodies[2]!.messages.at(-1)).toEqual({ role: 'assistant', content: '', reasoning_content: 'Tea or milk is good' })
+  await expect(studio.answers.locator('.markdown').last()).toHaveText('Both.')
 })
 
 test('a letter of several tokens is not cut in two', async ({ studio, page }) => {

@@ -52,10 +52,36 @@ test('an answer of the real model that ended by length goes on, as often as it t
   await expect(studio.answers.locator('.speed')).toContainText('40 tokens')
 })
 
-test('an earlier answer, one with a call and a thought alone cannot go on', async ({ studio, page }) => {
+test('a thought that was broken off goes on, and the answer follows', async ({ studio, page }) => {
+  await studio.openSettings()
+  await page.getByLabel('Temperature').fill('0')
+  await page.getByLabel('Longest answer, tokens').fill('12')
+  await studio.send('What is 36 plus 57?')
+  await studio.settled()
+  await expect(studio.answers).toContainText('The answer reached its limit of tokens.')
+  await studio.button(/Thought for/).click()
+  const thought = studio.answers.locator('.thinking .markdown')
+  const first = await thought.innerText()
+  expect(first).not.toBe('')
+  await expect(studio.answers.locator('.message > .markdown, article > .markdown')).toHaveCount(0)
+  await page.getByLabel('Longest answer, tokens').fill('400')
+  const asked = page.waitForRequest('**/v1/chat/completions')
+  await studio.button('Continue').click()
+  const last = (await asked).postDataJSON().messages.at(-1)
+  expect(last).toMatchObject({ role: 'assistant', content: '' })
+  expect(last.reasoning_content.length).toBeGreaterThan(0)
+  await studio.settled()
+  await expect(studio.answers).toHaveCount(1)
+  await expect(studio.answers).toContainText('93')
+  expect((await thought.innerText()).startsWith(first.slice(0, 10))).toBe(true)
+  await expect(studio.button('Continue')).toHaveCount(0)
+})
+
+test('an earlier answer and one with a call cannot go on', async ({ studio, page }) => {
   const chunk = (delta: object, finish: string | null = null) =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
-  const bodies = [chunk({ content: 'cut' }), chunk({ reasoning_content: 'only a thou' })]
+  const call = { index: 0, id: 'c', function: { name: 'f', arguments: '{"a' } }
+  const bodies = [chunk({ content: 'cut' }), chunk({ content: 'I call', tool_calls: [call] })]
   await page.route('**/v1/chat/completions', (route) =>
     route.fulfill({ contentType: 'text/event-stream', body: bodies.shift()! + chunk({}, 'length') + 'data: [DONE]\n\n' }),
   )

@@ -1,135 +1,16 @@
-// foreign_options.cpp  The table of llama-server's options, and the few that are more than another name.
 #include "terminal/foreign_options.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "terminal/foreign_table.h"
+
 namespace chimere::apps {
 namespace {
 
-enum class Kind {
-  value,     // another name; its value goes along
-  flag,      // another name, without a value
-  off,       // has a value, and no effect here
-  off_flag,  // has none
-  refused,   // has a value; what it does is not here
-  refused_flag
-};
-
-struct Foreign {
-  std::string_view name;
-  Kind kind;
-  std::string_view ours;  // the name; or why it has no effect, or what to do instead
-};
-
-constexpr std::string_view kBatches = "the size of batches is chosen by the engine";
-constexpr std::string_view kAlways = "it is always so";
-constexpr std::string_view kPlaced = "weights go to the card as far as they fit; --vram and --cpu-moe say otherwise";
-constexpr std::string_view kFromFile = "the file says so";
-constexpr std::string_view kNoDownload = "nothing is downloaded here: give the path of a GGUF file";
-constexpr std::string_view kNoImages = "this server reads text only";
-
-constexpr auto kForeign = std::to_array<Foreign>({
-    {"-m", Kind::value, "--model"},
-    {"-c", Kind::value, "--ctx"},
-    {"--ctx-size", Kind::value, "--ctx"},
-    {"-np", Kind::value, "--parallel"},
-    {"--predict", Kind::value, "--max-tokens"},
-    {"--n-predict", Kind::value, "--max-tokens"},
-    {"-s", Kind::value, "--seed"},
-    {"--repeat-penalty", Kind::value, "--repetition-penalty"},
-    {"-ctk", Kind::value, "--kv-k"},
-    {"--cache-type-k", Kind::value, "--kv-k"},
-    {"-ctv", Kind::value, "--kv-v"},
-    {"--cache-type-v", Kind::value, "--kv-v"},
-    {"-a", Kind::value, "--alias"},
-    {"--ssl-cert-file", Kind::value, "--tls-cert"},
-    {"--ssl-key-file", Kind::value, "--tls-key"},
-    {"--chat-template-file", Kind::value, "--chat-template"},
-    {"--cors-origins", Kind::value, "--cors"},
-    {"-rea", Kind::value, "--reasoning"},
-    {"--ncmoe", Kind::value, "--cpu-moe"},
-    {"-ncmoe", Kind::value, "--cpu-moe"},
-    {"--n-cpu-moe", Kind::value, "--cpu-moe"},
-    {"-to", Kind::value, "--request-timeout"},
-    {"--timeout", Kind::value, "--request-timeout"},
-    {"--models-dir", Kind::value, "--models"},
-    {"--no-ui", Kind::flag, "--no-page"},
-    {"--no-webui", Kind::flag, "--no-page"},
-    {"-v", Kind::flag, "--verbose"},
-    {"-b", Kind::off, kBatches},
-    {"--batch-size", Kind::off, kBatches},
-    {"-ub", Kind::off, kBatches},
-    {"--ubatch-size", Kind::off, kBatches},
-    {"-fa", Kind::off, kAlways},
-    {"--flash-attn", Kind::off, kAlways},
-    {"-ngl", Kind::off, kPlaced},
-    {"--gpu-layers", Kind::off, kPlaced},
-    {"--n-gpu-layers", Kind::off, kPlaced},
-    {"-tb", Kind::off, "--threads holds for prompts too"},
-    {"--threads-batch", Kind::off, "--threads holds for prompts too"},
-    {"--threads-http", Kind::off, "one thread serves all connections"},
-    {"--pooling", Kind::off, kFromFile},
-    {"--reasoning-format", Kind::off, "a thought is always told apart from the answer"},
-    {"--cache-reuse", Kind::off, "prompts that begin alike share their states; --cache-gb says how much"},
-    {"--cache-ram", Kind::off, "--cache-gb says how much memory prompts may share"},
-    {"--slot-save-path", Kind::off, "states of prompts are kept by the cache; --cache-dir says where"},
-    {"--rope-scaling", Kind::off, kFromFile},
-    {"--rope-freq-base", Kind::off, kFromFile},
-    {"--spec-draft-n-max", Kind::value, "--draft-max"},
-    {"--draft", Kind::value, "--draft-max"},
-    {"--spec-draft-n-min", Kind::off, "how far is guessed is chosen by what it gains; --speculate"},
-    {"--draft-min", Kind::off, "how far is guessed is chosen by what it gains; --speculate"},
-    {"--sleep-idle-seconds", Kind::off,
-     "--idle-sleep says after how many minutes the card is given back, --idle-unload when models of a folder are "
-     "unloaded"},
-    {"-cb", Kind::off_flag, kAlways},
-    {"--cont-batching", Kind::off_flag, kAlways},
-    {"--jinja", Kind::off_flag, kAlways},
-    {"--no-jinja", Kind::off_flag, "templates are always read as Jinja"},
-    {"--metrics", Kind::off_flag, kAlways},
-    {"--props", Kind::off_flag, kAlways},
-    {"--slots", Kind::off_flag, kAlways},
-    {"--embedding", Kind::off_flag, kAlways},
-    {"--embeddings", Kind::off_flag, kAlways},
-    {"--rerank", Kind::off_flag, kAlways},
-    {"--reranking", Kind::off_flag, kAlways},
-    {"--offline", Kind::off_flag, kAlways},
-    {"--mlock", Kind::off_flag, "weights are read once and kept"},
-    {"--no-mmap", Kind::off_flag, "weights are read once and kept"},
-    {"--swa-full", Kind::off_flag, "sliding windows are kept as far as they are needed"},
-    {"--no-warmup", Kind::off_flag, "there is none"},
-    {"--no-context-shift", Kind::off_flag, kAlways},
-    {"--no-cache-idle-slots", Kind::off_flag, "prompts are kept by the cache; --cache-gb 0 keeps none"},
-    {"--no-mmproj", Kind::off_flag, kNoImages},
-    {"--backend_sampling", Kind::off_flag, "tokens are drawn on the card where there is one"},
-    {"--log-disable", Kind::off_flag, "--log-format says how it is written"},
-    {"--api-key-file", Kind::refused, "--api-keys-file takes lines name:sha256, which `chimere keys` makes"},
-    {"-hf", Kind::refused, kNoDownload},
-    {"-hfr", Kind::refused, kNoDownload},
-    {"--hf-repo", Kind::refused, kNoDownload},
-    {"--hf-file", Kind::refused, kNoDownload},
-    {"-mu", Kind::refused, kNoDownload},
-    {"--model-url", Kind::refused, kNoDownload},
-    {"--mmproj", Kind::refused, kNoImages},
-    {"--mmproj-url", Kind::refused, kNoImages},
-    {"-md", Kind::refused, "a second model that guesses ahead is not there yet; --speculate has what is"},
-    {"--model-draft", Kind::refused, "a second model that guesses ahead is not there yet; --speculate has what is"},
-    {"--spec-type", Kind::refused, "--speculate auto, ngram or mtp"},
-    {"--grp-attn-n", Kind::refused, "contexts are not stretched by grouping; files with scaled positions have them"},
-    {"--grp-attn-w", Kind::refused, "contexts are not stretched by grouping; files with scaled positions have them"},
-    {"--context-shift", Kind::refused_flag,
-     "a full context ends the answer; the page offers to go on without the oldest"},
-});
-
-const Foreign* foreign(std::string_view name) {
-  const auto found =
-      std::find_if(kForeign.begin(), kForeign.end(), [&](const Foreign& known) { return known.name == name; });
-  return found == kForeign.end() ? nullptr : &*found;
-}
+using Kind = ForeignKind;
 
 bool has_value(Kind kind) { return kind == Kind::value || kind == Kind::off || kind == Kind::refused; }
 
@@ -159,6 +40,63 @@ std::string stem(std::string_view path) {
   return std::string(path.substr(0, path.rfind('.')));
 }
 
+// Drafts by a name of llama-server; empty for those that are not here.
+std::string_view mode_of_drafts(std::string_view type) {
+  if (type == "none") return "off";
+  if (type.find(',') != std::string_view::npos) return "auto";
+  if (type.starts_with("ngram")) return "ngram";
+  if (type == "draft-simple") return "draft";
+  if (type == "draft-mtp") return "mtp";
+  if (type == "draft-dflash") return "dflash";
+  return "";
+}
+
+// "5m", "1h30m", "300" (seconds) or "-1" in minutes; nullopt: something else.
+std::optional<double> minutes_of(std::string_view text) {
+  if (text.starts_with("-")) return 0;  // for ever
+  double minutes = 0;
+  while (!text.empty()) {
+    int n = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc()) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    const char unit = text.empty() ? 's' : text.front();
+    if (unit != 'h' && unit != 'm' && unit != 's') return std::nullopt;
+    minutes += unit == 'h' ? n * 60.0 : unit == 'm' ? n : n / 60.0;
+    if (!text.empty()) text.remove_prefix(1);
+  }
+  return minutes;
+}
+
+std::vector<std::string> parts(const std::string& list) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    parts.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// Programs that are pasted along, and what they do by themselves.
+std::vector<std::string> without_program(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return arguments;
+  const std::string program = stem(arguments[0] + ".");
+  if (program == "llama-server") return {arguments.begin() + 1, arguments.end()};
+  if (program != "ollama" || arguments.size() < 2) return arguments;
+  const bool names_one = arguments[1] == "run" && arguments.size() > 2;
+  if (arguments[1] != "serve" && !names_one) return arguments;
+  // It serves all it has, and loads what is asked for. A question behind the name of a model is not for a server.
+  std::vector<std::string> rest = {"--models", "ollama"};
+  bool is_value = false;
+  for (size_t i = names_one ? 3 : 2; i < arguments.size(); ++i) {
+    const bool is_option = arguments[i].starts_with("-");
+    if (is_option || is_value) rest.push_back(arguments[i]);
+    is_value = is_option && (arguments[i] == "--keepalive" || arguments[i] == "--format");
+  }
+  return rest;
+}
+
 class Translation {
  public:
   explicit Translation(const std::vector<std::string>& given) : given_(given) {}
@@ -166,25 +104,50 @@ class Translation {
   Status add(size_t& i) {
     const std::string& name = given_[i];
     if (name == "--kv-unified" || name == "-kvu") return Ok{};  // said of --ctx-size, below
-    if (name == "--api-key" && i + 1 < given_.size()) return add_keys(given_[++i]);
-    if (name == "--lora" && i + 1 < given_.size()) return add_adapter(given_[++i]);
-    const Foreign* known = foreign(name);
+    if (name == "-cmoe") return add_words("--cpu-moe", "all");
+    // There it is a flag.
+    if (name == "--cpu-moe" && (i + 1 == given_.size() || given_[i + 1].starts_with("-"))) {
+      return add_words("--cpu-moe", "all");
+    }
+    if (name == "--log-jsonl") return add_words("--log-format", "json");
+    if (name == "--no-cache-prompt") return add_words("--cache-gb", "0");
+    if (name == "--think" && (i + 1 == given_.size() || given_[i + 1].starts_with("-"))) {
+      return add_words("--reasoning", "on");
+    }
+    if (i + 1 < given_.size()) {
+      using Adder = Status (Translation::*)(const std::string&);
+      struct {
+        std::string_view names[4];
+        Adder add;
+      } const adders[] = {
+          {{"--api-key"}, &Translation::add_keys},
+          {{"--lora", "--lora-scaled"}, &Translation::add_adapters},
+          {{"-ngl", "--gpu-layers", "--n-gpu-layers"}, &Translation::add_layers},
+          {{"-dev", "--device"}, &Translation::add_device},
+          {{"-ot", "--override-tensor"}, &Translation::add_places},
+          {{"--spec-type"}, &Translation::add_drafts},
+          {{"--reasoning-budget"}, &Translation::add_budget},
+          {{"--think"}, &Translation::add_thinking},
+          {{"--keepalive"}, &Translation::add_keep_alive},
+      };
+      for (const auto& adder : adders) {
+        const bool is_it = std::find(std::begin(adder.names), std::end(adder.names), name) != std::end(adder.names);
+        if (is_it) return (this->*adder.add)(given_[++i]);
+      }
+    }
+    const ForeignOption* known = foreign_option(name);
     if (!known) {
       words_.arguments.push_back(name);
       return Ok{};
     }
-    if (known->kind == Kind::refused || known->kind == Kind::refused_flag) {
-      return Error{Code::invalid_argument, name + ": " + std::string(known->ours)};
-    }
+    if (known->kind == Kind::refused || known->kind == Kind::refused_flag) return refuse(name, known->ours);
     if (has_value(known->kind) && i + 1 == given_.size()) {
       return Error{Code::invalid_argument, name + ": expected a value behind it, found none"};
     }
     if (known->kind == Kind::value || known->kind == Kind::flag) words_.arguments.emplace_back(known->ours);
     if (known->kind == Kind::value)
-      words_.arguments.push_back(known->ours == "--ctx" ? context(given_[i + 1]) : given_[i + 1]);
-    if (known->kind == Kind::off || known->kind == Kind::off_flag) {
-      words_.notes.push_back(name + " has no effect: " + std::string(known->ours));
-    }
+      words_.arguments.push_back(known->ours == "--ctx" ? context(name, given_[i + 1]) : given_[i + 1]);
+    if (known->kind == Kind::off || known->kind == Kind::off_flag) note(name, known->ours);
     if (has_value(known->kind)) ++i;
     return Ok{};
   }
@@ -192,33 +155,98 @@ class Translation {
   OwnWords take() { return std::move(words_); }
 
  private:
+  static Status refuse(const std::string& name, std::string_view why) {
+    return Error{Code::invalid_argument, name + ": " + std::string(why)};
+  }
+
+  void note(const std::string& name, std::string_view why) {
+    words_.notes.push_back(name + " has no effect: " + std::string(why));
+  }
+
+  Status add_words(std::string name, std::string value) {
+    words_.arguments.push_back(std::move(name));
+    words_.arguments.push_back(std::move(value));
+    return Ok{};
+  }
+
   // There the context is divided among the slots, unless they share it.
-  std::string context(const std::string& text) const {
+  std::string context(const std::string& name, const std::string& text) const {
     const std::optional<int> all = number(text);
     const std::optional<int> slots = value_of(given_, {"-np", "--parallel"});
-    if (!all || !slots || *slots < 1 || has(given_, "--kv-unified") || has(given_, "-kvu")) return text;
+    const bool is_shared = name == "--kv-unified-per-slot" || has(given_, "--kv-unified") || has(given_, "-kvu");
+    if (!all || !slots || *slots < 1 || is_shared) return text;
     return std::to_string(*all / *slots);
   }
 
   Status add_keys(const std::string& list) {
-    for (size_t begin = 0; begin <= list.size();) {
-      const size_t end = std::min(list.find(',', begin), list.size());
-      words_.arguments.insert(words_.arguments.end(), {"--api-key", list.substr(begin, end - begin)});
-      begin = end + 1;
-    }
+    for (const std::string& key : parts(list)) TRY(add_words("--api-key", key));
     return Ok{};
   }
 
   // Without a name it is called as its file. There it changes every answer, here those that ask for it.
-  Status add_adapter(const std::string& text) {
-    words_.arguments.emplace_back("--lora");
-    if (text.find('=') != std::string::npos) {
-      words_.arguments.push_back(text);
-      return Ok{};
+  Status add_adapters(const std::string& list) {
+    if (list.find('=') != std::string::npos) return add_words("--lora", list);
+    for (const std::string& text : parts(list)) {
+      const std::string name = stem(text.substr(0, text.find(".gguf")) + ".gguf");
+      TRY(add_words("--lora", name + "=" + text));
+      words_.notes.push_back("--lora " + text + ": requests that name it in `lora` (\"" + name + "\") use it");
     }
-    words_.arguments.push_back(stem(text) + "=" + text);
-    words_.notes.push_back("--lora " + text + ": requests that name it in `lora` (\"" + stem(text) + "\") use it");
     return Ok{};
+  }
+
+  Status add_layers(const std::string& layers) {
+    if (layers == "0") return add_words("--vram", "0");
+    note("-ngl", foreign_option("--fit")->ours);
+    return Ok{};
+  }
+
+  Status add_device(const std::string& devices) {
+    if (devices == "none") return add_words("--backend", "cpu");
+    note("--device", foreign_option("--main-gpu")->ours);
+    return Ok{};
+  }
+
+  // What people write there most often: all experts in RAM.
+  Status add_places(const std::string& pattern) {
+    const bool is_of_experts = pattern.find("exps") != std::string::npos && pattern.ends_with("=CPU");
+    const bool names_layers = pattern.find_first_of("0123456789") != std::string::npos;
+    if (is_of_experts && !names_layers && pattern.find(',') == std::string::npos) return add_words("--cpu-moe", "all");
+    return refuse("--override-tensor " + pattern,
+                  "tensors are not placed one by one; --cpu-moe N keeps the experts of the first N layers in RAM, "
+                  "--vram says how much of the card is used");
+  }
+
+  Status add_drafts(const std::string& type) {
+    const std::string_view mode = mode_of_drafts(type);
+    if (!mode.empty()) return add_words("--speculate", std::string(mode));
+    return refuse("--spec-type " + type,
+                  "--speculate has auto, off, ngram, engram, mtp, draft (with --draft-model) and dflash (with "
+                  "--drafter)");
+  }
+
+  Status add_budget(const std::string& tokens) {
+    if (tokens == "0") return add_words("--reasoning", "off");
+    if (tokens != "-1") return add_words("--thinking-budget", tokens);
+    note("--reasoning-budget -1", "a thought may take half of the context; --thinking-budget says otherwise");
+    return Ok{};
+  }
+
+  // Of `ollama run`.
+  Status add_thinking(const std::string& how) {
+    if (how == "true" || how == "false") return add_words("--reasoning", how == "true" ? "on" : "off");
+    if (how == "low") return add_words("--thinking-mode", "fast");
+    if (how == "medium" || how == "high") return add_words("--thinking-mode", "quality");
+    return refuse("--think " + how, "expected true, false, low, medium or high");
+  }
+
+  Status add_keep_alive(const std::string& text) {
+    const std::optional<double> minutes = minutes_of(text);
+    if (!minutes) return refuse("--keepalive " + text, "expected a time as in 5m, 1h, 300 or -1");
+    // 0 minutes is "never" here, and an unload at once there.
+    std::string shown = std::to_string(*minutes == 0 && !text.starts_with("-") ? 0.01 : *minutes);
+    shown.erase(shown.find_last_not_of('0') + 1);
+    if (shown.ends_with(".")) shown.pop_back();
+    return add_words("--idle-unload", shown);
   }
 
   const std::vector<std::string>& given_;
@@ -230,10 +258,13 @@ class Translation {
 Result<OwnWords> in_own_words(const std::vector<std::string>& arguments) {
   // "--ctx-size=4096" is two words as well.
   std::vector<std::string> words;
-  for (const std::string& argument : arguments) {
+  for (const std::string& argument : without_program(arguments)) {
     const size_t equals = argument.find('=');
-    if (argument.starts_with("-") && equals != std::string::npos && foreign(argument.substr(0, equals))) {
-      words.push_back(argument.substr(0, equals));
+    const std::string name = argument.substr(0, equals);
+    const bool is_split = name == "--think" || name == "--keepalive" || name == "--reasoning-budget" ||
+                          name == "--override-tensor" || name == "--spec-type" || name == "--device";
+    if (argument.starts_with("-") && equals != std::string::npos && (is_split || foreign_option(name))) {
+      words.push_back(name);
       words.push_back(argument.substr(equals + 1));
     } else {
       words.push_back(argument);
@@ -242,6 +273,47 @@ Result<OwnWords> in_own_words(const std::vector<std::string>& arguments) {
   Translation translation(words);
   for (size_t i = 0; i < words.size(); ++i) TRY(translation.add(i));
   return Result<OwnWords>{translation.take()};
+}
+
+Result<OwnWords> chat_in_own_words(const std::vector<std::string>& arguments) {
+  OwnWords words;
+  std::string question;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string name = arguments[i];
+    if (!name.starts_with("-")) {
+      if (words.arguments.empty()) {
+        words.arguments.push_back(name);
+      } else {
+        question += (question.empty() ? "" : " ") + name;
+      }
+      continue;
+    }
+    const size_t equals = name.find('=');
+    std::string value = equals == std::string::npos ? "" : name.substr(equals + 1);
+    name = name.substr(0, equals);
+    if (name == "--think") {
+      if (value == "false") words.arguments.emplace_back("--no-think");
+      if (value == "low") words.arguments.emplace_back("--thinking-mode=fast");
+      if (value == "medium" || value == "high") words.arguments.emplace_back("--thinking-mode=quality");
+    } else if (name == "--hidethinking") {
+      words.arguments.emplace_back("--hide-thinking");
+    } else if (name == "--keepalive") {
+      if (equals == std::string::npos) ++i;
+      words.notes.emplace_back("--keepalive has no effect: a model is loaded for as long as the chat lasts");
+    } else if (name == "--verbose" || name == "--nowordwrap" || name == "--insecure") {
+      words.notes.push_back(name + " has no effect: /help in a chat lists what can be shown");
+    } else if (name == "--format") {
+      return Error{Code::invalid_argument, "--format: requests to `chimere serve` say it: `response_format`"};
+    } else {
+      words.arguments.push_back(arguments[i]);
+    }
+  }
+  if (words.arguments.empty() || words.arguments.front().starts_with("-")) {
+    return Error{Code::invalid_argument,
+                 "run: expected a model, found none; `chimere chat` talks to the one in the box"};
+  }
+  if (!question.empty()) words.arguments.insert(words.arguments.end(), {"-p", question});
+  return Result<OwnWords>{std::move(words)};
 }
 
 }  // namespace chimere::apps

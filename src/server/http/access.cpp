@@ -13,8 +13,9 @@ constexpr size_t kMaxHostBytes = 255;
 
 // What uses tokens of a budget.
 constexpr std::string_view kSpending[] = {
-    "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",  "/v1/embeddings", "/v1/rerank",
-    "/completion",          "/infill",         "/api/chat",     "/api/generate", "/api/embed",     "/api/embeddings"};
+    "/v1/chat/completions", "/v1/completions", "/v1/responses",  "/v1/messages", "/v1/embeddings",
+    "/v1/rerank",           "/completion",     "/embedding",     "/infill",      "/api/chat",
+    "/api/generate",        "/api/embed",      "/api/embeddings"};
 
 std::string utc_text(KeyUsage::Clock::time_point time) {
   const std::time_t seconds = KeyUsage::Clock::to_time_t(time);

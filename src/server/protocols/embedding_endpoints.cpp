@@ -12,14 +12,19 @@ namespace {
 using orchestrator::Embedded;
 using orchestrator::Embedder;
 
+constexpr std::string_view kLlamaPath = "/embedding";  // whose answer is a list of its own
+
 std::unique_ptr<Answer> embeddings(const Services& services, Call call, EmbeddingCall& parsed) {
+  const bool is_llama = call.request.path == kLlamaPath;
   auto asked = std::make_shared<EmbeddingCall>(std::move(parsed));
   Embedder& embedder = services.embedder_for(asked->model);
   if (const auto error = services.names.refuse_to_embed(asked->model)) return answer_now(call, error_response(*error));
   call.record->set_user(asked->user);
-  return answer_embedded(
-      services, embedder, call, std::move(asked->inputs), asked->ignored,
-      [asked, &embedder](const Embedded& e) { return embedding_body(*asked, e, embedder.model_name()); });
+  return answer_embedded(services, embedder, call, std::move(asked->inputs), asked->ignored,
+                         [asked, is_llama, &embedder](const Embedded& e) {
+                           return is_llama ? llama_embedding_body(*asked, e)
+                                           : embedding_body(*asked, e, embedder.model_name());
+                         });
 }
 
 std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankCall& parsed) {
@@ -43,15 +48,17 @@ std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankCall& 
 }  // namespace
 
 void add_embedding_endpoints(Router& router, const Services& services) {
-  add_parsed_route(
-      router, services, "/v1/embeddings",
-      [services](const std::string& body) {
-        return parse_embedding_call(body, [&services](const std::string& model) -> EmbeddingShape {
-          const Embedder& embedder = services.embedder_for(model);
-          return {embedder.dimensions(), &embedder.tokenizer()};
-        });
-      },
-      embeddings);
+  for (const char* path : {"/v1/embeddings", kLlamaPath.data()}) {
+    add_parsed_route(
+        router, services, path,
+        [services](const std::string& body) {
+          return parse_embedding_call(body, [&services](const std::string& model) -> EmbeddingShape {
+            const Embedder& embedder = services.embedder_for(model);
+            return {embedder.dimensions(), &embedder.tokenizer()};
+          });
+        },
+        embeddings);
+  }
   add_parsed_route(router, services, "/v1/rerank", parse_rerank_call, rerank);
 }
 

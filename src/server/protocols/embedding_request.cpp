@@ -58,6 +58,7 @@ void read_inputs(JsonFields& fields, const Tokenizer* tokenizer, std::vector<Emb
       "a string, a list of strings, a list of token ids, which may have texts behind the first, or a list of such "
       "lists";
   const Json* input = fields.find("input");
+  if (!input) input = fields.find("content");  // as llama.cpp calls it
   if (!input) return fields.fail("input", std::string("expected ") + kExpected + ", found none");
   if (!input->is_array()) {
     if (!read_input(*input, tokenizer, inputs.emplace_back())) fields.fail_type("input", kExpected, *input);

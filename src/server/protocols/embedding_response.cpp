@@ -81,6 +81,14 @@ std::string embedding_body(const EmbeddingCall& call, const Embedded& embedded, 
   return to_text(json);
 }
 
+std::string llama_embedding_body(const EmbeddingCall& call, const Embedded& embedded) {
+  Json list = Json::array();
+  for (size_t i = 0; i < embedded.vectors.size(); ++i) {
+    list.push_back({{"index", i}, {"embedding", Json::array({shortened(embedded.vectors[i], call.dimensions)})}});
+  }
+  return to_text(list);
+}
+
 std::string rerank_body(const RerankCall& call, const Embedded& embedded, bool scored, const std::string& model) {
   const std::vector<double> scores = scored ? probabilities(embedded) : cosines(embedded);
   std::vector<size_t> order(scores.size());

@@ -24,14 +24,15 @@ const Json* text_of_prompt(const Json& json) {
   return text != json.end() && text->is_string() ? &*text : nullptr;
 }
 
-// Texts and ids in one list: what comes first begins as a prompt does.
+// Texts and ids in one list: what comes first begins as a prompt does. Prompts there are rendered by whoever asks, and
+// the special tokens that a template writes are read as such.
 bool read_mixed(const Json& list, const Tokenizer& tokenizer, CompletionRequest& request) {
   for (size_t i = 0; i < list.size(); ++i) {
     if (is_token_id(list[i])) {
       request.prompt_ids.push_back(list[i].get<int32_t>());
     } else if (list[i].is_string()) {
       const std::string text = list[i].get<std::string>();
-      const std::vector<int32_t> ids = tokenizer.encode(text, EncodeMode::plain, i == 0);
+      const std::vector<int32_t> ids = tokenizer.encode(text, EncodeMode::special, i == 0);
       request.prompt_ids.insert(request.prompt_ids.end(), ids.begin(), ids.end());
     } else {
       return false;
@@ -49,6 +50,7 @@ void read_llama_prompts(JsonFields& fields, const Tokenizer& tokenizer, const Co
     CompletionRequest request = alike;
     if (const Json* text = text_of_prompt(json)) {
       request.prompt = text->get<std::string>();
+      request.prompt_ids = tokenizer.encode(request.prompt, EncodeMode::special, true);
     } else if (!json.is_array() || !read_mixed(json, tokenizer, request)) {
       return fields.fail("prompt", std::string(kExpected) + ": this server reads text only");
     }

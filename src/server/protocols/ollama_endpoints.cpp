@@ -208,8 +208,8 @@ void add_ollama_endpoints(Router& router, const Services& services) {
       ollama_error_response);
   add_parsed_route(
       router, services, "/api/generate",
-      [&chat](const std::string& body) { return parse_ollama_generate(body, chat.defaults()); }, generate,
-      ollama_error_response);
+      [&chat](const std::string& body) { return parse_ollama_generate(body, chat.defaults(), &chat.tokenizer()); },
+      generate, ollama_error_response);
   const EmbeddingShapeOf shape = [services](const std::string& model) -> EmbeddingShape {
     return {services.embedder_for(model).dimensions()};
   };

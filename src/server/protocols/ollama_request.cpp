@@ -163,8 +163,8 @@ std::variant<OllamaCall, ApiError> parse_ollama_chat(std::string_view body, cons
   return call;
 }
 
-std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body,
-                                                         const orchestrator::Defaults& defaults) {
+std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, const orchestrator::Defaults& defaults,
+                                                         const Tokenizer* tokenizer) {
   auto parsed = parse_body(body);
   if (ApiError* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   OllamaCall call;
@@ -192,6 +192,8 @@ std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body,
     CompletionRequest plain;
     if (!suffix.empty()) plain.gap = orchestrator::FillIn{std::move(suffix)};
     static_cast<GenerateOptions&>(plain) = std::move(static_cast<GenerateOptions&>(request));
+    // Whoever sends it raw has put it into the template.
+    if (raw && !plain.gap && tokenizer) plain.prompt_ids = tokenizer->encode(prompt, EncodeMode::special, true);
     plain.prompt = std::move(prompt);
     call.request = std::move(plain);
     return call;

@@ -22,7 +22,9 @@ struct OllamaCall : CallOptions {
 };
 
 std::variant<OllamaCall, ApiError> parse_ollama_chat(std::string_view body, const orchestrator::Defaults& defaults);
-std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, const orchestrator::Defaults& defaults);
+// Null `tokenizer`: special tokens of a raw prompt are not known by their names.
+std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, const orchestrator::Defaults& defaults,
+                                                         const Tokenizer* tokenizer = nullptr);
 
 struct OllamaEmbedCall : EmbeddingCall {
   std::string named;

@@ -92,8 +92,15 @@ std::vector<chat::Message> read_messages(JsonFields& request, std::vector<std::s
 }
 
 void read_lengths(JsonFields& fields, ChatRequest& request) {
-  fields.integer("max_tokens", request.max_tokens, 1, kMaxInt);
-  fields.integer("max_completion_tokens", request.max_tokens, 1, kMaxInt);  // the newer name wins
+  for (const char* name : {"max_tokens", "max_completion_tokens"}) {  // the newer name wins
+    // -1: until the context is full, as llama.cpp's page says it.
+    const Json* given = fields.find(name);
+    if (given && *given == -1) {
+      request.max_tokens = -1;
+    } else {
+      fields.integer(name, request.max_tokens, 1, kMaxInt);
+    }
+  }
   read_stop(fields, "stop", request);
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "server/protocols/shared/generate_fields.h"
+
 namespace chimere::server {
 namespace {
 
@@ -208,6 +210,25 @@ TEST(ChatRequest, ReadsHowMuchToThink) {
   EXPECT_EQ(accepted(R"("reasoning_effort":"high","enable_thinking":false)").request.enable_thinking, false);
 }
 
+TEST(ChatRequest, WhatTheServerWasStartedWithYieldsToTheRequest) {
+  orchestrator::Defaults defaults;
+  ASSERT_TRUE(read_template_variables(R"({"enable_thinking":true,"lang":"fr","tone":"dry"})", defaults));
+  EXPECT_EQ(defaults.enable_thinking, true);
+  const auto with = [&](const std::string& fields) {
+    auto call = parse_chat_call(R"({"messages":[{"role":"user","content":"Hi"}])" + fields + "}", defaults);
+    if (std::holds_alternative<ApiError>(call)) ADD_FAILURE() << std::get<ApiError>(call).message;
+    return std::move(std::get<ChatCall>(call).request);
+  };
+  EXPECT_EQ(with("").enable_thinking, true);
+  EXPECT_EQ(with("").template_kwargs, R"({"lang":"fr","tone":"dry"})");
+  EXPECT_EQ(with(R"(,"chat_template_kwargs":{"tone":"kind"})").template_kwargs, R"({"lang":"fr","tone":"kind"})");
+  EXPECT_EQ(with(R"(,"chat_template_kwargs":{"enable_thinking":false})").enable_thinking, false);
+  EXPECT_EQ(with(R"(,"reasoning_effort":"none")").enable_thinking, false);
+  for (const char* wrong : {"[]", "{", R"({"messages":[]})", R"({"enable_thinking":1})"}) {
+    EXPECT_FALSE(read_template_variables(wrong, defaults)) << wrong;
+  }
+}
+
 TEST(ChatRequest, ReadsWhoAsksHowOftenAndForHowLong) {
   const ChatCall call = accepted(R"("n":3,"user":"ann","timeout":30)");
   EXPECT_EQ(call.n, 3);
@@ -227,6 +248,7 @@ TEST(ChatRequest, NullMeansAbsent) {
 TEST(ChatRequest, OtherSpellings) {
   EXPECT_EQ(accepted(R"("stop":"END")").request.stop, std::vector<std::string>{"END"});
   EXPECT_EQ(accepted(R"("max_tokens":5)").request.max_tokens, 5);
+  EXPECT_EQ(accepted(R"("max_tokens":-1)").request.max_tokens, -1);
   EXPECT_EQ(
       accepted(R"("enable_thinking":true,"chat_template_kwargs":{"enable_thinking":false})").request.enable_thinking,
       true);

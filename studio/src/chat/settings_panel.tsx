@@ -10,7 +10,7 @@ import { parseTools } from '../store/request'
 import { clearServerCache, loadServerCache, serverCache } from '../store/server_cache'
 import { chatModels } from '../store/session'
 import { eraseOnServer, phase, room, stopSync, type SyncPhase } from '../store/sync'
-import { change, settings, type Sampling, type Settings } from '../store/settings'
+import { change, settings, THINKING_MODES, type Sampling, type Settings, type ThinkingMode } from '../store/settings'
 import { download, fileName, toJson, toMarkdown, toMarkdownFile } from '../store/transfer'
 import { confirmThen } from '../ui/dialog'
 import { bytes, count } from '../ui/format'
@@ -126,7 +126,7 @@ const SystemField = () => (
   </label>
 )
 
-function Choice<K extends 'theme' | 'language' | 'thinking' | 'heat' | 'model'>(props: {
+function Choice<K extends 'theme' | 'language' | 'thinking' | 'thinkingMode' | 'heat' | 'model'>(props: {
   name: K
   label: string
   options: [Settings[K], string][]
@@ -272,6 +272,8 @@ const STATES = { unloaded: 'modelUnloaded', loading: 'modelLoading', loaded: 'mo
 const modelOption = ({ id, status }: ModelEntry, at: number): [string, string] =>
   status ? [id, `${id} · ${t(STATES[status.value])}`] : [at === 0 ? '' : id, id]
 
+const DEPTHS = { off: 'thoughtOff', fast: 'thoughtFast', quality: 'thoughtQuality', ultra: 'thoughtUltra' } as const
+
 export function SettingsPanel() {
   const heading = useRef<HTMLHeadingElement>(null)
   const isOpen = isPanelOpen.value
@@ -314,6 +316,11 @@ export function SettingsPanel() {
           ['on', t('thinkingOn')],
           ['off', t('thinkingOff')],
         ]}
+      />
+      <Choice
+        name="thinkingMode"
+        label={t('thoughtDepth')}
+        options={[['', t('thoughtDepthServer')], ...THINKING_MODES.map((mode): [ThinkingMode, string] => [mode, t(DEPTHS[mode])])]}
       />
       <OdoPicker />
       <Choice

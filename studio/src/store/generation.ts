@@ -14,6 +14,7 @@ import { changeDraft } from './drafts'
 import { contextLength } from './model'
 import { chatBody } from './request'
 import { settings } from './settings'
+import type { Before } from './tokens'
 import { elsewhere, onNews, tell, thisPage } from './tabs'
 import { laterStart } from './window'
 
@@ -215,11 +216,12 @@ export function send(id: string | null, content: string, files: AttachedFile[]) 
   void generate(conversation.id)
 }
 
-// The server goes on with text alone: a thought or a call that broke off is begun anew.
+// The server goes on with a text, or with a thought where there is no text yet; a call that broke off is begun anew.
 const isText = (answer: Message) => answer.content !== '' && !answer.toolCalls?.length
+const isThought = (answer: Message) => !!answer.reasoning && !answer.content && !answer.toolCalls?.length
 
 const BROKEN_OFF: (Outcome | undefined)[] = ['stopped', 'length', 'lost']
-export const canContinue = (answer: Message) => BROKEN_OFF.includes(answer.outcome) && isText(answer)
+export const canContinue = (answer: Message) => BROKEN_OFF.includes(answer.outcome) && (isText(answer) || isThought(answer))
 
 // Past a full context: the oldest turns are not sent any more, and the last answer is given, or goes on where it broke
 // off. Where one turn alone fills the context the next question begins anew.
@@ -257,16 +259,18 @@ export function edit(id: string, messageId: string, content: string) {
   if (replace(id, messageId, (old) => ({ ...old, id: newId(), content }))) void generate(id)
 }
 
-// Another token in the place of one: a variant that has the text `before` it, the token, and goes on from there.
-export function chooseToken(id: string, messageId: string, at: number, before: string, token: string) {
+// Another token in the place of one: a variant that has what comes `before` it, the token, and goes on from there.
+export function chooseToken(id: string, messageId: string, at: number, before: Before, token: string) {
   const isReplaced = replace(id, messageId, ({ reasoning, heat = [], speed }) => {
+    const thinkingTokens = before.isThought ? at + 1 : (speed?.thinkingTokens ?? 0)
+    const thought = before.isThought ? before.text + token : reasoning
     return {
       id: newId(),
       role: 'assistant',
-      content: before + token,
-      ...(reasoning ? { reasoning } : {}),
+      content: before.isThought ? '' : before.text + token,
+      ...(thought ? { reasoning: thought } : {}),
       heat: [...heat.slice(0, at), { ...heat[at]!, token, chosen: true, guessed: false }],
-      speed: { ...NO_SPEED, tokens: at + 1, thinkingTokens: speed?.thinkingTokens ?? 0 },
+      speed: { ...NO_SPEED, tokens: at + 1, thinkingTokens },
     }
   })
   if (isReplaced) void generate(id)

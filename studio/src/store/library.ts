@@ -22,15 +22,15 @@ export const promptName = (text: string) =>
     .replace(/^-+|-+$/g, '')
 
 export function savePreset(name: string) {
-  const { thinking, sampling, presets } = settings.value
-  change({ presets: withOne(presets, { name, system: openSystem(), thinking, sampling }) })
+  const { thinking, thinkingMode, sampling, presets } = settings.value
+  change({ presets: withOne(presets, { name, system: openSystem(), thinking, thinkingMode, sampling }) })
 }
 
 export const removePreset = (name: string) =>
   change({ presets: settings.value.presets.filter((preset) => preset.name !== name) })
 
-export function applyPreset({ system, thinking, sampling }: Preset) {
-  change({ thinking, sampling })
+export function applyPreset({ system, thinking, thinkingMode = '', sampling }: Preset) {
+  change({ thinking, thinkingMode, sampling })
   setOpenSystem(system)
 }
 
@@ -40,8 +40,11 @@ const isSame = (a: Sampling, b: Sampling) =>
 // The preset that holds now, if any does.
 export const currentPreset = () =>
   settings.value.presets.find(
-    ({ system, thinking, sampling }) =>
-      system === openSystem() && thinking === settings.value.thinking && isSame(sampling, settings.value.sampling),
+    ({ system, thinking, thinkingMode = '', sampling }) =>
+      system === openSystem() &&
+      thinking === settings.value.thinking &&
+      thinkingMode === settings.value.thinkingMode &&
+      isSame(sampling, settings.value.sampling),
   )
 
 export interface Library {

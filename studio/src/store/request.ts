@@ -83,6 +83,7 @@ export function chatBody(conversation: Conversation, settings: Settings) {
     ...odoFields(conversation.odo),
     ...(tools.length ? { tools } : {}),
     ...(settings.thinking === 'auto' ? {} : { enable_thinking: settings.thinking === 'on' }),
+    ...(settings.thinkingMode ? { thinking_control: { mode: settings.thinkingMode } } : {}),
     ...(settings.heat === 'on' ? { token_stats: true, logprobs: true, top_logprobs: TOP_TOKENS } : {}),
     ...settings.sampling,
     ...besideTheModel(settings),

@@ -13,10 +13,16 @@ export interface Sampling {
   seed?: number
 }
 
+// How a thought is steered, as `thinking_control` has it.
+export const THINKING_MODES = ['off', 'fast', 'quality', 'ultra'] as const
+export type ThinkingMode = (typeof THINKING_MODES)[number]
+export const thinkingMode = (text: unknown) => THINKING_MODES.find((mode) => mode === text) ?? ''
+
 export interface Preset {
   name: string
   system: string
   thinking: Settings['thinking']
+  thinkingMode: Settings['thinkingMode']
   sampling: Sampling
 }
 
@@ -37,6 +43,7 @@ export interface Settings {
   language: string // 'auto' or a code
   model: string // '' is the server's own
   thinking: 'auto' | 'on' | 'off'
+  thinkingMode: '' | ThinkingMode // '' leaves it to the server
   heat: 'off' | 'on' // ask for the certainty of every token and show it
   tools: string // JSON text of OpenAI tools
   sampling: Sampling
@@ -54,6 +61,7 @@ const initial: Settings = {
   language: 'auto',
   model: '',
   thinking: 'auto',
+  thinkingMode: '',
   heat: 'off',
   tools: '',
   sampling: {},

@@ -29,21 +29,36 @@ function textOf(heat: Heat[]): string | null {
   }
 }
 
-// The answer's text before the token at `at`. Null where an answer cannot go on from: in the thought, before the text
-// begins, inside a letter, or where the tokens are not those of the text.
-export function textBefore({ content, heat = [] }: Message, at: number): string | null {
-  const isMark = (h: Heat) => markOf(h.token) !== null
-  const begin = heat.findLastIndex((h) => {
-    const mark = markOf(h.token)
-    return mark?.kind === 'thought' && mark.isEnd
-  }) + 1
-  const stop = heat.findIndex((h, i) => i >= begin && isMark(h))
+// What comes before a token: of the thought, or of the text behind it.
+export interface Before {
+  isThought: boolean
+  text: string
+}
+
+// Of a part of the tokens, the text before the one at `at`. Null where the text cannot go on from: before it begins,
+// inside a letter, or where the tokens are not those of the text.
+function before(text: string, part: Heat[], at: number): string | null {
+  const [whole, begun] = [textOf(part), textOf(part.slice(0, at))]
+  if (whole === null || begun === null) return null
+  const blanks = whole.indexOf(text)
+  if (text && blanks >= 0) return begun.length < blanks ? null : begun.slice(blanks)
+  // Of a text that went on, the beginning may have no tokens; blanks at its end are not shown.
+  const known = text.lastIndexOf(whole.trimEnd() || whole)
+  return known < 0 ? null : text.slice(0, known) + begun
+}
+
+// Null where nothing can go on from there.
+export function textBefore({ content, reasoning = '', heat = [] }: Message, at: number): Before | null {
+  const marks = heat.map((h) => markOf(h.token))
+  const thoughtEnd = marks.findLastIndex((mark) => mark?.kind === 'thought' && mark.isEnd)
+  const isThought = reasoning !== '' && (thoughtEnd < 0 ? !content : at < thoughtEnd)
+  // A thought may begin before the first token: the template opens it.
+  const begin = isThought
+    ? marks.findLastIndex((mark, i) => mark !== null && i <= at) + 1
+    : thoughtEnd + 1
+  const stop = marks.findIndex((mark, i) => i >= begin && mark !== null)
   const end = stop < 0 ? heat.length : stop
   if (at < begin || at >= end) return null
-  const [whole, before] = [textOf(heat.slice(begin, end)), textOf(heat.slice(begin, at))]
-  if (whole === null || before === null) return null
-  const blanks = whole.indexOf(content)
-  if (content && blanks >= 0) return before.length < blanks ? null : before.slice(blanks)
-  const known = content.lastIndexOf(whole) // of an answer that went on, the beginning may have no tokens
-  return known < 0 ? null : content.slice(0, known) + before
+  const text = before(isThought ? reasoning : content, heat.slice(begin, end), at - begin)
+  return text === null ? null : { isThought, text }
 }

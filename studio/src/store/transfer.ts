@@ -9,6 +9,7 @@ import { promptName, type Library } from './library'
 import type { OdoChoice } from './odo'
 import { isObject, number, objects, text } from './read'
 import { citationsMarkdown, citationsOf, readCitations, readRun, runMarkdown } from './run'
+import { thinkingMode } from './settings'
 import type { Conversation, Heat, Message, Outcome, Speed, ToolCall } from './conversations'
 
 const FORMAT = 'chimere-conversations'
@@ -220,6 +221,7 @@ function readLibrary(value: Record<string, unknown>): Library {
       name: text(p.name),
       system: text(p.system),
       thinking: p.thinking === 'on' || p.thinking === 'off' ? p.thinking : 'auto',
+      thinkingMode: thinkingMode(p.thinkingMode),
       sampling: isObject(p.sampling)
         ? Object.fromEntries(Object.entries(p.sampling).filter(([, n]) => number(n) !== null))
         : {},

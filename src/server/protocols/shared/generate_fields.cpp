@@ -221,31 +221,63 @@ void read_template(JsonFields& fields, ChatRequest& request) {
   if (const auto thinking = rest.find("enable_thinking"); thinking != rest.end()) {
     if (!thinking->is_boolean()) {
       fields.fail_type("chat_template_kwargs.enable_thinking", "a boolean", *thinking);
-    } else if (!request.enable_thinking) {
+    } else if (!fields.find("enable_thinking")) {
       request.enable_thinking = thinking->get<bool>();
     }
     rest.erase("enable_thinking");
   }
-  if (!rest.empty()) request.template_kwargs = to_text(rest);
+  if (rest.empty()) return;
+  // Those of the server's start hold where the request names no other.
+  auto all = parse_json(request.template_kwargs.empty() ? "{}" : request.template_kwargs);
+  if (all) all->update(rest);
+  request.template_kwargs = to_text(all ? *all : rest);
 }
+
+namespace {
+
+// Whether the request itself says if there is a thought, beside its effort. Without that, what the server was started
+// with yields to the effort.
+bool says_thinking(JsonFields& fields) {
+  const std::vector<std::string> given = fields.given();
+  const auto is_given = [&](const char* name) { return std::find(given.begin(), given.end(), name) != given.end(); };
+  if (is_given("enable_thinking")) return true;
+  return is_given("chat_template_kwargs") && fields.find("chat_template_kwargs")->contains("enable_thinking");
+}
+
+}  // namespace
 
 void read_effort(JsonFields& fields, const std::string& field, const Json& effort, ChatRequest& request) {
   const std::string name = effort.is_string() ? effort.get<std::string>() : std::string();
   if (name == "none") {
-    if (!request.enable_thinking) request.enable_thinking = false;
+    if (!says_thinking(fields)) request.enable_thinking = false;
     return;
   }
   const auto found = std::find_if(kEfforts.begin(), kEfforts.end(), [&](const Effort& e) { return e.name == name; });
   if (found == kEfforts.end()) {
     return fields.fail(field, "expected none, minimal, low, medium, high, xhigh or max, found " + to_text(effort));
   }
-  if (!request.enable_thinking) request.enable_thinking = true;
+  if (!says_thinking(fields)) request.enable_thinking = true;
   request.thinking_limit = found->limit;
   // Some templates tell the model; what they know is low, medium and high.
   auto kwargs = parse_json(request.template_kwargs.empty() ? "{}" : request.template_kwargs);
   if (!kwargs || kwargs->contains("reasoning_effort")) return;
   (*kwargs)["reasoning_effort"] = found->in_template;
   request.template_kwargs = to_text(*kwargs);
+}
+
+Status read_template_variables(const std::string& text, orchestrator::Defaults& defaults) {
+  auto kwargs = parse_json(text);
+  if (!kwargs || !kwargs->is_object()) {
+    return Error{Code::invalid_argument, "expected a JSON object as in {\"enable_thinking\": false}, found " + text};
+  }
+  const Json object = {{"chat_template_kwargs", *kwargs}};
+  JsonFields fields(object);
+  ChatRequest request;
+  read_template(fields, request);
+  if (!fields.ok()) return Error{Code::invalid_argument, fields.error().message};
+  if (request.enable_thinking) defaults.enable_thinking = request.enable_thinking;
+  defaults.template_kwargs = request.template_kwargs;
+  return Ok{};
 }
 
 void read_format(JsonFields& fields, const std::string& field, const Json& format, AnswerForm& form) {

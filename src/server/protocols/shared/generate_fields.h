@@ -36,6 +36,8 @@ void read_generation(JsonFields& fields, orchestrator::GenerateOptions& options)
 void read_stop(JsonFields& fields, const std::string& name, orchestrator::GenerateOptions& options);
 // thinking_budget, enable_thinking and chat_template_kwargs.
 void read_template(JsonFields& fields, orchestrator::ChatRequest& request);
+// chat_template_kwargs of requests that say nothing: the text of an object.
+Status read_template_variables(const std::string& text, orchestrator::Defaults& defaults);
 // What `effort` means for the thought; errors name `field`.
 void read_effort(JsonFields& fields, const std::string& field, const Json& effort, orchestrator::ChatRequest& request);
 // {"type": "text" | "json_object" | "json_schema", ...}. Chat completions wrap a schema, responses do not, and
