@@ -103,8 +103,10 @@ struct Outputs {
 class StateMemory {
  public:
   virtual ~StateMemory() = default;
-  virtual Result<std::byte*> allocate(uint64_t bytes) = 0;  // zeroed, 64-byte aligned
+  // 64-byte aligned; zeroed, but for the last `unset_bytes`, which may hold anything.
+  virtual Result<std::byte*> allocate(uint64_t bytes, uint64_t unset_bytes = 0) = 0;
   virtual void release(std::byte* memory, uint64_t bytes) = 0;
+  virtual void zero(std::byte* to, uint64_t bytes) = 0;
   virtual void copy(std::byte* to, const std::byte* from, uint64_t bytes) = 0;  // inside the backend
   virtual void read(std::byte* host, const std::byte* from, uint64_t bytes) = 0;
   virtual void write(std::byte* to, const std::byte* host, uint64_t bytes) = 0;

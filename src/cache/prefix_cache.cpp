@@ -424,10 +424,9 @@ bool PrefixCache::write(const Place& place) {
   job.record.tokens = trees_.at(place.scope).tokens(point);
   job.record.prefilled = point.prefilled;
   job.record.is_filler = point.is_filler;
-  StateMemory& memory = executable_.memory();
-  auto bytes_of = [&](const StateBlockPtr& block) {
+  auto bytes_of = [](const StateBlockPtr& block) {
     std::vector<std::byte> bytes(block->size_bytes());
-    memory.read(bytes.data(), block->data(), bytes.size());
+    block->read(bytes.data());
     return bytes;
   };
   job.record.pages.resize(format_.n_pages(point.length));

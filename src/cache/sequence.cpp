@@ -11,11 +11,37 @@ namespace {
 
 int pages_for(int32_t length) { return (length + kPageTokens - 1) / kPageTokens; }
 
+// What the trunk writes of a page: the layers of a draft pass come behind. A drafter's are written by the trunk itself.
+uint64_t trunk_page_bytes(const Executable& executable) {
+  const StateLayout& layout = executable.layout();
+  const Program& program = executable.program();
+  const bool has_own_layers = program.trunk_end && !program.draft_blocks;
+  const size_t n_layers = has_own_layers ? program.trunk_end->kv_layers : layout.kv().size();
+  return n_layers < layout.kv().size() ? layout.k_offset(static_cast<int>(n_layers), 0) : layout.page_bytes();
+}
+
 }  // namespace
 
-Result<StateBlockPtr> StateBlock::allocate(StateMemory& memory, uint64_t bytes) {
-  TRY_ASSIGN(std::byte * data, memory.allocate(bytes));
-  return Result<StateBlockPtr>{std::make_shared<StateBlock>(memory, data, bytes)};
+Result<StateBlockPtr> StateBlock::allocate(StateMemory& memory, uint64_t bytes, uint64_t used_bytes) {
+  TRY_ASSIGN(std::byte * data, memory.allocate(bytes, bytes - used_bytes));
+  return Result<StateBlockPtr>{std::make_shared<StateBlock>(memory, data, bytes, used_bytes)};
+}
+
+Result<StateBlockPtr> StateBlock::copy_of(const StateBlock& other) {
+  TRY_ASSIGN(std::byte * data, other.memory_.allocate(other.bytes_, other.bytes_));
+  other.memory_.copy(data, other.data_, other.used_bytes_);
+  return Result<StateBlockPtr>{std::make_shared<StateBlock>(other.memory_, data, other.bytes_, other.used_bytes_)};
+}
+
+void StateBlock::use_all() {
+  if (used_bytes_ == bytes_) return;
+  memory_.zero(data_ + used_bytes_, bytes_ - used_bytes_);
+  used_bytes_ = bytes_;
+}
+
+void StateBlock::read(std::byte* host) const {
+  memory_.read(host, data_, used_bytes_);
+  std::fill(host + used_bytes_, host + bytes_, std::byte{0});
 }
 
 uint64_t Snapshot::size_bytes() const {
@@ -40,10 +66,17 @@ uint64_t Sequence::record_bytes() const {
 Result<Slice> Sequence::begin(int n_tokens) {
   is_draft_ = false;
   n_extended_ = 0;
-  return begin_pass(length_, n_tokens);
+  return begin_at(length_, n_tokens);
 }
 
+// It reads its layers of all positions before, those that it has not seen, too.
 Result<Slice> Sequence::begin_pass(int32_t pos, int n_tokens) {
+  TRY_ASSIGN(Slice slice, begin_at(pos, n_tokens));
+  for (const StateBlockPtr& page : pages_) page->use_all();
+  return slice;
+}
+
+Result<Slice> Sequence::begin_at(int32_t pos, int n_tokens) {
   CHECK(n_tokens > 0 && pos >= 0);
   StateMemory& memory = executable_->memory();
   const uint64_t page_bytes = executable_->layout().page_bytes();
@@ -52,12 +85,10 @@ Result<Slice> Sequence::begin_pass(int32_t pos, int n_tokens) {
     const int end = pages_for(pos + n_tokens);
     for (int i = pos / kPageTokens; i < std::min(end, static_cast<int>(pages_.size())); ++i) {
       if (pages_[i].use_count() == 1) continue;
-      TRY_ASSIGN(StateBlockPtr own, StateBlock::allocate(memory, page_bytes));
-      memory.copy(own->data(), pages_[i]->data(), page_bytes);
-      pages_[i] = std::move(own);
+      TRY_ASSIGN(pages_[i], StateBlock::copy_of(*pages_[i]));
     }
     while (static_cast<int>(pages_.size()) < end) {
-      TRY_ASSIGN(StateBlockPtr page, StateBlock::allocate(memory, page_bytes));
+      TRY_ASSIGN(StateBlockPtr page, StateBlock::allocate(memory, page_bytes, trunk_page_bytes(*executable_)));
       pages_.push_back(std::move(page));
     }
     page_pointers_.clear();
@@ -119,8 +150,7 @@ Result<Snapshot> Sequence::snapshot() const {
   s.length = length_;
   s.pages.assign(pages_.begin(), pages_.begin() + std::min<size_t>(pages_.size(), pages_for(length_)));
   if (is_recurrent()) {
-    TRY_ASSIGN(s.recurrent, StateBlock::allocate(executable_->memory(), recurrent_->size_bytes()));
-    executable_->memory().copy(s.recurrent->data(), recurrent_->data(), recurrent_->size_bytes());
+    TRY_ASSIGN(s.recurrent, StateBlock::copy_of(*recurrent_));
   }
   return Result<Snapshot>{std::move(s)};
 }

@@ -27,11 +27,19 @@
 
 namespace chimere {
 
-// A block of the backend's memory, released on destruction.
+// A block of the backend's memory, released on destruction. What is behind its used bytes may hold anything: layers of a
+// draft pass in a page of which it has seen nothing are neither zeroed nor copied.
 class StateBlock {
  public:
-  static Result<std::shared_ptr<StateBlock>> allocate(StateMemory& memory, uint64_t bytes);
-  StateBlock(StateMemory& memory, std::byte* data, uint64_t bytes) : memory_(memory), data_(data), bytes_(bytes) {}
+  static Result<std::shared_ptr<StateBlock>> allocate(StateMemory& memory, uint64_t bytes) {
+    return allocate(memory, bytes, bytes);
+  }
+  // Used bytes are zeros.
+  static Result<std::shared_ptr<StateBlock>> allocate(StateMemory& memory, uint64_t bytes, uint64_t used_bytes);
+  // One with the same contents.
+  static Result<std::shared_ptr<StateBlock>> copy_of(const StateBlock& other);
+  StateBlock(StateMemory& memory, std::byte* data, uint64_t bytes, uint64_t used_bytes)
+      : memory_(memory), data_(data), bytes_(bytes), used_bytes_(used_bytes) {}
   ~StateBlock() { memory_.release(data_, bytes_); }
   StateBlock(const StateBlock&) = delete;
   StateBlock& operator=(const StateBlock&) = delete;
@@ -39,11 +47,16 @@ class StateBlock {
   std::byte* data() const { return data_; }
   float* floats() const { return reinterpret_cast<float*>(data_); }
   uint64_t size_bytes() const { return bytes_; }
+  uint64_t used_bytes() const { return used_bytes_; }
+  // What is not used yet becomes zeros.
+  void use_all();
+  // All bytes; zeros in place of what is not used.
+  void read(std::byte* host) const;
 
  private:
   StateMemory& memory_;
   std::byte* data_;
-  uint64_t bytes_;
+  uint64_t bytes_, used_bytes_;
 };
 
 using StateBlockPtr = std::shared_ptr<StateBlock>;
@@ -115,6 +128,7 @@ class Sequence {
   explicit Sequence(Executable& executable) : executable_(&executable) {}
   bool is_recurrent() const { return recurrent_ != nullptr; }
   uint64_t record_bytes() const;
+  Result<Slice> begin_at(int32_t pos, int n_tokens);
 
   Executable* executable_;
   int32_t length_ = 0;

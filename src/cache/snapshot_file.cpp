@@ -49,7 +49,7 @@ Result<std::vector<std::byte>> serialize(const Snapshot& snapshot, Executable& e
   std::memcpy(out.data(), &h, sizeof(h));
   std::byte* to = out.data() + sizeof(h);
   for (const StateBlockPtr& page : snapshot.pages) {
-    memory.read(to, page->data(), h.page_bytes);
+    page->read(to);
     to += h.page_bytes;
   }
   if (snapshot.recurrent) memory.read(to, snapshot.recurrent->data(), h.recurrent_bytes);

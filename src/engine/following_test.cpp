@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/scratch_for_test.h"
 #include "engine/draft_pass.h"
 #include "engine/drawing_device_for_test.h"
 #include "engine/engine.h"

@@ -135,6 +135,51 @@ TEST(Variants, DraftBlocksAreLoadedWhenAskedFor) {
             std::get<op::LmHead>(program.trunk().back()).weight);
 }
 
+// Who never drafts neither zeroes nor copies the block's layer: its room is set up when the block first reads a text, with
+// what it would have found.
+TEST(Variants, PagesHaveTheBlocksLayerWhenItReads) {
+  const auto bytes = fixture::with_draft_block(fixture::kept("qwen3_5_moe-B-untied"));
+  ASSERT_TRUE(bytes);
+  const auto plain = loaded_from(*bytes, false), drafting = loaded_from(*bytes, true);
+  ASSERT_TRUE(plain && drafting);
+  Executable& e = drafting->executable();
+  const uint64_t page_bytes = e.layout().page_bytes(), trunk_bytes = plain->executable().layout().page_bytes();
+  ASSERT_LT(trunk_bytes, page_bytes);
+  const auto used = [&](const Sequence& s) {
+    std::vector<uint64_t> of_pages;
+    s.for_each_block([&](const StateBlock& block) {
+      if (block.size_bytes() == page_bytes) of_pages.push_back(block.used_bytes());
+    });
+    return of_pages;
+  };
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < 80; ++i) tokens.push_back(i * 37 % drafting->n_vocab());
+  Sequence s = new_sequence(e);
+  feed(e, s, std::span(tokens).first(70), {70});
+  EXPECT_EQ(used(s), (std::vector<uint64_t>(2, trunk_bytes)));
+  const auto kept = s.snapshot();
+  ASSERT_TRUE(kept);
+  std::vector<std::byte> before(page_bytes);
+  kept->pages[1]->read(before.data());
+  EXPECT_TRUE(std::all_of(before.begin() + static_cast<std::ptrdiff_t>(trunk_bytes), before.end(),
+                          [](std::byte b) { return b == std::byte{0}; }));
+  feed(e, s, std::span(tokens).subspan(70, 5), {5});
+  EXPECT_EQ(used(s), (std::vector<uint64_t>(2, trunk_bytes))) << "a page of its own, in place of the shared one";
+  ASSERT_TRUE(s.begin_pass(72, 3));
+  EXPECT_EQ(used(s), (std::vector<uint64_t>(2, page_bytes))) << "of all positions before, too";
+  EXPECT_EQ(kept->pages[1]->used_bytes(), trunk_bytes) << "but not of what others have";
+  std::vector<std::byte> after(page_bytes);
+  kept->pages[1]->read(after.data());
+  EXPECT_EQ(after, before);
+  // Those who go on from what a text left that the block had read, have its layer.
+  const auto read = s.snapshot();
+  ASSERT_TRUE(read);
+  Sequence other = new_sequence(e);
+  ASSERT_TRUE(other.restore(*read));
+  feed(e, other, std::span(tokens).subspan(75, 2), {2});
+  EXPECT_EQ(used(other), (std::vector<uint64_t>(2, page_bytes)));
+}
+
 TEST(Variants, FilesWithoutADraftBlockLoadWithoutIt) {
   Model35 model(fixture::kept("qwen3_5_moe-B-untied"));
   for (const int declared : {0, 1}) {

@@ -40,7 +40,7 @@ Result<DeviceStateMemory::Slab*> DeviceStateMemory::grow(Slabs& slabs, uint64_t 
   return attempt(1);
 }
 
-Result<std::byte*> DeviceStateMemory::allocate(uint64_t bytes) {
+Result<std::byte*> DeviceStateMemory::allocate(uint64_t bytes, uint64_t unset_bytes) {
   const uint64_t block_bytes = block_bytes_of(bytes);
   Slabs& slabs = by_size_[block_bytes];
   const auto open = std::find_if(slabs.begin(), slabs.end(), [](const auto& s) { return !s.second.unused.empty(); });
@@ -55,7 +55,7 @@ Result<std::byte*> DeviceStateMemory::allocate(uint64_t bytes) {
   }
   std::byte* block = slab->unused.back();
   slab->unused.pop_back();
-  if (Status zeroed = stream_.zero(block, block_bytes); !zeroed) {
+  if (Status zeroed = stream_.zero(block, bytes - unset_bytes); !zeroed) {
     release(block, bytes);
     return std::move(zeroed.error());
   }
@@ -72,6 +72,8 @@ void DeviceStateMemory::release(std::byte* memory, uint64_t bytes) {
   CHECK(memory < slab->second.memory + slab->second.n_blocks * slabs->first);
   slab->second.unused.push_back(memory);
 }
+
+void DeviceStateMemory::zero(std::byte* to, uint64_t bytes) { note(stream_.zero(to, bytes)); }
 
 void DeviceStateMemory::copy(std::byte* to, const std::byte* from, uint64_t bytes) {
   note(stream_.copy(to, from, bytes));

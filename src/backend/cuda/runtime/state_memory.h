@@ -28,8 +28,9 @@ class DeviceStateMemory final : public StateMemory {
       : ledger_(ledger), stream_(stream), kv_page_bytes_(kv_page_bytes) {}
   ~DeviceStateMemory() override;
 
-  Result<std::byte*> allocate(uint64_t bytes) override;
+  Result<std::byte*> allocate(uint64_t bytes, uint64_t unset_bytes = 0) override;
   void release(std::byte* memory, uint64_t bytes) override;
+  void zero(std::byte* to, uint64_t bytes) override;
   void copy(std::byte* to, const std::byte* from, uint64_t bytes) override;
   void read(std::byte* host, const std::byte* from, uint64_t bytes) override;
   void write(std::byte* to, const std::byte* host, uint64_t bytes) override;
