@@ -347,7 +347,7 @@ def version_of(program):
     return subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
 
 
-def problems_of(report, next_version):
+def problems_of(report, next_version=None):
     problems = []
     for name in ("joining", "kills", "rolling"):
         phase = report[name]

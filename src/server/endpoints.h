@@ -33,6 +33,10 @@ class Journal;
 
 namespace chimere::server {
 
+// A stream that has nothing to say for so long, as its prompt waits or is read, sends its head, if it has not yet, and a
+// comment: who stands between would take it for dead. Once the head has left, no balancer can send the request elsewhere.
+inline constexpr std::chrono::milliseconds kLongestSilence{10'000};
+
 class Access;             // http/access.h
 class BatchStore;         // batch/batch_store.h
 class ConversationStore;  // admin/conversation_store.h
@@ -55,6 +59,7 @@ struct Services {
   bool verbose = false;
   bool keeps_alive = false;   // `keep_alive` of a request has been followed
   size_t max_body_bytes = 0;  // of a request
+  std::chrono::milliseconds longest_silence = kLongestSilence;
 
   odo::Odo* odo = nullptr;                                   // null: the model alone answers
   std::shared_ptr<ConversationStore> conversations = {};     // null: none are kept here

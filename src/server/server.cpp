@@ -84,6 +84,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, orchestrator
   services.odo = config.odo;
   services.collections = config.collections;
   services.max_body_bytes = config.http.max_body_bytes;
+  services.longest_silence = config.longest_silence;
   if (config.collections) give_models(*config.collections, embedder, config.reranker);
   if (config.workers) services.workers = config.workers;
   if (config.improve.in_use && config.journal) {
@@ -102,6 +103,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   TRY_ASSIGN(lobby.aliases, parse_aliases(config.aliases));
   lobby.version = config.version;
   lobby.request_timeout = config.request_timeout;
+  lobby.longest_silence = config.longest_silence;
   lobby.lora_folder = config.lora_folder;
   lobby.default_model = std::move(default_model);
   lobby.page = config.page;

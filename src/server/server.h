@@ -32,7 +32,8 @@ struct ServerConfig {
   HttpConfig http;
   ApiKeys keys;  // one of them is asked of every client; empty: none
   std::string version;
-  std::chrono::milliseconds request_timeout{0};  // the longest an answer may take; 0: any time
+  std::chrono::milliseconds request_timeout{0};                 // the longest an answer may take; 0: any time
+  std::chrono::milliseconds longest_silence = kLongestSilence;  // of a stream (endpoints.h)
   WatchConfig watch;
   std::string lora_folder;           // adapters that clients may load; empty: none
   std::vector<std::string> hosts;    // names beside localhost by which clients without a key may call the server

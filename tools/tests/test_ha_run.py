@@ -11,7 +11,9 @@ import ha_run  # noqa: E402
 def report(**changes):
     phase = {"answers": 10, "failed_without_head": 0, "refused": 0, "streams_cut": 0, "streams_cut_not_by_a_kill": 0}
     kills = {**phase, "killed": 2, "cached_share_of_later_turns": 0.5, "cached_share_of_one_replica": 0.5}
-    whole = {"baseline": dict(phase), "kills": kills, "rolling": dict(phase)}
+    joining = {**phase, "by_replica": {"one": 5, "three": 5}}
+    rolling = {**phase, "versions": ["0.1.1"]}
+    whole = {"baseline": dict(phase), "joining": joining, "kills": kills, "rolling": rolling}
     for name, fields in changes.items():
         whole[name].update(fields)
     return whole
@@ -40,11 +42,16 @@ class HaRunTest(unittest.TestCase):
             {"kills": {"streams_cut_not_by_a_kill": 1}},
             {"kills": {"killed": 0}},
             {"kills": {"cached_share_of_later_turns": 0.44}},
+            {"joining": {"failed_without_head": 1}},
+            {"joining": {"streams_cut": 1}},
+            {"joining": {"by_replica": {"one": 10}}},
             {"rolling": {"failed_without_head": 1}},
             {"rolling": {"streams_cut": 1}},
             {"rolling": {"answers": 0}},
         ):
             self.assertEqual(len(ha_run.problems_of(report(**wrong))), 1, wrong)
+        self.assertEqual(ha_run.problems_of(report(), "0.1.1"), [])
+        self.assertEqual(len(ha_run.problems_of(report(rolling={"versions": ["0.1.0", "0.1.1"]}), "0.1.1")), 1)
 
 
 if __name__ == "__main__":

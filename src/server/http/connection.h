@@ -78,8 +78,8 @@ class AnyConnection {
   virtual size_t receiving_bytes() const = 0;
   // Drops that body for the sake of another's.
   virtual void give_way() = 0;
-  // About once a second: tells the answer when its reader stands still.
-  virtual void look_at_reader(Clock::time_point now) = 0;
+  // About once a second.
+  virtual void tick(Clock::time_point now) = 0;
 };
 
 struct Shared {
@@ -155,8 +155,8 @@ class Connection : public AnyConnection, public Waiting, public std::enable_shar
     socket().cancel(ec);
   }
 
-  void look_at_reader(Clock::time_point now) override {
-    if (work_) work_->reader_stands_still(is_writing_ ? now - last_taken_ : Clock::duration::zero());
+  void tick(Clock::time_point now) override {
+    if (work_) work_->tick(is_writing_ ? now - last_taken_ : Clock::duration::zero());
   }
 
   asio::awaitable<void> serve() {

@@ -37,7 +37,7 @@ class OpenedAnswer : public Answer {
     if (piece.head) Cors::open(origin_, *piece.head);
     return piece;
   }
-  void reader_stands_still(std::chrono::steady_clock::duration time) override { answer_->reader_stands_still(time); }
+  void tick(std::chrono::steady_clock::duration unread) override { answer_->tick(unread); }
 
  private:
   const std::string origin_;

@@ -61,8 +61,9 @@ class Answer {
   // What is ready now, without blocking; an empty piece means "nothing yet, wake me". Polled again only after the
   // previous piece was written, so a slow reader holds back its own answer and nobody else's.
   virtual Piece poll() = 0;
-  // Called about once a second while a piece waits to be written: how long the client has read nothing.
-  virtual void reader_stands_still(std::chrono::steady_clock::duration) {}
+  // About once a second, until the answer has ended: how long the client has read nothing of a piece that waits to be
+  // written; 0: none does.
+  virtual void tick(std::chrono::steady_clock::duration /*unread*/) {}
 };
 
 // Asks the connection to poll again. Any thread may call it, even after the answer is gone.

@@ -205,7 +205,7 @@ struct HttpServer::Impl {
       if (ec || finished) return;  // to cancel a timer that has run out already changes nothing
       wait_for_tick();
       const auto now = AnyConnection::Clock::now();
-      for (AnyConnection* connection : shared.connections) connection->look_at_reader(now);
+      for (AnyConnection* connection : shared.connections) connection->tick(now);
       shared.handler.tick();
       release_memory();
     });

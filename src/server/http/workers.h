@@ -85,8 +85,8 @@ class ParsedLater : public Answer {
     return answer_->poll();
   }
 
-  void reader_stands_still(std::chrono::steady_clock::duration time) override {
-    if (answer_) answer_->reader_stands_still(time);
+  void tick(std::chrono::steady_clock::duration unread) override {
+    if (answer_) answer_->tick(unread);
   }
 
  private:

@@ -31,6 +31,7 @@ class OllamaWriter : public ResponseWriter {
   explicit OllamaWriter(OllamaHead head) : head_(std::move(head)) {}
 
   const char* stream_type() const override { return "application/x-ndjson"; }
+  std::string pause() const override { return {}; }  // lines of JSON have no comments
 
   std::string events(size_t, const ChatChunk& chunk) override {
     Json calls = Json::array();

@@ -86,8 +86,8 @@ class Lobby::WaitingAnswer : public Answer {
     inner_ = routes.handle(std::move(request_), wake_);
     return inner_->poll();
   }
-  void reader_stands_still(std::chrono::steady_clock::duration time) override {
-    if (inner_) inner_->reader_stands_still(time);
+  void tick(std::chrono::steady_clock::duration unread) override {
+    if (inner_) inner_->tick(unread);
   }
 
  private:
@@ -112,6 +112,7 @@ Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
     orchestrator::ChatService& chat = *model.service;
     Services services{chat, chat.embedder(), room->monitor, config_.version};
     services.request_timeout = config_.request_timeout;
+    services.longest_silence = config_.longest_silence;
     services.lora_folder = config_.lora_folder;
     services.names = named(chat.model_info().name, {}, {model.file.name});
     services.kept = &kept_;

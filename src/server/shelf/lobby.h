@@ -23,6 +23,7 @@ namespace chimere::server {
 struct LobbyConfig {
   std::string version;
   std::chrono::milliseconds request_timeout{0};
+  std::chrono::milliseconds longest_silence = kLongestSilence;
   std::string lora_folder;
   std::vector<std::string> aliases;  // of the model that answers where none is named
   std::string default_model;         // empty: the one that was used last, or the first

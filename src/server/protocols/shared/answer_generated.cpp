@@ -14,6 +14,7 @@ std::unique_ptr<Answer> answer_generated(const Services& services, Call& call, C
   generation.body_lease = std::move(call.request.body_lease);
   generation.workers = services.workers;
   generation.wake = call.wake;
+  generation.longest_silence = services.longest_silence;
   generation.ignored = std::move(options.ignored);
   generation.model = model_header(services.names.chat);
   generation.context_length = services.chat.context_length();

@@ -49,12 +49,31 @@ class GenerationAnswer : public Answer {
         take(piece, i, std::move(*chunk));
       }
     }
+    if (generation_.stream) keep_in_touch(piece);
     return piece;
   }
 
-  void reader_stands_still(std::chrono::steady_clock::duration time) override { record_->set_unread(time); }
+  void tick(std::chrono::steady_clock::duration unread) override {
+    record_->set_unread(unread);
+    if (!generation_.stream || Clock::now() - spoke_ < generation_.longest_silence) return;
+    has_been_silent_ = true;
+    generation_.wake();
+  }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // A stream that has had nothing to say for too long. What fails after an early head is an event.
+  void keep_in_touch(Piece& piece) {
+    if (!piece.head && piece.body.empty()) {
+      if (!has_been_silent_) return;
+      if (!head_sent_) send_head(piece);
+      piece.body = generation_.writer->pause();
+    }
+    has_been_silent_ = false;
+    spoke_ = Clock::now();
+  }
+
   void take(Piece& piece, size_t choice, ChatChunk chunk) {
     if (chunk.kind == ChatChunk::Kind::started && ++n_started_ == sums_.size()) generation_.body_lease.reset();
     if (chunk.is_terminal()) {
@@ -156,7 +175,9 @@ class GenerationAnswer : public Answer {
   size_t n_listed_ = 0;  // tokens with their alternatives in sums_
   std::unique_ptr<orchestrator::ServiceJob<std::string>> writing_;
   bool head_sent_ = false;
-  int32_t answer_limit_ = -1;  // that the request did not choose itself
+  bool has_been_silent_ = false;            // for too long
+  Clock::time_point spoke_ = Clock::now();  // when it last had something to send
+  int32_t answer_limit_ = -1;               // that the request did not choose itself
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // an HTTP answer.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Generation {
   std::shared_ptr<BodyLease> body_lease;  // of the request's text, which is needed until its prompt is made
   std::shared_ptr<Workers> workers;       // write an answer that is large
   Wake wake;
+  std::chrono::milliseconds longest_silence{0};  // of a stream, until it sends its head, or a comment
 };
 
 // The events of the writer when `stream`, one JSON object otherwise. Destroying the answer cancels what still runs.

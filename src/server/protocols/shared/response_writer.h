@@ -24,6 +24,8 @@ class ResponseWriter {
   // A streamed answer: what is sent for a chunk that did not fail, and behind the last one.
   virtual std::string events(size_t choice, const orchestrator::ChatChunk& chunk) = 0;
   virtual std::string end(const engine::Usage& total) = 0;
+  // Of a stream that has nothing to say yet: a comment, which readers of server-sent events pass over.
+  virtual std::string pause() const { return ": waiting\n\n"; }
   // Instead of the rest of a stream.
   virtual std::string error_event(const ApiError& error) = 0;
 
