@@ -10,6 +10,9 @@ TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 python3-nump
 PACKAGE_PACKAGES=(libunistring-dev libbsd-dev libmd-dev libncurses-dev zlib1g-dev dpkg-dev make xz-utils zstd debootstrap
                   buildah haproxy python3-yaml ca-certificates curl git)
 
+# For arm64 from another machine: a cross compiler, and an emulator that runs what it made.
+ARM64_PACKAGES=(g++-aarch64-linux-gnu qemu-user-static libgtest-dev)
+
 # Installs what is not there yet, with sudo when we are not root.
 install_packages() {
   local missing=()
