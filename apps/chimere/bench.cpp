@@ -60,6 +60,7 @@ struct Facts {
   double memory_bytes_s;  // what the machine reads, or the card copies
   double decode_bytes_s;  // what decoding one stream read; 0 when that was not measured
   std::optional<Placement> placement;
+  std::string card_problem;  // why there is none although there is a card
 };
 
 void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkReport& report) {
@@ -102,6 +103,7 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
     result["device"] = report.device->name;
     result["device_memory"] = report.device->memory;
   }
+  if (!f.card_problem.empty()) result["placement"] = {{"text", f.card_problem}};
   if (f.placement) {
     result["placement"] = {
         {"expert_layers", f.placement->n_mixtures},       {"expert_layers_in_ram", f.placement->n_hosted},
@@ -197,6 +199,7 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   }
   if (report.device) std::printf("  %s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
   if (f.placement) std::printf("  %s\n", f.placement->text.c_str());
+  if (!f.card_problem.empty()) std::printf("  %s\n", f.card_problem.c_str());
   if (o.plan.profile && !report.device) std::printf("  no profile: only a card has launches to be timed\n");
   print_profile("a decode step", report.decode_profile);
   if (report.between_steps_s) std::printf("    %-22s %23.1f us\n", "between steps", 1e6 * *report.between_steps_s);
@@ -216,7 +219,8 @@ Status run(BenchOptions o) {
           .peak_rss_bytes = peak_rss_bytes(),
           .memory_bytes_s = 0,
           .decode_bytes_s = 0,
-          .placement = model->executable().placement()};
+          .placement = model->executable().placement(),
+          .card_problem = model->card_problem()};
   // The bandwidth test takes the memory the model gave back, so that measuring does not raise what is measured.
   model.reset();
   draft_model.reset();

@@ -218,13 +218,19 @@ Result<models::BackendKind> backend_of(const ModelOptions& o) {
   return backend;
 }
 
+bool is_free_to_choose(const ModelOptions& o) {
+  return o.backend == "auto" && o.vram_bytes == 0 && o.cpu_moe == "auto" && o.ram_experts == "auto";
+}
+
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadProgress progress) {
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o));
   TRY_ASSIGN(LoadOptions options, load_options(o));
   if (progress) options.progress = std::move(progress);
   TRY_ASSIGN(const std::string path, model_path(o.path));
   const std::string folder = options.experts_folder;
-  TRY_ASSIGN(auto model, models::Model::load(path, backend, std::move(options)));
+  TRY_ASSIGN(auto model, is_free_to_choose(o) && backend == models::BackendKind::cuda
+                             ? models::Model::load_where_it_fits(path, std::move(options))
+                             : models::Model::load(path, backend, std::move(options)));
   TRY(check_drafts(o, *model));
   if (const auto experts = model->executable().expert_traffic()) {
     std::fprintf(stderr,
@@ -239,7 +245,7 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadPro
 
 std::string placement_text(const models::Model& model) {
   const auto placement = model.executable().placement();
-  return placement ? placement->text : "";
+  return placement ? placement->text : model.card_problem();
 }
 
 Status check_drafts(const ModelOptions& o, const models::Model& model) {

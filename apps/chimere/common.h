@@ -67,6 +67,8 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& options, L
 Result<LoadOptions> load_options(const ModelOptions& options);
 // The backend the options name, if it can do what they ask for.
 Result<models::BackendKind> backend_of(const ModelOptions& options);
+// Whether nothing was said of the card, so that a model may be computed by the CPU where the card can not.
+bool is_free_to_choose(const ModelOptions& options);
 // Where its weights went and why, in words; empty where there is no card.
 std::string placement_text(const models::Model& model);
 // Refuses guesses of a source that is not there.

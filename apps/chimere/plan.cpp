@@ -274,13 +274,25 @@ Status run(const PlanOptions& o) {
     if (!memory || memory->n_hosted > 0) planned->program.drop_drafts();
   }
   TRY_ASSIGN(engine::Machine machine, figures(*planned, forecast_options));
-  TRY_ASSIGN(engine::Forecast f, engine::forecast(planned->program, forecast_options, machine));
+  auto found = engine::forecast(planned->program, forecast_options, machine);
+  std::string card_problem;
+  const auto can_not = [&](Code code) { return !found && found.error().code == code; };
+  if ((can_not(Code::exhausted) || can_not(Code::unsupported)) && is_free_to_choose(o.model) &&
+      forecast_options.backend == models::BackendKind::cuda) {
+    card_problem = found.error().message;  // what a load does then, too
+    forecast_options.backend = models::BackendKind::cpu;
+    found = engine::forecast(planned->program, forecast_options, machine);
+  }
+  TRY_ASSIGN(engine::Forecast f, std::move(found));
+  if (!card_problem.empty()) f.memory.text = "the CPU computes: " + card_problem;
   if (f.disk_bytes > 0 && !machine.disk && !planned->folder.empty()) {
     show_measuring("the disk of " + planned->folder);
     auto disk = engine::measure_disk(planned->folder, uint64_t{256} << 20);
     show_measuring("");
     if (disk) machine.disk = *disk;
+    const std::string text = f.memory.text;
     TRY_ASSIGN(f, engine::forecast(planned->program, forecast_options, machine));
+    f.memory.text = text;
   }
   (o.json ? print_json : print_text)(*planned, forecast_options, machine, f);
   return Ok{};

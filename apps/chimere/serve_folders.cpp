@@ -134,7 +134,8 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
     TRY_ASSIGN(auto service, open_model(options_of(file), options,
                                         mine == own.end() ? chat_template : mine->second.chat_template, progress));
     // On a card it keeps to its share.
-    const server::ModelMemory taken = on_card ? share : server::memory_of(*service, state_bytes(options_of(file)));
+    const bool is_there = service->model_info().backend == models::backend_name(models::BackendKind::cuda);
+    const server::ModelMemory taken = is_there ? share : server::memory_of(*service, state_bytes(options_of(file)));
     return Result<server::ModelShelf::Opened>{{std::move(service), taken}};
   };
   const auto plan = [&](const server::ModelFile& file) { return planned_memory(options_of(file), file, on_card); };

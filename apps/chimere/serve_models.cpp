@@ -14,10 +14,12 @@
 namespace chimere::apps {
 namespace {
 
+void warn(const std::string& line) { spdlog::warn("{}", line); }
+
 CacheConfig cache_config(const ServeOptions& o, uint64_t model_bytes) {
   CacheConfig cache;
   cache.ram_bytes = static_cast<uint64_t>(o.cache_gb * 1e9);
-  cache.disk.log = [](const std::string& line) { spdlog::warn("{}", line); };
+  cache.disk.log = warn;
   if (o.no_disk_cache) return cache;
   cache.disk.folder = o.cache_folder.empty() ? default_cache_folder() : o.cache_folder;
   if (o.cache_disk_gb) {
@@ -56,6 +58,7 @@ engine::EngineConfig companion_config(const ServeOptions& o) {
   engine::EngineConfig config;
   config.max_queued = o.queue;
   config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
+  config.log = warn;
   return config;
 }
 
@@ -71,6 +74,7 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
   o.speculate.apply_to(config);
   config.max_queued = o.queue;
   config.state_bytes = static_cast<uint64_t>(o.state_gb * 1e9);
+  config.log = warn;
   config.idle_sleep = std::chrono::seconds(static_cast<int64_t>(o.idle_sleep * 60));
   ModelOptions model_options = options;
   model_options.decode_rows = std::max(o.parallel, kDecodeTokens);

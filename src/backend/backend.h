@@ -107,6 +107,8 @@ class StateMemory {
   virtual Result<std::byte*> allocate(uint64_t bytes, uint64_t unset_bytes = 0) = 0;
   virtual void release(std::byte* memory, uint64_t bytes) = 0;
   virtual void zero(std::byte* to, uint64_t bytes) = 0;
+  // What it can still give, where there is a figure: no more of it is promised.
+  virtual uint64_t free_bytes() const { return UINT64_MAX; }
   virtual void copy(std::byte* to, const std::byte* from, uint64_t bytes) = 0;  // inside the backend
   virtual void read(std::byte* host, const std::byte* from, uint64_t bytes) = 0;
   virtual void write(std::byte* to, const std::byte* host, uint64_t bytes) = 0;

@@ -125,7 +125,7 @@ PrefixCache::Found PrefixCache::find(const Text& text, std::span<const int32_t> 
   PrefixPoint* point = best(match, cuts, longest, true, reach);
   PrefixPoint* anywhere = disk_ && may_load ? best(match, cuts, longest, false, reach_anywhere) : nullptr;
   if (anywhere && reach_anywhere > reach) {
-    load({text.scope, anywhere});
+    found.has_begun_loading = load({text.scope, anywhere});
     found.is_loading = true;
     return found;
   }
@@ -334,11 +334,12 @@ uint64_t PrefixCache::releasable_bytes() const {
   return bytes;
 }
 
-void PrefixCache::load(const Place& place) {
-  if (!loading_.insert(place.point->name).second) return;
+bool PrefixCache::load(const Place& place) {
+  if (!loading_.insert(place.point->name).second) return false;
   DiskStore::Read job{place.point->name, {}};
   for (const auto& page : pages_in_memory_) job.in_memory.push_back(page.first);
   disk_->read(std::move(job));
+  return true;
 }
 
 void PrefixCache::take_loaded(DiskStore::Results::Loaded& loaded) {
@@ -362,6 +363,13 @@ void PrefixCache::take_loaded(DiskStore::Results::Loaded& loaded) {
   s.length = point.length;
   auto block_of = [&](std::span<const std::byte> content) -> StateBlockPtr {
     auto block = StateBlock::allocate(memory, content.size());
+    // A device may have less than the budget: then what is in memory gives way to what somebody waits for.
+    while (!block && block.error().code == Code::exhausted) {
+      const uint64_t before = freed_bytes_;
+      release(content.size());
+      if (freed_bytes_ == before) break;
+      block = StateBlock::allocate(memory, content.size());
+    }
     if (!block) return nullptr;
     memory.write((*block)->data(), content.data(), content.size());
     return std::move(*block);

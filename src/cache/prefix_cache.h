@@ -54,9 +54,10 @@ class PrefixCache {
     int32_t length = 0;  // tokens that need not be computed
     Snapshot snapshot;   // of that position, when length > 0
     CacheMiss miss = CacheMiss::none;
-    int32_t differs_at = 0;   // the first token at which every kept text differs
-    bool is_loading = false;  // a longer match is being read from disk; poll() says when to ask again
-    uint64_t name = 0;        // of the point that the snapshot comes from, when length > 0
+    int32_t differs_at = 0;          // the first token at which every kept text differs
+    bool is_loading = false;         // a longer match is being read from disk; poll() says when to ask again
+    bool has_begun_loading = false;  // since this call
+    uint64_t name = 0;               // of the point that the snapshot comes from, when length > 0
   };
   // The furthest position before the last token that the prompt can continue from. `cuts`: the ends of its slices,
   // ascending. With may_load, a further one on disk is requested.
@@ -115,7 +116,7 @@ class PrefixCache {
   bool is_recurrent() const { return recurrent_bytes_ > 0; }
   PrefixPoint* best(const PrefixTree::Match& match, std::span<const int32_t> cuts, int32_t longest, bool in_memory,
                     int32_t& length) const;
-  void load(const Place& place);
+  bool load(const Place& place);  // false: it is being read already
   void take_loaded(DiskStore::Results::Loaded& loaded);
   CacheMiss why(const Text& text, const PrefixTree::Match& match, std::span<const int32_t> cuts, int32_t length) const;
   void hold(const Snapshot& snapshot);

@@ -1,6 +1,7 @@
 // admission.cpp  Which waiting request starts next, from where, and whether there is memory for it.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "engine/loop.h"
 
@@ -76,29 +77,29 @@ bool Loop::make_room(uint64_t bytes) {
   if (bytes == 0) return true;  // most tokens: their page is there
   uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + companion_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
-  if (at_most <= config_.state_bytes) return true;
+  if (at_most <= state_limit_) return true;
   drop_drafts();
   const uint64_t wanted = held_bytes() + bytes;
-  if (wanted <= config_.state_bytes) return true;
-  cache_.release(wanted - config_.state_bytes);
-  return held_bytes() + bytes <= config_.state_bytes;
+  if (wanted <= state_limit_) return true;
+  cache_.release(wanted - state_limit_);
+  return held_bytes() + bytes <= state_limit_;
 }
 
-// Room for its prompt and a short answer, beside what the running ones may still take. The cache gives way.
+// Room for its text and a short answer, beside what the running ones may still take. The cache gives way.
 bool Loop::has_room_for(const Active& a, int32_t n_cached) {
   const uint64_t shared = static_cast<uint64_t>(n_cached / kPageTokens) * model_.executable().layout().page_bytes();
-  uint64_t wanted = bytes_for(a.usage.prompt_tokens + reserve_for_answer(a)) - shared;
+  uint64_t wanted = bytes_for(static_cast<int32_t>(a.sampler.tokens().size()) + reserve_for_answer(a)) - shared;
   for (const auto& other : running_) {
     const uint64_t in_the_end =
         bytes_for(static_cast<int32_t>(other->sampler.tokens().size()) + reserve_for_answer(*other));
     const uint64_t now = other->sequence ? other->sequence->size_bytes() - other->sequence->draft_bytes() : 0;
     wanted += in_the_end - std::min(in_the_end, now);
   }
-  if (held_bytes() + wanted <= config_.state_bytes) return true;
+  if (held_bytes() + wanted <= state_limit_) return true;
   drop_drafts();
   const uint64_t held = held_bytes();
-  if (held + wanted <= config_.state_bytes) return true;
-  const uint64_t excess = held + wanted - config_.state_bytes;
+  if (held + wanted <= state_limit_) return true;
+  const uint64_t excess = held + wanted - state_limit_;
   if (!running_.empty() && cache_.releasable_bytes() < excess) return false;
   cache_.release(excess);
   return true;
@@ -164,31 +165,53 @@ void Loop::start_waiting() {
     Active& a = *next;
     const PrefixCache::Text text{a.request->cache_scope, a.sampler.tokens(), a.request->owner};
     PrefixCache::Found found = cache_.find(text, a.cuts.cuts, a.n_loads < kMaxLoads);
-    if (found.is_loading && !a.is_loading) ++a.n_loads;
+    if (found.has_begun_loading) ++a.n_loads;
     a.is_loading = found.is_loading;
     if (a.is_loading || waits_for_another(a, found.length)) {
       passed.insert(a.id);
       continue;
     }
-    if (!has_room_for(a, found.length)) return;
+    if (!has_room_for(a, found.length)) return wait_for_memory(a);
     // It runs from here on, so that whatever happens next it is among those that get a terminal event.
     const auto at = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w.get() == next; });
     running_.push_back(std::move(*at));
     waiting_.erase(at);
     a.place = nullptr;
-    a.started = Clock::now();
-    a.usage.queue_seconds = std::chrono::duration<double>(a.started - a.submitted).count();
-    if (Status s = start(a, found); !s) fail(a, s.error());
+    const Status started = start(a, found);
+    if (started) continue;
+    if (started.error().code != Code::exhausted) {
+      fail(a, started.error());
+    } else if (running_.size() == 1 && embeds_.held_bytes() == 0) {
+      fail(a, no_room_for(a));
+    } else {
+      waiting_.push_front(std::move(running_.back()));
+      running_.pop_back();
+      return wait_for_memory(a);
+    }
   }
 }
 
-Status Loop::start(Active& a, const PrefixCache::Found& found) {
-  TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
-  if (found.length > 0) TRY(sequence.restore(found.snapshot));
-  a.sequence.emplace(std::move(sequence));
+Status Loop::start(Active& a, PrefixCache::Found& found) {
+  const uint64_t bytes = bytes_for(0);
+  const auto create = [&] { return Sequence::create(model_.executable()); };
+  Result<Sequence> sequence = with_room(bytes, create);
+  if (!sequence && found.length > 0 && running_.size() == 1) {
+    found.length = 0;  // alone, with what it would go on from in its way
+    found.miss = CacheMiss::evicted;
+    found.snapshot = {};
+    sequence = with_room(bytes, create);
+  }
+  if (!sequence) return std::move(sequence.error());
+  if (found.length > 0) TRY(sequence->restore(found.snapshot));
+  a.sequence.emplace(std::move(*sequence));
+  a.waits_for_memory = false;
   begin_companion(a);
   begin_following(a);
-  a.usage.cached_tokens = a.kept_at = found.length;
+  a.kept_at = found.length;
+  if (std::exchange(a.was_started, true)) return Ok{};
+  a.started = Clock::now();
+  a.usage.queue_seconds = std::chrono::duration<double>(a.started - a.submitted).count();
+  a.usage.cached_tokens = found.length;
   // That somebody else has the same prompt is nobody's business.
   a.usage.cache_miss = found.miss == CacheMiss::scope ? CacheMiss::empty : found.miss;
   a.usage.cache_differs_at = found.differs_at;

@@ -2,10 +2,23 @@
 #include <algorithm>
 #include <exception>
 #include <tuple>
+#include <utility>
 
 #include "engine/loop.h"
 
 namespace chimere::engine {
+namespace {
+
+// Behind its prompt there is something to read where an answer gave its state back: by what it was decoded by.
+int32_t slice_end(const Active& a, int32_t at) {
+  const auto cut = std::upper_bound(a.cuts.cuts.begin(), a.cuts.cuts.end(), at);
+  if (cut != a.cuts.cuts.end()) return *cut;
+  const auto n_prompt = static_cast<int32_t>(a.sampler.n_prompt());
+  const auto n_tokens = static_cast<int32_t>(a.sampler.tokens().size());
+  return at < n_prompt ? n_prompt : std::min(at + kDecodeTokens, n_tokens);
+}
+
+}  // namespace
 
 void Loop::prepare_masks() {
   for (auto& a : running_) {
@@ -31,13 +44,23 @@ void Loop::prepare_masks() {
 
 // False when there is no memory for it now, or when it failed.
 bool Loop::add_slice(Batch& batch, Active& a, int n_tokens) {
-  a.is_stalled = !make_room(a.sequence->bytes_to_begin(n_tokens));
-  if (a.is_stalled) return false;
-  auto slice = a.sequence->begin(n_tokens);
+  const uint64_t bytes = a.sequence->bytes_to_begin(n_tokens);
+  a.is_stalled = !make_room(bytes);
+  if (a.is_stalled) {
+    wait_for_memory(a);
+    return false;
+  }
+  auto slice = with_room(bytes, [&] { return a.sequence->begin(n_tokens); });
+  if (!slice && slice.error().code == Code::exhausted) {
+    a.is_stalled = a.was_refused = true;
+    wait_for_memory(a);
+    return false;
+  }
   if (!slice) {
     fail(a, slice.error());
     return false;
   }
+  a.waits_for_memory = false;
   slice->first_row = a.first_row = batch.n_rows();
   slice->adapters = a.request->adapters.get();
   const std::span<const int32_t> pending = a.pending();
@@ -74,9 +97,7 @@ void Loop::add_prompts(Batch& batch) {
   int own_rows = 0;  // of the owner who comes first
   OwnerId first = 0;
   for (Active* a : prompts) {
-    const int32_t at = a->sequence->length();
-    const auto cut = std::upper_bound(a->cuts.cuts.begin(), a->cuts.cuts.end(), at);
-    const int32_t end = cut == a->cuts.cuts.end() ? at + static_cast<int32_t>(a->pending().size()) : *cut;
+    const int32_t at = a->sequence->length(), end = slice_end(*a, at);
     if (batch.n_rows() + end - at > model_.executable().max_rows()) continue;
     const int rows = batch.n_rows() - n_decoding + end - at;
     if (own_rows > 0 && rows > most) continue;
@@ -120,7 +141,7 @@ Batch Loop::make_batch() {
   for (auto& a : running_) {
     a->rows_in_batch = 0;
     a->logit_index = -1;
-    a->is_stalled = false;
+    a->is_stalled = a->was_refused = false;
   }
   // Decoding requests first: one token each, and guesses at the next where they pay, so nobody's stream waits for
   // somebody's prompt.
@@ -131,17 +152,13 @@ Batch Loop::make_batch() {
     if (add_draft(batch, *a) || add_slice(batch, *a, 1)) a->last_token = n_steps_;
   }
   add_prompts(batch);
+  const bool has_asked = std::exchange(asks_beyond_limit_, false);
+  if (has_asked) state_limit_ = std::min(state_limit_, held_bytes());  // so much there is
   if (!batch.slices.empty()) return batch;
   // Texts that are embedded come to their ends and give memory back, and so do answers that wait for a mask.
   if (embeds_.held_bytes() > 0) return batch;
   if (std::any_of(running_.begin(), running_.end(), [](const auto& a) { return a->waits_for_mask; })) return batch;
-  // Nobody can go on, so nobody's end will give memory back: the youngest that waits for some has to go.
-  for (auto a = running_.rbegin(); a != running_.rend(); ++a) {
-    if (!(*a)->is_stalled) continue;
-    fail(**a, {Code::exhausted, "out of state memory: all sequences together may hold " +
-                                    std::to_string(config_.state_bytes) + " bytes"});
-    break;
-  }
+  end_standstill(has_asked);
   return batch;
 }
 

@@ -244,9 +244,11 @@ bool Loop::add_draft(Batch& batch, Active& a) {
   }
   auto slice = a.sequence->begin_draft(n_tokens, true);
   if (!slice) {
+    if (slice.error().code == Code::exhausted) lower_limit();
     d.depth = 0;
     return false;
   }
+  a.waits_for_memory = false;
   slice->first_row = a.first_row = batch.n_rows();
   slice->adapters = a.request->adapters.get();
   a.rows_in_batch = n_tokens;
@@ -391,7 +393,7 @@ bool Loop::has_free(uint64_t bytes) const {
   if (bytes == 0) return true;
   uint64_t at_most = cache_.ram_bytes() + embeds_.held_bytes() + spare_bytes() + companion_bytes() + bytes;
   for (const auto& a : running_) at_most += a->sequence ? a->sequence->size_bytes() : 0;
-  return at_most <= config_.state_bytes;
+  return at_most <= state_limit_;
 }
 
 void Loop::keep_draft_space(Active& a) {

@@ -93,18 +93,22 @@ Status EmbedQueue::start(Text& text) {
   return Ok{};
 }
 
-// False when its request failed.
-bool EmbedQueue::add_to_batch(Batch& batch, Text& text, int n_tokens) {
-  const Status started = text.sequence ? Status(Ok{}) : start(text);
-  auto slice = started ? text.sequence->begin(n_tokens) : Result<Slice>(started.error());
-  if (!slice) {
-    fail(*text.job, slice.error());
-    return false;
-  }
+Result<Slice> EmbedQueue::begin(Text& text, int n_tokens) {
+  if (!text.sequence) TRY(start(text));
+  return text.sequence->begin(n_tokens);
+}
+
+// It begins anew when there is room: where it is cut follows from itself alone.
+void EmbedQueue::give_back(Text& text) {
+  text.sequence.reset();
+  held_bytes_ -= std::exchange(text.bytes, 0);
+}
+
+void EmbedQueue::add_to_batch(Batch& batch, Text& text, int n_tokens, Slice slice) {
   const int first = batch.n_rows(), at = text.sequence->length();
-  slice->first_row = first;
-  if (!text.job->request.second_at.empty()) slice->second_kind_at = text.job->request.second_at[text.index] - at;
-  batch.slices.push_back(*slice);
+  slice.first_row = first;
+  if (!text.job->request.second_at.empty()) slice.second_kind_at = text.job->request.second_at[text.index] - at;
+  batch.slices.push_back(slice);
   const auto begin = text.tokens().begin() + at;
   batch.tokens.insert(batch.tokens.end(), begin, begin + n_tokens);
   const bool is_last = static_cast<size_t>(at + n_tokens) == text.tokens().size();
@@ -121,7 +125,6 @@ bool EmbedQueue::add_to_batch(Batch& batch, Text& text, int n_tokens) {
       break;
   }
   text.rows_in_batch = n_tokens;
-  return true;
 }
 
 // Adds up the states of this text that the batch gave, as add_to_batch() asked for them.
@@ -154,7 +157,8 @@ void EmbedQueue::finish(Text& text) {
 }
 
 void EmbedQueue::fill(Batch& batch, std::deque<Text>& texts, int max_rows,
-                      const std::function<bool(uint64_t)>& make_room, std::vector<Text>& chosen) {
+                      const std::function<bool(uint64_t)>& make_room, const std::function<Refused(uint64_t)>& refused,
+                      std::vector<Text>& chosen) {
   std::deque<Text> passed_over;
   while (!texts.empty() && batch.n_rows() < max_rows && passed_over.size() < kMaxPassedOver) {
     Text text = std::move(texts.front());
@@ -167,16 +171,30 @@ void EmbedQueue::fill(Batch& batch, std::deque<Text>& texts, int max_rows,
     }
     held_bytes_ += bytes;
     text.bytes += bytes;
-    if (add_to_batch(batch, text, n)) {
+    Result<Slice> slice = begin(text, n);
+    Refused what = Refused::ask_again;
+    while (!slice && slice.error().code == Code::exhausted && what == Refused::ask_again) {
+      what = refused(text.bytes);
+      if (what == Refused::ask_again) slice = begin(text, n);
+    }
+    if (slice) {
+      add_to_batch(batch, text, n, *slice);
       chosen.push_back(std::move(text));
+      continue;
+    }
+    const bool is_alone = held_bytes_ == text.bytes;
+    give_back(text);
+    if (slice.error().code != Code::exhausted || (what == Refused::fail && is_alone)) {
+      fail(*text.job, slice.error());
     } else {
-      held_bytes_ -= text.bytes;
+      passed_over.push_back(std::move(text));
     }
   }
   texts.insert(texts.begin(), std::make_move_iterator(passed_over.begin()), std::make_move_iterator(passed_over.end()));
 }
 
-Status EmbedQueue::step(const std::function<bool(uint64_t)>& make_room, const std::function<void(int)>& count) {
+Status EmbedQueue::step(const std::function<bool(uint64_t)>& make_room, const std::function<Refused(uint64_t)>& refused,
+                        const std::function<void(int)>& count) {
   Executable& executable = model_.executable();
   std::set<OwnerId> owners;
   for (const auto& entry : texts_) owners.insert(entry.first);
@@ -188,7 +206,7 @@ Status EmbedQueue::step(const std::function<bool(uint64_t)>& make_room, const st
   int max_rows = executable.max_rows();
   for (const OwnerId owner : order) {
     const bool is_first = batch.n_rows() == 0;
-    fill(batch, texts_[owner], max_rows, make_room, chosen);
+    fill(batch, texts_[owner], max_rows, make_room, refused, chosen);
     if (is_first && batch.n_rows() > 0) max_rows = std::min(max_rows, rows_with_others(batch.n_rows()));
   }
   Status ran = Ok{};

@@ -40,6 +40,9 @@ struct EmbedRequest {
 
 using Vectors = std::vector<std::vector<float>>;  // [texts][d_model], each of length 1; [texts][1] of scores
 
+// What becomes of a text for which the device had no memory: fail only where no other text's end gives some back.
+enum class Refused { ask_again, wait, fail };
+
 // The engine thread's part.
 class EmbedQueue {
  public:
@@ -56,8 +59,10 @@ class EmbedQueue {
   uint64_t held_bytes() const { return held_bytes_; }
 
   // Runs one batch, if there is something to do and room for it. `make_room` says whether so many bytes of state may be
-  // taken; `count` is told the rows that were run, before anybody hears of a result.
-  Status step(const std::function<bool(uint64_t)>& make_room, const std::function<void(int)>& count);
+  // taken, and `refused` what to do where the device does not give them all the same; `count` is told the rows that were
+  // run, before anybody hears of a result.
+  Status step(const std::function<bool(uint64_t)>& make_room, const std::function<Refused(uint64_t)>& refused,
+              const std::function<void(int)>& count);
 
  private:
   struct Job {
@@ -80,10 +85,12 @@ class EmbedQueue {
 
   int next_slice(const Text& text) const;
   Status start(Text& text);
-  bool add_to_batch(Batch& batch, Text& text, int n_tokens);
+  Result<Slice> begin(Text& text, int n_tokens);
+  void add_to_batch(Batch& batch, Text& text, int n_tokens, Slice slice);
+  void give_back(Text& text);
   // Texts of one owner, as long as the batch has at most so many rows.
   void fill(Batch& batch, std::deque<Text>& texts, int max_rows, const std::function<bool(uint64_t)>& make_room,
-            std::vector<Text>& chosen);
+            const std::function<Refused(uint64_t)>& refused, std::vector<Text>& chosen);
   void take_states(Text& text, const float*& states);
   void finish(Text& text);
   void fail(Job& job, const Error& error);

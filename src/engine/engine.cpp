@@ -17,11 +17,12 @@ RequestId next_id() {
 }
 
 // A slice of a prompt must fit into a batch beside everyone who decodes, or it would wait for all of them.
-EngineConfig within(EngineConfig config, const Executable& executable) {
+EngineConfig within(EngineConfig config, Executable& executable) {
   const int rows = executable.prefill_rows();
   config.prefill_tokens = config.prefill_tokens > 0 ? std::min(config.prefill_tokens, rows) : rows;
   const int every = std::max(config.filler_tokens > 0 ? config.filler_tokens : 1024, config.prefill_tokens);
   config.filler_tokens = (every + config.prefill_tokens - 1) / config.prefill_tokens * config.prefill_tokens;
+  config.state_bytes = std::min(config.state_bytes, executable.memory().free_bytes());
   config.cache.ram_bytes = std::min(config.cache.ram_bytes, config.state_bytes / 2);
   config.draft_max = std::clamp(config.draft_max, 0, kDecodeTokens - 1);
   config.max_running = std::clamp(config.max_running, 1, std::max(1, executable.max_rows() - config.prefill_tokens));

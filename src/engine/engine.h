@@ -35,13 +35,15 @@ struct EngineConfig {
   int max_queued = 64;     // waiting requests of one owner; one more is refused as exhausted
   int context_length = 0;  // of a sequence; 0: what the model was trained for
   int prefill_tokens = 0;  // the longest slice of a prompt in one step, and its grid; 0: what suits the model
-  uint64_t state_bytes = uint64_t{4} << 30;  // KV pages and recurrent state of all sequences and of the cache together
+  // KV pages and recurrent state of all sequences and of the cache together; at most what the backend has for them
+  uint64_t state_bytes = uint64_t{4} << 30;
   CacheConfig cache = {.ram_bytes = uint64_t{2} << 30, .disk = {}};  // at most half of state_bytes
   int filler_tokens = 0;  // snapshots inside a long prompt are at most this far apart; 0: what suits the slices
   std::vector<int32_t> suppressed_ids;                   // never drawn
   speculative::Mode speculate = speculative::Mode::off;  // for requests that do not say
   int draft_max = kDecodeTokens - 1;                     // guesses of an answer in one step; at most this
   std::chrono::seconds idle_sleep{0};                    // Engine::sleep when nothing ran for so long; 0: never
+  std::function<void(const std::string&)> log;           // lines for who runs the engine, on its thread; may be empty
   // A small model of the same vocabulary that guesses; null: none. It outlives the engine, which alone uses it.
   models::Model* draft_model = nullptr;
 };

@@ -42,6 +42,7 @@ RequestInfo Active::info() const {
 Loop::Loop(models::Model& model, const EngineConfig& config)
     : model_(model),
       config_(config),
+      state_limit_(config.state_bytes),
       sampler_(model.n_vocab(), config.suppressed_ids),
       embeds_(model, config.prefill_tokens),
       embed_places_(std::make_shared<QueuePlaces>(config.max_queued, "requests for embeddings")),
@@ -118,7 +119,7 @@ void Loop::thread_main() {
       place_ = "starts requests";
       end_late_requests();
       wake_for_work();
-      start_waiting();
+      if (running_.empty() || !asks_beyond_limit_) start_waiting();
       embed_step(step());
     } catch (const std::exception& e) {
       // Only the standard library throws here, and only when memory ends: no request can go on.
@@ -129,6 +130,7 @@ void Loop::thread_main() {
     }
     remove_ended();
     release_forks();
+    raise_limit();
     // A request that waits for the disk or for its mask is heard of through a message.
     can_go_on_ =
         std::any_of(running_.begin(), running_.end(), [](const auto& a) { return !a->waits_for_mask; }) ||
@@ -211,6 +213,11 @@ void Loop::publish_stats() {
       }
     }
   }
+  const auto waits = [](const auto& a) { return a->waits_for_memory; };
+  counts_.shortage.waiting = static_cast<int>(std::count_if(running_.begin(), running_.end(), waits) +
+                                              std::count_if(waiting_.begin(), waiting_.end(), waits));
+  counts_.shortage.limit_bytes = state_limit_;
+  counts_.shortage.wanted_bytes = config_.state_bytes;
   CacheStats& cache = counts_.cache;
   cache.lookups = cache_.n_lookups();
   cache.hits = cache_.n_hits();
@@ -296,7 +303,9 @@ void Loop::embed_step(int rows_before) {
     count_step(rows);
     publish_totals();
   };
-  const Status s = embeds_.step([this](uint64_t bytes) { return make_room(bytes); }, ran);
+  const auto has_room = [this](uint64_t bytes) { return Clock::now() >= embeds_rest_until_ && make_room(bytes); };
+  const Status s = embeds_.step(
+      has_room, [this](uint64_t bytes) { return refuse_text(bytes); }, ran);
   if (!s) embeds_.end_all(s.error());
 }
 
@@ -339,8 +348,12 @@ void Loop::fork(RequestId id, SamplingParams sampling, RequestId new_id, std::sh
   a->usage.cached_tokens = a->usage.prompt_tokens;
   a->started = a->first_token = a->submitted;
   announce(*a);
-  if (Status s = start_fork(*a, *from); !s) return fail(*a, s.error());
-  running_.push_back(std::move(a));
+  // Without room it waits like one that gave its state back.
+  a->was_started = true;
+  const Status s = from->sequence ? start_fork(*a, *from) : no_room_for(*a);
+  if (!s && s.error().code != Code::exhausted) return fail(*a, s.error());
+  if (!s) wait_for_memory(*a);
+  (s ? running_.push_back(std::move(a)) : waiting_.push_back(std::move(a)));
 }
 
 void Loop::release_forks() {
@@ -356,12 +369,9 @@ void Loop::release_forks() {
 
 Status Loop::start_fork(Active& a, const Active& from) {
   const uint64_t bytes = model_.executable().layout().recurrent_floats() * sizeof(float);
-  if (!make_room(2 * bytes)) {
-    return Error{Code::exhausted, "out of state memory: all sequences together may hold " +
-                                      std::to_string(config_.state_bytes) + " bytes"};
-  }
-  TRY_ASSIGN(const Snapshot snapshot, from.sequence->snapshot());
-  TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
+  if (!make_room(2 * bytes)) return no_room_for(a);
+  TRY_ASSIGN(const Snapshot snapshot, with_room(bytes, [&] { return from.sequence->snapshot(); }));
+  TRY_ASSIGN(Sequence sequence, with_room(bytes, [&] { return Sequence::create(model_.executable()); }));
   TRY(sequence.restore(snapshot));
   a.sequence.emplace(std::move(sequence));
   begin_companion(a);
@@ -447,7 +457,8 @@ int Loop::step() {
 }
 
 void Loop::tell_progress(Active& a) {
-  if (!a.request->tells_progress) return;
+  if (!a.request->tells_progress || a.sequence->length() <= a.n_told) return;
+  a.n_told = a.sequence->length();
   Event event;
   event.kind = Event::Kind::progress;
   event.usage.prompt_tokens = a.usage.prompt_tokens;

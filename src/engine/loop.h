@@ -69,6 +69,10 @@ struct Active {
   uint64_t last_token = 0;   // the step in which its answer last did
   bool is_express = false;   // a short prompt that runs beyond max_running
   bool is_stalled = false;   // there was no memory for it in this step
+  bool was_refused = false;  // and the device itself said so
+  bool waits_for_memory = false;
+  bool was_started = false;  // once it had a sequence, which it may have given back
+  int32_t n_told = -1;       // of its prompt, as tell_progress() said
   bool is_loading = false;   // waits for the disk
   int n_loads = 0;           // times it did
   RequestId parent = 0;      // of a fork that waits until this one has read their prompt
@@ -144,13 +148,26 @@ class Loop {
   Active* next_to_start(const std::set<RequestId>& passed);
   bool waits_for_another(Active& a, int32_t n_cached);
   bool has_room_for(const Active& a, int32_t n_cached);
-  Status start(Active& a, const PrefixCache::Found& found);
+  Status start(Active& a, PrefixCache::Found& found);
   uint64_t bytes_for(int32_t n_tokens) const;
   uint64_t held_bytes() const;
   // Whether this much more state may be allocated now, after the cache gave way.
   bool make_room(uint64_t bytes);
   void keep_state(Active& a);
   void keep_last_state(Active& a);
+
+  // shortage.cpp: what happens where memory for states ends.
+  // The result of `allocate`, which takes that much. Where the device refuses it, drafts and the cache give way.
+  template <class Allocate>
+  auto with_room(uint64_t bytes, Allocate&& allocate) -> decltype(allocate());
+  bool give_way(uint64_t bytes);
+  void lower_limit();
+  void raise_limit();
+  void wait_for_memory(Active& a);
+  Error no_room_for(const Active& a) const;
+  void give_back(Active& a);
+  void end_standstill(bool has_asked);
+  Refused refuse_text(uint64_t bytes);
 
   // batching.cpp: chooses each request's share of the next step and fills the batch.
   // Masks that take long are made on a thread of their own, while the answers that need them sit out.
@@ -255,6 +272,9 @@ class Loop {
 
   models::Model& model_;
   const EngineConfig config_;
+  uint64_t state_limit_;            // config_.state_bytes, or what the device lately had
+  bool asks_beyond_limit_ = false;  // in the next step, in which nobody begins
+  std::chrono::steady_clock::time_point ask_again_{}, next_line_{}, embeds_rest_until_{};  // shortage.cpp
   Sampler sampler_;
   std::deque<std::unique_ptr<Active>> waiting_;
   // Oldest first. There may be more than max_running: then they take turns (docs/caches.md, Scheduling).
@@ -305,6 +325,15 @@ class Loop {
   JobThreads masks_{1};  // so does this one
   std::thread thread_;
 };
+
+template <class Allocate>
+auto Loop::with_room(uint64_t bytes, Allocate&& allocate) -> decltype(allocate()) {
+  auto allocated = allocate();
+  const auto is_refused = [&] { return !allocated && allocated.error().code == Code::exhausted; };
+  if (is_refused()) lower_limit();
+  while (is_refused() && give_way(bytes)) allocated = allocate();
+  return allocated;
+}
 
 template <class GuessAt>
 void Loop::take_chain(Active& a, GuessAt&& guess_at, KindOf kind) {

@@ -30,6 +30,16 @@ struct CacheStats {
   uint64_t budget_bytes = 0;       // of memory; 0: there is no cache
 };
 
+// Memory for the state of requests: what there is, and how often there was too little (shortage.cpp).
+struct Shortage {
+  uint64_t wanted_bytes = 0;  // for the states of all requests and of the cache: EngineConfig::state_bytes
+  uint64_t limit_bytes = 0;   // of these, what the device lately had
+  int waiting = 0;            // requests that wait for memory now
+  uint64_t waits = 0;         // times that one had to
+  uint64_t refusals = 0;      // times that the device had less than the limit
+  uint64_t given_back = 0;    // times that a request gave its state back, to be computed again
+};
+
 // Steps are counted by the rows of their batch: those of at most 1, 2, 4, 8, ... rows.
 inline constexpr int kBatchSizes = 12;
 
@@ -89,6 +99,7 @@ struct EngineStats : EngineTotals {
   uint64_t asleep_bytes = 0;  // of the card, given away until somebody needs the model; 0: it is awake
   const char* place = "";     // what the engine's thread does at this moment; a text that lives forever
   CacheStats cache = {};
+  Shortage shortage = {};
   speculative::Mode speculate = speculative::Mode::off;   // of requests that do not say
   bool has_draft_pass = false;                            // the model was loaded with its draft block
   double pass_seconds = 0;                                // of a guess of it, as timed at load; 0: not timed

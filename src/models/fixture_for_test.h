@@ -93,6 +93,23 @@ inline std::unique_ptr<models::Model> load(const fs::path& folder, models::Backe
   return model ? std::move(*model) : nullptr;
 }
 
+// As little RAM for weights as a mixture of experts runs in on the CPU, in steps of a twentieth of what it takes: hardly
+// any expert stays, and those in `folder` are read all the time.
+inline uint64_t least_ram_bytes(const fs::path& model, const fs::path& folder) {
+  LoadOptions options;
+  const auto load = [&] { return models::Model::load(model.string(), models::BackendKind::cpu, options); };
+  const auto whole = load();
+  EXPECT_TRUE(whole) << whole.error().message;
+  if (!whole) return 0;
+  options.experts_folder = folder.string();
+  for (uint64_t part = 1; part < 20; ++part) {
+    options.ram_bytes = (*whole)->executable().weight_bytes() * part / 20;
+    if (load()) return options.ram_bytes;
+  }
+  ADD_FAILURE() << "no budget makes it read experts from disk";
+  return 0;
+}
+
 // A near tie: the lead of the winner is below twice the largest logit difference seen. The one definition for every
 // test that compares greedy choices.
 inline bool near_tie(std::span<const float> row, float difference) {

@@ -131,6 +131,26 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, BackendKind 
   return Result<std::unique_ptr<Model>>{std::move(model)};
 }
 
+Result<std::unique_ptr<Model>> Model::load_where_it_fits(const std::string& path, LoadOptions options) {
+  return load_where_it_fits(path, std::move(options), compile_for_card);
+}
+
+Result<std::unique_ptr<Model>> Model::load_where_it_fits(const std::string& path, LoadOptions options,
+                                                         Compile for_card) {
+  auto on_card = load(path, BackendKind::cuda, options, for_card);
+  if (on_card) return on_card;
+  const Error& problem = on_card.error();
+  if (problem.code != Code::exhausted && problem.code != Code::unsupported) return on_card;
+  TRY_ASSIGN(auto model, load(path, BackendKind::cpu, std::move(options)));
+  model->card_problem_ = "all weights in RAM, and the CPU computes: " + problem.message;
+  if (problem.code == Code::exhausted) {
+    model->card_problem_ +=
+        ". A smaller file (chimere quantize), a shorter --ctx, --kv-k q8_0 --kv-v q4_0, or other programs off the card "
+        "would help";
+  }
+  return Result<std::unique_ptr<Model>>{std::move(model)};
+}
+
 Result<std::unique_ptr<Model>> Model::load(std::unique_ptr<WeightSource> source, BackendKind backend,
                                            LoadOptions options) {
   std::unique_ptr<Model> model(new Model());

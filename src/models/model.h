@@ -47,6 +47,10 @@ class Model {
   // Bound by `compile`, whatever the backend is called: for tests of what stands above a backend.
   static Result<std::unique_ptr<Model>> load(const std::string& path, BackendKind backend, LoadOptions options,
                                              Compile compile);
+  // On a card, or where it has no room for the model or no kernel for what is asked of it, on the CPU: card_problem() says why.
+  static Result<std::unique_ptr<Model>> load_where_it_fits(const std::string& path, LoadOptions options);
+  static Result<std::unique_ptr<Model>> load_where_it_fits(const std::string& path, LoadOptions options,
+                                                           Compile for_card);
   // From any source of weights, e.g. shapes alone. The source must outlive the model.
   static Result<std::unique_ptr<Model>> load(std::unique_ptr<WeightSource> source, BackendKind backend,
                                              LoadOptions options);
@@ -69,6 +73,8 @@ class Model {
   }
   // Why the file's draft pass could not be loaded although that was asked for; empty where there is nothing to say.
   const std::string& draft_problem() const { return draft_problem_; }
+  // Why it is not on the card although there is one, and what would help; empty where there is nothing to say.
+  const std::string& card_problem() const { return card_problem_; }
   // It is a reranker: a head scores how well two texts match.
   bool scores_pairs() const { return executable_->program().score_head.has_value(); }
   // An error for callers that need logits, if it has none.
@@ -90,6 +96,7 @@ class Model {
   std::string name_;
   std::string architecture_;
   std::string draft_problem_;
+  std::string card_problem_;
   BackendKind backend_ = BackendKind::cpu;
   int context_length_ = 0;
   uint64_t fingerprint_ = 0;

@@ -76,6 +76,7 @@ ModelInfo describe_model(const ChatModel& chat_model) {
       info.experts_used = moe->n_used;
     }
   }
+  info.placement.text = model.card_problem();
   if (const auto placed = model.executable().placement()) {
     info.placement = {placed->text,       placed->n_mixtures, placed->n_hosted,
                       placed->host_bytes, placed->card_bytes, placed->budget_bytes};

@@ -169,6 +169,15 @@ void add_memory(std::string& out, const engine::EngineStats& stats, uint64_t res
   for (const auto& [purpose, bytes] : stats.memory)
     lines.push_back({label("purpose", purpose), static_cast<double>(bytes)});
   family(out, "chimere_memory_bytes", "gauge", "Memory, by purpose.", lines);
+  gauge(out, "chimere_state_limit_bytes", "Memory for the state of requests and of the prefix cache.",
+        static_cast<double>(stats.shortage.limit_bytes));
+  gauge(out, "chimere_state_memory_waiting", "Requests that wait for memory now.", stats.shortage.waiting);
+  counter(out, "chimere_state_memory_waits_total", "Times that a request had to wait for memory.",
+          stats.shortage.waits);
+  counter(out, "chimere_state_memory_refusals_total", "Times that the device had less memory than the limit.",
+          stats.shortage.refusals);
+  counter(out, "chimere_states_given_back_total", "Times that a request gave its state back, to be computed again.",
+          stats.shortage.given_back);
   gauge(out, "chimere_sleeping_bytes", "Memory of the card that is given away while the model sleeps.",
         static_cast<double>(stats.asleep_bytes));
   gauge(out, "process_resident_memory_bytes", "Memory of the process.", static_cast<double>(resident_bytes));

@@ -62,6 +62,16 @@ Json cache_json(const engine::EngineStats& stats) {
   return json;
 }
 
+Json shortage_json(const engine::Shortage& shortage) {
+  return {{"wanted_bytes", shortage.wanted_bytes},
+          {"limit_bytes", shortage.limit_bytes},
+          {"is_short", shortage.waiting > 0},
+          {"waiting", shortage.waiting},
+          {"waits", shortage.waits},
+          {"refusals", shortage.refusals},
+          {"given_back", shortage.given_back}};
+}
+
 // Of sources that were tried, with the positions in a draft up to the last that was.
 Json sources_json(const speculative::Tally& guesses) {
   Json json = Json::array();
@@ -174,6 +184,7 @@ Json status_json(const Services& services) {
                         {"generated_per_second", rates.generated}};
   json["speculation"] = speculation_json(stats);
   json["cache"] = cache_json(stats);
+  json["state_memory"] = shortage_json(stats.shortage);
   if (stats.experts) json["experts_on_disk"] = experts_json(*stats.experts);
   if (stats.card_experts) json["experts_in_ram"] = card_experts_json(*stats.card_experts);
   json["memory"] = Json::array();

@@ -78,6 +78,9 @@ TEST(Watching, StatusHasTheModelAndTheLoad) {
   EXPECT_GT(status["cache"]["tokens_computed"], 0);
   EXPECT_TRUE(status["cache"]["misses"].is_object());
   EXPECT_FALSE(status["memory"].empty());
+  EXPECT_EQ(status["state_memory"]["is_short"], false);
+  EXPECT_GT(status["state_memory"]["wanted_bytes"], 0);
+  EXPECT_EQ(status["state_memory"]["limit_bytes"], status["state_memory"]["wanted_bytes"]);
 }
 
 // Every line of the format is one of: a comment of a family, or a sample of the family named last.

@@ -2,6 +2,7 @@
 #include "backend/cuda/runtime/device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -50,7 +51,11 @@ Status use_device(int index) {
   return Ok{};
 }
 
-Result<void*> allocate_device(uint64_t bytes) {
+namespace {
+
+std::atomic<uint64_t> device_held = 0, device_room = UINT64_MAX;
+
+Result<void*> allocate_filled(uint64_t bytes) {
   const uint64_t rounded = (bytes + 255) / 256 * 256;
   void* memory = std::aligned_alloc(256, rounded);
   if (!memory) return Error{Code::exhausted, "out of memory: " + std::to_string(bytes) + " bytes"};
@@ -58,7 +63,25 @@ Result<void*> allocate_device(uint64_t bytes) {
   return memory;
 }
 
-void free_device(void* memory, uint64_t) { std::free(memory); }
+}  // namespace
+
+void refuse_device_beyond(uint64_t more_bytes) {
+  device_room = more_bytes > UINT64_MAX - device_held ? UINT64_MAX : device_held + more_bytes;
+}
+
+Result<void*> allocate_device(uint64_t bytes) {
+  if (bytes > device_room || device_held > device_room - bytes) {
+    return Error{Code::exhausted, "the device has no " + std::to_string(bytes) + " bytes left"};
+  }
+  TRY_ASSIGN(void* memory, allocate_filled(bytes));
+  device_held += bytes;
+  return memory;
+}
+
+void free_device(void* memory, uint64_t bytes) {
+  device_held -= bytes;
+  std::free(memory);
+}
 
 bool can_unback(uint64_t bytes) { return bytes % kPageBytes == 0; }
 Status unback(void* memory, uint64_t bytes) { return back(memory, bytes); }
@@ -66,7 +89,7 @@ Status back(void* memory, uint64_t bytes) {
   std::memset(memory, 0xFF, bytes);
   return Ok{};
 }
-void free_unbacked(void* memory, uint64_t) { std::free(memory); }
+void free_unbacked(void* memory, uint64_t bytes) { free_device(memory, bytes); }
 
 namespace {
 int pieces_until_refused = -1;  // negative: none is
@@ -74,7 +97,7 @@ int pieces_until_refused = -1;  // negative: none is
 void refuse_pinned_after(int n) { pieces_until_refused = n; }
 
 Result<void*> allocate_pinned(uint64_t bytes) {
-  if (pieces_until_refused < 0 || pieces_until_refused-- > 0) return allocate_device(bytes);
+  if (pieces_until_refused < 0 || pieces_until_refused-- > 0) return allocate_filled(bytes);
   return Error{Code::exhausted, "pinned memory: " + std::to_string(bytes) + " bytes are more than the system gives"};
 }
 void free_pinned(void* memory) { std::free(memory); }

@@ -55,6 +55,8 @@ void free_pinned(void* memory);
 #ifdef CHIMERE_SIMT_EMULATOR
 // So many pieces can be pinned, and the one after them can not, as on a system that sets a limit. Once.
 void refuse_pinned_after(int n);
+// From now on no more than so many bytes beyond what is allocated are given, as where other programs take the rest.
+void refuse_device_beyond(uint64_t more_bytes);
 #endif
 
 // "1.50 GiB"

@@ -75,6 +75,14 @@ void DeviceStateMemory::release(std::byte* memory, uint64_t bytes) {
 
 void DeviceStateMemory::zero(std::byte* to, uint64_t bytes) { note(stream_.zero(to, bytes)); }
 
+uint64_t DeviceStateMemory::free_bytes() const {
+  uint64_t bytes = ledger_.free_bytes();
+  for (const auto& [block_bytes, slabs] : by_size_) {
+    for (const auto& slab : slabs) bytes += slab.second.unused.size() * block_bytes;
+  }
+  return bytes;
+}
+
 void DeviceStateMemory::copy(std::byte* to, const std::byte* from, uint64_t bytes) {
   note(stream_.copy(to, from, bytes));
 }

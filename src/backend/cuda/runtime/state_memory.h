@@ -31,6 +31,7 @@ class DeviceStateMemory final : public StateMemory {
   Result<std::byte*> allocate(uint64_t bytes, uint64_t unset_bytes = 0) override;
   void release(std::byte* memory, uint64_t bytes) override;
   void zero(std::byte* to, uint64_t bytes) override;
+  uint64_t free_bytes() const override;  // of the budget, and in slabs
   void copy(std::byte* to, const std::byte* from, uint64_t bytes) override;
   void read(std::byte* host, const std::byte* from, uint64_t bytes) override;
   void write(std::byte* to, const std::byte* host, uint64_t bytes) override;

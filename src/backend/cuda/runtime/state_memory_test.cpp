@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "backend/cuda/runtime/device.h"
 #include "backend/cuda/units_for_test.h"
 #include "base/check.h"
 
@@ -104,6 +105,32 @@ TEST_F(StateMemoryTest, APageCostsNoNewAllocation) {
   memory.release(*first, kMiB);
   memory.release(*second, kMiB);
   EXPECT_EQ(ledger.used_bytes(), used);
+}
+
+TEST_F(StateMemoryTest, TellsWhatIsLeft) {
+  EXPECT_EQ(memory.free_bytes(), 64 * kMiB);
+  auto page = memory.allocate(kMiB);
+  ASSERT_TRUE(page);
+  EXPECT_EQ(memory.free_bytes(), 63 * kMiB) << "the rest of its slab can be had";
+  memory.release(*page, kMiB);
+  EXPECT_EQ(memory.free_bytes(), 64 * kMiB);
+}
+
+// Other programs have taken what the budget counts on.
+TEST_F(StateMemoryTest, ADeviceMayRefuseWhatTheBudgetHas) {
+  refuse_device_beyond(4 * kMiB);
+  std::vector<std::byte*> pages;
+  auto page = memory.allocate(kMiB);
+  for (; page; page = memory.allocate(kMiB)) pages.push_back(*page);
+  EXPECT_EQ(page.error().code, Code::exhausted);
+  EXPECT_EQ(pages.size(), 4u);
+  memory.release(pages.back(), kMiB);
+  EXPECT_TRUE(memory.allocate(kMiB)) << "what is given back can be had again";
+  refuse_device_beyond(UINT64_MAX);
+  page = memory.allocate(kMiB);
+  ASSERT_TRUE(page);
+  pages.push_back(*page);
+  for (std::byte* one : pages) memory.release(one, kMiB);
 }
 
 }  // namespace
