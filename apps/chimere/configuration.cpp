@@ -72,6 +72,31 @@ std::string default_of(const CLI::Option& option) {
   return text.front() == '[' ? text : yaml_of({text});
 }
 
+// "16GiB", "-1", "0.7"; not an address, which has more dots.
+bool is_number(const std::string& text) {
+  const size_t first = text.starts_with("-") ? 1 : 0;
+  return text.find_first_of("0123456789") == first && std::count(text.begin(), text.end(), '.') <= 1 &&
+         text.find_first_not_of("0123456789.kKMGTiB", first) == std::string::npos;
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  for (size_t at = text.find(word); !word.empty() && at != std::string::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || text.find_first_of(kLetters, at - 1) != at - 1;
+    const bool ends = end == text.size() || text.find_first_of(kLetters, end) != end;
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+// Nothing that somebody made up: that may be a path, an address or a name.
+bool is_shareable(const std::string& value, const CLI::Option& option) {
+  if (value == "true" || value == "false" || is_number(value)) return true;
+  return value.find('/') == std::string::npos &&
+         has_word(option.get_description() + " " + option.get_type_name() + " " + option.get_default_str(), value);
+}
+
 }  // namespace
 
 std::vector<KnownOption> configurable_options(const CLI::App& command) {
@@ -186,6 +211,21 @@ std::string shown_configuration(const Configuration& configuration, const CLI::A
     text += name + ": " + (is_secret(name) ? "\"********\"" : yaml_of(setting.values)) + "  # " + setting.place + "\n";
   }
   return text;
+}
+
+std::string shareable_configuration(const Configuration& configuration, const CLI::App& command) {
+  std::string text;
+  for (const GivenOption& setting : configuration.settings) {
+    const CLI::Option* option = command.get_option_no_throw("--" + setting.name);
+    const bool is_told = option && !is_secret(setting.name) &&
+                         std::all_of(setting.values.begin(), setting.values.end(),
+                                     [&](const std::string& value) { return is_shareable(value, *option); });
+    const std::string place = setting.place == kLinePlace             ? "command line"
+                              : setting.place.starts_with("CHIMERE_") ? "environment"
+                                                                      : "file";
+    text += "- " + setting.name + ": " + (is_told ? yaml_of(setting.values) : "\"********\"") + " (" + place + ")\n";
+  }
+  return text.empty() ? "- nothing is set: all options have their defaults\n" : text;
 }
 
 std::string example_configuration(const CLI::App& command) {

@@ -41,6 +41,9 @@ Result<Configuration> read_configuration(const std::vector<GivenOption>& line, c
 
 // As a file with its values, and behind each where it comes from.
 std::string shown_configuration(const Configuration& configuration, const CLI::App& command);
+// What is set, as lines of a list that others may read: without keys, paths, addresses and names. Numbers are told, and
+// words that the option's own description has.
+std::string shareable_configuration(const Configuration& configuration, const CLI::App& command);
 // As a file in which every option stands as a comment with its meaning and default.
 std::string example_configuration(const CLI::App& command);
 

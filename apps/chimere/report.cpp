@@ -11,9 +11,12 @@
 #include "cache/cache_folder.h"
 #include "commands.h"
 #include "common.h"
+#include "configuration.h"
 #include "data_folder.h"
 #include "engine/benchmark.h"
 #include "gguf/summary.h"
+#include "server_client.h"
+#include "text/json.h"
 #include "version.h"
 
 namespace chimere::apps {
@@ -22,6 +25,8 @@ namespace {
 struct ReportOptions {
   ModelOptions model;
   bool no_bench = false;
+  bool asks_server = false;
+  ServerAddress server;
 };
 
 // What stands behind `key` in a file of lines "key : value" or KEY="value"; empty when nothing does.
@@ -105,13 +110,46 @@ Status print_speed(const ReportOptions& o) {
   return Ok{};
 }
 
+// As file and environment say it. What is wrong with them is told, not what stands there.
+void print_configuration() {
+  CLI::App options;
+  const auto values = declare_serve_options(options);
+  std::printf("\n## Options of `chimere serve`\n\n");
+  const auto configuration = read_configuration({}, settings_file(options), options);
+  if (!configuration) {
+    std::printf("- they can not be read; `chimere config check` says why\n");
+    return;
+  }
+  std::printf("%s", shareable_configuration(*configuration, options).c_str());
+}
+
+// Without the names of keys, and of files that are not loaded.
+Status print_server(const ReportOptions& o) {
+  TRY_ASSIGN(const std::string answer, ServerClient(o.server, "--server").get("/v1/status"));
+  auto parsed = parse_json(answer);
+  if (!parsed || !parsed->is_object()) {
+    return Error{Code::io, "--server: expected the status of a chimere server, found something else"};
+  }
+  auto status = std::move(*parsed);
+  for (const char* list : {"keys", "models"}) {
+    if (!status.contains(list)) continue;
+    for (auto& entry : status[list]) {
+      entry.erase("name");
+      entry.erase("error");
+    }
+  }
+  std::printf("\n## Server\n\n```json\n%s\n```\n", status.dump(1).c_str());
+  return Ok{};
+}
+
 Status report(const ReportOptions& o) {
   std::printf("# chimere %s\n\n", version_number());
   print_machine();
   TRY(print_model(o));
   if (!o.no_bench) TRY(print_speed(o));
-  std::printf(
-      "\nOf a server that runs, `curl ADDRESS/v1/status` tells the rest; it has no prompts and no answers either.\n");
+  print_configuration();
+  if (o.asks_server) return print_server(o);
+  std::printf("\nOf a server that runs, `--server URL` tells the rest; it has no prompts and no answers either.\n");
   return Ok{};
 }
 
@@ -123,8 +161,18 @@ void add_report(CLI::App& app, Outcome& outcome) {
       "report", "Facts about this machine, the program and a model, to send along with a question or a bug");
   add_model_options(*command, o->model, true);
   command->add_flag("--no-bench", o->no_bench, "do not load the model and measure it");
+  command
+      ->add_option_function<std::string>(
+          "--server",
+          [o](const std::string& url) {
+            o->server.url = url;
+            o->asks_server = true;
+          },
+          "address of a server that runs, such as http://127.0.0.1:8081, whose status is added")
+      ->type_name("URL");
+  add_server_options(*command, o->server);
   command->footer(
-      "It goes to standard output, and has no path, no prompt and no answer in it:\n\n"
+      "It goes to standard output, and has no path, no key, no prompt and no answer in it:\n\n"
       "  chimere report > report.md");
   command->callback([o, &outcome] {
     if (Status s = report(*o); !s) outcome.code = fail(s.error());

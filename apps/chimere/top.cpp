@@ -12,72 +12,27 @@
 
 #include "commands.h"
 #include "common.h"
+#include "server_client.h"
 #include "terminal/signals.h"
 #include "terminal/top_view.h"
 #include "terminal/word_wrap.h"
-#include "text/json.h"
-#include "web/http_client.h"
 
 namespace chimere::apps {
 namespace {
 
-constexpr std::chrono::seconds kLongestAnswer{5};
-constexpr size_t kMaxFactsBytes = 16 << 20;
-
 struct TopOptions {
-  std::string url = "http://127.0.0.1:8081";
-  std::string api_key;
-  std::string ca_file;
+  ServerAddress server;
   double interval = 1;  // seconds
   bool once = false;
 };
 
-class ServerView {
- public:
-  explicit ServerView(const TopOptions& o) : o_(o), client_(options_of(o)) {
-    while (base_.ends_with('/')) base_.pop_back();
-  }
-
-  Result<TopFacts> look() const {
-    TopFacts facts;
-    TRY_ASSIGN(facts.status, get("/v1/status"));
-    TRY_ASSIGN(facts.requests, get("/v1/requests"));
-    TRY_ASSIGN(facts.metrics, get("/metrics"));
-    return Result<TopFacts>{std::move(facts)};
-  }
-
- private:
-  static web::HttpClient::Options options_of(const TopOptions& o) {
-    web::HttpClient::Options options;
-    options.ca_file = o.ca_file;
-    return options;
-  }
-
-  Result<std::string> get(const char* path) const {
-    web::HttpRequest request;
-    request.url = base_ + path;
-    if (!o_.api_key.empty()) request.headers.push_back({"Authorization", "Bearer " + o_.api_key});
-    request.limits.total = request.limits.connect = kLongestAnswer;
-    request.limits.body_bytes = kMaxFactsBytes;
-    request.is_cancelled = [] { return asked_to_end(); };
-    auto answer = client_.exchange(request);
-    if (!answer) {
-      return Error{answer.error().code, "no server answers at " + o_.url + ": " + answer.error().message +
-                                            " (`chimere serve` starts one, --url names another)"};
-    }
-    if (answer->status == 200) return std::move(answer->body);
-    const std::string said = "the server at " + o_.url + " says " + std::to_string(answer->status) + " to " + path;
-    if (answer->status == 401) return Error{Code::invalid_argument, said + ": expected its key (--api-key)"};
-    const auto json = parse_json(answer->body);
-    const bool explains = json && json->is_object() && json->contains("error") && (*json)["error"].is_object() &&
-                          (*json)["error"].contains("message") && (*json)["error"]["message"].is_string();
-    return Error{Code::io, said + (explains ? ": " + (*json)["error"]["message"].get<std::string>() : "")};
-  }
-
-  const TopOptions& o_;
-  const web::HttpClient client_;
-  std::string base_ = o_.url;
-};
+Result<TopFacts> look(const ServerClient& server) {
+  TopFacts facts;
+  TRY_ASSIGN(facts.status, server.get("/v1/status"));
+  TRY_ASSIGN(facts.requests, server.get("/v1/requests"));
+  TRY_ASSIGN(facts.metrics, server.get("/metrics"));
+  return Result<TopFacts>{std::move(facts)};
+}
 
 // Keys come at once and are not shown, the screen before is there again at the end.
 class FullScreen {
@@ -133,7 +88,7 @@ bool wait_for_keys(std::chrono::steady_clock::time_point until) {
   }
 }
 
-void watch(const ServerView& server, TopFacts facts, const TopOptions& o) {
+void watch(const ServerClient& server, TopFacts facts, const TopOptions& o) {
   const FullScreen screen;
   catch_signals();
   std::string trouble;
@@ -148,15 +103,15 @@ void watch(const ServerView& server, TopFacts facts, const TopOptions& o) {
     const auto next =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(o.interval * 1000));
     if (!wait_for_keys(next)) return;
-    auto seen = server.look();
+    auto seen = look(server);
     trouble = seen ? "" : seen.error().message;
     if (seen) facts = std::move(*seen);
   }
 }
 
 Status top(const TopOptions& o) {
-  const ServerView server(o);
-  TRY_ASSIGN(TopFacts facts, server.look());
+  const ServerClient server(o.server, "--url");
+  TRY_ASSIGN(TopFacts facts, look(server));
   const bool is_watched = !o.once && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
   if (is_watched) {
     watch(server, std::move(facts), o);
@@ -173,10 +128,8 @@ Status top(const TopOptions& o) {
 void add_top(CLI::App& app, Outcome& outcome) {
   auto o = std::make_shared<TopOptions>();
   CLI::App* command = app.add_subcommand("top", "A running server, live: load, speed, queue, memory, cache, requests");
-  command->add_option("--url", o->url, "address of the server")->capture_default_str();
-  command->add_option("--api-key", o->api_key, "key that the server asks for; the variable keeps it out of `ps`")
-      ->envname("CHIMERE_API_KEY");
-  command->add_option("--ca", o->ca_file, "certificates to trust, in PEM form; else those of the system");
+  command->add_option("--url", o->server.url, "address of the server")->capture_default_str();
+  add_server_options(*command, o->server);
   command->add_option("--interval", o->interval, "seconds between two looks")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();

@@ -58,7 +58,7 @@ expect "-hf: nothing is downloaded here" "$chimere" serve -hf someone/model
 usage "$chimere" serve -hf someone/model
 expect "-ngl has no effect: weights go to the card" "$chimere" serve -m "$work/none.gguf" -ngl 99
 expect "none.gguf" "$chimere" serve -m "$work/none.gguf" -ngl 99 -c 4096 -np 4 --jinja
-expect "none.gguf" "$chimere" serve llama-server -m "$work/none.gguf" -md small.gguf --spec-type none --reasoning-budget 64
+expect "--draft-model: small.gguf" "$chimere" serve llama-server -m "$work/none.gguf" -md small.gguf --reasoning-budget 64
 expect "--chat-template-kwargs: expected a JSON object" "$chimere" serve "$model" --chat-template-kwargs '[1]'
 expect "nothing is downloaded" "$chimere" run no-such-model
 answer=$("$chimere" run "$nano" --think=false --temp=0 "What is 48 + 27?" </dev/null)
@@ -76,6 +76,16 @@ expect "nemotron-3-nano-30b-a3b" "$chimere" bench --help
 expect "no-such-folder: expected a folder" "$chimere" serve "$model" --lora-dir "$work/no-such-folder"
 expect "M parameters" "$chimere" inspect "$nano"
 expect "- one answer: " "$chimere" report "$nano" -t 1
+# With its options, but for what somebody made up: keys, paths, addresses, names.
+printf 'api-key: [sk-of-a-person]\nalias: [persons-model]\nengram: %s\nctx: 4096\nspeculate: ngram\nhost: 10.1.2.3\n' "$work/tables" >"$work/report.yaml"
+chmod 600 "$work/report.yaml"
+report=$(CHIMERE_CONFIG="$work/report.yaml" CHIMERE_TEMP=0.5 "$chimere" report "$nano" --no-bench)
+for line in "- ctx: 4096 (file)" "- speculate: ngram (file)" '- api-key: "********" (file)' '- alias: "********"' '- engram: "********"' '- host: "********"'; do
+  grep -qF -e "$line" <<<"$report" || fail "report has no '$line': $report"
+done
+grep -q "temp.*0.5 (environment)" <<<"$report" || fail "report has no variable: $report"
+if grep -F -e sk-of -e persons -e "$work" -e 10.1.2.3 <<<"$report"; then fail "report tells what is nobody's business"; fi
+expect "no server answers" "$chimere" report "$nano" --no-bench --server http://127.0.0.1:1
 if "$chimere" report "$nano" --no-bench | grep -F -e "$(basename "$work")" -e "$nano"; then fail "report tells where it ran"; fi
 # Where a model would go: from its header, with figures of this machine that are measured once and kept.
 expect "routed experts" "$chimere" plan "$nano"
@@ -326,6 +336,10 @@ cp "$model" "$work/shelf/one.gguf"
 cp "$model" "$work/shelf/two.gguf"
 printf 'models:\n  one:\n    ctx: 96\n    max-tokens: 3\n' >"$work/shelf/chimere.yaml"
 start_server "$chimere" serve --models "$work/shelf" --ctx 128
+# Before anything is loaded there is a status, also for those who watch from a terminal or send a report.
+expect '"state": "unloaded"' "$chimere" report "$nano" --no-bench --server "$url"
+if "$chimere" report "$nano" --no-bench --server "$url" | grep -F -e "$work" -e '"two"'; then fail "report tells names of files"; fi
+expect "no model is loaded; chimere" "$chimere" top --url "$url" --once
 body='{"prompt":"Hello","temperature":0,"ignore_eos":true,"model":'
 expect '"completion_tokens":3' curl -s "$url/v1/completions" -d "$body\"one\"}"
 expect '"completion_tokens":9' curl -s "$url/v1/completions" -d "$body\"two\",\"max_tokens\":9}"

@@ -267,6 +267,85 @@ for (const theme of ['light', 'dark'] as const) {
       rmSync(folder, { recursive: true, force: true })
     })
 
+    test(`presets and prompts, ${theme}, ${name}`, async ({ page, server }) => {
+      const studio = await prepare(page, server.url)
+      await studio.openSettings()
+      await page.getByRole('textbox', { name: 'Name of a preset' }).fill('Terse, sure of itself')
+      await page.keyboard.press('Enter')
+      const prompts = page.getByRole('group', { name: 'Prompts' })
+      await prompts.getByRole('textbox').first().fill('review')
+      await prompts.getByRole('textbox').last().fill('Review this change: what is wrong, what is missing, what is good?')
+      await prompts.getByRole('button', { name: 'Save' }).click()
+      await page.getByRole('group', { name: 'Presets' }).scrollIntoViewIfNeeded()
+      await shoot(page, 'presets')
+      await prompts.scrollIntoViewIfNeeded()
+      await shoot(page, 'prompts')
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+      await studio.input.fill('/re')
+      await expect(page.getByRole('option', { name: /review/ })).toBeVisible()
+      await shoot(page, 'prompt-menu')
+    })
+
+    test(`models that are loaded, ${theme}, ${name}`, async ({ page, server }) => {
+      const gb = (n: number) => n * 1e9
+      const list = [
+        { name: 'chimere-nano', state: 'loaded', file_bytes: gb(0.017), ram_bytes: gb(0.6), vram_bytes: 0, users: 1 },
+        { name: 'a-larger-model-with-a-long-name-q4_k_m', state: 'loading', progress: 0.43, file_bytes: gb(15.6) },
+        { name: 'small', state: 'unloaded', file_bytes: gb(2.4) },
+        { name: 'broken', state: 'failed', file_bytes: 8, error: 'broken.gguf: expected the letters GGUF at its beginning, found something else' },
+      ]
+      const entry = ({ name: id, state: value, progress, error }: { name: string; state: string; progress?: number; error?: string }) => ({ id, status: { value, progress, error } })
+      await page.route('**/v1/models', (route) => route.fulfill({ json: { data: list.map(entry) } }))
+      await page.route('**/v1/status', async (route) => {
+        const status = await (await route.fetch()).json()
+        await route.fulfill({ json: { ...status, models: list } })
+      })
+      await page.route('**/v1/chat/completions', () => undefined)
+      const studio = await prepare(page, server.url)
+      await studio.openSettings()
+      await studio.choose('Model', 'a-larger-model-with-a-long-name-q4_k_m')
+      await shoot(page, 'model-picker')
+      await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
+      await studio.send('Hello')
+      await expect(page.getByRole('progressbar')).toBeVisible()
+      await shoot(page, 'model-loading')
+      await page.getByRole('link', { name: 'Status' }).click()
+      await expect(page.getByRole('region', { name: 'Models', exact: true }).first()).toBeVisible()
+      await shoot(page, 'models')
+    })
+
+    test(`rating, ${theme}, ${name}`, async ({ page }) => {
+      const folder = mkdtempSync(join(tmpdir(), 'chimere-rating-'))
+      const own = new Server(['--journal', join(folder, 'journal.db')])
+      await own.start()
+      const studio = await prepare(page, own.url)
+      await studio.send('What is 48 + 27?')
+      await studio.settled()
+      await studio.answers.getByRole('button', { name: 'Bad answer' }).click()
+      await shoot(page, 'rating-asks')
+      await page.getByRole('button', { name: 'Keep them' }).click()
+      await expect(page.getByRole('dialog')).toHaveCount(0)
+      await expect(page.locator('.correction')).toBeVisible()
+      await scrollTo(page, 'bottom')
+      await shoot(page, 'rating')
+      await own.stop()
+      rmSync(folder, { recursive: true, force: true })
+    })
+
+    test(`the guide and the question for the key, ${theme}, ${name}`, async ({ page, server }) => {
+      await prepare(page, `${server.url}/#/models`)
+      await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
+      await shoot(page, 'guide')
+      const own = new Server(['--api-key', 'secret'])
+      await own.start()
+      await prepare(page, own.url)
+      await page.getByLabel('API key', { exact: true }).fill('wrong')
+      await page.keyboard.press('Enter')
+      await expect(page.getByRole('dialog').getByRole('alert')).toBeVisible()
+      await shoot(page, 'key')
+      await own.stop()
+    })
+
     test(`examples, ${theme}, ${name}`, async ({ page, server }) => {
       await page.route('**/v1/models', (route) => route.fulfill({ json: { data: [{ id: 'an example, no model' }] } }))
       await page.route('**/health', (route) => route.fulfill({ json: { status: 'ok', model: 'an example, no model' } }))

@@ -140,9 +140,11 @@ class TopPage {
  private:
   void add_head() {
     const Json& model = part(status_, "model");
-    lines_.push_back(words(model, "name") + " on " + words(model, "backend") + ", context of " +
-                     count_text(number(model, "context_length")) + " tokens; chimere " + words(status_, "version") +
-                     ", up " + time_text(number(status_, "uptime_seconds")) +
+    const std::string name = words(model, "name");
+    lines_.push_back((name.empty() ? "no model is loaded"
+                                   : name + " on " + words(model, "backend") + ", context of " +
+                                         count_text(number(model, "context_length")) + " tokens") +
+                     "; chimere " + words(status_, "version") + ", up " + time_text(number(status_, "uptime_seconds")) +
                      (part(status_, "is_sleeping") == true ? ", asleep" : ""));
   }
 

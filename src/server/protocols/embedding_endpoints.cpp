@@ -48,17 +48,14 @@ std::unique_ptr<Answer> rerank(const Services& services, Call call, RerankCall& 
 }  // namespace
 
 void add_embedding_endpoints(Router& router, const Services& services) {
-  for (const char* path : {"/v1/embeddings", kLlamaPath.data()}) {
-    add_parsed_route(
-        router, services, path,
-        [services](const std::string& body) {
-          return parse_embedding_call(body, [&services](const std::string& model) -> EmbeddingShape {
-            const Embedder& embedder = services.embedder_for(model);
-            return {embedder.dimensions(), &embedder.tokenizer()};
-          });
-        },
-        embeddings);
-  }
+  const auto parse = [services](const std::string& body) {
+    return parse_embedding_call(body, [&services](const std::string& model) -> EmbeddingShape {
+      const Embedder& embedder = services.embedder_for(model);
+      return {embedder.dimensions(), &embedder.tokenizer()};
+    });
+  };
+  add_parsed_route(router, services, "/v1/embeddings", parse, embeddings);
+  add_parsed_route(router, services, "/embedding", parse, embeddings);
   add_parsed_route(router, services, "/v1/rerank", parse_rerank_call, rerank);
 }
 

@@ -6,6 +6,7 @@
 
 #include "odo/odo.h"
 #include "server/admin/stall_watch.h"
+#include "server/admin/status_json.h"
 #include "server/odo/start_chat.h"
 #include "server/shelf/body_field.h"
 #include "server/shelf/shelf_json.h"
@@ -110,7 +111,8 @@ Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
     auto room = std::make_shared<Room>();
     room->monitor.tracer = config_.tracer;
     orchestrator::ChatService& chat = *model.service;
-    Services services{chat, chat.embedder(), room->monitor, config_.version};
+    room->services.reset(new Services{chat, chat.embedder(), room->monitor, config_.version});
+    Services& services = *room->services;
     services.request_timeout = config_.request_timeout;
     services.longest_silence = config_.longest_silence;
     services.lora_folder = config_.lora_folder;
@@ -143,6 +145,7 @@ void Lobby::add_own_endpoints() {
               .needs_key = needs_key,
               .is_polled = true});
   };
+  add_watching();
   const auto all_models = [this](ModelShelf& shelf) {
     return with_runs(shelf_models(shelf), config_.odo, default_name());
   };
@@ -194,6 +197,46 @@ void Lobby::add_own_endpoints() {
   add_learning_endpoints(own_, config_.journal, config_.workers);
   add_pair_endpoints(own_, access_);
   if (config_.page) add_page_endpoints(own_);
+}
+
+// Those who watch load nothing, and see the folder before anything is loaded.
+void Lobby::add_watching() {
+  const auto add = [this](const char* path, const std::function<HttpResponse(const HttpRequest&)>& write) {
+    own_.add({.method = "GET",
+              .path = path,
+              .handler = [write](Call call) { return answer_now(call, write(call.request)); },
+              .is_polled = true});
+  };
+  add("/v1/status", [this](const HttpRequest& request) { return json_response(status(request)); });
+  add("/v1/requests", [](const HttpRequest&) {
+    return json_response(Json{{"object", "list"}, {"data", Json::array()}});
+  });
+  add("/metrics", [](const HttpRequest&) {
+    return HttpResponse{200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}}, "# No model is loaded.\n"};
+  });
+}
+
+// All models, and what a server of one model says, of the one that was used last.
+Json Lobby::status(const HttpRequest& request) {
+  Json json = Json::object();
+  if (const auto latest = shelf_.latest()) json = status_json(*room_of(**latest).services);
+  json["version"] = config_.version;
+  json["uptime_seconds"] = std::chrono::duration<double>(Monitor::Clock::now() - monitor_.started).count();
+  json["models"] = shelf_states(shelf_);
+  json["keys"] = keys_json(*access_, request);
+  return json;
+}
+
+Router::Match Lobby::own_route(const HttpRequest& request) {
+  Router::Match match = own_.find(request.method, request.path);
+  if (!match.route) return match;
+  const std::string path = match.route->path;
+  const auto fields = query_fields(request.query);
+  const bool names_one = std::any_of(fields.begin(), fields.end(),
+                                     [](const auto& field) { return field.first == "model" && !field.second.empty(); });
+  if (path == "/v1/status" && names_one) return {};
+  if ((path == "/v1/requests" || path == "/metrics") && (names_one || shelf_.latest())) return {};
+  return match;
 }
 
 int Lobby::users_of(const std::string& name) {
@@ -265,7 +308,7 @@ HttpResponse Lobby::logged(const HttpRequest& request, HttpResponse response) {
 std::optional<HttpResponse> Lobby::refuse(HttpRequest& head) {
   use_own_name(head);
   if (Cors::is_preflight(head)) return std::nullopt;
-  const Router::Match match = own_.find(head.method, head.path);
+  const Router::Match match = own_route(head);
   if (match.route && !match.route->needs_key) return std::nullopt;
   auto refused = access_->refuse_stranger(head);
   if (!refused) refused = access_->refuse_over_budget(head);  // before a model is loaded for it
@@ -280,7 +323,7 @@ std::unique_ptr<Answer> Lobby::handle(HttpRequest request, Wake wake) {
   if (Cors::is_preflight(request)) {
     return immediate(logged(request, access_->cors().leave(request, "GET, POST, PUT, DELETE")));
   }
-  if (Router::Match match = own_.find(request.method, request.path); match.route) {
+  if (Router::Match match = own_route(request); match.route) {
     auto record = std::make_unique<RequestRecord>(request, match.route->path, monitor_);
     if (match.route->is_polled) record->log_failures_only();
     const std::string origin(access_->cors().allows(request) ? request.header("Origin") : std::string_view());

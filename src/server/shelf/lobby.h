@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/http/access.h"
+#include "server/http/json.h"
 #include "server/protocols/kept_responses.h"
 #include "server/routes.h"
 #include "server/shelf/model_shelf.h"
@@ -55,10 +56,15 @@ class Lobby : public HttpHandler {
   // What answers for a loaded model. Made when the first request comes in, and gone before the model is.
   struct Room {
     Monitor monitor;
+    std::unique_ptr<Services> services;
     std::unique_ptr<Routes> routes;
   };
   Room& room_of(ModelShelf::Loaded& model);
   void add_own_endpoints();
+  void add_watching();
+  Json status(const HttpRequest& request);
+  // What the lobby answers by itself, unless it is asked of one model.
+  Router::Match own_route(const HttpRequest& request);
   std::optional<std::string> resolve(std::string name);
   // The model that a request is for, or why there is none.
   std::variant<std::string, ApiError> model_for(const HttpRequest& request);

@@ -174,7 +174,7 @@ TEST_F(LobbyTest, ModelsAreListedAndLoadedByName) {
   const Json list = get("/v1/models");
   ASSERT_EQ(list["data"].size(), 3u);
   for (const Json& model : list["data"]) EXPECT_EQ(model["status"]["value"], "unloaded");
-  EXPECT_EQ(Client(server_->port()).request("GET", "/v1/status", {}, {}).status, 503);
+  EXPECT_EQ(Client(server_->port()).request("GET", "/slots", {}, {}).status, 503);
   EXPECT_EQ(get("/health")["status"], "ok");
   EXPECT_EQ(Client(server_->port()).request("GET", "/livez", {}, {}).status, 200);
   EXPECT_EQ(Client(server_->port()).request("GET", "/readyz", {}, {}).status, 200);
@@ -192,6 +192,36 @@ TEST_F(LobbyTest, ModelsAreListedAndLoadedByName) {
   EXPECT_NE(unknown.body.find("'mamba-A'"), std::string::npos) << unknown.body;
   EXPECT_EQ(ask("").status, 200) << "the one that was used last";
   EXPECT_EQ(n_loads_, 1);
+}
+
+TEST_F(LobbyTest, TheStatusIsThereBeforeAModelIs) {
+  std::ofstream(folder_ / "broken.gguf") << "no model";
+  start({});
+  const Json before = get("/v1/status");
+  EXPECT_FALSE(before.contains("model"));
+  EXPECT_GE(before["uptime_seconds"].get<double>(), 0);
+  ASSERT_EQ(before["models"].size(), 4u);
+  EXPECT_EQ(before["models"][0], (Json{{"name", "broken"}, {"state", "unloaded"}, {"file_bytes", 8}}));
+  EXPECT_TRUE(before["keys"].is_array());
+  EXPECT_EQ(get("/v1/requests")["data"].size(), 0u);
+  EXPECT_EQ(Client(server_->port()).request("GET", "/metrics", {}, {}).status, 200);
+  EXPECT_EQ(n_loads_, 0) << "those who watch load nothing";
+
+  EXPECT_EQ(ask("qwen2-A").status, 200);
+  EXPECT_NE(ask("broken").status, 200);
+  const Json after = get("/v1/status");
+  EXPECT_TRUE(after["model"].is_object());
+  EXPECT_TRUE(after["tokens"]["generated_total"].get<int>() > 0);
+  std::map<std::string, Json> models;
+  for (const Json& model : after["models"]) models[model["name"]] = model;
+  EXPECT_EQ(models["qwen2-A"]["state"], "loaded");
+  EXPECT_GT(models["qwen2-A"]["ram_bytes"].get<uint64_t>(), 0u);
+  EXPECT_EQ(models["qwen2-A"]["users"], 0);
+  EXPECT_EQ(models["broken"]["state"], "failed");
+  EXPECT_EQ(models["broken"]["error"].get<std::string>().find(folder_.string()), std::string::npos);
+  EXPECT_EQ(models["mamba-A"]["state"], "unloaded");
+  EXPECT_TRUE(get("/v1/status?model=qwen2-A")["model"].is_object());
+  EXPECT_FALSE(get("/v1/status?model=qwen2-A").contains("models"));
 }
 
 TEST_F(LobbyTest, TheOrchestratorAnswersWithTheModelThatIsNamedBesideIt) {

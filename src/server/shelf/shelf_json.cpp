@@ -89,4 +89,20 @@ Json shelf_health(ModelShelf& shelf) {
   return Json{{"status", "ok"}, {"loaded", std::move(loaded)}};
 }
 
+Json shelf_states(ModelShelf& shelf) {
+  Json states = Json::array();
+  shelf.list([&](const Listed& listed) {
+    Json json = {{"name", listed.file.name}, {"state", state_name(listed.state)}, {"file_bytes", listed.file.bytes}};
+    if (listed.state == State::loading) json["progress"] = listed.progress;
+    if (listed.state == State::failed) json["error"] = without_folders(listed.problem);
+    if (listed.state == State::loaded) {
+      json["ram_bytes"] = listed.memory.ram;
+      json["vram_bytes"] = listed.memory.vram;
+      json["users"] = listed.users;
+    }
+    states.push_back(std::move(json));
+  });
+  return states;
+}
+
 }  // namespace chimere::server

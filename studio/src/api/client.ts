@@ -21,6 +21,7 @@ import type {
   Note,
   OdoStatus,
   OdoTool,
+  Overview,
   Passage,
   RunningRequest,
   Status,
@@ -91,7 +92,9 @@ const post = <T>(path: string, body: object) =>
 
 export const health = () => json<Health>('/health')
 export const models = async () => (await json<{ data: ModelEntry[] }>('/v1/models')).data
-export const status = () => json<Status>('/v1/status')
+export const status = () => json<Status | Overview>('/v1/status')
+export const loadModel = (model: string) => post<unknown>('/models/load', { model })
+export const unloadModel = (model: string) => post<unknown>('/models/unload', { model })
 // Null: nothing has changed since the list of this tag.
 export async function listConversations(tag: string) {
   const response = await request('/v1/conversations', { headers: tag ? { 'If-None-Match': tag } : {} })

@@ -183,9 +183,27 @@ export interface KeyTokens {
   tokens_per_day: number | null
 }
 
-export interface Status {
+// Of a server with a folder of models.
+export interface FolderModel {
+  name: string
+  state: ModelStatus['value']
+  file_bytes: number
+  progress?: number // 0 to 1
+  error?: string
+  ram_bytes?: number // of a loaded one
+  vram_bytes?: number
+  users?: number // answers under way
+}
+
+// What a server says of itself, whether a model is loaded or not.
+export interface Overview {
   version: string
   uptime_seconds: number
+  keys?: KeyTokens[]
+  models?: FolderModel[]
+}
+
+export interface Status extends Overview {
   model: ModelCard
   is_sleeping?: boolean
   load: { running: number; queued: number; max_running: number; max_queued: number; batch_rows: number }
@@ -196,7 +214,6 @@ export interface Status {
     prompt_per_second: number
     generated_per_second: number
   }
-  keys?: KeyTokens[]
   speculation?: Speculation
   cache: {
     lookups: number

@@ -285,6 +285,7 @@ export function SettingsPanel() {
   }, [isOpen])
   if (!isOpen) return null
   const models = chatModels.value
+  const status = chatModel.value?.status // a long name in the list hides it
   return (
     <aside class="panel" aria-label={t('settings')} id="settings">
       <header>
@@ -301,7 +302,8 @@ export function SettingsPanel() {
         value={requestedModel.value}
         options={models.length ? models.map(modelOption) : [['', '…']]}
       />
-      {chatModel.value?.status?.error && <span class="problem">{chatModel.value.status.error}</span>}
+      {status?.error && <span class="problem">{status.error}</span>}
+      {status && !status.error && status.value !== 'loaded' && <span class="hint">{t(STATES[status.value])}</span>}
       {contextLength.value && <span class="hint">{t('contextOf', { n: count(contextLength.value) })}</span>}
       <a class="hint" href="#/models">
         {t('guideLink')}

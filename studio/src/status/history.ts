@@ -1,7 +1,7 @@
 // history.ts  What the status said in the last minutes, as columns that a plot can draw.
 import { signal } from '@preact/signals'
 import * as api from '../api/client'
-import type { RunningRequest, Status } from '../api/types'
+import type { Overview, RunningRequest, Status } from '../api/types'
 
 const SAMPLES = 300
 const PERIOD_MS = 1000
@@ -17,7 +17,8 @@ export interface Sample {
   memory: Record<string, number>
 }
 
-export const latest = signal<Status | null>(null)
+export const overview = signal<Overview | null>(null)
+export const latest = signal<Status | null>(null) // null: no model is loaded, too
 export const runningRequests = signal<RunningRequest[]>([])
 export const samples = signal<Sample[]>([])
 export const isMissing = signal(false)
@@ -62,7 +63,9 @@ function record(status: Status) {
 export async function refresh() {
   try {
     const [status, requests] = await Promise.all([api.status(), api.requests()])
-    record(status)
+    overview.value = status
+    if ('model' in status) record(status)
+    else latest.value = null
     runningRequests.value = requests
     isMissing.value = false
   } catch (error) {

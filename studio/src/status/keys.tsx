@@ -2,7 +2,7 @@
 import type { KeyTokens, TokenCounts } from '../api/types'
 import { t } from '../i18n'
 import { count } from '../ui/format'
-import { latest } from './history'
+import { overview } from './history'
 
 // What a budget counts.
 const computed = ({ prompt, cached, generated }: TokenCounts) => prompt - cached + generated
@@ -21,7 +21,7 @@ const Row = ({ of: { name, today, all, tokens_per_day } }: { of: KeyTokens }) =>
 )
 
 export function Keys() {
-  const keys = latest.value?.keys ?? []
+  const keys = overview.value?.keys ?? []
   if (!keys.length) return null
   return (
     <section class="requests" aria-labelledby="keys-title">

@@ -14,7 +14,11 @@ interface Props {
 
 function Dialog({ title, onCancel, onSubmit, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useEffect(() => {
+    const box = dialog.current!
+    box.showModal()
+    return () => box.close() // which gives the focus back to where it was
+  }, [])
   return (
     <dialog
       ref={dialog}
