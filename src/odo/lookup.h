@@ -31,8 +31,12 @@ struct Shelves {
 
 inline constexpr size_t kToldTexts = 4;
 
-// Both are steps of the run and add to `found`; nothing where they fail: the step says why. Documents that do not share
-// a word with the question are left out.
+// Of the documents of `call.owner`, the best first; a text that is not like the question is left out. `stages`: what the
+// search did, each with what failed in it.
+Result<std::vector<FoundText>> find_documents(const retrieval::Collections& collections, retrieval::SearchCall call,
+                                              std::vector<web::SearchStep>& stages);
+
+// Both are steps of the run and add to `found`; nothing where they fail: the step says why.
 void retrieve(const Shelves& shelves, const std::vector<std::string>& collections, const std::string& question,
               const tools::ToolContext& context, RunTeller& teller, std::vector<FoundText>& found);
 void search_web(const Shelves& shelves, const web::SearchDepth& depth, const std::string& question,
@@ -42,8 +46,10 @@ void search_web(const Shelves& shelves, const web::SearchDepth& depth, const std
 std::vector<std::string> collections_there(const Shelves& shelves, const std::string& key,
                                            const std::vector<std::string>& names);
 
-// {"sources": [{"n", "title", "url" or "document" with "collection", "snippet"}]} of those from `first` on.
-std::string sources_detail(const std::vector<FoundText>& found, size_t first = 0);
+// {"sources": [{"n", "title", "url" or "document" with "collection", "snippet"}], "stages": [{"stage", "ms", "n", "note"}]}
+// of those from `first` on.
+std::string sources_detail(const std::vector<FoundText>& found, const std::vector<web::SearchStep>& stages,
+                           size_t first = 0);
 // The texts of a tool's result, numbered.
 std::string as_numbered(const std::vector<FoundText>& found);
 // Into the request, numbered as they are listed. `weight`: of their n-grams.
