@@ -41,6 +41,7 @@ struct OdoLent {
   orchestrator::ChatService* prm = nullptr;
   std::shared_ptr<store::Journal> journal = {};
   orchestrator::Embedder* embedder = nullptr;  // by whose vectors questions are routed
+  orchestrator::Embedder* reranker = nullptr;  // that reads passages of pages again
 };
 
 class OdoParts {
@@ -56,7 +57,7 @@ class OdoParts {
  private:
   Status open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
                   const OdoLent& lent);
-  Status add_tools(const odo::MemoryFinder& memory);
+  Status add_tools(const odo::MemoryFinder& memory, const retrieval::PairScorer& scorer);
   Status open_web(const std::string& searxng);
   Status read_config(const std::string& path);
   Status open_skills(const std::string& given);

@@ -18,7 +18,9 @@ struct Effort {
   std::optional<bool> gate = {};          // a bad answer is tried once more (gate.h)
   std::optional<int32_t> few_shot = {};   // accepted answers to like questions that the model is shown (few_shot.h)
   std::optional<float> source_weight =
-      {};  // of the n-grams of texts that were found, in the mixture; 0: they are only read
+      {};                           // of the n-grams of texts that were found, in the mixture; 0: they are only read
+  std::optional<bool> expand = {};  // the model writes further queries for a search of the web (search_help.h)
+  std::optional<bool> grade = {};   // the model says of each text that was found whether it helps
 
   // What these leave open is taken from `lower`.
   Effort over(const Effort& lower) const {
@@ -29,7 +31,9 @@ struct Effort {
             either(tokens, lower.tokens),
             either(gate, lower.gate),
             either(few_shot, lower.few_shot),
-            either(source_weight, lower.source_weight)};
+            either(source_weight, lower.source_weight),
+            either(expand, lower.expand),
+            either(grade, lower.grade)};
   }
   SearchRule search_rule() const {
     SearchRule rule;

@@ -32,6 +32,16 @@ std::string name_of(const FoundText& found) {
 // "3 texts"
 std::string counted(size_t n) { return std::to_string(n) + (n == 1 ? " text" : " texts"); }
 
+// What it costs is told of with the step.
+SearchHelp charged_to(SearchHelp help, RunTeller& teller, int step) {
+  help.told = [&teller, step](int32_t tokens) {
+    engine::Usage usage;
+    usage.completion_tokens = tokens;
+    teller.add_tokens(step, usage);
+  };
+  return help;
+}
+
 // As stages of the web are told of. Those that did not run are not among them.
 std::vector<web::SearchStep> stages_of(const retrieval::SearchTrace& trace, size_t n_hits) {
   std::vector<web::SearchStep> stages = {{"words", trace.words_ms, trace.n_words, ""}};
@@ -69,7 +79,8 @@ Result<std::vector<FoundText>> find_documents(const retrieval::Collections& coll
 }
 
 void retrieve(const Shelves& shelves, const std::vector<std::string>& collections, const std::string& question,
-              const tools::ToolContext& context, RunTeller& teller, std::vector<FoundText>& found) {
+              const SearchHelp& help, const tools::ToolContext& context, RunTeller& teller,
+              std::vector<FoundText>& found) {
   const size_t before = found.size();
   const int step = teller.begin("retrieve", "looks in the collections");
   if (!shelves.collections) return teller.end(step, State::skipped, "this server has no collections");
@@ -79,6 +90,8 @@ void retrieve(const Shelves& shelves, const std::vector<std::string>& collection
   call.query = question;
   call.deadline = std::min(context.deadline, std::chrono::steady_clock::now() + kLookupTime);
   call.is_cancelled = context.is_cancelled;
+  const SearchHelp charged = charged_to(help, teller, step);
+  call.grader = grader_of(charged, {call.deadline, call.is_cancelled});
   std::vector<web::SearchStep> stages;
   auto texts = find_documents(*shelves.collections, std::move(call), stages);
   if (!texts) return teller.end(step, State::failed, texts.error().message);
@@ -91,7 +104,8 @@ void retrieve(const Shelves& shelves, const std::vector<std::string>& collection
 }
 
 void search_web(const Shelves& shelves, const web::SearchDepth& depth, const std::string& question,
-                const tools::ToolContext& context, RunTeller& teller, std::vector<FoundText>& found) {
+                const SearchHelp& help, const tools::ToolContext& context, RunTeller& teller,
+                std::vector<FoundText>& found) {
   const size_t before = found.size();
   const int step = teller.begin("web", "searches the web");
   if (!shelves.web) return teller.end(step, State::skipped, "no search server is configured (serve --searxng URL)");
@@ -99,7 +113,8 @@ void search_web(const Shelves& shelves, const web::SearchDepth& depth, const std
   options.depth = depth;
   const web::WebContext limits{std::min(context.deadline, std::chrono::steady_clock::now() + kLookupTime),
                                context.is_cancelled};
-  const auto outcome = shelves.web->run(question, options, {}, limits);
+  const SearchHelp charged = charged_to(help, teller, step);
+  const auto outcome = shelves.web->run(question, options, hooks_of(charged), limits);
   if (!outcome) return teller.end(step, State::failed, outcome.error().message);
   for (const web::Passage& passage : outcome->passages) {
     if (found.size() == before + kToldTexts) break;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "odo/run_stream.h"
+#include "odo/search_help.h"
 #include "orchestrator/chat_request.h"
 #include "retrieval/collections.h"
 #include "tools/tool.h"
@@ -27,6 +28,8 @@ struct FoundText {
 struct Shelves {
   retrieval::Collections* collections = nullptr;
   const web::WebSearch* web = nullptr;
+  retrieval::PairScorer scorer =
+      {};  // reads passages of pages again; none: their words decide (collections have their own)
 };
 
 inline constexpr size_t kToldTexts = 4;
@@ -36,11 +39,14 @@ inline constexpr size_t kToldTexts = 4;
 Result<std::vector<FoundText>> find_documents(const retrieval::Collections& collections, retrieval::SearchCall call,
                                               std::vector<web::SearchStep>& stages);
 
-// Both are steps of the run and add to `found`; nothing where they fail: the step says why.
+// Both are steps of the run and add to `found`; nothing where they fail: the step says why. What the model does for them
+// is charged to the step.
 void retrieve(const Shelves& shelves, const std::vector<std::string>& collections, const std::string& question,
-              const tools::ToolContext& context, RunTeller& teller, std::vector<FoundText>& found);
+              const SearchHelp& help, const tools::ToolContext& context, RunTeller& teller,
+              std::vector<FoundText>& found);
 void search_web(const Shelves& shelves, const web::SearchDepth& depth, const std::string& question,
-                const tools::ToolContext& context, RunTeller& teller, std::vector<FoundText>& found);
+                const SearchHelp& help, const tools::ToolContext& context, RunTeller& teller,
+                std::vector<FoundText>& found);
 
 // Of `names` those that the key has: a route may name collections that nobody made.
 std::vector<std::string> collections_there(const Shelves& shelves, const std::string& key,

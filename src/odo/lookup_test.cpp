@@ -52,7 +52,7 @@ class LookupTest : public testing::Test {
     context.key = "desk";
     Shelves shelves;
     shelves.collections = collections_.get();
-    retrieve(shelves, {"notes"}, question, context, teller, found_);
+    retrieve(shelves, {"notes"}, question, {}, context, teller, found_);
     return teller.report().steps.front();
   }
 

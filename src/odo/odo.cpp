@@ -242,20 +242,32 @@ tools::ToolContext Odo::context_of(const Job& job, const RunTeller& teller) {
   return context;
 }
 
-std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mode, float weight,
-                                    RunTeller& teller) const {
+SearchHelp Odo::help_of(const Job& job, orchestrator::ChatService& chat, const Effort& effort) const {
+  SearchHelp help;
+  help.scorer = shelves_.scorer;
+  help.model = &chat;
+  help.expands = effort.expand.value_or(false);
+  help.grades = effort.grade.value_or(false);
+  help.owner = job.request.owner;
+  help.cache_scope = job.request.cache_scope;
+  return help;
+}
+
+std::vector<FoundText> Odo::look_up(Job& job, orchestrator::ChatService& chat, const Route& route, const Mode* mode,
+                                    const Effort& effort, RunTeller& teller) const {
   std::vector<FoundText> found;
   const std::string question = orchestrator::question_of(job.request.messages);
   const tools::ToolContext context = context_of(job, teller);
   const std::vector<std::string> collections =
       job.ask.collections ? *job.ask.collections : collections_there(shelves_, context.key, route.collections);
-  if (!collections.empty()) retrieve(shelves_, collections, question, context, teller, found);
+  const SearchHelp help = help_of(job, chat, effort);
+  if (!collections.empty()) retrieve(shelves_, collections, question, help, context, teller, found);
   const bool by_route = route.searches && shelves_.web && (!mode || mode->may_search);
   if (job.ask.web.value_or(by_route)) {
     const bool is_deep = mode && mode->runs_pipeline;
-    search_web(shelves_, is_deep ? web::kDeepSearch : web::kQuickSearch, question, context, teller, found);
+    search_web(shelves_, is_deep ? web::kDeepSearch : web::kQuickSearch, question, help, context, teller, found);
   }
-  tell(found, weight, job.request);
+  tell(found, effort.source_weight.value_or(kSourceWeight), job.request);
   return found;
 }
 
@@ -284,7 +296,7 @@ void Odo::run(Job& job) {
   const Effort effort = job.ask.effort.over(route.effort);
   show_examples(config_.journal.get(), job.request.memory.owner, effort.few_shot.value_or(0), chat, teller,
                 job.request);
-  const std::vector<FoundText> found = look_up(job, route, mode, effort.source_weight.value_or(kSourceWeight), teller);
+  const std::vector<FoundText> found = look_up(job, chat, route, mode, effort, teller);
   const bool is_calculated =
       calculates(job.ask, route) && calculate(toolbox_, context_of(job, teller), teller, job.request);
 

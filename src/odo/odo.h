@@ -116,7 +116,9 @@ class Odo {
   static tools::ToolContext context_of(const Job& job, const RunTeller& teller);
   RouteChoice choose(const std::shared_ptr<const Router>& router, const Job& job) const;
   // Texts for the question, where the request or the route wants some; the request is told of them.
-  std::vector<FoundText> look_up(Job& job, const Route& route, const Mode* mode, float weight, RunTeller& teller) const;
+  std::vector<FoundText> look_up(Job& job, orchestrator::ChatService& chat, const Route& route, const Mode* mode,
+                                 const Effort& effort, RunTeller& teller) const;
+  SearchHelp help_of(const Job& job, orchestrator::ChatService& chat, const Effort& effort) const;
   void run(Job& job);
   void count(const RunReport& report);
 

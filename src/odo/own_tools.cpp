@@ -78,15 +78,17 @@ class Retrieve : public TextTool {
 
 class WebSearchTool : public TextTool {
  public:
-  explicit WebSearchTool(const web::WebSearch& search)
+  WebSearchTool(const web::WebSearch& search, retrieval::PairScorer scorer)
       : TextTool("web_search", "Searches the web and gives passages of the best pages.", "query", "What to look for."),
-        search_(search) {}
+        search_(search) {
+    help_.scorer = std::move(scorer);
+  }
 
  private:
   ToolResult answer(const std::string& text, const ToolContext& context) override {
     web::SearchOptions options;
     options.depth = web::kQuickSearch;
-    const auto outcome = search_.run(text, options, {}, {context.deadline, context.is_cancelled});
+    const auto outcome = search_.run(text, options, hooks_of(help_), {context.deadline, context.is_cancelled});
     if (!outcome) return failed(outcome.error().message);
     std::vector<FoundText> found;
     for (const web::Passage& passage : outcome->passages) {
@@ -97,6 +99,7 @@ class WebSearchTool : public TextTool {
   }
 
   const web::WebSearch& search_;
+  SearchHelp help_;  // the query is the model's own already
 };
 
 class Fetch : public TextTool {
@@ -189,8 +192,8 @@ class Forget : public TextTool {
 std::shared_ptr<tools::Tool> make_retrieve(retrieval::Collections& collections) {
   return std::make_shared<Retrieve>(collections);
 }
-std::shared_ptr<tools::Tool> make_web_search(const web::WebSearch& search) {
-  return std::make_shared<WebSearchTool>(search);
+std::shared_ptr<tools::Tool> make_web_search(const web::WebSearch& search, retrieval::PairScorer scorer) {
+  return std::make_shared<WebSearchTool>(search, std::move(scorer));
 }
 std::shared_ptr<tools::Tool> make_fetch(web::PageFetcher& pages) { return std::make_shared<Fetch>(pages); }
 MemoryFinder memory_of(orchestrator::ChatService& chat) {

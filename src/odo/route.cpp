@@ -149,6 +149,8 @@ Result<Route> read_route(const YamlNode& root, const std::string& name, const st
   fields.boolean("gate", route.effort.gate);
   fields.integer("few_shot", route.effort.few_shot, 0, kMaxExamples);
   fields.number("source_weight", route.effort.source_weight, 0, 1);
+  fields.boolean("expand", route.effort.expand);
+  fields.boolean("grade", route.effort.grade);
   std::optional<bool> searches, calculates, weighs_doubt, is_automatic;
   fields.boolean("web", searches);
   fields.boolean("calculate", calculates);
