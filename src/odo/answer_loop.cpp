@@ -166,20 +166,23 @@ class Loop {
     // What the caller had begun has been gone on with.
     request_.goes_on = false;
     const size_t n_calls = turn.calls.size();
+    const size_t first = tools_.sources ? tools_.sources->reserve(n_calls) : 0;
+    const auto run_call = [this, &turn, first](size_t i) { return result_of(turn.calls[i], first + i * kToldTexts); };
     std::vector<std::string> results(n_calls);
     for (size_t begin = 0; begin < n_calls; begin += static_cast<size_t>(limits_.at_once)) {
       const size_t end = std::min(n_calls, begin + static_cast<size_t>(limits_.at_once));
       std::vector<std::future<std::string>> running;
       for (size_t i = begin; i + 1 < end; ++i) {
-        running.push_back(std::async(std::launch::async, [this, &turn, i] { return result_of(turn.calls[i]); }));
+        running.push_back(std::async(std::launch::async, [&run_call, i] { return run_call(i); }));
       }
-      results[end - 1] = result_of(turn.calls[end - 1]);
+      results[end - 1] = run_call(end - 1);
       for (size_t i = begin; i + 1 < end; ++i) results[i] = running[i - begin].get();
     }
     for (size_t i = 0; i < n_calls; ++i) request_.messages.push_back(tool_message(turn.calls[i], results[i]));
   }
 
-  std::string result_of(const chat::ToolCall& call) {
+  // Its sources are numbered from `first` on.
+  std::string result_of(const chat::ToolCall& call, size_t first) {
     Json detail = call_detail(call);
     const int step = teller_.begin("tool", call.name);
     const auto refused = [&](State state, const std::string& why) {
@@ -196,7 +199,8 @@ class Loop {
     context.key = tools_.client;
     context.deadline = std::min(request_.deadline, std::chrono::steady_clock::now() + limits_.one_call);
     context.is_cancelled = [this] { return teller_.is_cancelled(); };
-    const tools::ToolResult result = tools_.box->run(call.name, call.arguments_json, context, asks);
+    tools::ToolResult result = tools_.box->run(call.name, call.arguments_json, context, asks);
+    if (tools_.sources) number_sources(result, first);
     // A result may take a quarter of the context, a token being about four bytes.
     const auto room = static_cast<size_t>(std::max(chat_.context_length(), 256));
     const std::string text = cut(result.text, std::min(kMaxReadBytes, room));
@@ -205,6 +209,19 @@ class Loop {
     if (auto own = parse_json(result.detail); !result.detail.empty() && own) detail["detail"] = *own;
     teller_.end(step, result.is_error ? State::failed : State::done, call.name, to_text(detail));
     return text;
+  }
+
+  // A number means one text in all of the run.
+  void number_sources(tools::ToolResult& result, size_t first) const {
+    if (result.sources.empty()) return;
+    result.sources.resize(std::min(result.sources.size(), kToldTexts));
+    tools_.sources->put(first, result.sources);
+    result.text = as_numbered(result.sources, first);
+    auto detail = parse_json(result.detail);
+    if (!detail || !detail->is_object() || !detail->contains("sources")) return;
+    size_t n = first;
+    for (Json& source : (*detail)["sources"]) source["n"] = n++;
+    result.detail = to_text(*detail);
   }
 
   bool is_allowed(const chat::ToolCall& call, int step, Json detail) {

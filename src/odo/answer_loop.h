@@ -12,6 +12,7 @@
 
 #include "odo/approvals.h"
 #include "odo/doubt.h"
+#include "odo/lookup.h"
 #include "odo/model_turn.h"
 #include "tools/toolbox.h"
 
@@ -31,6 +32,7 @@ struct LoopTools {
   Approvals* approvals = nullptr;  // null: calls that need a person's word are refused
   std::string owner;               // whose data the tools may touch
   std::string client;              // the key: whose documents they may read, and who may allow calls
+  Sources* sources = nullptr;      // where texts of results are kept, with the numbers they are told by; null: nowhere
   std::optional<DoubtRule> doubt;  // whether the answer is thought about is the model's to say; absent: the request's
 };
 

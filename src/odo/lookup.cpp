@@ -158,10 +158,11 @@ std::string sources_detail(const std::vector<FoundText>& found, const std::vecto
   return to_text(json);
 }
 
-std::string as_numbered(const std::vector<FoundText>& found) {
+std::string as_numbered(const std::vector<FoundText>& found, size_t first) {
   std::string text;
   for (size_t i = 0; i < found.size(); ++i) {
-    text += "[" + std::to_string(i + 1) + "] " + name_of(found[i]) + "\n" + found[i].text + "\n\n";
+    const std::string mark = "[" + std::to_string(first + i) + "]";
+    text += mark + " " + name_of(found[i]) + "\n" + found[i].text + " " + mark + "\n\n";
   }
   return text;
 }
@@ -174,7 +175,22 @@ void tell(const std::vector<FoundText>& found, float weight, orchestrator::ChatR
   }
 }
 
-std::vector<orchestrator::Citation> citations_in(std::string_view answer, const std::vector<FoundText>& found) {
+Sources::Sources(std::vector<FoundText> found) {
+  for (FoundText& text : found) texts_.emplace(next_++, std::move(text));
+}
+
+size_t Sources::reserve(size_t n_calls) {
+  std::lock_guard lock(mutex_);
+  return std::exchange(next_, next_ + n_calls * kToldTexts);
+}
+
+void Sources::put(size_t first, const std::vector<FoundText>& found) {
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < found.size(); ++i) texts_.insert_or_assign(first + i, found[i]);
+}
+
+std::vector<orchestrator::Citation> Sources::cited_in(std::string_view answer) const {
+  std::lock_guard lock(mutex_);
   std::vector<orchestrator::Citation> citations;
   size_t n_chars = 0;  // before `i`
   for (size_t i = 0; i < answer.size(); ++i) {
@@ -184,9 +200,11 @@ std::vector<orchestrator::Citation> citations_in(std::string_view answer, const 
       while (end < answer.size() && end < i + 4 && answer[end] >= '0' && answer[end] <= '9') {
         n = 10 * n + static_cast<size_t>(answer[end++] - '0');
       }
-      if (end < answer.size() && answer[end] == ']' && n >= 1 && n <= found.size()) {
-        const FoundText& text = found[n - 1];
-        citations.push_back({n_chars, n_chars + (end + 1 - i), name_of(text), text.url, text.document});
+      const bool is_closed = end < answer.size() && answer[end] == ']';
+      const auto text = is_closed ? texts_.find(n) : texts_.end();
+      if (text != texts_.end()) {
+        const FoundText& found = text->second;
+        citations.push_back({n_chars, n_chars + (end + 1 - i), name_of(found), found.url, found.document});
       }
     }
     n_chars += begins_char;

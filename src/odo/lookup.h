@@ -2,6 +2,8 @@
 // with numbers, listed in the trace, and recognised where the answer cites them.
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,14 +17,7 @@
 
 namespace chimere::odo {
 
-struct FoundText {
-  std::string title;
-  std::string url;       // of a page
-  std::string document;  // of a file
-  std::string place;     // in the file
-  std::string text;
-  std::string collection = {};  // of the file
-};
+using tools::FoundText;
 
 // Where texts come from; null: nowhere.
 struct Shelves {
@@ -57,10 +52,26 @@ std::vector<std::string> collections_there(const Shelves& shelves, const std::st
 std::string sources_detail(const std::vector<FoundText>& found, const std::vector<web::SearchStep>& stages,
                            size_t first = 0);
 // The texts of a tool's result, numbered.
-std::string as_numbered(const std::vector<FoundText>& found);
+std::string as_numbered(const std::vector<FoundText>& found, size_t first = 1);
 // Into the request, numbered as they are listed. `weight`: of their n-grams.
 void tell(const std::vector<FoundText>& found, float weight, orchestrator::ChatRequest& request);
-// Every [n] of the answer that names one of them.
-std::vector<orchestrator::Citation> citations_in(std::string_view answer, const std::vector<FoundText>& found);
+
+// All texts that a run has told the model, by the numbers it knows them by. Any thread.
+class Sources {
+ public:
+  explicit Sources(std::vector<FoundText> found = {});
+
+  // Numbers for the calls of one turn, side by side: of call i those from the result + i * kToldTexts on. So they do not
+  // depend on which call ends first.
+  size_t reserve(size_t n_calls);
+  void put(size_t first, const std::vector<FoundText>& found);
+  // Every [n] of the answer that names one of them.
+  std::vector<orchestrator::Citation> cited_in(std::string_view answer) const;
+
+ private:
+  mutable std::mutex mutex_;  // guards both
+  std::map<size_t, FoundText> texts_;
+  size_t next_ = 1;
+};
 
 }  // namespace chimere::odo

@@ -103,5 +103,23 @@ TEST_F(LookupTest, TheToolFindsTheSame) {
   EXPECT_EQ(tool->run(R"({"query": "creatures that swim"})", context).text, "Nothing was found.");
 }
 
+// Of a run: what was looked up before, then what tools found, each number once.
+TEST(SourcesTest, ANumberMeansOneText) {
+  Sources sources(
+      {{"Beans", "", "beans.md", "line 2", "b", "garden"}, {"Boats", "https://boats.example", "", "", "c"}});
+  const size_t first = sources.reserve(2);
+  EXPECT_EQ(first, 3u);
+  EXPECT_EQ(sources.reserve(1), 3 + 2 * kToldTexts);
+  sources.put(first + kToldTexts, {{"Tax", "", "tax.md", "", "t", "notes"}});
+  const auto cited = sources.cited_in("Aïe [1], [7] and [2][3], [99], [], [1");
+  ASSERT_EQ(cited.size(), 3u) << "what has no text is no citation";
+  EXPECT_EQ(cited[0].begin, 4u) << "in characters";
+  EXPECT_EQ(cited[0].end, 7u);
+  EXPECT_EQ(cited[0].title, "Beans, line 2");
+  EXPECT_EQ(cited[0].document, "beans.md");
+  EXPECT_EQ(cited[1].document, "tax.md");
+  EXPECT_EQ(cited[2].url, "https://boats.example");
+}
+
 }  // namespace
 }  // namespace chimere::odo

@@ -296,7 +296,7 @@ void Odo::run(Job& job) {
   const Effort effort = job.ask.effort.over(route.effort);
   show_examples(config_.journal.get(), job.request.memory.owner, effort.few_shot.value_or(0), chat, teller,
                 job.request);
-  const std::vector<FoundText> found = look_up(job, chat, route, mode, effort, teller);
+  Sources sources(look_up(job, chat, route, mode, effort, teller));
   const bool is_calculated =
       calculates(job.ask, route) && calculate(toolbox_, context_of(job, teller), teller, job.request);
 
@@ -308,6 +308,7 @@ void Odo::run(Job& job) {
   tools.approvals = job.ask.can_approve ? &approvals_ : nullptr;
   tools.owner = job.request.memory.owner;
   tools.client = job.ask.client;
+  tools.sources = &sources;
   const bool runs_steps = job.ask.pipeline.value_or((route.is_automatic && (!mode || mode->may_run_pipeline)) ||
                                                     (mode && mode->runs_pipeline));
   const bool is_pipeline = runs_steps && !route.steps.empty();
@@ -334,7 +335,7 @@ void Odo::run(Job& job) {
     turn = answer_with_effort(chat, std::move(job.request), tools, config_.loop, effort, is_set, parts, teller);
   }
 
-  turn.last.citations = citations_in(turn.content, found);
+  turn.last.citations = sources.cited_in(turn.content);
   // Before the last chunk: who has it may ask for the trace at once.
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   const RunReport report = teller.report();

@@ -52,7 +52,7 @@ class TextTool : public tools::Tool {
 ToolResult found_result(const std::vector<FoundText>& found, const std::vector<web::SearchStep>& stages) {
   const std::string detail = sources_detail(found, stages);
   if (found.empty()) return {"Nothing was found.", false, false, detail};
-  return {as_numbered(found), false, true, detail};
+  return {as_numbered(found), false, true, detail, found};
 }
 
 class Retrieve : public TextTool {

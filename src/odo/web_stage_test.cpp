@@ -112,6 +112,30 @@ TEST_F(WebStageTest, TheRequestsWordIsBeforeTheRoutes) {
   EXPECT_EQ(step_of(run(ask), "web").tokens, 0);
 }
 
+// Numbers of a tool's sources go on behind those of what was looked up before.
+TEST_F(WebStageTest, SourcesOfToolsAreNumbered) {
+  ASSERT_TRUE(box_.add(make_web_search(*web_.search)));
+  std::ofstream(folder_ / "finder.yaml") << "web: true\ntools: [web_search]\n";
+  odo_.reset();
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  config.loop.rounds = 1;
+  Shelves shelves;
+  shelves.web = web_.search.get();
+  odo_ = std::make_unique<Odo>(*model_, box_, shelves, config);
+  Ask ask;
+  ask.model = "odo/finder";
+  orchestrator::ChatRequest request = orchestrator::plain_question("When are the beans of Orlo planted?", 80);
+  request.tool_choice = orchestrator::ToolChoice::required;
+  const ChatChunk last = run(ask, request);
+  const auto looked_up = parse_json(step_of(last, "web").detail);
+  const auto called = parse_json(step_of(last, "tool").detail);
+  ASSERT_TRUE(looked_up && called);
+  EXPECT_EQ((*looked_up)["sources"].back()["n"], 2);
+  EXPECT_EQ((*called)["detail"]["sources"][0]["n"], 3) << *called;
+  EXPECT_EQ((*called)["result"].get<std::string>().find("[3] "), 0u);
+}
+
 // The scorer reads the passages again, for runs, for the tool and for /v1/search alike.
 TEST_F(WebStageTest, ACrossEncoderDecidesWhereThereIsOne) {
   const retrieval::PairScorer scorer = [](const std::string&, std::span<const std::string> texts, auto) {
