@@ -91,14 +91,17 @@ class Loop {
 
   ModelTurn run(const std::string& stage, bool is_live) {
     ModelTurn all;
+    int32_t n_tokens = 0;  // of all rounds
+    const int32_t max_tokens = tools_.tokens.value_or(limits_.tokens);
     for (int round = 1;; ++round) {
-      const bool is_last = round > limits_.rounds || n_calls_ >= limits_.calls;
+      const bool is_last = round > limits_.rounds || n_calls_ >= limits_.calls || n_tokens >= max_tokens;
       if (is_last) request_.tools = caller_tools_;
       ModelTurn turn = ask(stage, is_live, is_last && !ours_.empty());
       all.reasoning += turn.reasoning;
       all.content += turn.content;
       all.tokens.insert(all.tokens.end(), turn.tokens.begin(), turn.tokens.end());
       all.last = turn.last;
+      n_tokens += turn.last.usage.completion_tokens;
       all.calls = callers_calls(turn);
       const bool goes_on = !turn.has_failed() && turn.last.finish == Finish::tool_calls && !is_last &&
                            all.calls.empty() && !teller_.is_cancelled();
@@ -111,8 +114,8 @@ class Loop {
 
  private:
   ModelTurn ask(const std::string& stage, bool is_live, bool is_over_budget) {
-    const int step =
-        teller_.begin(stage, is_over_budget ? "the budget of calls is used up: an answer without tools" : "", false);
+    const int step = teller_.begin(
+        stage, is_over_budget ? "the budget of calls or tokens is used up: an answer without tools" : "", false);
     int n_forwarded = 0;
     std::map<int, int> index;  // of the caller's calls: as the model numbers them, and as the caller sees them
     const auto forward = [&](const ChatChunk& chunk) {
@@ -136,6 +139,7 @@ class Loop {
     if (is_in_question) {
       asked = ask_in_doubt(chat_, request_, *tools_.doubt, teller_, step, shown);
       request_.enable_thinking = asked.thinks;  // in the rounds that follow as well
+      request_.looked_up = std::move(asked.looked_up);
     } else {
       asked.turn = ask_model(chat_, request_, teller_, step, shown);
     }

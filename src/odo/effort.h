@@ -9,6 +9,7 @@
 namespace chimere::odo {
 
 inline constexpr int kMaxExamples = 8;
+inline constexpr int32_t kMaxToolTokens = 1 << 20;
 
 struct Effort {
   std::optional<SearchKind> search = {};  // several answers, and the best of them (search.h)
@@ -21,6 +22,8 @@ struct Effort {
       {};                           // of the n-grams of texts that were found, in the mixture; 0: they are only read
   std::optional<bool> expand = {};  // the model writes further queries for a search of the web (search_help.h)
   std::optional<bool> grade = {};   // the model says of each text that was found whether it helps
+  std::optional<bool> looks_in_doubt = {};  // an answer in doubt is told of what the owner's collections say (doubt.h)
+  std::optional<int32_t> tool_tokens = {};  // that all rounds of calls may write (LoopLimits::tokens)
 
   // What these leave open is taken from `lower`.
   Effort over(const Effort& lower) const {
@@ -33,7 +36,9 @@ struct Effort {
             either(few_shot, lower.few_shot),
             either(source_weight, lower.source_weight),
             either(expand, lower.expand),
-            either(grade, lower.grade)};
+            either(grade, lower.grade),
+            either(looks_in_doubt, lower.looks_in_doubt),
+            either(tool_tokens, lower.tool_tokens)};
   }
   SearchRule search_rule() const {
     SearchRule rule;

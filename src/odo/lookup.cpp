@@ -189,6 +189,11 @@ void Sources::put(size_t first, const std::vector<FoundText>& found) {
   for (size_t i = 0; i < found.size(); ++i) texts_.insert_or_assign(first + i, found[i]);
 }
 
+bool Sources::empty() const {
+  std::lock_guard lock(mutex_);
+  return texts_.empty();
+}
+
 std::vector<orchestrator::Citation> Sources::cited_in(std::string_view answer) const {
   std::lock_guard lock(mutex_);
   std::vector<orchestrator::Citation> citations;

@@ -65,6 +65,7 @@ class Sources {
   // depend on which call ends first.
   size_t reserve(size_t n_calls);
   void put(size_t first, const std::vector<FoundText>& found);
+  bool empty() const;
   // Every [n] of the answer that names one of them.
   std::vector<orchestrator::Citation> cited_in(std::string_view answer) const;
 

@@ -253,6 +253,23 @@ SearchHelp Odo::help_of(const Job& job, orchestrator::ChatService& chat, const E
   return help;
 }
 
+// For an answer in doubt: what all collections of the one who asks say, where there are any.
+std::function<void(ChatRequest&)> Odo::look_up_in_doubt(const Job& job, orchestrator::ChatService& chat,
+                                                        const Effort& effort, Sources& sources,
+                                                        RunTeller& teller) const {
+  if (!effort.looks_in_doubt.value_or(false) || !shelves_.collections || !sources.empty()) return {};
+  const float weight = effort.source_weight.value_or(kSourceWeight);
+  return [this, question = orchestrator::question_of(job.request.messages), help = help_of(job, chat, effort),
+          context = context_of(job, teller), weight, &sources, &teller](ChatRequest& request) {
+    const auto there = shelves_.collections->list(context.key);
+    if (!there || there->empty()) return;
+    std::vector<FoundText> found;
+    retrieve(shelves_, {}, question, help, context, teller, found);
+    sources.put(sources.reserve(1), found);
+    tell(found, weight, request);
+  };
+}
+
 std::vector<FoundText> Odo::look_up(Job& job, orchestrator::ChatService& chat, const Route& route, const Mode* mode,
                                     const Effort& effort, RunTeller& teller) const {
   std::vector<FoundText> found;
@@ -309,6 +326,7 @@ void Odo::run(Job& job) {
   tools.owner = job.request.memory.owner;
   tools.client = job.ask.client;
   tools.sources = &sources;
+  tools.tokens = effort.tool_tokens;
   const bool runs_steps = job.ask.pipeline.value_or((route.is_automatic && (!mode || mode->may_run_pipeline)) ||
                                                     (mode && mode->runs_pipeline));
   const bool is_pipeline = runs_steps && !route.steps.empty();
@@ -319,7 +337,10 @@ void Odo::run(Job& job) {
     // which rules know, is the bare model's to the letter.
     const bool is_plain = tools.names.empty() && job.request.tools.empty() && !is_small_talk(choice);
     if (is_calculated) job.request.enable_thinking = false;
-    if (is_plain || job.ask.entropy) tools.doubt.emplace();
+    if (is_plain || job.ask.entropy) {
+      tools.doubt.emplace();
+      tools.doubt->look_up = look_up_in_doubt(job, chat, effort, sources, teller);
+    }
   }
   ModelTurn turn;
   if (is_pipeline) {

@@ -119,6 +119,9 @@ class Odo {
   std::vector<FoundText> look_up(Job& job, orchestrator::ChatService& chat, const Route& route, const Mode* mode,
                                  const Effort& effort, RunTeller& teller) const;
   SearchHelp help_of(const Job& job, orchestrator::ChatService& chat, const Effort& effort) const;
+  std::function<void(orchestrator::ChatRequest&)> look_up_in_doubt(const Job& job, orchestrator::ChatService& chat,
+                                                                   const Effort& effort, Sources& sources,
+                                                                   RunTeller& teller) const;
   void run(Job& job);
   void count(const RunReport& report);
 
