@@ -40,6 +40,10 @@ void add_odo_options(CLI::App& command, OdoOptions& options) {
       ->check(CLI::Range(0, 65535));
   command.add_option("--odo-routes", options.routes_folder,
                      "folder of your own routes (YAML) beside those of the box; else routes/ in the data folder");
+  command.add_flag(
+      "--odo-route-by-model", options.routes_by_model,
+      "ask the model itself for the route where rules and examples are not sure; for larger models, as the "
+      "one in the box can not choose");
   command.add_option("--odo-skills", options.skills_folder,
                      "folder of skills (YAML): programs of yours that a model may call, in a sandbox and without a "
                      "shell; else skills/ in the data folder");
@@ -92,6 +96,7 @@ Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* 
   }
   config.servers = mcp_.get();
   config.prm = lent.prm;
+  config.asks_model_for_routes = options.routes_by_model;
   config.journal = lent.journal;
   config.embedder = lent.embedder;
   if (skills_) config.tool_problems = [this] { return skills_->problems(); };

@@ -25,6 +25,7 @@ namespace chimere::apps {
 struct OdoOptions {
   bool is_off = false;
   std::string routes_folder;
+  bool routes_by_model = false;  // the model is asked where rules and examples are not sure
   std::string config;         // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
   std::string skills_folder;  // programs as tools; empty: skills/ of the data folder
   std::string searxng;        // a search server; empty: the web is not searched

@@ -10,6 +10,7 @@
 #include "odo/few_shot.h"
 #include "odo/gate.h"
 #include "odo/pipeline.h"
+#include "odo/routing/service_hooks.h"
 #include "odo/tool_cues.h"
 #include "orchestrator/recall.h"
 #include "text/json.h"
@@ -223,13 +224,15 @@ std::unique_ptr<orchestrator::ServiceJob<std::string>> Odo::work(std::function<R
   return std::make_unique<orchestrator::ServiceJob<std::string>>(std::move(channel));
 }
 
-RouteChoice Odo::choose(const std::shared_ptr<const Router>& router, const Job& job) const {
+RouteChoice Odo::choose(const std::shared_ptr<const Router>& router, const Job& job,
+                        orchestrator::ChatService& chat) const {
   std::vector<RouteAttachment> attachments;
   for (const std::string& file : job.ask.attachments) {
     const bool is_type = file.find('/') != std::string::npos && file.find('.') == std::string::npos;
     attachments.push_back(is_type ? RouteAttachment{"", file} : RouteAttachment{file, ""});
   }
-  const RouteHooks hooks = teacher_ ? teacher_->hooks_for(router) : RouteHooks();
+  RouteHooks hooks = teacher_ ? teacher_->hooks_for(router) : RouteHooks();
+  if (config_.asks_model_for_routes) lend_model(chat, {job.request.owner, job.request.deadline}, hooks);
   return router->choose(orchestrator::question_of(job.request.messages), attachments, hooks);
 }
 
@@ -301,7 +304,7 @@ void Odo::run(Job& job) {
   RouteChoice choice;
   choice.route = !job.ask.route.empty() ? job.ask.route : (mode_named(part) ? "" : part);
   choice.why = "asked for";
-  if (choice.route.empty()) choice = choose(set->router, job);
+  if (choice.route.empty()) choice = choose(set->router, job, chat);
   const Route& route = set->at_or_default(choice.route);
   teller.set_route(route.name);
   if (choice.why.size() > kMaxWhyBytes) choice.why = "a pattern of its file";

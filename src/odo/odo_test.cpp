@@ -462,6 +462,32 @@ TEST_F(OdoTest, PipelinesRunTheirSteps) {
   EXPECT_TRUE(run(ask, question("What is the capital of France?")).steps("second").empty());
 }
 
+// What the model would choose is its own affair; that it is asked, and only where nothing else is sure, is seen.
+TEST_F(OdoTest, TheModelIsAskedForARouteWhereThatIsWishedFor) {
+  write("sums", "match: {words: [addition]}\n");
+  const auto routing = [&](const std::string& text) {
+    ChatRequest request = question(text);
+    request.max_tokens = 1;
+    return run(asked("odo"), request).steps("route").front();
+  };
+  odo_.reset();
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  const auto n_asked = [&] { return chat_->engine().stats().requests_finished; };
+  const auto n_of = [&](const std::string& text) {
+    const auto before = n_asked();
+    routing(text);
+    return n_asked() - before;
+  };
+  EXPECT_EQ(n_of("Where do storks spend the winter?"), 1u);
+  config.asks_model_for_routes = true;
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  EXPECT_GT(n_of("Where do storks spend the winter?"), 1u);
+  EXPECT_EQ(n_of("Explain addition."), 1u) << "a rule is sure";
+  EXPECT_EQ(routing("Explain addition.").about.find("sums"), 0u);
+}
+
 TEST_F(OdoTest, NamesAndWhatIsNone) {
   EXPECT_TRUE(Odo::is_odo("odo") && Odo::is_odo("odo/x"));
   EXPECT_FALSE(Odo::is_odo("odometer") || Odo::is_odo("chimere-nano") || Odo::is_odo(""));
