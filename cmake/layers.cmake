@@ -200,7 +200,7 @@ target_link_libraries(routing_bench PRIVATE chimere_engine chimere_tokenizer)
 chimere_layer(orchestrator DEPS grammar chat retrieval engram tokenizer engine text base)
 add_executable(quality_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/retrieval/quality_bench.cpp)
 target_link_libraries(quality_bench PRIVATE chimere_orchestrator)
-chimere_layer(odo FUZZED DEPS orchestrator store tools retrieval web grammar chat tokenizer engine text base)
+chimere_layer(odo FUZZED DEPS orchestrator store tools retrieval documents web grammar chat tokenizer engine text base)
 chimere_layer(improve FUZZED DEPS improve/examples improve/mezo odo orchestrator tools store engram engine tokenizer text base LIBS OpenSSL::Crypto)
 include(cmake/studio.cmake)
 chimere_layer(server FUZZED DEPS improve odo orchestrator store text base LIBS Boost::headers spdlog::spdlog OpenSSL::SSL

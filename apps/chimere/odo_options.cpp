@@ -6,6 +6,8 @@
 
 #include "common.h"
 #include "data_folder.h"
+#include "odo/web_answer.h"
+#include "orchestrator/collection_models.h"
 #include "text/yaml.h"
 #include "tools/calculator.h"
 #include "tools/clock.h"
@@ -38,6 +40,10 @@ void add_odo_options(CLI::App& command, OdoOptions& options) {
       ->check(CLI::Range(0, 65535));
   command.add_option("--odo-routes", options.routes_folder,
                      "folder of your own routes (YAML) beside those of the box; else routes/ in the data folder");
+  command.add_flag(
+      "--odo-route-by-model", options.routes_by_model,
+      "ask the model itself for the route where rules and examples are not sure; for larger models, as the "
+      "one in the box can not choose");
   command.add_option("--odo-skills", options.skills_folder,
                      "folder of skills (YAML): programs of yours that a model may call, in a sandbox and without a "
                      "shell; else skills/ in the data folder");
@@ -70,8 +76,12 @@ Result<std::unique_ptr<OdoParts>> OdoParts::open(const OdoOptions& options, odo:
 
 Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
                           const OdoLent& lent) {
+  odo::Shelves shelves;
+  shelves.collections = lent.collections;
+  if (lent.reranker) shelves.scorer = orchestrator::pair_scorer(*lent.reranker);
   TRY(open_web(options.searxng));
-  TRY(add_tools(memory));
+  shelves.web = web_.get();
+  TRY(add_tools(memory, shelves.scorer));
   if (lent.collections) TRY(toolbox_.add(odo::make_retrieve(*lent.collections)));
   TRY(open_skills(options.skills_folder));
   const std::string config_path = own_or(options.config, "odo.yaml");
@@ -86,11 +96,9 @@ Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* 
   }
   config.servers = mcp_.get();
   config.prm = lent.prm;
+  config.asks_model_for_routes = options.routes_by_model;
   config.journal = lent.journal;
   config.embedder = lent.embedder;
-  odo::Shelves shelves;
-  shelves.collections = lent.collections;
-  shelves.web = web_.get();
   if (skills_) config.tool_problems = [this] { return skills_->problems(); };
   odo_ = std::make_unique<odo::Odo>(chat, toolbox_, shelves, std::move(config));
   for (const auto& [file, problem] : odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
@@ -103,18 +111,20 @@ Status OdoParts::open_web(const std::string& searxng) {
   web::Searxng::Options options;
   options.endpoint = searxng;
   TRY_ASSIGN(searxng_, web::Searxng::create(std::move(options)));
-  pages_ = std::make_unique<web::PageFetcher>(web::PageFetcher::Options());
+  web::PageFetcher::Options pages;
+  pages.pdf_text = odo::pdf_page_text;
+  pages_ = std::make_unique<web::PageFetcher>(std::move(pages));
   web_ = std::make_unique<web::WebSearch>(*searxng_, *pages_);
   return Ok{};
 }
 
-Status OdoParts::add_tools(const odo::MemoryFinder& memory) {
+Status OdoParts::add_tools(const odo::MemoryFinder& memory, const retrieval::PairScorer& scorer) {
   TRY(toolbox_.add(tools::make_calculator()));
   TRY(toolbox_.add(tools::make_clock()));
   TRY(toolbox_.add(odo::make_remember(memory)));
   TRY(toolbox_.add(odo::make_forget(memory)));
   if (web_) {
-    TRY(toolbox_.add(odo::make_web_search(*web_)));
+    TRY(toolbox_.add(odo::make_web_search(*web_, scorer)));
     TRY(toolbox_.add(odo::make_fetch(*pages_)));
   }
   // A program that a model wrote runs in a sandbox, and only where a person who looks at it says so.

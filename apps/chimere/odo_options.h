@@ -25,6 +25,7 @@ namespace chimere::apps {
 struct OdoOptions {
   bool is_off = false;
   std::string routes_folder;
+  bool routes_by_model = false;  // the model is asked where rules and examples are not sure
   std::string config;         // YAML: servers of tools, policies; empty: odo.yaml of the data folder, where it is there
   std::string skills_folder;  // programs as tools; empty: skills/ of the data folder
   std::string searxng;        // a search server; empty: the web is not searched
@@ -41,6 +42,7 @@ struct OdoLent {
   orchestrator::ChatService* prm = nullptr;
   std::shared_ptr<store::Journal> journal = {};
   orchestrator::Embedder* embedder = nullptr;  // by whose vectors questions are routed
+  orchestrator::Embedder* reranker = nullptr;  // that reads passages of pages again
 };
 
 class OdoParts {
@@ -56,7 +58,7 @@ class OdoParts {
  private:
   Status open_all(const OdoOptions& options, orchestrator::ChatService* chat, const odo::MemoryFinder& memory,
                   const OdoLent& lent);
-  Status add_tools(const odo::MemoryFinder& memory);
+  Status add_tools(const odo::MemoryFinder& memory, const retrieval::PairScorer& scorer);
   Status open_web(const std::string& searxng);
   Status read_config(const std::string& path);
   Status open_skills(const std::string& given);

@@ -136,9 +136,9 @@ Status serve(ServeOptions& o) {
   if (embedder) service.memory().passages().add_embedder(*embedder);
   o.server.chat_embeds = in_box;
   TRY_ASSIGN(const auto prm, open_prm(o));
-  TRY_ASSIGN(const auto odo,
-             OdoParts::open(o.odo, service,
-                            {o.server.collections.get(), prm.get(), o.server.journal, in_box ? embedder : nullptr}));
+  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, service,
+                                            {o.server.collections.get(), prm.get(), o.server.journal,
+                                             in_box ? embedder : nullptr, o.server.reranker}));
   if (odo) o.server.odo = &odo->odo();
   if (!odo && o.odo.port) {
     return Error{Code::invalid_argument,

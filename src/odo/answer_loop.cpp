@@ -91,14 +91,17 @@ class Loop {
 
   ModelTurn run(const std::string& stage, bool is_live) {
     ModelTurn all;
+    int32_t n_tokens = 0;  // of all rounds
+    const int32_t max_tokens = tools_.tokens.value_or(limits_.tokens);
     for (int round = 1;; ++round) {
-      const bool is_last = round > limits_.rounds || n_calls_ >= limits_.calls;
+      const bool is_last = round > limits_.rounds || n_calls_ >= limits_.calls || n_tokens >= max_tokens;
       if (is_last) request_.tools = caller_tools_;
       ModelTurn turn = ask(stage, is_live, is_last && !ours_.empty());
       all.reasoning += turn.reasoning;
       all.content += turn.content;
       all.tokens.insert(all.tokens.end(), turn.tokens.begin(), turn.tokens.end());
       all.last = turn.last;
+      n_tokens += turn.last.usage.completion_tokens;
       all.calls = callers_calls(turn);
       const bool goes_on = !turn.has_failed() && turn.last.finish == Finish::tool_calls && !is_last &&
                            all.calls.empty() && !teller_.is_cancelled();
@@ -111,8 +114,8 @@ class Loop {
 
  private:
   ModelTurn ask(const std::string& stage, bool is_live, bool is_over_budget) {
-    const int step =
-        teller_.begin(stage, is_over_budget ? "the budget of calls is used up: an answer without tools" : "", false);
+    const int step = teller_.begin(
+        stage, is_over_budget ? "the budget of calls or tokens is used up: an answer without tools" : "", false);
     int n_forwarded = 0;
     std::map<int, int> index;  // of the caller's calls: as the model numbers them, and as the caller sees them
     const auto forward = [&](const ChatChunk& chunk) {
@@ -136,6 +139,7 @@ class Loop {
     if (is_in_question) {
       asked = ask_in_doubt(chat_, request_, *tools_.doubt, teller_, step, shown);
       request_.enable_thinking = asked.thinks;  // in the rounds that follow as well
+      request_.looked_up = std::move(asked.looked_up);
     } else {
       asked.turn = ask_model(chat_, request_, teller_, step, shown);
     }
@@ -166,20 +170,23 @@ class Loop {
     // What the caller had begun has been gone on with.
     request_.goes_on = false;
     const size_t n_calls = turn.calls.size();
+    const size_t first = tools_.sources ? tools_.sources->reserve(n_calls) : 0;
+    const auto run_call = [this, &turn, first](size_t i) { return result_of(turn.calls[i], first + i * kToldTexts); };
     std::vector<std::string> results(n_calls);
     for (size_t begin = 0; begin < n_calls; begin += static_cast<size_t>(limits_.at_once)) {
       const size_t end = std::min(n_calls, begin + static_cast<size_t>(limits_.at_once));
       std::vector<std::future<std::string>> running;
       for (size_t i = begin; i + 1 < end; ++i) {
-        running.push_back(std::async(std::launch::async, [this, &turn, i] { return result_of(turn.calls[i]); }));
+        running.push_back(std::async(std::launch::async, [&run_call, i] { return run_call(i); }));
       }
-      results[end - 1] = result_of(turn.calls[end - 1]);
+      results[end - 1] = run_call(end - 1);
       for (size_t i = begin; i + 1 < end; ++i) results[i] = running[i - begin].get();
     }
     for (size_t i = 0; i < n_calls; ++i) request_.messages.push_back(tool_message(turn.calls[i], results[i]));
   }
 
-  std::string result_of(const chat::ToolCall& call) {
+  // Its sources are numbered from `first` on.
+  std::string result_of(const chat::ToolCall& call, size_t first) {
     Json detail = call_detail(call);
     const int step = teller_.begin("tool", call.name);
     const auto refused = [&](State state, const std::string& why) {
@@ -196,7 +203,8 @@ class Loop {
     context.key = tools_.client;
     context.deadline = std::min(request_.deadline, std::chrono::steady_clock::now() + limits_.one_call);
     context.is_cancelled = [this] { return teller_.is_cancelled(); };
-    const tools::ToolResult result = tools_.box->run(call.name, call.arguments_json, context, asks);
+    tools::ToolResult result = tools_.box->run(call.name, call.arguments_json, context, asks);
+    if (tools_.sources) number_sources(result, first);
     // A result may take a quarter of the context, a token being about four bytes.
     const auto room = static_cast<size_t>(std::max(chat_.context_length(), 256));
     const std::string text = cut(result.text, std::min(kMaxReadBytes, room));
@@ -205,6 +213,19 @@ class Loop {
     if (auto own = parse_json(result.detail); !result.detail.empty() && own) detail["detail"] = *own;
     teller_.end(step, result.is_error ? State::failed : State::done, call.name, to_text(detail));
     return text;
+  }
+
+  // A number means one text in all of the run.
+  void number_sources(tools::ToolResult& result, size_t first) const {
+    if (result.sources.empty()) return;
+    result.sources.resize(std::min(result.sources.size(), kToldTexts));
+    tools_.sources->put(first, result.sources);
+    result.text = as_numbered(result.sources, first);
+    auto detail = parse_json(result.detail);
+    if (!detail || !detail->is_object() || !detail->contains("sources")) return;
+    size_t n = first;
+    for (Json& source : (*detail)["sources"]) source["n"] = n++;
+    result.detail = to_text(*detail);
   }
 
   bool is_allowed(const chat::ToolCall& call, int step, Json detail) {

@@ -12,14 +12,16 @@
 
 #include "odo/approvals.h"
 #include "odo/doubt.h"
+#include "odo/lookup.h"
 #include "odo/model_turn.h"
 #include "tools/toolbox.h"
 
 namespace chimere::odo {
 
 struct LoopLimits {
-  int rounds = 6;  // times that the model may call
-  int calls = 16;  // calls of all rounds
+  int rounds = 6;           // times that the model may call
+  int calls = 16;           // calls of all rounds
+  int32_t tokens = 16'384;  // that all rounds may write; looked at between them, as an answer is never cut for it
   int at_once = 4;
   std::chrono::seconds one_call{30};
   std::chrono::seconds one_question{120};  // for a person to allow a call
@@ -31,6 +33,8 @@ struct LoopTools {
   Approvals* approvals = nullptr;  // null: calls that need a person's word are refused
   std::string owner;               // whose data the tools may touch
   std::string client;              // the key: whose documents they may read, and who may allow calls
+  std::optional<int32_t> tokens;   // of LoopLimits, where somebody says so
+  Sources* sources = nullptr;      // where texts of results are kept, with the numbers they are told by; null: nowhere
   std::optional<DoubtRule> doubt;  // whether the answer is thought about is the model's to say; absent: the request's
 };
 

@@ -66,9 +66,12 @@ DoubtedTurn ask_in_doubt(orchestrator::ChatService& chat, const orchestrator::Ch
   const bool is_kept = held.decide();
   doubted.entropy = held.entropy();
   doubted.thinks = !is_kept && held.is_in_doubt() && !doubted.turn.has_failed() && !teller.is_cancelled();
+  doubted.looked_up = request.looked_up;
   if (!doubted.thinks) return doubted;
   orchestrator::ChatRequest thinking = request;
   thinking.enable_thinking = true;
+  if (rule.look_up) rule.look_up(thinking);
+  doubted.looked_up = thinking.looked_up;
   doubted.turn = ask_model(chat, std::move(thinking), teller, step, on_delta);
   return doubted;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "odo/model_turn.h"
 
@@ -15,12 +16,15 @@ namespace chimere::odo {
 struct DoubtRule {
   size_t n_tokens = 1;     // that are held back
   float threshold = 0.2f;  // their mean entropy in nats from which on the answer is thought about
+  // Adds what an answer in doubt is told of (ChatRequest::looked_up); null: nothing.
+  std::function<void(orchestrator::ChatRequest&)> look_up = {};
 };
 
 struct DoubtedTurn {
   ModelTurn turn;
   double entropy = 0;  // nats
   bool thinks = false;
+  std::vector<orchestrator::LookedUp> looked_up;  // what the answer that was kept was told of
 };
 
 // As ask_model; `step` is charged for both tries.

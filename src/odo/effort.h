@@ -9,6 +9,7 @@
 namespace chimere::odo {
 
 inline constexpr int kMaxExamples = 8;
+inline constexpr int32_t kMaxToolTokens = 1 << 20;
 
 struct Effort {
   std::optional<SearchKind> search = {};  // several answers, and the best of them (search.h)
@@ -18,7 +19,11 @@ struct Effort {
   std::optional<bool> gate = {};          // a bad answer is tried once more (gate.h)
   std::optional<int32_t> few_shot = {};   // accepted answers to like questions that the model is shown (few_shot.h)
   std::optional<float> source_weight =
-      {};  // of the n-grams of texts that were found, in the mixture; 0: they are only read
+      {};                           // of the n-grams of texts that were found, in the mixture; 0: they are only read
+  std::optional<bool> expand = {};  // the model writes further queries for a search of the web (search_help.h)
+  std::optional<bool> grade = {};   // the model says of each text that was found whether it helps
+  std::optional<bool> looks_in_doubt = {};  // an answer in doubt is told of what the owner's collections say (doubt.h)
+  std::optional<int32_t> tool_tokens = {};  // that all rounds of calls may write (LoopLimits::tokens)
 
   // What these leave open is taken from `lower`.
   Effort over(const Effort& lower) const {
@@ -29,7 +34,11 @@ struct Effort {
             either(tokens, lower.tokens),
             either(gate, lower.gate),
             either(few_shot, lower.few_shot),
-            either(source_weight, lower.source_weight)};
+            either(source_weight, lower.source_weight),
+            either(expand, lower.expand),
+            either(grade, lower.grade),
+            either(looks_in_doubt, lower.looks_in_doubt),
+            either(tool_tokens, lower.tool_tokens)};
   }
   SearchRule search_rule() const {
     SearchRule rule;

@@ -10,6 +10,7 @@
 #include "odo/few_shot.h"
 #include "odo/gate.h"
 #include "odo/pipeline.h"
+#include "odo/routing/service_hooks.h"
 #include "odo/tool_cues.h"
 #include "orchestrator/recall.h"
 #include "text/json.h"
@@ -223,13 +224,15 @@ std::unique_ptr<orchestrator::ServiceJob<std::string>> Odo::work(std::function<R
   return std::make_unique<orchestrator::ServiceJob<std::string>>(std::move(channel));
 }
 
-RouteChoice Odo::choose(const std::shared_ptr<const Router>& router, const Job& job) const {
+RouteChoice Odo::choose(const std::shared_ptr<const Router>& router, const Job& job,
+                        orchestrator::ChatService& chat) const {
   std::vector<RouteAttachment> attachments;
   for (const std::string& file : job.ask.attachments) {
     const bool is_type = file.find('/') != std::string::npos && file.find('.') == std::string::npos;
     attachments.push_back(is_type ? RouteAttachment{"", file} : RouteAttachment{file, ""});
   }
-  const RouteHooks hooks = teacher_ ? teacher_->hooks_for(router) : RouteHooks();
+  RouteHooks hooks = teacher_ ? teacher_->hooks_for(router) : RouteHooks();
+  if (config_.asks_model_for_routes) lend_model(chat, {job.request.owner, job.request.deadline}, hooks);
   return router->choose(orchestrator::question_of(job.request.messages), attachments, hooks);
 }
 
@@ -242,20 +245,49 @@ tools::ToolContext Odo::context_of(const Job& job, const RunTeller& teller) {
   return context;
 }
 
-std::vector<FoundText> Odo::look_up(Job& job, const Route& route, const Mode* mode, float weight,
-                                    RunTeller& teller) const {
+SearchHelp Odo::help_of(const Job& job, orchestrator::ChatService& chat, const Effort& effort) const {
+  SearchHelp help;
+  help.scorer = shelves_.scorer;
+  help.model = &chat;
+  help.expands = effort.expand.value_or(false);
+  help.grades = effort.grade.value_or(false);
+  help.owner = job.request.owner;
+  help.cache_scope = job.request.cache_scope;
+  return help;
+}
+
+// For an answer in doubt: what all collections of the one who asks say, where there are any.
+std::function<void(ChatRequest&)> Odo::look_up_in_doubt(const Job& job, orchestrator::ChatService& chat,
+                                                        const Effort& effort, Sources& sources,
+                                                        RunTeller& teller) const {
+  if (!effort.looks_in_doubt.value_or(false) || !shelves_.collections || !sources.empty()) return {};
+  const float weight = effort.source_weight.value_or(kSourceWeight);
+  return [this, question = orchestrator::question_of(job.request.messages), help = help_of(job, chat, effort),
+          context = context_of(job, teller), weight, &sources, &teller](ChatRequest& request) {
+    const auto there = shelves_.collections->list(context.key);
+    if (!there || there->empty()) return;
+    std::vector<FoundText> found;
+    retrieve(shelves_, {}, question, help, context, teller, found);
+    sources.put(sources.reserve(1), found);
+    tell(found, weight, request);
+  };
+}
+
+std::vector<FoundText> Odo::look_up(Job& job, orchestrator::ChatService& chat, const Route& route, const Mode* mode,
+                                    const Effort& effort, RunTeller& teller) const {
   std::vector<FoundText> found;
   const std::string question = orchestrator::question_of(job.request.messages);
   const tools::ToolContext context = context_of(job, teller);
   const std::vector<std::string> collections =
       job.ask.collections ? *job.ask.collections : collections_there(shelves_, context.key, route.collections);
-  if (!collections.empty()) retrieve(shelves_, collections, question, context, teller, found);
+  const SearchHelp help = help_of(job, chat, effort);
+  if (!collections.empty()) retrieve(shelves_, collections, question, help, context, teller, found);
   const bool by_route = route.searches && shelves_.web && (!mode || mode->may_search);
   if (job.ask.web.value_or(by_route)) {
     const bool is_deep = mode && mode->runs_pipeline;
-    search_web(shelves_, is_deep ? web::kDeepSearch : web::kQuickSearch, question, context, teller, found);
+    search_web(shelves_, is_deep ? web::kDeepSearch : web::kQuickSearch, question, help, context, teller, found);
   }
-  tell(found, weight, job.request);
+  tell(found, effort.source_weight.value_or(kSourceWeight), job.request);
   return found;
 }
 
@@ -272,7 +304,7 @@ void Odo::run(Job& job) {
   RouteChoice choice;
   choice.route = !job.ask.route.empty() ? job.ask.route : (mode_named(part) ? "" : part);
   choice.why = "asked for";
-  if (choice.route.empty()) choice = choose(set->router, job);
+  if (choice.route.empty()) choice = choose(set->router, job, chat);
   const Route& route = set->at_or_default(choice.route);
   teller.set_route(route.name);
   if (choice.why.size() > kMaxWhyBytes) choice.why = "a pattern of its file";
@@ -284,7 +316,7 @@ void Odo::run(Job& job) {
   const Effort effort = job.ask.effort.over(route.effort);
   show_examples(config_.journal.get(), job.request.memory.owner, effort.few_shot.value_or(0), chat, teller,
                 job.request);
-  const std::vector<FoundText> found = look_up(job, route, mode, effort.source_weight.value_or(kSourceWeight), teller);
+  Sources sources(look_up(job, chat, route, mode, effort, teller));
   const bool is_calculated =
       calculates(job.ask, route) && calculate(toolbox_, context_of(job, teller), teller, job.request);
 
@@ -296,6 +328,8 @@ void Odo::run(Job& job) {
   tools.approvals = job.ask.can_approve ? &approvals_ : nullptr;
   tools.owner = job.request.memory.owner;
   tools.client = job.ask.client;
+  tools.sources = &sources;
+  tools.tokens = effort.tool_tokens;
   const bool runs_steps = job.ask.pipeline.value_or((route.is_automatic && (!mode || mode->may_run_pipeline)) ||
                                                     (mode && mode->runs_pipeline));
   const bool is_pipeline = runs_steps && !route.steps.empty();
@@ -306,7 +340,10 @@ void Odo::run(Job& job) {
     // which rules know, is the bare model's to the letter.
     const bool is_plain = tools.names.empty() && job.request.tools.empty() && !is_small_talk(choice);
     if (is_calculated) job.request.enable_thinking = false;
-    if (is_plain || job.ask.entropy) tools.doubt.emplace();
+    if (is_plain || job.ask.entropy) {
+      tools.doubt.emplace();
+      tools.doubt->look_up = look_up_in_doubt(job, chat, effort, sources, teller);
+    }
   }
   ModelTurn turn;
   if (is_pipeline) {
@@ -322,7 +359,7 @@ void Odo::run(Job& job) {
     turn = answer_with_effort(chat, std::move(job.request), tools, config_.loop, effort, is_set, parts, teller);
   }
 
-  turn.last.citations = citations_in(turn.content, found);
+  turn.last.citations = sources.cited_in(turn.content);
   // Before the last chunk: who has it may ask for the trace at once.
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   const RunReport report = teller.report();

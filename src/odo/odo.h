@@ -43,6 +43,7 @@ struct OdoConfig {
   orchestrator::ChatService* prm = nullptr;      // a model that judges answers (judge.h); null: none
   std::shared_ptr<store::Journal> journal = {};  // accepted answers are examples (few_shot.h); null: there are none
   orchestrator::Embedder* embedder = nullptr;    // whose vectors routing compares; outlives it; null: words alone
+  bool asks_model_for_routes = false;            // where rules and examples are not sure; for models that can choose
   int max_runs = 16;                             // at the same time
   int max_waiting = 64;                          // behind these; more are refused
 };
@@ -114,9 +115,15 @@ class Odo {
   struct Job;
 
   static tools::ToolContext context_of(const Job& job, const RunTeller& teller);
-  RouteChoice choose(const std::shared_ptr<const Router>& router, const Job& job) const;
+  RouteChoice choose(const std::shared_ptr<const Router>& router, const Job& job,
+                     orchestrator::ChatService& chat) const;
   // Texts for the question, where the request or the route wants some; the request is told of them.
-  std::vector<FoundText> look_up(Job& job, const Route& route, const Mode* mode, float weight, RunTeller& teller) const;
+  std::vector<FoundText> look_up(Job& job, orchestrator::ChatService& chat, const Route& route, const Mode* mode,
+                                 const Effort& effort, RunTeller& teller) const;
+  SearchHelp help_of(const Job& job, orchestrator::ChatService& chat, const Effort& effort) const;
+  std::function<void(orchestrator::ChatRequest&)> look_up_in_doubt(const Job& job, orchestrator::ChatService& chat,
+                                                                   const Effort& effort, Sources& sources,
+                                                                   RunTeller& teller) const;
   void run(Job& job);
   void count(const RunReport& report);
 

@@ -375,6 +375,77 @@ TEST_F(OdoTest, ABudgetOfCallsEndsInAnAnswer) {
   EXPECT_FALSE(whole.content.empty());
 }
 
+TEST_F(OdoTest, ABudgetOfTokensEndsInAnAnswer) {
+  ChatRequest request = question("What is the weather in Lyon?");
+  request.tool_choice = orchestrator::ToolChoice::required;
+  write("weather", "tools: [get_weather]\ntool_tokens: 100000\n");
+  odo_.reset();
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  config.loop.tokens = 1;
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  const auto is_over = [&](const Ask& ask) {
+    const Whole whole = run(ask, request);
+    EXPECT_NE(whole.last.finish, Finish::tool_calls);
+    EXPECT_FALSE(whole.content.empty());
+    const std::vector<StepReport> answers = whole.steps("answer");
+    EXPECT_EQ(answers.size(), 2u);
+    return answers.back().about.find("used up") != std::string::npos;
+  };
+  EXPECT_FALSE(is_over(asked("odo/weather"))) << "the route's word is before the program's";
+  Ask ask = asked("odo/weather");
+  ask.effort.tool_tokens = 1;
+  EXPECT_TRUE(is_over(ask));
+}
+
+// An answer in doubt, as every one is at this threshold, is told of what can be looked up.
+TEST_F(OdoTest, AnAnswerInDoubtIsToldMore) {
+  const ChatRequest request = open_question("When are the beans of Orlo planted?");
+  for (const bool is_in_doubt : {true, false}) {
+    int n_looked = 0;
+    DoubtRule rule;
+    rule.threshold = is_in_doubt ? 0.0f : 1e9f;
+    rule.look_up = [&](ChatRequest& thinking) {
+      ++n_looked;
+      thinking.looked_up.push_back({"beans.md", "The beans of Orlo are planted on the ninth of May.", 0});
+    };
+    RunTeller teller(std::make_shared<RunLink>(std::function<void()>()), {});
+    const DoubtedTurn turn = ask_in_doubt(*chat_, request, rule, teller, teller.begin("answer", "", false));
+    EXPECT_EQ(n_looked, is_in_doubt ? 1 : 0);
+    EXPECT_EQ(turn.looked_up.size(), is_in_doubt ? 1u : 0u);
+    EXPECT_EQ(turn.turn.content.find("ninth of May") != std::string::npos, is_in_doubt) << turn.turn.content;
+  }
+}
+
+// The same in a run, for the collections of the one who asks, and only where that is wished for.
+TEST_F(OdoTest, DoubtLooksInTheCollectionsOfTheOneWhoAsks) {
+  auto collections = retrieval::Collections::open((folder_ / "collections.db").string());
+  ASSERT_TRUE(collections);
+  ASSERT_TRUE((*collections)->add({"desk", "notes", "theo.md", "Theo keeps his marbles in a tin.", 0, {}}));
+  odo_.reset();
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  Shelves shelves;
+  shelves.collections = collections->get();
+  odo_ = std::make_unique<Odo>(*chat_, box_, shelves, config);
+  const ChatRequest request =
+      open_question("Theo has 64 marbles. He wins 27 marbles. How many marbles does Theo have?");
+  const auto n_looked = [&](const char* client, std::optional<bool> wish) {
+    Ask ask = asked("odo/default");
+    ask.client = client;
+    ask.calculates = false;
+    ask.tools = std::vector<std::string>();
+    ask.effort.looks_in_doubt = wish;
+    const Whole whole = run(ask, request);
+    EXPECT_NE(whole.steps("answer").front().detail.find("\"thinks\":true"), std::string::npos)
+        << "the model in the box is sure of this now: another question is needed";
+    return whole.steps("retrieve").size();
+  };
+  EXPECT_EQ(n_looked("desk", true), 1u);
+  EXPECT_EQ(n_looked("desk", {}), 0u);
+  EXPECT_EQ(n_looked("phone", true), 0u) << "who has none";
+}
+
 TEST_F(OdoTest, PipelinesRunTheirSteps) {
   Ask ask = asked("odo/chain");
   EXPECT_TRUE(run(ask, question("What is the capital of France?")).steps("first").empty());
@@ -389,6 +460,32 @@ TEST_F(OdoTest, PipelinesRunTheirSteps) {
   EXPECT_EQ(run(ask, question("What is the capital of France?")).steps("second").size(), 1u);
   ask.mode = "fast";
   EXPECT_TRUE(run(ask, question("What is the capital of France?")).steps("second").empty());
+}
+
+// What the model would choose is its own affair; that it is asked, and only where nothing else is sure, is seen.
+TEST_F(OdoTest, TheModelIsAskedForARouteWhereThatIsWishedFor) {
+  write("sums", "match: {words: [addition]}\n");
+  const auto routing = [&](const std::string& text) {
+    ChatRequest request = question(text);
+    request.max_tokens = 1;
+    return run(asked("odo"), request).steps("route").front();
+  };
+  odo_.reset();
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  const auto n_asked = [&] { return chat_->engine().stats().requests_finished; };
+  const auto n_of = [&](const std::string& text) {
+    const auto before = n_asked();
+    routing(text);
+    return n_asked() - before;
+  };
+  EXPECT_EQ(n_of("Where do storks spend the winter?"), 1u);
+  config.asks_model_for_routes = true;
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  EXPECT_GT(n_of("Where do storks spend the winter?"), 1u);
+  EXPECT_EQ(n_of("Explain addition."), 1u) << "a rule is sure";
+  EXPECT_EQ(routing("Explain addition.").about.find("sums"), 0u);
 }
 
 TEST_F(OdoTest, NamesAndWhatIsNone) {

@@ -49,9 +49,10 @@ class TextTool : public tools::Tool {
   const char* const argument_;
 };
 
-ToolResult found_result(const std::vector<FoundText>& found, const char* nothing) {
-  if (found.empty()) return {nothing, false, false};
-  return {as_numbered(found), false, true, sources_detail(found)};
+ToolResult found_result(const std::vector<FoundText>& found, const std::vector<web::SearchStep>& stages) {
+  const std::string detail = sources_detail(found, stages);
+  if (found.empty()) return {"Nothing was found.", false, false, detail};
+  return {as_numbered(found), false, true, detail, found};
 }
 
 class Retrieve : public TextTool {
@@ -64,17 +65,12 @@ class Retrieve : public TextTool {
   ToolResult answer(const std::string& text, const ToolContext& context) override {
     retrieval::SearchCall call;
     call.owner = context.key;
-    call.query = text.substr(0, retrieval::kMaxQueryBytes);
-    call.k = kToldTexts;
+    call.query = text;
     call.deadline = context.deadline;
     call.is_cancelled = context.is_cancelled;
-    const auto hits = collections_.search(call);
-    if (!hits) return failed(hits.error().message);
-    std::vector<FoundText> found;
-    for (const retrieval::Hit& hit : *hits) {
-      found.push_back({hit.title, "", hit.document, hit.place, hit.text, hit.collection});
-    }
-    return found_result(found, "Nothing was found.");
+    std::vector<web::SearchStep> stages;
+    const auto found = find_documents(collections_, std::move(call), stages);
+    return found ? found_result(*found, stages) : failed(found.error().message);
   }
 
   retrieval::Collections& collections_;
@@ -82,25 +78,28 @@ class Retrieve : public TextTool {
 
 class WebSearchTool : public TextTool {
  public:
-  explicit WebSearchTool(const web::WebSearch& search)
+  WebSearchTool(const web::WebSearch& search, retrieval::PairScorer scorer)
       : TextTool("web_search", "Searches the web and gives passages of the best pages.", "query", "What to look for."),
-        search_(search) {}
+        search_(search) {
+    help_.scorer = std::move(scorer);
+  }
 
  private:
   ToolResult answer(const std::string& text, const ToolContext& context) override {
     web::SearchOptions options;
     options.depth = web::kQuickSearch;
-    const auto outcome = search_.run(text, options, {}, {context.deadline, context.is_cancelled});
+    const auto outcome = search_.run(text, options, hooks_of(help_), {context.deadline, context.is_cancelled});
     if (!outcome) return failed(outcome.error().message);
     std::vector<FoundText> found;
     for (const web::Passage& passage : outcome->passages) {
       if (found.size() == kToldTexts) break;
       found.push_back({passage.title.as_data(), passage.url, "", "", passage.text.as_data()});
     }
-    return found_result(found, "Nothing was found.");
+    return found_result(found, outcome->steps);
   }
 
   const web::WebSearch& search_;
+  SearchHelp help_;  // the query is the model's own already
 };
 
 class Fetch : public TextTool {
@@ -116,7 +115,7 @@ class Fetch : public TextTool {
     const web::Page& read = **page;
     std::string text = read.text.as_data().substr(0, kMaxPageBytes);
     const std::vector<FoundText> found = {{read.title.as_data(), read.url, "", "", text}};
-    return {read.title.as_data() + "\n" + text, false, true, sources_detail(found)};
+    return {read.title.as_data() + "\n" + text, false, true, sources_detail(found, {})};
   }
 
   web::PageFetcher& pages_;
@@ -193,8 +192,8 @@ class Forget : public TextTool {
 std::shared_ptr<tools::Tool> make_retrieve(retrieval::Collections& collections) {
   return std::make_shared<Retrieve>(collections);
 }
-std::shared_ptr<tools::Tool> make_web_search(const web::WebSearch& search) {
-  return std::make_shared<WebSearchTool>(search);
+std::shared_ptr<tools::Tool> make_web_search(const web::WebSearch& search, retrieval::PairScorer scorer) {
+  return std::make_shared<WebSearchTool>(search, std::move(scorer));
 }
 std::shared_ptr<tools::Tool> make_fetch(web::PageFetcher& pages) { return std::make_shared<Fetch>(pages); }
 MemoryFinder memory_of(orchestrator::ChatService& chat) {

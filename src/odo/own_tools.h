@@ -14,7 +14,8 @@ namespace chimere::odo {
 
 // All that they are given outlives them.
 std::shared_ptr<tools::Tool> make_retrieve(retrieval::Collections& collections);
-std::shared_ptr<tools::Tool> make_web_search(const web::WebSearch& search);
+// `scorer`: reads the passages again; none: their words alone decide.
+std::shared_ptr<tools::Tool> make_web_search(const web::WebSearch& search, retrieval::PairScorer scorer = {});
 std::shared_ptr<tools::Tool> make_fetch(web::PageFetcher& pages);
 
 // The memory to use now, held while it is; null: there is none, as no model is loaded. Notes are files that all models

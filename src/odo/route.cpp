@@ -149,6 +149,10 @@ Result<Route> read_route(const YamlNode& root, const std::string& name, const st
   fields.boolean("gate", route.effort.gate);
   fields.integer("few_shot", route.effort.few_shot, 0, kMaxExamples);
   fields.number("source_weight", route.effort.source_weight, 0, 1);
+  fields.boolean("expand", route.effort.expand);
+  fields.boolean("grade", route.effort.grade);
+  fields.boolean("retrieve_in_doubt", route.effort.looks_in_doubt);
+  fields.integer("tool_tokens", route.effort.tool_tokens, 1, kMaxToolTokens);
   std::optional<bool> searches, calculates, weighs_doubt, is_automatic;
   fields.boolean("web", searches);
   fields.boolean("calculate", calculates);

@@ -175,7 +175,8 @@ void grade(const SearchCall& call, SearchTrace& trace, std::vector<Hit>& hits) {
 
 }  // namespace
 
-Status Collections::search_vectors(const Searching& searching, SearchTrace& trace, std::vector<int64_t>& ids) const {
+Status Collections::search_vectors(const Searching& searching, const std::vector<int64_t>& by_words, double least_alone,
+                                   SearchTrace& trace, std::vector<int64_t>& ids) const {
   if (!embedder_) return Error{Code::unsupported, "there is no model for embeddings here"};
   TRY_ASSIGN(const int64_t embedder, find_embedder(searching.database, embedder_));
   if (embedder == 0) return Error{Code::not_found, "no document has vectors of '" + embedder_.name + "'"};
@@ -191,7 +192,10 @@ Status Collections::search_vectors(const Searching& searching, SearchTrace& trac
     TRY_ASSIGN(const auto near, shelf_.nearest(searching.database, collection.id, collection.revision, embedder,
                                                vectors[0], searching.n_candidates));
     for (const NearChunk& chunk : near) {
-      if (chunk.score >= embedder_.least_cosine) all.push_back({chunk.score, chunk.chunk});
+      if (chunk.score < embedder_.least_cosine) continue;
+      const bool counts =
+          chunk.score >= least_alone || std::find(by_words.begin(), by_words.end(), chunk.chunk) != by_words.end();
+      if (counts) all.push_back({chunk.score, chunk.chunk});
     }
   }
   trace.vectors_ms = ms_since(start);
@@ -236,8 +240,12 @@ Result<std::vector<Hit>> Collections::search(const SearchCall& call, SearchTrace
     by_words = search_words(*reader, searching.collections, call.query, searching.n_candidates, rankings[0].ids);
     trace.words_ms = ms_since(start);
   }
-  if (call.mode != SearchMode::words && !must_end(call)) {
-    by_vectors = search_vectors(searching, trace, rankings[1].ids);
+  // Vectors without a weight are near to everything: they only put something behind what words have found.
+  const bool looks_near = call.mode != SearchMode::words && (!call.drops_unlike || rankings[1].weight > 0);
+  if (looks_near && !must_end(call)) {
+    const bool has_least = embedder_.least_cosine > -1;
+    const double least_alone = !call.drops_unlike ? -1 : has_least ? embedder_.least_cosine : kLeastCosineAlone;
+    by_vectors = search_vectors(searching, rankings[0].ids, least_alone, trace, rankings[1].ids);
   }
   if (must_end(call)) return ended(call);
   trace.n_words = rankings[0].ids.size();

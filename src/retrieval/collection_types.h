@@ -68,11 +68,16 @@ struct SearchCall {
   SearchMode mode = SearchMode::hybrid;
   std::optional<double> vector_weight = {};  // in the fusion, beside 1 for words; none: as the embedder has it
   bool rerank = true;                        // by the cross-encoder, where there is one
-  Grader grader = {};                        // none: all are kept
+  // Whether a chunk that shares no word with the query must be near to it, as its collections are told to somebody who
+  // did not look at them: kLeastCosineAlone, or what the embedder's file says; and none where vectors have no weight.
+  bool drops_unlike = false;
+  Grader grader = {};  // none: all are kept
   TextEmbedder::Deadline deadline = TextEmbedder::Deadline::max();
   std::function<bool()> is_cancelled = {};  // asked from the thread that searches
 };
 
+// Of embedders whose file says no least cosine. A guess: texts that have nothing in common are below it by most of them.
+inline constexpr double kLeastCosineAlone = 0.5;
 inline constexpr size_t kMaxQueryBytes = 64 << 10;
 inline constexpr size_t kMaxHits = 100;
 

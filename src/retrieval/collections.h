@@ -19,8 +19,8 @@
 
 #include "base/result.h"
 #include "retrieval/collection_rows.h"
-#include "retrieval/collection_types.h"
 #include "retrieval/collection_schema.h"
+#include "retrieval/collection_types.h"
 #include "retrieval/vector_shelf.h"
 
 namespace chimere::documents {
@@ -87,7 +87,9 @@ class Collections {
 
   // collection_search.cpp
   struct Searching;
-  Status search_vectors(const Searching& searching, SearchTrace& trace, std::vector<int64_t>& ids) const;
+  // `by_words`: what was found so, best first; a cosine below `least_alone` is enough for these alone.
+  Status search_vectors(const Searching& searching, const std::vector<int64_t>& by_words, double least_alone,
+                        SearchTrace& trace, std::vector<int64_t>& ids) const;
   void rerank(const SearchCall& call, SearchTrace& trace, std::vector<Hit>& hits) const;
 
   const std::string path_;

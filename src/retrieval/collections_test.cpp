@@ -372,6 +372,46 @@ TEST_F(CollectionsTest, WhatIsNotNearIsNotFoundByItsVector) {
   EXPECT_TRUE(find(*collections, "zebra").empty());
 }
 
+// Who is told of a text and did not ask for a list wants none that is merely the nearest of what there is.
+TEST_F(CollectionsTest, WhatSharesNoWordMustBeNearWhereThatIsAskedFor) {
+  auto collections = open();
+  TextEmbedder embedder = embedder_for_test();
+  embedder.embed = [](std::span<const std::string> texts, auto) {
+    std::vector<std::vector<float>> vectors;
+    for (const std::string& text : texts) {
+      const bool is_pet = text.find("cat") != std::string::npos || text.find("pet") != std::string::npos;
+      vectors.emplace_back(kTestDimensions, 0.0f);
+      vectors.back()[0] = is_pet ? 1.0f : 0.3f;
+      vectors.back()[1] = is_pet ? 0.0f : 0.95f;
+    }
+    return Result<std::vector<std::vector<float>>>{std::move(vectors)};
+  };
+  collections->use(embedder);
+  add(*collections, "cat", "The cat sleeps.");
+  add(*collections, "tax", "Taxes are due in May.");
+  SearchCall call;
+  call.owner = "ann";
+  call.query = "our pet";
+  EXPECT_EQ(collections->search(call)->size(), 2u);
+  call.drops_unlike = true;
+  const auto hits = collections->search(call);
+  ASSERT_EQ(hits->size(), 1u);
+  EXPECT_EQ((*hits)[0].document, "cat");
+  EXPECT_EQ((*hits)[0].word_rank, 0);
+  // A word in common is enough, however far the vector is.
+  call.query = "the pet and taxes";
+  EXPECT_EQ(collections->search(call)->size(), 2u);
+  // The file's word counts before the guess.
+  call.query = "our pet";
+  embedder.least_cosine = 0.2;
+  collections->use(embedder);
+  EXPECT_EQ(collections->search(call)->size(), 2u);
+  // Vectors of a model that was not made for it find nothing alone.
+  embedder.weight = 0;
+  collections->use(embedder);
+  EXPECT_TRUE(collections->search(call)->empty());
+}
+
 TEST_F(CollectionsTest, StagesThatFailAreLeftOutAndNamed) {
   auto collections = open();
   collections->use(embedder_for_test());

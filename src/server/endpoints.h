@@ -135,6 +135,8 @@ struct OdoDesk {
   odo::Odo* odo = nullptr;  // null: there are none
   std::string version;
   std::function<std::optional<retrieval::NoteUsage>()> learned;
+  // Who answers where the request is for nobody by name, held while it does; null, or of null: nobody.
+  std::function<std::shared_ptr<orchestrator::ChatService>()> model = {};
 };
 void add_odo_endpoints(Router& router, const OdoDesk& desk);  // odo_endpoints.cpp
 // Nothing where there is no store.

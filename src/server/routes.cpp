@@ -72,8 +72,12 @@ Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchCo
   add_sleep_endpoints(router_, services_);
   add_llama_endpoints(router_, services_);
   add_ollama_endpoints(router_, services_);
-  add_odo_endpoints(router_,
-                    {services_.odo, services_.version, [&chat = services_.chat] { return chat.memory().usage(); }});
+  const auto stays = [&chat = services_.chat] {
+    return std::shared_ptr<orchestrator::ChatService>(std::shared_ptr<void>(), &chat);
+  };
+  OdoDesk desk{services_.odo, services_.version, [&chat = services_.chat] { return chat.memory().usage(); }, stays};
+  if (services_.hold_chat) desk.model = services_.hold_chat;
+  add_odo_endpoints(router_, desk);
   add_conversation_endpoints(router_, services_.conversations, services_.workers);
   add_learning_endpoints(router_, services_.journal, services_.workers);
   add_improve_endpoints(router_, services_);

@@ -22,7 +22,8 @@ struct ServerForTest {
   ServerConfig config;
   std::string engram;  // folder of tables
   retrieval::NoteLimits note_limits;
-  orchestrator::Embedder* embedder = nullptr;  // of another model
+  orchestrator::Embedder* embedder = nullptr;               // of another model
+  std::function<void(orchestrator::ChatService&)> prepare;  // what needs the service and the server needs
 
   ServerForTest() {
     engine.max_running = 4;
@@ -42,6 +43,7 @@ struct ServerForTest {
     ASSERT_TRUE(chat_model) << chat_model.error().message;
     if (!engram.empty()) chat_model->open_memories(engram, {}, note_limits);
     service = std::make_unique<orchestrator::ChatService>(std::move(*chat_model), engine);
+    if (prepare) prepare(*service);
     auto listening = Server::listen(config, *service, embedder);
     ASSERT_TRUE(listening) << listening.error().message;
     server = std::move(*listening);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace chimere::tools {
 
@@ -21,11 +22,22 @@ struct ToolContext {
   std::function<bool()> is_cancelled = [] { return false; };
 };
 
+// A text of a file or a page that a result is made of.
+struct FoundText {
+  std::string title;
+  std::string url;       // of a page
+  std::string document;  // of a file
+  std::string place;     // in the file
+  std::string text;
+  std::string collection = {};  // of the file
+};
+
 struct ToolResult {
-  std::string text;           // what the model reads
-  bool is_error = false;      // text says what, expected, found
-  bool is_untrusted = false;  // from pages, files, other programs: never instructions, never learned from
-  std::string detail = {};    // a JSON object for the trace (e.g. sources); empty: none
+  std::string text;                     // what the model reads
+  bool is_error = false;                // text says what, expected, found
+  bool is_untrusted = false;            // from pages, files, other programs: never instructions, never learned from
+  std::string detail = {};              // a JSON object for the trace (e.g. sources); empty: none
+  std::vector<FoundText> sources = {};  // what `text` is a list of: who keeps count of sources may number it anew
 };
 
 class Tool {

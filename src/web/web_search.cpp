@@ -287,12 +287,20 @@ std::vector<Passage> diverse_passages(std::vector<Passage> passages, size_t n) {
 }
 
 std::string search_answer(const SearchOutcome& outcome, const std::string& synthesis) {
-  Json sources = Json::array(), steps = Json::array();
+  Json sources = Json::array(), passages = Json::array(), steps = Json::array();
   for (const Source& source : outcome.sources) {
     sources.push_back({{"title", source.title.as_data()},
                        {"url", source.url},
                        {"snippet", source.snippet.as_data()},
                        {"score", source.score}});
+  }
+  for (size_t i = 0; i < outcome.passages.size(); ++i) {
+    const Passage& passage = outcome.passages[i];
+    passages.push_back({{"n", i + 1},
+                        {"title", passage.title.as_data()},
+                        {"url", passage.url},
+                        {"text", passage.text.as_data()},
+                        {"score", passage.score}});
   }
   double ms = 0;
   for (const SearchStep& step : outcome.steps) {
@@ -302,6 +310,7 @@ std::string search_answer(const SearchOutcome& outcome, const std::string& synth
   return to_text(Json{{"sources", std::move(sources)},
                       {"n_sources", outcome.sources.size()},
                       {"search_ms", ms},
+                      {"passages", std::move(passages)},
                       {"synthesis", synthesis},
                       {"steps", std::move(steps)}});
 }

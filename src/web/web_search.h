@@ -99,7 +99,7 @@ std::vector<std::string> queries_of(const std::string& question, const std::vect
 std::vector<Passage> diverse_passages(std::vector<Passage> passages, size_t n);
 
 // The body of /v1/search: {"sources": [{"title", "url", "snippet", "score"}], "n_sources", "search_ms", "synthesis"},
-// and "steps" beside them.
+// and beside them "passages": [{"n", "title", "url", "text", "score"}], whose numbers [n] the synthesis cites, and "steps".
 std::string search_answer(const SearchOutcome& outcome, const std::string& synthesis);
 
 }  // namespace chimere::web

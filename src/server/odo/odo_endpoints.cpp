@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include "odo/web_answer.h"
 #include "server/endpoints.h"
 #include "server/http/json.h"
 #include "server/job_answer.h"
@@ -140,8 +141,10 @@ std::unique_ptr<Answer> mcp_message(odo::Odo& odo, Call call, const tools::McpSe
   return worked(odo, std::move(call), std::move(work), is_left);
 }
 
-// POST /v1/search {"query", "depth"}: sources and passages of the web.
-std::unique_ptr<Answer> web_search(odo::Odo& odo, Call call) {
+// POST /v1/search {"query", "depth", "synthesis", "expand", "grade"}: sources and passages of the web, and what the model
+// makes of them.
+std::unique_ptr<Answer> web_search(const OdoDesk& desk, Call call) {
+  odo::Odo& odo = *desk.odo;
   const web::WebSearch* web = odo.shelves().web;
   const auto refuse = [&](const char* field, const std::string& message) {
     return answer_now(call, error_response({400, message, "invalid_request_error", field, ""}));
@@ -150,20 +153,31 @@ std::unique_ptr<Answer> web_search(odo::Odo& odo, Call call) {
   auto parsed = parse_body(call.request.body);
   if (const ApiError* error = std::get_if<ApiError>(&parsed)) return answer_now(call, error_response(*error));
   JsonFields fields(std::get<OwnedJson>(parsed));
-  std::string query, depth = "standard";
-  fields.string("query", query);
+  odo::WebAsk ask;
+  odo::SearchHelp help;
+  std::string depth = "standard";
+  fields.string("query", ask.query);
   fields.string("depth", depth);
+  fields.boolean("synthesis", ask.synthesizes);
+  fields.boolean("expand", help.expands);
+  fields.boolean("grade", help.grades);
   if (!fields.ok()) return answer_now(call, error_response(fields.error()));
   const auto named = web::search_depth(depth);
-  if (query.empty()) return refuse("query", "query: expected a text, found none");
+  if (ask.query.empty()) return refuse("query", "query: expected a text, found none");
   if (!named) return refuse("depth", "depth: expected quick, standard or deep, found '" + depth.substr(0, 64) + "'");
+  ask.depth = *named;
+  std::shared_ptr<orchestrator::ChatService> model;
+  if (ask.synthesizes || help.expands || help.grades) {
+    if (desk.model) model = desk.model();
+    if (!model) return refuse("synthesis", "synthesis, expand and grade need a model: none is loaded");
+  }
+  help.scorer = odo.shelves().scorer;
+  help.owner = help.cache_scope = Services::owner_of(call);
   const auto is_left = std::make_shared<std::atomic<bool>>(false);
-  auto work = [web, query, depth = *named, context = context_of(call, is_left)]() -> Result<std::string> {
-    web::SearchOptions options;
-    options.depth = depth;
-    TRY_ASSIGN(const web::SearchOutcome outcome,
-               web->run(query, options, {}, {context.deadline, context.is_cancelled}));
-    return web::search_answer(outcome, "");
+  auto work = [web, ask, help, model, context = context_of(call, is_left)]() -> Result<std::string> {
+    odo::SearchHelp by_model = help;
+    by_model.model = model.get();
+    return odo::web_answer(*web, ask, by_model, {context.deadline, context.is_cancelled});
   };
   return worked(odo, std::move(call), std::move(work), is_left);
 }
@@ -200,8 +214,8 @@ void add_odo_endpoints(Router& router, const OdoDesk& desk) {
   router.add({.method = "POST", .path = "/mcp", .handler = [&odo, mcp](Call call) {
                 return mcp_message(odo, std::move(call), *mcp);
               }});
-  router.add({.method = "POST", .path = "/v1/search", .handler = [&odo](Call call) {
-                return web_search(odo, std::move(call));
+  router.add({.method = "POST", .path = "/v1/search", .handler = [desk](Call call) {
+                return web_search(desk, std::move(call));
               }});
   router.add({.method = "GET", .path = "/routes", .handler = [&odo](Call call) {
                 return answer_now(call, json_response(Json{{"routes", routes_json(odo)}}));

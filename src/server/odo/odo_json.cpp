@@ -78,6 +78,10 @@ void read_effort(JsonFields& fields, odo::Effort& effort) {
   read_count(fields, "tokens", effort.tokens, 1, odo::kMaxSearchTokens);
   read_choice(fields, "gate", effort.gate);
   read_count(fields, "few_shot", effort.few_shot, 0, odo::kMaxExamples);
+  read_choice(fields, "expand", effort.expand);
+  read_choice(fields, "grade", effort.grade);
+  read_choice(fields, "retrieve_in_doubt", effort.looks_in_doubt);
+  read_count(fields, "tool_tokens", effort.tool_tokens, 1, odo::kMaxToolTokens);
   if (fields.find("source_weight")) {
     float weight = 0;
     fields.number("source_weight", weight, 0, 1);

@@ -1,6 +1,8 @@
 // openai_responses_response.cpp  Items open and close one after the other: a thought, a text, calls.
 #include "server/protocols/openai_responses_response.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "server/protocols/shared/answer_json.h"
@@ -23,6 +25,26 @@ Json usage_of(const engine::Usage& usage) {
   return json;
 }
 
+// As this API has them. `before`: characters of the answer that stand in earlier items.
+Json annotation_json(const orchestrator::Citation& citation, size_t before) {
+  Json json = {{"start_index", citation.begin - before}, {"end_index", citation.end - before}};
+  if (citation.url.empty()) {
+    json.update({{"type", "file_citation"},
+                 {"index", citation.begin - before},
+                 {"file_id", citation.document},
+                 {"filename", citation.document}});
+  } else {
+    json.update({{"type", "url_citation"}, {"url", citation.url}});
+  }
+  json["title"] = citation.title;
+  return json;
+}
+
+size_t n_chars_of(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
 class ResponsesWriter : public ResponseWriter {
  public:
   explicit ResponsesWriter(ResponsesHead head) : id_(new_object_id("resp_")), head_(std::move(head)) {
@@ -43,6 +65,7 @@ class ResponsesWriter : public ResponseWriter {
     for (const ToolCallDelta& call : chunk.tool_calls) add_call(out, call);
     if (chunk.kind == ChatChunk::Kind::finished) {
       finish_ = chunk.finish;
+      annotate(out, chunk.citations);
       close(out, is_cut() ? "incomplete" : "completed");
       passages_ = chunk.passages;
     }
@@ -90,6 +113,30 @@ class ResponsesWriter : public ResponseWriter {
     Json whole = response(is_cut() ? "incomplete" : "completed", usage_of(total));
     if (head_.keep) head_.keep(whole);
     return whole;
+  }
+
+  // What the answer cites is known when it is whole. Items that ended before are told of with the response alone.
+  void annotate(std::string& out, const std::vector<orchestrator::Citation>& citations) {
+    for (const orchestrator::Citation& citation : citations) {
+      if (open_ == Item::message && citation.begin >= n_chars_before_) {
+        annotations_.push_back(annotation_json(citation, n_chars_before_));
+        Json event = place("annotation", annotations_.back());
+        event["annotation_index"] = annotations_.size() - 1;
+        emit(out, "response.output_text.annotation.added", std::move(event));
+        continue;
+      }
+      size_t before = 0;
+      for (Json& item : output_) {
+        if (item["type"] != "message" || item["content"].empty()) continue;
+        Json& part = item["content"][0];
+        const size_t n_chars = n_chars_of(part["text"].get_ref<const std::string&>());
+        if (citation.begin < before + n_chars) {
+          part["annotations"].push_back(annotation_json(citation, before));
+          break;
+        }
+        before += n_chars;
+      }
+    }
   }
 
   // Of all tokens of the chunk, on the first event of text that it makes.
@@ -168,7 +215,7 @@ class ResponsesWriter : public ResponseWriter {
     Json json;
     json["type"] = "output_text";
     json["text"] = text_;
-    json["annotations"] = Json::array();
+    json["annotations"] = annotations_;
     json["logprobs"] = part_tokens_;
     return json;
   }
@@ -189,6 +236,7 @@ class ResponsesWriter : public ResponseWriter {
     item_id_ = new_object_id(prefix);
     text_.clear();
     part_tokens_ = Json::array();
+    annotations_ = Json::array();
     emit(out, "response.output_item.added", Json{{"output_index", output_.size()}, {"item", item_json("in_progress")}});
     if (kind != Item::call) emit(out, "response.content_part.added", place("part", part_json()));
   }
@@ -238,6 +286,7 @@ class ResponsesWriter : public ResponseWriter {
     Json item = item_json(status);
     emit(out, "response.output_item.done", Json{{"output_index", output_.size()}, {"item", item}});
     output_.push_back(std::move(item));
+    if (open_ == Item::message) n_chars_before_ += n_chars_of(text_);
     open_ = Item::none;
   }
 
@@ -268,6 +317,8 @@ class ResponsesWriter : public ResponseWriter {
   CustomInput input_;
   std::string text_;  // of the open item: its text or its arguments
   Json tokens_ = Json::array(), part_tokens_ = Json::array();
+  Json annotations_ = Json::array();  // of an open message
+  size_t n_chars_before_ = 0;         // of the answer, in messages that are complete
 };
 
 }  // namespace

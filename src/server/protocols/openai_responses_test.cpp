@@ -287,6 +287,48 @@ TEST(ResponsesResponse, CallsGoBackInTheFormOfTheirDeclaration) {
   EXPECT_EQ(kept["output"][2]["arguments"]["query"], "mail");
 }
 
+// Their places are those in their own item, and who reads the stream sees them before the text is closed.
+TEST(ResponsesResponse, WhatAnAnswerCitesIsAnnotated) {
+  std::vector<ChatChunk> list(4);
+  list[0].content = "Aïe [1]. ";
+  list[1].reasoning = "hm";
+  list[2].content = "So [2].";
+  list[3].kind = ChatChunk::Kind::finished;
+  list[3].citations = {{4, 7, "beans, line 2", "", "beans.md"}, {12, 15, "Boats", "https://boats.example", ""}};
+  const auto writer = responses_writer({"m", 1});
+  std::string text;
+  for (const ChatChunk& chunk : list) text += writer->events(0, chunk);
+  text += writer->end({});
+  std::vector<Json> events;
+  for (size_t at = 0; (at = text.find("data: ", at)) != std::string::npos; ++at) {
+    events.push_back(*parse_json(text.substr(at + 6, text.find("\n\n", at) - at - 6)));
+  }
+  const Json page = {{"type", "url_citation"},
+                     {"start_index", 3},
+                     {"end_index", 6},
+                     {"title", "Boats"},
+                     {"url", "https://boats.example"}};
+  std::vector<std::string> types;
+  for (const Json& event : events) {
+    types.push_back(event["type"]);
+    if (types.back() == "response.output_text.annotation.added") {
+      EXPECT_EQ(event["annotation"], page);
+      EXPECT_EQ(event["annotation_index"], 0);
+      EXPECT_EQ(event["output_index"], 2);
+    }
+  }
+  const auto added = std::find(types.begin(), types.end(), "response.output_text.annotation.added");
+  ASSERT_NE(added, types.end());
+  EXPECT_EQ(*(added + 1), "response.output_text.done");
+  const Json& output = events.back()["response"]["output"];
+  ASSERT_EQ(output.size(), 3u);
+  EXPECT_EQ(output[2]["content"][0]["annotations"], Json::array({page}));
+  const Json& file = output[0]["content"][0]["annotations"][0];
+  EXPECT_EQ(file["type"], "file_citation");
+  EXPECT_EQ(file["filename"], "beans.md");
+  EXPECT_EQ(file["start_index"], 4);
+}
+
 TEST(ResponsesResponse, APromptThatIsTooLongIsAnEventOfAStream) {
   const auto writer = responses_writer({"m", 1});
   const ApiError error = prompt_too_long(1200, 1000, "input");
