@@ -154,9 +154,11 @@ void Remembered::remove() {
 Status JobState::step() {
   ++run.done;
   const auto now = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(now - began).count();
-  run.seconds = seconds;
-  run.cpu_seconds = cpu_seconds();
+  // A process that is stopped gets no processor time, while the clock goes on: its time is the smaller of the two.
+  const double cpu = cpu_seconds(), clock = std::chrono::duration<double>(now - looked).count();
+  run.seconds += std::min(clock, std::max(0.0, cpu - cpu_looked));
+  looked = now;
+  run.cpu_seconds = cpu_looked = cpu;
   const double joules = package_joules();
   if (joules >= joules_began && joules_began >= 0) run.joules = joules - joules_began;
   if (now - told > std::chrono::seconds(1)) {
@@ -165,7 +167,7 @@ Status JobState::step() {
     tools.tell(run);
   }
   if (tools.must_end()) return Error{Code::cancelled, "it was told to end"};
-  if (seconds > tools.limits.seconds) {
+  if (run.seconds > tools.limits.seconds) {
     return Error{Code::cancelled,
                  "its time of " + std::to_string(static_cast<int64_t>(tools.limits.seconds)) + " s is over"};
   }

@@ -31,8 +31,9 @@ struct JobState {
   Examples examples;
   Workbench* bench = nullptr;
   Remembered remembered;
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point looked = std::chrono::steady_clock::now();  // at the clock, the last time
   std::chrono::steady_clock::time_point told{};
+  double cpu_looked = 0;
   double joules_began = package_joules();
 
   // After each thing computed. cancelled: the time or the energy is spent, or somebody wants an end.
