@@ -59,6 +59,9 @@ struct JobState {
 Asked guard_question(const GuardPair& pair);
 Wanted guard_answer(const GuardPair& pair);
 
+// Of what the answer tells beyond its question (names, numbers, things), the part that is said, 0 to 1.
+double told_part(const GuardPair& pair, const std::string& said);
+
 // What is made of the examples: its bytes, and what it changes.
 struct Candidate {
   std::string about;

@@ -209,6 +209,13 @@ TEST(Job, PausesAreNotOfItsTime) {
   EXPECT_LT(state.run.seconds, 0.5);
 }
 
+TEST(Job, WhatAnAnswerTells) {
+  const GuardPair pair{"What is the capital of France?", "The capital of France is Paris."};
+  EXPECT_EQ(told_part(pair, "It is Paris, of course."), 1);
+  EXPECT_EQ(told_part(pair, "Banana."), 0);
+  EXPECT_EQ(told_part(pair, "The capital of France."), 0);
+}
+
 TEST(Job, RefusesAKindThatIsNone) { EXPECT_FALSE(run_job(Home("none").tools(), {"ann", "dreams", ""})); }
 
 }  // namespace
