@@ -6,10 +6,13 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "improve/content_hash.h"
 #include "improve/job_state.h"
+#include "retrieval/words.h"
 
 namespace chimere::improve {
 namespace {
@@ -154,9 +157,11 @@ void Remembered::remove() {
 Status JobState::step() {
   ++run.done;
   const auto now = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(now - began).count();
-  run.seconds = seconds;
-  run.cpu_seconds = cpu_seconds();
+  // A process that is stopped gets no processor time, while the clock goes on: its time is the smaller of the two.
+  const double cpu = cpu_seconds(), clock = std::chrono::duration<double>(now - looked).count();
+  run.seconds += std::min(clock, std::max(0.0, cpu - cpu_looked));
+  looked = now;
+  run.cpu_seconds = cpu_looked = cpu;
   const double joules = package_joules();
   if (joules >= joules_began && joules_began >= 0) run.joules = joules - joules_began;
   if (now - told > std::chrono::seconds(1)) {
@@ -165,7 +170,7 @@ Status JobState::step() {
     tools.tell(run);
   }
   if (tools.must_end()) return Error{Code::cancelled, "it was told to end"};
-  if (seconds > tools.limits.seconds) {
+  if (run.seconds > tools.limits.seconds) {
     return Error{Code::cancelled,
                  "its time of " + std::to_string(static_cast<int64_t>(tools.limits.seconds)) + " s is over"};
   }
@@ -220,36 +225,70 @@ Result<std::vector<GuardFigures>> JobState::guard_figures(const std::string& nam
   std::vector<GuardFigures> guards{{"general answers", {}, rules.guard_margin},
                                    {"answers that end", {}, rules.ending_margin}};
   if (!tools.general.empty()) guards.push_back({"general text", {}, rules.guard_margin});
+  guards.push_back({"what answers tell", {}, rules.telling_margin});
+  // What an arm says is looked at twice.
+  std::map<std::string, Answered> said_by;
+  const auto say = [&](const std::string& arm_name, const Arm& arm, size_t i) -> Result<Answered> {
+    const std::string key = arm_name + " " + std::to_string(i);
+    if (const auto found = said_by.find(key); found != said_by.end()) return found->second;
+    TRY_ASSIGN(Answered said, bench->answer(guard_question(tools.guard[i]), run.slot.owner, arm, kGuardAnswerTokens));
+    return said_by[key] = std::move(said);
+  };
   // The difference of the arms in one figure.
-  const auto compare = [&](GuardFigures& guard, const std::string& name,
-                           const std::function<Result<std::optional<double>>(const Arm&)>& compute) -> Status {
-    TRY_ASSIGN(const auto before, figure(name_a + " " + name, [&] { return compute(a); }));
-    TRY_ASSIGN(const auto after, figure(name_b + " " + name, [&] { return compute(b); }));
+  const auto compare =
+      [&](GuardFigures& guard, const std::string& name,
+          const std::function<Result<std::optional<double>>(const std::string&, const Arm&)>& compute) -> Status {
+    TRY_ASSIGN(const auto before, figure(name_a + " " + name, [&] { return compute(name_a, a); }));
+    TRY_ASSIGN(const auto after, figure(name_b + " " + name, [&] { return compute(name_b, b); }));
     if (before && after) guard.differences.push_back(*after - *before);
     return Ok{};
   };
   for (size_t i = 0; i < tools.guard.size(); ++i) {
     const Asked asked = guard_question(tools.guard[i]);
-    TRY(compare(guards[0], "g" + std::to_string(i), [&](const Arm& arm) {
+    TRY(compare(guards[0], "g" + std::to_string(i), [&](const std::string&, const Arm& arm) {
       return bench->score(asked, guard_answer(tools.guard[i]), run.slot.owner, arm);
     }));
     // Those that an adapter was not told to keep.
     if (i % 2 == 0) continue;
-    TRY(compare(guards[1], "n" + std::to_string(i), [&](const Arm& arm) -> Result<std::optional<double>> {
-      TRY_ASSIGN(const Answered said, bench->answer(asked, run.slot.owner, arm, kGuardAnswerTokens));
+    using Figure = Result<std::optional<double>>;
+    TRY(compare(guards[1], "n" + std::to_string(i), [&](const std::string& arm_name, const Arm& arm) -> Figure {
+      TRY_ASSIGN(const Answered said, say(arm_name, arm, i));
       return std::optional<double>{said.has_ended ? 1.0 : 0.0};
+    }));
+    TRY(compare(guards.back(), "k" + std::to_string(i), [&](const std::string& arm_name, const Arm& arm) -> Figure {
+      TRY_ASSIGN(const Answered said, say(arm_name, arm, i));
+      return std::optional<double>{told_part(tools.guard[i], said.text)};
     }));
   }
   for (size_t i = 0; i < tools.general.size(); ++i) {
-    TRY(compare(guards[2], "t" + std::to_string(i), [&](const Arm& arm) -> Result<std::optional<double>> {
-      TRY_ASSIGN(const std::vector<float> logprobs, bench->score_text(tools.general[i], arm));
-      if (logprobs.empty()) return std::optional<double>{};
-      double sum = 0;
-      for (const float logprob : logprobs) sum += logprob;
-      return std::optional<double>{sum / static_cast<double>(logprobs.size())};
-    }));
+    TRY(compare(guards[2], "t" + std::to_string(i),
+                [&](const std::string&, const Arm& arm) -> Result<std::optional<double>> {
+                  TRY_ASSIGN(const std::vector<float> logprobs, bench->score_text(tools.general[i], arm));
+                  if (logprobs.empty()) return std::optional<double>{};
+                  double sum = 0;
+                  for (const float logprob : logprobs) sum += logprob;
+                  return std::optional<double>{sum / static_cast<double>(logprobs.size())};
+                }));
   }
   return Result<std::vector<GuardFigures>>{std::move(guards)};
+}
+
+double told_part(const GuardPair& pair, const std::string& said) {
+  const auto terms_of = [](const std::string& text) {
+    std::set<uint64_t> terms;
+    for (const retrieval::Word& word : retrieval::words_of(text)) {
+      if (!retrieval::is_small_word(word.text)) terms.insert(word.term);
+    }
+    return terms;
+  };
+  std::set<uint64_t> told = terms_of(pair.answer);
+  const std::set<uint64_t> all = told;
+  for (const uint64_t term : terms_of(pair.question)) told.erase(term);
+  if (told.empty()) told = all;
+  if (told.empty()) return 0;
+  const std::set<uint64_t> found = terms_of(said);
+  const auto n = std::count_if(told.begin(), told.end(), [&](uint64_t term) { return found.count(term) > 0; });
+  return static_cast<double>(n) / static_cast<double>(told.size());
 }
 
 Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
@@ -314,7 +353,7 @@ Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
   }
   run.state = "running";
   run.id = new_run_id(slot, run.created);
-  run.total = 2 * (state.examples.held_out.size() + tools.guard.size() + tools.guard.size() / 2 + tools.general.size());
+  run.total = 2 * (state.examples.held_out.size() + 2 * tools.guard.size() + tools.general.size());
   TRY(tools.store.save_run(run));
   const auto work = [&]() -> Status {
     TRY_ASSIGN(state.bench, tools.bench());

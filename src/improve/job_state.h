@@ -31,8 +31,9 @@ struct JobState {
   Examples examples;
   Workbench* bench = nullptr;
   Remembered remembered;
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point looked = std::chrono::steady_clock::now();  // at the clock, the last time
   std::chrono::steady_clock::time_point told{};
+  double cpu_looked = 0;
   double joules_began = package_joules();
 
   // After each thing computed. cancelled: the time or the energy is spent, or somebody wants an end.
@@ -57,6 +58,9 @@ struct JobState {
 // knows no less for that. That answers do end is looked at by itself.
 Asked guard_question(const GuardPair& pair);
 Wanted guard_answer(const GuardPair& pair);
+
+// Of what the answer tells beyond its question (names, numbers, things), the part that is said, 0 to 1.
+double told_part(const GuardPair& pair, const std::string& said);
 
 // What is made of the examples: its bytes, and what it changes.
 struct Candidate {

@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/scratch_for_test.h"
 #include "improve/forget.h"
 #include "improve/in_use.h"
+#include "improve/job_state.h"
 #include "orchestrator/chat_model.h"
 #include "orchestrator/models_for_test.h"
 
@@ -192,6 +194,26 @@ TEST(Job, ScoresWhatHasNone) {
   EXPECT_EQ((*home.journal->find("ann", "talk"))->scorer, "judge");
   EXPECT_EQ((*home.journal->find("ann", "r1"))->scored, 0);
   EXPECT_EQ(run_job(home.tools(), {"ann", "scores", ""})->state, "skipped");
+}
+
+// Where a process stands still, its time does, too.
+TEST(Job, PausesAreNotOfItsTime) {
+  Home home("paused");
+  JobTools tools = home.tools();
+  tools.limits.seconds = 0.5;
+  JobState state{tools, {}, {}, nullptr, {}};
+  state.run.id = "paused";
+  ASSERT_TRUE(state.step());
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  EXPECT_TRUE(state.step());
+  EXPECT_LT(state.run.seconds, 0.5);
+}
+
+TEST(Job, WhatAnAnswerTells) {
+  const GuardPair pair{"What is the capital of France?", "The capital of France is Paris."};
+  EXPECT_EQ(told_part(pair, "It is Paris, of course."), 1);
+  EXPECT_EQ(told_part(pair, "Banana."), 0);
+  EXPECT_EQ(told_part(pair, "The capital of France."), 0);
 }
 
 TEST(Job, RefusesAKindThatIsNone) { EXPECT_FALSE(run_job(Home("none").tools(), {"ann", "dreams", ""})); }

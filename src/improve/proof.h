@@ -24,6 +24,7 @@ struct ProofRules {
   size_t min_examples = 8;       // conversations; with fewer nothing is proven
   double guard_margin = 0.0099;  // nats a token: 1 % of perplexity
   double ending_margin = 0.1;    // of the answers that come to an end by themselves
+  double telling_margin = 0.1;   // of what answers are to tell
 };
 
 // Whether examples of this conversation are kept to prove with.

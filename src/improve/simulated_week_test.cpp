@@ -106,7 +106,7 @@ TEST(SimulatedWeek, OneNightGoesThroughJournalJobsAndExam) {
   EXPECT_EQ(run["kind"], "engram");
   EXPECT_TRUE(run["state"] == "proven" || run["state"] == "refused") << to_text(run);
   EXPECT_GE(run["held_out"].get<int>(), 8);
-  EXPECT_EQ(run["guards"].size(), 3u);
+  EXPECT_EQ(run["guards"].size(), 4u);
   EXPECT_EQ(week["nights"][0]["exam"]["right"].size(), 4u);
   EXPECT_GT(week["perplexity_before"].get<double>(), 1);
 
