@@ -263,6 +263,8 @@ if(CHIMERE_TESTS)
     add_test(NAME deployment_${part} COMMAND ${CMAKE_SOURCE_DIR}/tests/deploy/files.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR} ${part})
     set_tests_properties(deployment_${part} PROPERTIES LABELS "program" TIMEOUT 300 SKIP_RETURN_CODE 77)
   endforeach()
+  add_test(NAME replicas COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/replicas.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
+  set_tests_properties(replicas PROPERTIES LABELS "program" TIMEOUT 600 SKIP_RETURN_CODE 77)
   add_test(NAME real_models COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/real_models.sh $<TARGET_FILE:chimere> ${CMAKE_SOURCE_DIR}/tests)
   set_tests_properties(real_models PROPERTIES LABELS "program" TIMEOUT 300)
   # A slice of what docs/speculation.md says how to run in full.

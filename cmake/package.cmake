@@ -47,7 +47,7 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, tzdata, systemd")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "poppler-utils, bubblewrap, python3")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "poppler-utils, bubblewrap, python3, libpq5")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 "Runs hybrid language models (recurrent layers, attention, mixture of experts)
 from GGUF files on the CPU, serves the APIs of OpenAI, Anthropic, Ollama and

@@ -4,7 +4,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build ccache libboost1.81-dev nlohmann-json3-dev
                 libutf8proc-dev libssl-dev libedit-dev libqrencode-dev libyaml-cpp-dev libcurl4-openssl-dev libxml2-dev
                 libidn2-dev libsqlite3-dev poppler-utils)
 TEST_PACKAGES=(clang libclang-rt-14-dev libgtest-dev python3-jinja2 python3-numpy python3-regex curl
-               chromium tmux bubblewrap python3 python3-yaml haproxy)
+               chromium tmux bubblewrap python3 python3-yaml haproxy procps postgresql libpq5)
 
 # For ./package: static archives, and what makes and tries packages.
 PACKAGE_PACKAGES=(libunistring-dev libbsd-dev libmd-dev libncurses-dev zlib1g-dev dpkg-dev make xz-utils zstd debootstrap

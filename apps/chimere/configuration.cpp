@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+#include "journal_place.h"
+#include "store/journal_url.h"
 #include "terminal/word_wrap.h"
 
 namespace chimere::apps {
@@ -38,14 +40,27 @@ Result<std::string> read_text(const std::string& path) {
   return text;
 }
 
+constexpr std::string_view kJournal = "journal";  // its URL may have a password in it
+
+bool holds_secret(const GivenOption& setting) {
+  return is_secret(setting.name) || (setting.name == kJournal && store::has_password(setting.values.back()));
+}
+
+// As it may be shown.
+std::string shown_values(const GivenOption& setting) {
+  if (is_secret(setting.name)) return "\"********\"";
+  return yaml_of(setting.name == kJournal ? std::vector{store::without_password(setting.values.back())}
+                                          : setting.values);
+}
+
 // A key in a file that others may read is no secret.
 void warn_of_readers(const std::string& file, const std::vector<GivenOption>& settings,
                      std::vector<std::string>& warnings) {
   struct stat status {};
-  const bool has_secret =
-      std::any_of(settings.begin(), settings.end(), [](const GivenOption& setting) { return is_secret(setting.name); });
+  const bool has_secret = std::any_of(settings.begin(), settings.end(), holds_secret);
   if (!has_secret || stat(file.c_str(), &status) != 0 || (status.st_mode & S_IROTH) == 0) return;
-  warnings.push_back(file + " has a key in it, and every account of this machine may read it (chmod o-r)");
+  warnings.push_back(file +
+                     " has a key or a password in it, and every account of this machine may read it (chmod o-r)");
 }
 
 // "words that go on", wrapped, behind `mark`.
@@ -174,6 +189,9 @@ Status apply_setting(const GivenOption& setting, CLI::App& app) {
 
 Result<Configuration> read_configuration(const std::vector<GivenOption>& line, const std::string& file,
                                          CLI::App& trial) {
+  for (const GivenOption& setting : line) {
+    if (setting.name == kJournal) TRY(refuse_password_on_line(setting.values.back()));
+  }
   Configuration configuration;
   configuration.file = file;
   const std::vector<KnownOption> known = configurable_options(trial);
@@ -208,7 +226,7 @@ std::string shown_configuration(const Configuration& configuration, const CLI::A
       continue;
     }
     const GivenOption& setting = *found->second;
-    text += name + ": " + (is_secret(name) ? "\"********\"" : yaml_of(setting.values)) + "  # " + setting.place + "\n";
+    text += name + ": " + shown_values(setting) + "  # " + setting.place + "\n";
   }
   return text;
 }

@@ -4,43 +4,30 @@
 
 #include <cinttypes>
 #include <cstdio>
-#include <filesystem>
 
 #include "commands.h"
 #include "common.h"
-#include "data_folder.h"
+#include "journal_place.h"
 #include "server/learning/export_forms.h"
 #include "store/journal.h"
 
 namespace chimere::apps {
 namespace {
 
-using store::Journal;
-
 constexpr int kPage = 200;
 
 struct ImproveOptions {
-  std::string file;
+  std::string journal;
   std::string owner;
   std::string form = "journal";
   std::string conversation;
   bool is_sure = false;
 };
 
-Result<std::shared_ptr<Journal>> open_journal(const ImproveOptions& o) {
-  const std::string file = o.file.empty() ? default_journal_file() : o.file;
-  if (file.empty()) return Error{Code::invalid_argument, "--journal: expected a file, as no data folder is known"};
-  std::error_code error;
-  if (!std::filesystem::exists(file, error)) {
-    return Error{Code::not_found, file + ": nothing is kept there; `chimere serve` makes it, unless --learn off"};
-  }
-  return Journal::open(file, Journal::Consent::ask, {.days = 0});
-}
-
 const char* shown(const std::string& owner) { return owner.empty() ? "(without a name)" : owner.c_str(); }
 
 Status show(const ImproveOptions& o) {
-  TRY_ASSIGN(const auto journal, open_journal(o));
+  TRY_ASSIGN(const auto journal, open_existing_journal(o.journal));
   TRY_ASSIGN(const auto owners, journal->owners());
   std::printf("%-32s %10s %10s %12s %s\n", "owner", "answers", "feedback", "bytes", "agreed");
   for (const std::string& owner : owners) {
@@ -58,7 +45,7 @@ Status show(const ImproveOptions& o) {
 // The newest first.
 Status write_lines(const ImproveOptions& o) {
   const auto form = server::parse_export_form(o.form);
-  TRY_ASSIGN(const auto journal, open_journal(o));
+  TRY_ASSIGN(const auto journal, open_existing_journal(o.journal));
   int64_t before = 0;
   for (;;) {
     TRY_ASSIGN(const auto page, journal->list(o.owner, before, kPage));
@@ -73,7 +60,7 @@ Status write_lines(const ImproveOptions& o) {
 }
 
 Status erase(const ImproveOptions& o) {
-  TRY_ASSIGN(const auto journal, open_journal(o));
+  TRY_ASSIGN(const auto journal, open_existing_journal(o.journal));
   TRY_ASSIGN(const store::JournalState state, journal->state(o.owner));
   if (!o.is_sure) {
     return Error{Code::invalid_argument, std::string("this would erase what is kept of ") + shown(o.owner) + " (" +
@@ -97,7 +84,7 @@ void add_improve(CLI::App& app, Outcome& outcome) {
   command->require_subcommand(1);
   const auto verb = [&](const char* name, const char* about, Status (*work)(const ImproveOptions&)) {
     CLI::App* sub = command->add_subcommand(name, about);
-    sub->add_option("--journal", o->file, "the file; else journal.db in $CHIMERE_HOME or the XDG data folder");
+    sub->add_option("--journal", o->journal, kJournalHelp);
     sub->callback([o, work, &outcome] {
       if (Status done = work(*o); !done) outcome.code = fail(done.error());
     });

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
 
 #include "commands.h"
 #include "common.h"
@@ -17,6 +16,7 @@
 #include "improve/forget.h"
 #include "improve/job.h"
 #include "improve/report.h"
+#include "journal_place.h"
 #include "orchestrator/chat_model.h"
 #include "store/journal.h"
 
@@ -41,15 +41,6 @@ Result<std::shared_ptr<ArtefactStore>> open_store(const RunsOptions& o) {
   const std::string folder = o.folder.empty() ? default_improve_folder() : o.folder;
   if (folder.empty()) return Error{Code::invalid_argument, "--dir: expected a folder, as no data folder is known"};
   return ArtefactStore::open(folder);
-}
-
-Result<std::shared_ptr<store::Journal>> open_answers(const RunsOptions& o) {
-  const std::string file = o.journal.empty() ? default_journal_file() : o.journal;
-  std::error_code error;
-  if (file.empty() || !std::filesystem::exists(file, error)) {
-    return Error{Code::not_found, file + ": nothing is kept there; `chimere serve` makes it, unless --learn off"};
-  }
-  return store::Journal::open(file, store::Journal::Consent::ask, {.days = 0});
 }
 
 Result<std::unique_ptr<improve::Workbench>> open_bench(const RunsOptions& o) {
@@ -96,11 +87,12 @@ Status run_one(const RunsOptions& o) {
   std::signal(SIGTERM, [](int) { is_told_to_end = 1; });
   std::signal(SIGINT, [](int) { is_told_to_end = 1; });
   TRY_ASSIGN(const auto store, open_store(o));
-  TRY_ASSIGN(const auto journal, open_answers(o));
+  TRY_ASSIGN(const auto journal, open_existing_journal(o.journal));
   std::unique_ptr<improve::Workbench> bench;
   improve::JobTools tools{*journal, *store, {}, {}, {o.seconds, o.joules}, {}};
   tools.rules.seed = o.seed;
   tools.promotes = !o.keeps_back;
+  if (o.as_child) tools.patience = std::chrono::seconds(60);
   tools.bench = [&]() -> Result<improve::Workbench*> {
     TRY_ASSIGN(bench, open_bench(o));
     return bench.get();
@@ -184,7 +176,7 @@ Status roll_back(const RunsOptions& o) {
 Status forget_learned(const RunsOptions& o) {
   if (!o.is_sure) return Error{Code::invalid_argument, "this can not be undone: say --yes if you mean it"};
   TRY_ASSIGN(const auto store, open_store(o));
-  TRY_ASSIGN(const auto journal, open_answers(o));
+  TRY_ASSIGN(const auto journal, open_existing_journal(o.journal));
   improve::ForgottenCounts counts;
   if (o.conversation.empty()) {
     TRY_ASSIGN(counts, improve::forget_owner(*journal, *store, o.owner));
@@ -228,7 +220,7 @@ void add_improve_runs(CLI::App& command, Outcome& outcome) {
     return sub;
   };
   const auto with_journal = [&](CLI::App* sub) {
-    sub->add_option("--journal", o->journal, "the journal; else journal.db in $CHIMERE_HOME or the XDG data folder");
+    sub->add_option("--journal", o->journal, kJournalHelp);
     return sub;
   };
   const auto of_kind = [&](CLI::App* sub) {

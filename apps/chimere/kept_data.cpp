@@ -10,6 +10,7 @@
 #include "retrieval/collections.h"
 #include "server/admin/conversation_store.h"
 #include "server/batch/batch_store.h"
+#include "store/journal_url.h"
 
 namespace chimere::apps {
 namespace {
@@ -28,11 +29,12 @@ Status open_conversations(const KeptOptions& o, server::ServerConfig& config) {
 
 Status open_journal(const KeptOptions& o, server::ServerConfig& config) {
   if (o.learn == "off") return Ok{};
-  const std::string file = o.journal_file.empty() ? default_journal_file() : o.journal_file;
-  if (file.empty()) return Ok{};
-  if (o.journal_file.empty()) TRY(make_private_folders(data_folder()));
+  const std::string place = o.journal.empty() ? default_journal_file() : o.journal;
+  if (place.empty()) return Ok{};
+  if (o.journal.empty()) TRY(make_private_folders(data_folder()));
   const auto consent = o.learn == "on" ? store::Journal::Consent::given : store::Journal::Consent::ask;
-  TRY_ASSIGN(config.journal, store::Journal::open(file, consent, o.journal_limits));
+  TRY_ASSIGN(config.journal, store::Journal::open(place, consent, o.journal_limits));
+  config.journal->tell_of_trouble([](const std::string& what) { spdlog::warn("{}", what); });
   return Ok{};
 }
 
@@ -56,8 +58,9 @@ Status open_collections(const KeptOptions& o, server::ServerConfig& config) {
 }  // namespace
 
 std::string improve_folder(const KeptOptions& o) {
-  if (o.journal_file.empty()) return default_improve_folder();
-  return (std::filesystem::absolute(o.journal_file).parent_path() / "improve").string();
+  if (!o.improve_folder.empty()) return o.improve_folder;
+  if (o.journal.empty() || store::is_journal_url(o.journal)) return default_improve_folder();
+  return (std::filesystem::absolute(o.journal).parent_path() / "improve").string();
 }
 
 Result<std::shared_ptr<improve::ArtefactStore>> open_learned(const KeptOptions& o, server::ServerConfig& config) {
@@ -81,8 +84,12 @@ void add_learning_options(CLI::App& command, KeptOptions& o) {
                   "keep answers to learn from: off, ask (of those who agreed), on (of all who did not refuse)")
       ->check(CLI::IsMember({"off", "ask", "on"}))
       ->capture_default_str();
-  command.add_option("--journal", o.journal_file,
-                     "where they are kept; else journal.db in $CHIMERE_HOME or the XDG data folder");
+  command.add_option("--journal", o.journal,
+                     "where they are kept: a file, or postgresql://USER@HOST/DATABASE, which replicas share; else "
+                     "journal.db in $CHIMERE_HOME or the XDG data folder");
+  command.add_option("--improve-dir", o.improve_folder,
+                     "where what was learned lies, for replicas that share a journal a folder that they share; else "
+                     "improve/ beside the journal's file or in the data folder");
   command.add_flag("--no-improve", o.no_improve, "keep answers, and learn nothing from them");
   command
       .add_option("--improve-at", o.improve_at,

@@ -17,9 +17,10 @@ struct KeptOptions {
   std::string conversations_folder;
   int conversations_mb = 128;
   std::string learn = "ask";
-  std::string journal_file;
+  std::string journal;  // a file or a URL
   store::JournalLimits journal_limits;
   bool no_improve = false;
+  std::string improve_folder;
   std::vector<std::string> improve_at;  // KIND=WHEN
   int improve_idle = 30;                // seconds
   bool no_batches = false;
@@ -29,7 +30,7 @@ struct KeptOptions {
 
 void add_kept_options(CLI::App& command, KeptOptions& options);
 
-// Where what was learned lies: beside the journal.
+// Where what was learned lies: where it is said, else beside the journal's file.
 std::string improve_folder(const KeptOptions& options);
 // What was learned from answers; what `improve` of the server needs but its in_use. Null where nothing is learned.
 Result<std::shared_ptr<improve::ArtefactStore>> open_learned(const KeptOptions& options, server::ServerConfig& config);

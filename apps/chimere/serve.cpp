@@ -80,9 +80,7 @@ std::vector<std::string> job_command(const ServeOptions& o) {
   if (!o.model.path.empty()) command.insert(command.end(), {"--model", o.model.path});
   if (!o.engram.empty()) command.insert(command.end(), {"--engram", o.engram});
   if (o.model.threads > 0) command.insert(command.end(), {"--threads", std::to_string(o.model.threads)});
-  if (!o.kept.journal_file.empty()) {
-    command.insert(command.end(), {"--journal", o.kept.journal_file, "--dir", improve_folder(o.kept)});
-  }
+  command.insert(command.end(), {"--dir", improve_folder(o.kept)});
   return command;
 }
 
@@ -125,6 +123,8 @@ Status serve(ServeOptions& o) {
   TRY_ASSIGN(const auto opened, open_model(o, model_options, chat_template, {}, &learned));
   o.server.improve.in_use = learned.in_use;
   o.server.improve.command = job_command(o);
+  // A URL may have a password in it, which a list of processes would show.
+  if (!o.kept.journal.empty()) o.server.improve.environment = {"CHIMERE_JOURNAL=" + o.kept.journal};
   orchestrator::ChatService& service = *opened;
   TRY_ASSIGN(const auto embedding_model, open_embedder(o));
   orchestrator::Embedder* const embedder = embedding_model ? &embedding_model->embedder() : nullptr;

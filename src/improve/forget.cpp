@@ -11,6 +11,8 @@
 namespace chimere::improve {
 namespace {
 
+constexpr std::chrono::seconds kPatience{5};  // with a run that was just ended for this
+
 Error run_under_way() { return {Code::exhausted, "a run is under way: try again when it has ended"}; }
 
 void clear_work(const ArtefactStore& store) {
@@ -34,8 +36,9 @@ Result<std::string> rebuilt_table(store::Journal& journal, ArtefactStore& store,
 }  // namespace
 
 Result<ForgottenCounts> forget_owner(store::Journal& journal, ArtefactStore& store, const std::string& owner) {
+  TRY_ASSIGN(const auto of_replicas, journal.lock_runs(kPatience));
   TRY_ASSIGN(const auto lock, store.lock_runs());
-  if (!lock) return run_under_way();
+  if (!of_replicas || !lock) return run_under_way();
   ForgottenCounts counts;
   TRY_ASSIGN(counts.answers, journal.erase(owner));
   TRY(store.update([&](Manifest& manifest) -> Status {
@@ -52,8 +55,9 @@ Result<ForgottenCounts> forget_owner(store::Journal& journal, ArtefactStore& sto
 
 Result<ForgottenCounts> forget_conversation(store::Journal& journal, ArtefactStore& store, const Tokenizer& tokenizer,
                                             const std::string& owner, const std::string& conversation) {
+  TRY_ASSIGN(const auto of_replicas, journal.lock_runs(kPatience));
   TRY_ASSIGN(const auto lock, store.lock_runs());
-  if (!lock) return run_under_way();
+  if (!of_replicas || !lock) return run_under_way();
   ForgottenCounts counts;
   TRY_ASSIGN(counts.answers, journal.erase_conversation(owner, conversation));
   TRY_ASSIGN(auto runs, store.runs(owner));

@@ -154,6 +154,12 @@ void Remembered::remove() {
   if (!path_.empty()) std::filesystem::remove(path_, error);
 }
 
+namespace {
+
+Error lost_lock() { return {Code::cancelled, "the journal's database was lost: the next one goes on"}; }
+
+}  // namespace
+
 Status JobState::step() {
   ++run.done;
   const auto now = std::chrono::steady_clock::now();
@@ -170,6 +176,7 @@ Status JobState::step() {
     tools.tell(run);
   }
   if (tools.must_end()) return Error{Code::cancelled, "it was told to end"};
+  if (!lock.is_held()) return lost_lock();
   if (run.seconds > tools.limits.seconds) {
     return Error{Code::cancelled,
                  "its time of " + std::to_string(static_cast<int64_t>(tools.limits.seconds)) + " s is over"};
@@ -298,9 +305,10 @@ Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
     for (const std::string& kind : kinds) names += (names.empty() ? "" : ", ") + kind;
     return Error{Code::invalid_argument, "kind: expected one of " + names + ", found '" + slot.kind + "'"};
   }
-  TRY_ASSIGN(const auto lock, tools.store.lock_runs());
-  if (!lock) return Error{Code::exhausted, "another run is under way: one runs at a time"};
-  JobState state{tools, {}, {}, nullptr, {}};
+  TRY_ASSIGN(auto of_replicas, tools.journal.lock_runs(tools.patience));
+  TRY_ASSIGN(const auto of_folder, tools.store.lock_runs());
+  if (!of_replicas || !of_folder) return Error{Code::exhausted, "another run is under way: one runs at a time"};
+  JobState state{tools, *of_replicas, {}, {}, nullptr, {}};
   RunRecord& run = state.run;
   run.slot = slot;
   run.created = now_seconds();
@@ -366,7 +374,9 @@ Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
     TRY(state.remembered.open(tools.store.work_file(name + ".tsv")));
     return make_and_prove(state);
   };
-  const Status done = work();
+  Status done = work();
+  // Another replica may be at it by now.
+  if (done && !of_replicas->is_held(true)) done = lost_lock();
   run.ended = now_seconds();
   if (!done) {
     run.state = done.error().code == Code::cancelled ? "stopped" : "failed";

@@ -1,7 +1,8 @@
 // job.h  One try to become better, from the journal to a verdict: `engram`, `prompts`, ... Each can run alone.
 //
 // A job keeps what it has computed as it goes: after kill -9, or when its time is over, the next one of its kind goes on
-// where it was. One runs at a time, on this machine, whoever starts it (ArtefactStore::lock_runs).
+// where it was. One runs at a time, whoever starts it: of those that share a folder (ArtefactStore::lock_runs), and of
+// replicas that share a journal (store::Journal::lock_runs).
 #pragma once
 
 #include <chrono>
@@ -42,6 +43,7 @@ struct JobTools {
   std::string given = {};
   std::function<void(const RunRecord&)> tell = [](const RunRecord&) {};
   std::function<bool()> must_end = [] { return false; };
+  std::chrono::seconds patience{0};  // with another run; one that was killed ends in a moment
 };
 
 // Names of the kinds there are.

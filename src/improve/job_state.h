@@ -27,6 +27,7 @@ class Remembered {
 
 struct JobState {
   const JobTools& tools;
+  store::RunLock& lock;
   RunRecord run;
   Examples examples;
   Workbench* bench = nullptr;

@@ -142,6 +142,9 @@ void add_odo_endpoints(Router& router, const OdoDesk& desk);  // odo_endpoints.c
 // Nothing where there is no store.
 void add_batch_endpoints(Router& router, const Services& services);       // batch_endpoints.cpp
 void add_collection_endpoints(Router& router, const Services& services);  // collection_endpoints.cpp
+// Threads of their own where a database elsewhere may keep them: nobody who sends a large request waits for it, too.
+std::shared_ptr<Workers> learning_workers(const std::shared_ptr<store::Journal>& journal,
+                                          std::shared_ptr<Workers> workers);
 void add_learning_endpoints(Router& router, std::shared_ptr<store::Journal> journal,
                             std::shared_ptr<Workers> workers);         // learning_endpoints.cpp
 void add_improve_endpoints(Router& router, const Services& services);  // improve_endpoints.cpp

@@ -79,7 +79,7 @@ Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchCo
   if (services_.hold_chat) desk.model = services_.hold_chat;
   add_odo_endpoints(router_, desk);
   add_conversation_endpoints(router_, services_.conversations, services_.workers);
-  add_learning_endpoints(router_, services_.journal, services_.workers);
+  add_learning_endpoints(router_, services_.journal, learning_workers(services_.journal, services_.workers));
   add_improve_endpoints(router_, services_);
   add_batch_endpoints(router_, services_);
   add_collection_endpoints(router_, services_);

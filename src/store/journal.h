@@ -6,13 +6,17 @@
 //   scores     1 to 5 of an answer, by checks and models in idle time; a person's word wins over them
 //   agreements who agreed to be learned from, and who refused
 //
-// Nobody sees another owner's. Erased text is overwritten, in the database and in SQLite's own journal. Use it from any
-// thread; all but keeps() and add() wait for the disk.
+// Nobody sees another owner's. It lies in a file (SQLite), where erased text is overwritten, or in PostgreSQL, which
+// replicas share: what one of them hears of an agreement binds all at once, and lets them keep answers within seconds.
+// Use it from any thread; all but keeps(), hears() and add() wait for the disk. While PostgreSQL is away they fail, and what
+// was added waits in memory.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,9 +27,11 @@
 
 #include "base/result.h"
 #include "chat/message.h"
-#include "store/sqlite.h"
+#include "store/shared_jobs.h"
 
 namespace chimere::store {
+
+class JournalStore;
 
 struct JournalLimits {
   int days = 365;                               // answers older than that go; 0: none do
@@ -113,8 +119,9 @@ struct JournalState {
 
 struct JournalCounts {
   uint64_t kept = 0;
-  uint64_t dropped = 0;  // too large, or faster than the disk
+  uint64_t dropped = 0;  // too large, faster than the disk, or more than can wait for a database that is away
   uint64_t failed = 0;   // the disk refused them
+  uint64_t waiting = 0;  // in memory
   std::map<std::string, uint64_t> feedback;
 };
 
@@ -122,12 +129,15 @@ class Journal {
  public:
   enum class Consent { ask, given };  // of owners who said nothing: answers are kept once they agree, or at once
 
-  static Result<std::shared_ptr<Journal>> open(const std::string& path, Consent consent, JournalLimits limits = {});
-  // Writes what waits.
+  // `place`: a file, which is made, or a URL of PostgreSQL (journal_url.h), whose tables are made.
+  static Result<std::shared_ptr<Journal>> open(const std::string& place, Consent consent, JournalLimits limits = {});
+  // Writes what waits, if that can be done now.
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
+  // Replicas may share it: it is in PostgreSQL.
+  bool is_shared() const { return !url_.empty(); }
   Consent consent() const { return consent_; }
   const JournalLimits& limits() const { return limits_; }
   // Whether answers to this owner are kept.
@@ -163,19 +173,28 @@ class Journal {
   Result<uint64_t> prune(int64_t now);
   JournalCounts counts() const;
 
+  // Is told, on a thread of the journal, when the database is away, and when it is back.
+  void tell_of_trouble(std::function<void(const std::string&)> tell);
+
+  // Null: nobody shares this journal.
+  std::unique_ptr<SharedJobs> shared_jobs() const;
+  // For the one that may learn at a time, of all replicas; nullopt: another one does.
+  Result<std::optional<RunLock>> lock_runs(std::chrono::seconds patience = {}) const;
+
  private:
-  Journal(Database database, Consent consent, JournalLimits limits);
+  Journal(std::string url, std::unique_ptr<JournalStore> store, Consent consent, JournalLimits limits);
   void write_waiting();
-  Status write(const std::vector<JournalAnswer>& answers);
-  Status insert(const JournalAnswer& answer);
+  Result<uint64_t> write(const std::vector<JournalAnswer>& answers);
+  void note_written(const Result<uint64_t>& written, std::vector<JournalAnswer> answers);
   void flush();
   Status load_agreements();
+  void heard(const std::map<std::string, bool>& agreements);
   void hold(JournalAnswer answer, uint64_t bytes);
   std::vector<JournalAnswer> take_held(const std::string& owner);
   std::optional<bool> said_by(const std::string& owner) const;
-  Result<uint64_t> erase_where(const char* condition, const std::string& owner, const std::string& value);
-  Result<std::vector<KeptAnswer>> read(Statement& statement);
+  void tell(const std::string& what) const;
 
+  const std::string url_;  // empty: it is a file
   const Consent consent_;
   const JournalLimits limits_;
 
@@ -184,16 +203,18 @@ class Journal {
   JournalCounts counts_;
   std::deque<JournalAnswer> held_;  // oldest first
   uint64_t held_bytes_ = 0;
+  std::function<void(const std::string&)> tell_;
 
-  std::mutex disk_;  // before waiting_mutex_, where both are held
-  Database database_;
+  std::mutex disk_;  // before the other two, where several are held
+  const std::unique_ptr<JournalStore> store_;
   int64_t pruned_at_ = 0;
 
-  std::mutex waiting_mutex_;
+  mutable std::mutex waiting_mutex_;
   std::condition_variable changed_;
   std::deque<JournalAnswer> waiting_;
-  uint64_t waiting_bytes_ = 0;
-  bool is_writing_ = false;
+  uint64_t waiting_bytes_ = 0;  // of these, and of those that are being written
+  size_t n_writing_ = 0;
+  bool is_away_ = false;  // the database is; what waits is tried again
   bool ends_ = false;
   std::thread writer_;
 };

@@ -7,26 +7,6 @@
 namespace chimere::store {
 namespace {
 
-constexpr const char* kTables = R"(
-CREATE TABLE agreements(owner TEXT PRIMARY KEY, agreed INTEGER NOT NULL, at INTEGER NOT NULL);
-CREATE TABLE answers(
-  id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, request_id TEXT NOT NULL, answer_id TEXT NOT NULL,
-  conversation TEXT NOT NULL, created INTEGER NOT NULL, model TEXT NOT NULL, route TEXT NOT NULL,
-  artefacts TEXT NOT NULL, sources TEXT NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,
-  tool_calls TEXT NOT NULL, finish TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
-  milliseconds INTEGER NOT NULL, bytes INTEGER NOT NULL);
-CREATE INDEX answers_by_request ON answers(owner, request_id);
-CREATE INDEX answers_by_answer ON answers(owner, answer_id);
-CREATE INDEX answers_by_conversation ON answers(owner, conversation);
-CREATE INDEX answers_by_age ON answers(created);
-CREATE TABLE feedback(
-  id INTEGER PRIMARY KEY AUTOINCREMENT, answer INTEGER NOT NULL REFERENCES answers(id) ON DELETE CASCADE,
-  at INTEGER NOT NULL, kind TEXT NOT NULL, rating INTEGER NOT NULL, text TEXT NOT NULL);
-CREATE INDEX feedback_by_answer ON feedback(answer);
-)";
-
-constexpr int64_t kApplicationId = 0x43484a52;  // "CHJR"
-
 Json message_json(const chat::Message& message) {
   Json json{{"role", message.role}};
   json["content"] = masked(text_of(message));
@@ -38,51 +18,7 @@ Json message_json(const chat::Message& message) {
   return json;
 }
 
-}  // namespace
-
-const Schema kJournalSchema{"answers", kApplicationId, 1, kTables};
-
-const char* const kScoreTable =
-    "CREATE TABLE IF NOT EXISTS scores(answer INTEGER PRIMARY KEY REFERENCES answers(id) ON DELETE CASCADE, "
-    "at INTEGER NOT NULL, score INTEGER NOT NULL, scorer TEXT NOT NULL, reason TEXT NOT NULL)";
-
-const char* const kToolTable =
-    "CREATE TABLE IF NOT EXISTS tools(answer INTEGER PRIMARY KEY REFERENCES answers(id) ON DELETE CASCADE, "
-    "tools TEXT NOT NULL)";
-
-const char* const kAnswerColumns =
-    "id, request_id, answer_id, conversation, created, model, route, artefacts, sources, messages, answer, tool_calls, "
-    "finish, prompt_tokens, completion_tokens, milliseconds, "
-    "(SELECT score FROM scores WHERE scores.answer=answers.id), "
-    "(SELECT scorer FROM scores WHERE scores.answer=answers.id), "
-    "(SELECT reason FROM scores WHERE scores.answer=answers.id), "
-    "(SELECT tools FROM tools WHERE tools.answer=answers.id)";
-
-KeptAnswer read_answer(const Statement& row) {
-  KeptAnswer kept;
-  kept.id = row.integer(0);
-  kept.request_id = row.text(1);
-  kept.answer_id = row.text(2);
-  kept.conversation = row.text(3);
-  kept.created = row.integer(4);
-  kept.model = row.text(5);
-  kept.route = row.text(6);
-  kept.artefacts = row.text(7);
-  kept.foreign = row.text(8);
-  kept.messages = row.text(9);
-  kept.answer = row.text(10);
-  kept.tool_calls = row.text(11);
-  kept.finish = row.text(12);
-  kept.prompt_tokens = row.integer(13);
-  kept.completion_tokens = row.integer(14);
-  kept.milliseconds = row.integer(15);
-  kept.scored = row.integer(16);
-  kept.scorer = row.text(17);
-  kept.score_reason = row.text(18);
-  kept.tools = row.text(19);
-  return kept;
-}
-
+// Masked.
 std::string messages_json(const std::vector<chat::Message>& messages) {
   Json json = Json::array();
   for (const chat::Message& message : messages) json.push_back(message_json(message));
@@ -107,6 +43,31 @@ std::string tools_json(const std::vector<chat::Tool>& tools) {
 }
 
 std::string names_json(const std::vector<std::string>& names) { return to_text(Json(names)); }
+
+}  // namespace
+
+JournalRow row_of(const JournalAnswer& answer) {
+  JournalRow row;
+  row.owner = answer.owner;
+  row.request_id = answer.request_id;
+  row.answer_id = answer.answer_id;
+  row.conversation = conversation_of(answer.owner, answer.messages);
+  row.created = answer.created;
+  row.model = answer.model;
+  row.route = answer.route;
+  row.artefacts = names_json(answer.artefacts);
+  row.foreign = names_json(answer.foreign);
+  row.messages = messages_json(answer.messages);
+  row.answer = masked(answer.answer);
+  row.tool_calls = calls_json(answer.tool_calls);
+  row.tools = answer.tools.empty() ? "" : tools_json(answer.tools);
+  row.finish = answer.finish;
+  row.prompt_tokens = answer.prompt_tokens;
+  row.completion_tokens = answer.completion_tokens;
+  row.milliseconds = static_cast<int64_t>(answer.seconds * 1000);
+  row.bytes = static_cast<int64_t>(row.messages.size() + row.answer.size() + row.tool_calls.size() + row.tools.size());
+  return row;
+}
 
 uint64_t bytes_of(const JournalAnswer& answer) {
   uint64_t bytes = 256 + answer.answer.size();

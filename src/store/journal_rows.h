@@ -1,31 +1,30 @@
-// journal_rows.h  Answers as rows and as JSON. For this folder alone.
+// journal_rows.h  Answers as rows of a database: masked, lists as JSON. For this folder alone.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <vector>
 
-#include "chat/message.h"
 #include "store/journal.h"
-#include "store/schema.h"
 
 namespace chimere::store {
 
-extern const Schema kJournalSchema;
-// Is made where it is missing: files of before have none, and programs of before look at none.
-extern const char* const kScoreTable;
-extern const char* const kToolTable;
-
-// In the order in which KeptAnswer has them.
-extern const char* const kAnswerColumns;
-KeptAnswer read_answer(const Statement& row);
-
-// Masked.
-std::string messages_json(const std::vector<chat::Message>& messages);
-std::string calls_json(const std::vector<chat::ToolCall>& calls);
-std::string tools_json(const std::vector<chat::Tool>& tools);
-std::string names_json(const std::vector<std::string>& names);
+struct JournalRow {
+  std::string owner, request_id, answer_id, conversation;
+  int64_t created = 0;
+  std::string model, route;
+  std::string artefacts, foreign, messages;  // JSON
+  std::string answer;
+  std::string tool_calls;  // JSON
+  std::string tools;       // JSON; empty: there were none
+  std::string finish;
+  int64_t prompt_tokens = 0, completion_tokens = 0, milliseconds = 0;
+  int64_t bytes = 0;  // of its texts, which count for what an owner may have
+};
+JournalRow row_of(const JournalAnswer& answer);
 
 // About, in memory and on the disk.
 uint64_t bytes_of(const JournalAnswer& answer);
+
+bool is_thumb(FeedbackKind kind);
 
 }  // namespace chimere::store

@@ -9,15 +9,30 @@
 #include <thread>
 
 #include "base/scratch_for_test.h"
+#include "store/postgres_for_test.h"
+#include "store/sqlite.h"
 
 namespace chimere::store {
 namespace {
 
-class JournalTest : public testing::Test {
+// All of it in SQLite and in PostgreSQL.
+class JournalTest : public testing::TestWithParam<const char*> {
  protected:
+  void SetUp() override {
+    if (!is_file() && !fixture::PostgresServer::get()) GTEST_SKIP() << fixture::PostgresServer::why_not();
+  }
+  bool is_file() const { return std::string(GetParam()) == "sqlite"; }
   std::string path() const { return (folder_ / "journal.db").string(); }
+  std::string place() {
+    if (is_file()) return path();
+    if (url_.empty()) {
+      static int n = 0;
+      url_ = fixture::PostgresServer::get()->url("journal_" + std::to_string(++n));
+    }
+    return url_;
+  }
   std::shared_ptr<Journal> open(Journal::Consent consent = Journal::Consent::given, JournalLimits limits = {}) {
-    auto opened = Journal::open(path(), consent, limits);
+    auto opened = Journal::open(place(), consent, limits);
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     return opened ? *opened : nullptr;
   }
@@ -39,7 +54,9 @@ class JournalTest : public testing::Test {
     made.finish = "stop";
     return made;
   }
-  bool is_on_disk(const std::string& text) const {
+  // Of a database that replicas share, in its rows.
+  bool is_on_disk(const std::string& text) {
+    if (!is_file()) return is_in_rows(text);
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
       std::ifstream file(entry.path(), std::ios::binary);
       const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -47,11 +64,32 @@ class JournalTest : public testing::Test {
     }
     return false;
   }
+  bool is_in_rows(const std::string& text) {
+    auto journal = open();
+    const auto owners = journal->owners();
+    EXPECT_TRUE(owners);
+    for (const std::string& owner : *owners) {
+      const auto kept = journal->list(owner, 0, 1000);
+      EXPECT_TRUE(kept);
+      for (const KeptAnswer& answer : *kept) {
+        std::string all = answer.messages + answer.answer + answer.tool_calls;
+        for (const auto& said : answer.feedback) all += said.text;
+        if (all.find(text) != std::string::npos) return true;
+      }
+    }
+    return false;
+  }
 
   const std::filesystem::path folder_ = fixture::scratch_folder();
+
+ private:
+  std::string url_;
 };
 
-TEST_F(JournalTest, KeepsAnswersByOwnerAndGivesThemBackNewestFirst) {
+INSTANTIATE_TEST_SUITE_P(Stores, JournalTest, testing::Values("sqlite", "postgresql"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(JournalTest, KeepsAnswersByOwnerAndGivesThemBackNewestFirst) {
   auto journal = open();
   journal->add(answer("ann", "a"));
   journal->add(answer("bob", "b"));
@@ -69,7 +107,7 @@ TEST_F(JournalTest, KeepsAnswersByOwnerAndGivesThemBackNewestFirst) {
   EXPECT_EQ(journal->counts().kept, 3u);
 }
 
-TEST_F(JournalTest, WithoutAnAgreementNothingReachesTheDisk) {
+TEST_P(JournalTest, WithoutAnAgreementNothingReachesTheDisk) {
   auto journal = open(Journal::Consent::ask);
   journal->add(answer("ann", "a", "the question before"));
   journal->add(answer("bob", "b", "a very secret question"));
@@ -91,7 +129,7 @@ TEST_F(JournalTest, WithoutAnAgreementNothingReachesTheDisk) {
   EXPECT_FALSE(is_on_disk("a very secret question"));
 }
 
-TEST_F(JournalTest, OfThoseWhoWereNotAskedTheLatestAreHeld) {
+TEST_P(JournalTest, OfThoseWhoWereNotAskedTheLatestAreHeld) {
   JournalLimits limits;
   limits.held_bytes = 2'000;
   auto journal = open(Journal::Consent::ask, limits);
@@ -103,7 +141,7 @@ TEST_F(JournalTest, OfThoseWhoWereNotAskedTheLatestAreHeld) {
   EXPECT_EQ(kept->front().request_id, "19");
 }
 
-TEST_F(JournalTest, AgreementsOutliveTheProcess) {
+TEST_P(JournalTest, AgreementsOutliveTheProcess) {
   ASSERT_TRUE(open(Journal::Consent::ask)->agree("ann", true));
   ASSERT_TRUE(open(Journal::Consent::given)->agree("bob", false));
   auto journal = open(Journal::Consent::ask);
@@ -111,7 +149,7 @@ TEST_F(JournalTest, AgreementsOutliveTheProcess) {
   EXPECT_EQ(journal->state("bob")->agreed, false);
 }
 
-TEST_F(JournalTest, MasksWhatIsPersonal) {
+TEST_P(JournalTest, MasksWhatIsPersonal) {
   auto journal = open();
   JournalAnswer made = answer("ann", "a", "my address is ann@example.org");
   made.tool_calls = {{"", "mail", R"({"to":"ann@example.org"})"}};
@@ -126,7 +164,7 @@ TEST_F(JournalTest, MasksWhatIsPersonal) {
   EXPECT_FALSE(is_on_disk("12 34 56"));
 }
 
-TEST_F(JournalTest, APersonsLastWordCounts) {
+TEST_P(JournalTest, APersonsLastWordCounts) {
   auto journal = open();
   journal->add(answer("ann", "a"));
   const auto rating = [&] { return journal->find("ann", "a")->value().rating(); };
@@ -145,7 +183,7 @@ TEST_F(JournalTest, APersonsLastWordCounts) {
   EXPECT_EQ(journal->state("ann")->feedback, 2u);
 }
 
-TEST_F(JournalTest, WhatIsErasedIsNotOnTheDisk) {
+TEST_P(JournalTest, WhatIsErasedIsNotOnTheDisk) {
   auto journal = open();
   for (int i = 0; i < 50; ++i) {
     JournalAnswer made = answer("ann", std::to_string(i), i % 2 ? "the first conversation" : "the other conversation");
@@ -167,7 +205,7 @@ TEST_F(JournalTest, WhatIsErasedIsNotOnTheDisk) {
   EXPECT_EQ(journal->state("ann")->answers, 0u);
 }
 
-TEST_F(JournalTest, OldAndTooMuchGoes) {
+TEST_P(JournalTest, OldAndTooMuchGoes) {
   JournalLimits limits;
   limits.days = 10;
   limits.owner_bytes = 5000;
@@ -185,7 +223,7 @@ TEST_F(JournalTest, OldAndTooMuchGoes) {
   EXPECT_LE(journal->state("ann")->bytes, 5000u);
 }
 
-TEST_F(JournalTest, LargeOnesAreCountedAndNotKept) {
+TEST_P(JournalTest, LargeOnesAreCountedAndNotKept) {
   JournalLimits limits;
   limits.answer_bytes = 1000;
   auto journal = open(Journal::Consent::given, limits);
@@ -195,7 +233,89 @@ TEST_F(JournalTest, LargeOnesAreCountedAndNotKept) {
   EXPECT_EQ(journal->counts().dropped, 1u);
 }
 
-TEST_F(JournalTest, TurnsOfAConversationAreOne) {
+TEST_P(JournalTest, OfTwoByOneRequestTheLaterCounts) {
+  auto journal = open();
+  journal->add(answer("ann", "a", "first"));
+  ASSERT_EQ(journal->state("ann")->answers, 1u);
+  journal->add(answer("ann", "a", "second"));
+  journal->add(answer("bob", "a", "third"));
+  const auto kept = journal->list("ann", 0, 10);
+  ASSERT_TRUE(kept && kept->size() == 1);
+  EXPECT_EQ(kept->front().answer, "answer to second");
+  EXPECT_EQ(journal->state("bob")->answers, 1u);
+}
+
+TEST_P(JournalTest, AScoreIsReplacedAndAPersonsWordNeedsNone) {
+  auto journal = open();
+  for (const char* id : {"a", "b", "c"}) journal->add(answer("ann", id));
+  ASSERT_TRUE(journal->give("ann", "b", {FeedbackKind::thumb_up, 0, {}}));
+  auto unscored = journal->unscored("ann", 10);
+  ASSERT_TRUE(unscored && unscored->size() == 2);
+  EXPECT_EQ(unscored->front().request_id, "a");
+  ASSERT_TRUE(journal->set_score(unscored->front().id, 2, "judge", "call +33 6 12 34 56 78"));
+  ASSERT_TRUE(journal->set_score(unscored->front().id, 4, "sum", "it adds up"));
+  ASSERT_TRUE(journal->set_score(1'000'000, 4, "sum", "of an answer that is gone"));
+  EXPECT_EQ(journal->unscored("ann", 10)->size(), 1u);
+  const KeptAnswer scored = journal->find("ann", "a")->value();
+  EXPECT_EQ(scored.score(), 4);
+  EXPECT_EQ(scored.scorer, "sum");
+  EXPECT_EQ(scored.score_reason, "it adds up");
+  EXPECT_EQ(journal->find("ann", "b")->value().score(), 5);
+  EXPECT_EQ(journal->find("ann", "b")->value().scored, 0);
+}
+
+TEST_P(JournalTest, ToolsThatCouldBeCalledAndOddTextsAreKept) {
+  auto journal = open();
+  const std::string odd = std::string("zero \0 in it", 12) + " and \xff \xc3";
+  JournalAnswer made = answer("ann", "a", odd);
+  made.tools.push_back({R"({"name":"mail"})"});
+  made.seconds = 1.5;
+  made.prompt_tokens = 7;
+  made.artefacts = {"lora:x"};
+  journal->add(std::move(made));
+  // Two owners stay two, also where the database has no such text.
+  journal->add(answer(std::string("ann\0", 4), "b"));
+  journal->add(answer("ann\xff", "c"));
+  journal->add(answer(std::string(5'000, 'o'), "d"));
+  const KeptAnswer kept = journal->find("ann", "a")->value();
+  EXPECT_NE(kept.tools.find("mail"), std::string::npos);
+  EXPECT_NE(kept.answer.find("answer to zero "), std::string::npos);
+  EXPECT_EQ(kept.artefacts, R"(["lora:x"])");
+  EXPECT_EQ(kept.milliseconds, 1500);
+  EXPECT_EQ(kept.prompt_tokens, 7);
+  EXPECT_EQ(journal->state("ann")->answers, 1u);
+  EXPECT_EQ(journal->state(std::string("ann\0", 4))->answers, 1u);
+  EXPECT_EQ(journal->state("ann\xff")->answers, 1u);
+  EXPECT_EQ(journal->state(std::string(5'000, 'o'))->answers, 1u);
+  EXPECT_EQ(journal->owners()->size(), 4u);
+  EXPECT_EQ(journal->counts().failed, 0u);
+}
+
+TEST_P(JournalTest, WhatOneHearsOfAnAgreementBindsTheOther) {
+  auto here = open(Journal::Consent::given), there = open(Journal::Consent::given);
+  there->add(answer("ann", "a"));
+  ASSERT_EQ(there->state("ann")->answers, 1u);
+  ASSERT_TRUE(here->agree("ann", false));
+  // It has not heard of that yet.
+  EXPECT_TRUE(there->keeps("ann"));
+  there->add(answer("ann", "b", "what must not be kept"));
+  EXPECT_EQ(there->state("ann")->answers, 1u);
+  EXPECT_FALSE(is_on_disk("what must not be kept"));
+  EXPECT_EQ(there->counts().kept, 1u);
+  EXPECT_FALSE(there->keeps("ann"));
+  EXPECT_EQ(there->state("ann")->agreed, false);
+}
+
+TEST_P(JournalTest, WhatIsHeldIsKeptOnceAnotherHeardOfTheAgreement) {
+  auto here = open(Journal::Consent::ask), there = open(Journal::Consent::ask);
+  there->add(answer("ann", "a"));
+  ASSERT_TRUE(here->agree("ann", true));
+  EXPECT_EQ(there->state("ann")->answers, 0u);
+  EXPECT_EQ(there->state("ann")->answers, 1u);
+  EXPECT_TRUE(there->keeps("ann"));
+}
+
+TEST_P(JournalTest, TurnsOfAConversationAreOne) {
   const chat::Message first = said("user", "hello"), reply = said("assistant", "hi"), second = said("user", "and?"),
                       rules = said("system", "be brief");
   EXPECT_EQ(conversation_of("ann", {first}), conversation_of("ann", {first, reply, second}));
@@ -203,7 +323,7 @@ TEST_F(JournalTest, TurnsOfAConversationAreOne) {
   EXPECT_NE(conversation_of("ann", {first}), conversation_of("ann", {rules, first}));
 }
 
-TEST_F(JournalTest, ManyThreadsLoseNothing) {
+TEST_P(JournalTest, ManyThreadsLoseNothing) {
   auto journal = open();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -223,7 +343,8 @@ TEST_F(JournalTest, ManyThreadsLoseNothing) {
   EXPECT_EQ(open()->state("ann")->answers, 200u);
 }
 
-TEST_F(JournalTest, AnotherKindOfDatabaseIsRefused) {
+TEST_P(JournalTest, AFileOfAnotherKindIsRefused) {
+  if (!is_file()) return;  // where tables of others may stand beside those of the journal
   {
     auto other = Database::open(path(), Database::Mode::write);
     ASSERT_TRUE(other && other->execute("CREATE TABLE t(x)"));
@@ -233,7 +354,7 @@ TEST_F(JournalTest, AnotherKindOfDatabaseIsRefused) {
   EXPECT_NE(opened.error().message.find("expected a database of answers"), std::string::npos) << opened.error().message;
 }
 
-TEST_F(JournalTest, AcceptedAreThoseThatTheirOwnerHoldsForRight) {
+TEST_P(JournalTest, AcceptedAreThoseThatTheirOwnerHoldsForRight) {
   auto journal = open();
   for (const char* id : {"up", "down", "four", "three", "taken back", "corrected", "unsaid"})
     journal->add(answer("ann", id));

@@ -258,6 +258,8 @@ std::string journal_metrics_text(const store::JournalCounts& counts) {
          {{label("result", "kept"), static_cast<double>(counts.kept)},
           {label("result", "dropped"), static_cast<double>(counts.dropped)},
           {label("result", "failed"), static_cast<double>(counts.failed)}});
+  family(out, "chimere_journal_waiting", "gauge", "Answers that wait to be written: many where its database is away.",
+         {{"", static_cast<double>(counts.waiting)}});
   std::vector<Line> said;
   for (const auto& [kind, n] : counts.feedback) said.push_back({label("kind", kind), static_cast<double>(n)});
   if (!said.empty()) family(out, "chimere_feedback_total", "counter", "What people said of answers, by kind.", said);

@@ -1,6 +1,7 @@
 #include "server/learning/improve_desk.h"
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -14,6 +15,19 @@ namespace {
 
 constexpr size_t kMaxJobsWaiting = 256;
 
+// Ours, but for those that are given.
+std::vector<std::string> with_own_variables(std::vector<std::string> given) {
+  const size_t n_given = given.size();
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string_view own = *variable;
+    const std::string_view name = own.substr(0, own.find('=') + 1);
+    const bool is_given = std::any_of(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(n_given),
+                                      [&](const std::string& other) { return other.starts_with(name); });
+    if (!is_given) given.emplace_back(own);
+  }
+  return given;
+}
+
 int64_t unix_now() { return static_cast<int64_t>(std::time(nullptr)); }
 
 }  // namespace
@@ -24,8 +38,12 @@ ImproveDesk::ImproveDesk(ImproveConfig config, Monitor& monitor, orchestrator::C
       monitor_(monitor),
       chat_(chat),
       journal_(std::move(journal)),
-      workers_(std::move(workers)),
-      last_(improve::read_last_times(times_file())) {
+      workers_(std::move(workers)) {
+  if (auto jobs = journal_->shared_jobs()) {
+    shared_ = std::make_unique<SharedClock>(std::move(jobs), config_.schedule);
+    return;
+  }
+  last_ = improve::read_last_times(times_file());
   // Of a kind that never ran, the next time counts, and not all those before it.
   for (const auto& [kind, when] : config_.schedule) last_.emplace(kind, unix_now());
 }
@@ -74,6 +92,10 @@ Status ImproveDesk::ask_for(const std::string& kind, const std::string& owner) {
     return Error{Code::invalid_argument,
                  "kind: expected one of scores, engram, lora, prompts, found '" + kind.substr(0, 40) + "'"};
   }
+  if (shared_) {
+    shared_->ask_for({kind, owner});
+    return Ok{};
+  }
   const auto is_same = [&](const Job& job) { return job.kind == kind && job.owner == owner; };
   if ((job_ && is_same(*job_)) || std::any_of(waiting_.begin(), waiting_.end(), is_same)) {
     return Error{Code::invalid_argument, "kind: this job waits already"};
@@ -93,7 +115,7 @@ ImproveDesk::State ImproveDesk::state() const {
 void ImproveDesk::tick() {
   if (is_stopping_) return;
   look_at_child();
-  look_at_clock();
+  shared_ ? look_at_shared_clock() : look_at_clock();
   const auto quiet = std::chrono::steady_clock::now() - asked_;
   if (people_are_there()) {
     people_ask();
@@ -134,6 +156,19 @@ void ImproveDesk::look_at_clock() {
   owners_ = workers_->run<std::vector<std::string>>([journal = journal_] { return journal->owners(); }, [] {});
 }
 
+// What is to be done is what the database says, as long as this process leads. A job whose replica leads no more ends: the
+// one that leads now goes on with it.
+void ImproveDesk::look_at_shared_clock() {
+  if (!shared_->tick()) return;
+  last_ = shared_->times();
+  if (job_ && !shared_->leads()) end_job();
+  waiting_.clear();
+  for (const store::SharedJob& job : shared_->jobs()) {
+    const bool is_running = job_ && job_->kind == job.kind && job_->owner == job.owner;
+    if (!is_running) waiting_.push_back({job.kind, job.owner, true});
+  }
+}
+
 void ImproveDesk::look_at_child() {
   if (!child_) return;
   std::string output, error;
@@ -148,6 +183,7 @@ void ImproveDesk::look_at_child() {
     ++counts_.failed;
     spdlog::warn("improve {}: {} {}", job_->kind, describe(*exit), error.substr(0, 400));
   }
+  if (shared_) shared_->ended({job_->kind, job_->owner});
   child_.reset();
   job_.reset();
   is_paused_ = false;
@@ -159,8 +195,11 @@ void ImproveDesk::start_next() {
   waiting_.pop_front();
   std::vector<std::string> arguments = config_.command;
   arguments.insert(arguments.end(), {job_->kind, "--owner", job_->owner});
-  auto child = ChildProcess::start(arguments);
+  ChildOptions options;
+  if (!config_.environment.empty()) options.environment = with_own_variables(config_.environment);
+  auto child = ChildProcess::start(arguments, options);
   if (!child) {
+    if (shared_) shared_->ended({job_->kind, job_->owner});
     ++counts_.failed;
     spdlog::warn("improve {}: {}", job_->kind, child.error().message);
     job_.reset();

@@ -22,6 +22,7 @@
 #include "improve/schedule.h"
 #include "server/http/monitor.h"
 #include "server/http/workers.h"
+#include "server/learning/shared_clock.h"
 #include "store/journal.h"
 
 namespace chimere::orchestrator {
@@ -33,6 +34,8 @@ namespace chimere::server {
 struct ImproveConfig {
   std::shared_ptr<improve::InUse> in_use;  // null: nothing is learned here
   std::vector<std::string> command;        // of a job; its kind and --owner come behind
+  // Of a job, "NAME=value" each, beside ours: what nobody may read in a list of processes.
+  std::vector<std::string> environment;
   improve::Schedule schedule;
   std::chrono::seconds idle{30};   // without a request, before a job begins
   std::chrono::seconds resume{2};  // the same, before one goes on
@@ -81,6 +84,7 @@ class ImproveDesk {
     bool is_scheduled = false;
   };
   void look_at_clock();
+  void look_at_shared_clock();
   void look_at_child();
   void start_next();
   bool people_are_there() const;
@@ -93,6 +97,7 @@ class ImproveDesk {
   const std::shared_ptr<Workers> workers_;
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
   improve::LastTimes last_;
+  std::unique_ptr<SharedClock> shared_;  // null: nobody shares the journal
   std::deque<Job> waiting_;
   std::optional<Job> job_;
   std::optional<ChildProcess> child_;

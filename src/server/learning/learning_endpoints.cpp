@@ -23,6 +23,10 @@ constexpr int kMaxListed = 1'000, kDefaultListed = 50;
 
 ApiError learning_failure(const Error& error) {
   if (error.code == Code::not_found) return {404, error.message, "invalid_request_error", "request_id", "not_found"};
+  // Where it is and who we are there is for the log.
+  if (error.code == Code::io) {
+    return {503, "the journal can not be read and written now", "server_error", "", "journal_away"};
+  }
   return to_api_error(error);
 }
 
@@ -256,6 +260,10 @@ std::unique_ptr<Answer> give_feedback(const LearningContext& context, Call call)
 }
 
 }  // namespace
+
+std::shared_ptr<Workers> learning_workers(const std::shared_ptr<Journal>& journal, std::shared_ptr<Workers> workers) {
+  return journal && journal->is_shared() ? std::make_shared<Workers>() : std::move(workers);
+}
 
 void add_learning_endpoints(Router& router, std::shared_ptr<Journal> journal, std::shared_ptr<Workers> workers) {
   const LearningContext context{std::move(journal), std::move(workers)};

@@ -194,7 +194,7 @@ void Lobby::add_own_endpoints() {
                              return latest ? (*latest)->service->memory().usage() : std::nullopt;
                            }});
   add_conversation_endpoints(own_, config_.conversations, config_.workers);
-  add_learning_endpoints(own_, config_.journal, config_.workers);
+  add_learning_endpoints(own_, config_.journal, learning_workers(config_.journal, config_.workers));
   add_pair_endpoints(own_, access_);
   if (config_.page) add_page_endpoints(own_);
 }
