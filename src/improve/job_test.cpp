@@ -201,7 +201,8 @@ TEST(Job, PausesAreNotOfItsTime) {
   Home home("paused");
   JobTools tools = home.tools();
   tools.limits.seconds = 0.5;
-  JobState state{tools, {}, {}, nullptr, {}};
+  store::RunLock lock;
+  JobState state{tools, lock, {}, {}, nullptr, {}};
   state.run.id = "paused";
   ASSERT_TRUE(state.step());
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
