@@ -241,7 +241,11 @@ void read_output_config(JsonFields& fields, AnthropicCall& call) {
   const Json* config = fields.object("output_config");
   if (!config) return;
   JsonFields inner(*config, "output_config.");
-  if (const Json* effort = inner.find("effort")) read_effort(inner, "effort", *effort, call.request);
+  if (const Json* effort = inner.find("effort")) {
+    const std::optional<bool> thinks = call.request.enable_thinking;
+    read_effort(inner, "effort", *effort, call.request);
+    call.request.enable_thinking = thinks;
+  }
   if (const Json* format = inner.object("format")) read_format(inner, "format", *format, call.request.form);
   fields.take_error(inner);
   for (std::string& name : inner.unknown()) call.ignored.push_back(std::move(name));

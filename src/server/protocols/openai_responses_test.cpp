@@ -303,11 +303,11 @@ TEST(ResponsesResponse, WhatAnAnswerCitesIsAnnotated) {
   for (size_t at = 0; (at = text.find("data: ", at)) != std::string::npos; ++at) {
     events.push_back(*parse_json(text.substr(at + 6, text.find("\n\n", at) - at - 6)));
   }
-  const Json page = {{"type", "url_citation"},
-                     {"start_index", 3},
+  const Json page = {{"start_index", 3},
                      {"end_index", 6},
-                     {"title", "Boats"},
-                     {"url", "https://boats.example"}};
+                     {"type", "url_citation"},
+                     {"url", "https://boats.example"},
+                     {"title", "Boats"}};
   std::vector<std::string> types;
   for (const Json& event : events) {
     types.push_back(event["type"]);
