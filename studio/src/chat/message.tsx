@@ -1,5 +1,5 @@
 // message.tsx  One message: what was said, thought and called, and what can be done with it.
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { t } from '../i18n'
 import { copyText } from '../markdown/code_view'
 import { Markdown } from '../markdown/markdown'
@@ -53,7 +53,7 @@ function EditForm({ conversationId, message, onClose }: Pick<Props, 'conversatio
   const [text, setText] = useState(message.content)
   const area = useRef<HTMLTextAreaElement>(null)
   useGrowth(area, text)
-  useEffect(() => area.current?.focus(), [])
+  useLayoutEffect(() => area.current?.focus(), [])
   return (
     <form
       class="edit"

@@ -1,6 +1,6 @@
 // settings_panel.tsx  The model, how it samples and thinks, its tools; the look of the page; export.
 import { signal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { ModelEntry } from '../api/types'
 import { languageNames, t } from '../i18n'
 import { loadModels } from '../store/connection'
@@ -277,7 +277,7 @@ const DEPTHS = { off: 'thoughtOff', fast: 'thoughtFast', quality: 'thoughtQualit
 export function SettingsPanel() {
   const heading = useRef<HTMLHeadingElement>(null)
   const isOpen = isPanelOpen.value
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isOpen) heading.current?.focus()
   }, [isOpen])
   useEffect(() => {

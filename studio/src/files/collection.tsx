@@ -1,5 +1,5 @@
 // collection.tsx  One collection: adding files, searching in them, and the list of them.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { CollectionDocument } from '../api/types'
 import { language, t } from '../i18n'
 import { collections, deleteDocument, openShelf, shelf } from '../store/collections'
@@ -113,8 +113,8 @@ function Documents({ collection, named }: { collection: string; named: string })
 
 export function CollectionView({ name, document }: { name: string; document: string }) {
   const title = useRef<HTMLHeadingElement>(null)
-  useEffect(() => {
-    void openShelf(name)
+  useEffect(() => void openShelf(name), [])
+  useLayoutEffect(() => {
     if (!document) title.current?.focus({ preventScroll: true })
   }, [])
   const known = collections.value?.data.find((one) => one.name === name)

@@ -1,5 +1,5 @@
 // screen.tsx  Documents that the server keeps: the collections, or the files of the one that the address names.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Collection } from '../api/types'
 import { language, t } from '../i18n'
 import { collectionName, collections, loadCollections, makeCollection } from '../store/collections'
@@ -61,7 +61,8 @@ const CollectionEntry = ({ collection }: { collection: Collection }) => (
 function Collections() {
   const known = collections.value!
   const title = useRef<HTMLHeadingElement>(null)
-  useEffect(() => title.current?.focus({ preventScroll: true }), [])
+  // At once: a later focus would be taken from the field that somebody already writes in.
+  useLayoutEffect(() => title.current?.focus({ preventScroll: true }), [])
   return (
     <>
       <h1 ref={title} tabIndex={-1}>
