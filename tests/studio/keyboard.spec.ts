@@ -173,6 +173,7 @@ alone('a question for the key, and one that deletes', async ({ page }) => {
     await studio.openSettings()
     await page.getByRole('button', { name: 'Delete all conversations' }).focus()
     await page.keyboard.press('Enter')
+    await expect(page.getByRole('dialog')).toBeVisible()
     await reachesAll(page, 'the question before deleting', 'dialog')
     await page.keyboard.press('Escape')
     await expect(page.getByRole('dialog')).toHaveCount(0)

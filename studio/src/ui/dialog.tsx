@@ -1,6 +1,6 @@
 // dialog.tsx  Questions that must be answered first: the browser's own <dialog> keeps the focus inside.
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import { t } from '../i18n'
 import { keyQuestion } from '../store/session'
@@ -14,7 +14,8 @@ interface Props {
 
 function Dialog({ title, onCancel, onSubmit, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // At once, so that the focus it comes back to is that of the moment when it was asked for.
+  useLayoutEffect(() => {
     const box = dialog.current!
     box.showModal()
     return () => box.close() // which gives the focus back to where it was
