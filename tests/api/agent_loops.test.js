@@ -98,15 +98,19 @@ async function loop(model, providerOptions) {
   const whole = await agent.generate({ prompt: question });
   assert.equal(whole.steps.length, 2);
   assert.equal(cities.length, 1);
-  const streamed = await agent.stream({ prompt: question });
+  // What is written between two looks of the server is one piece, and so may be all of a call as short as this one.
   let pieces = 0;
-  for await (const part of streamed.fullStream) {
-    if (part.type === "error") throw part.error;
-    if (part.type === "tool-input-delta") ++pieces;
+  for (let n = 1; pieces < 2 && n <= 20; ++n) {
+    const streamed = await agent.stream({ prompt: question });
+    pieces = 0;
+    for await (const part of streamed.fullStream) {
+      if (part.type === "error") throw part.error;
+      if (part.type === "tool-input-delta") ++pieces;
+    }
+    assert.equal(cities.length, 1 + n);
+    assert.equal((await streamed.steps).length, 2);
   }
-  assert.equal(cities.length, 2);
   assert.ok(pieces >= 2, `${pieces} pieces of arguments`);
-  assert.equal((await streamed.steps).length, 2);
   return whole;
 }
 
