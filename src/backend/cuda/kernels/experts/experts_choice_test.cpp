@@ -130,6 +130,29 @@ TEST(ExpertsChoice, HangsOnTheRouterAndOnTheMode) {
   EXPECT_EQ(choose(a, kHopper).down.kernel, kRing);
 }
 
+// Blocks of both kernels of a few rows, and of the down-projection and the next layer's projections, stand on an SM side
+// by side (they take 139 KB for two rows and 149 for four, and one KB of arrays).
+TEST(ExpertsChoice, SlotsOfAFewRowsLeaveRoomForTheNextKernel) {
+  constexpr uint32_t kSm = 228 << 10, kBeside = 3 << 10;
+  struct {
+    int n_rows, up, down;
+  } const slots[] = {{2, 3, 2}, {3, 2, 2}, {4, 2, 2}, {6, 2, 2}};
+  for (const auto& [n_rows, n_up, n_down] : slots) {
+    const MoePlan plan = plan_moe(mixture(kQwen, n_rows), kHopper);
+    const FewUpRoom up = few_up_room(plan, kHopper);
+    const OneDownRoom down = one_down_room(plan, kHopper);
+    EXPECT_EQ(up.n_slots, n_up) << n_rows;
+    EXPECT_EQ(down.n_slots, n_down) << n_rows;
+    EXPECT_LE(up.bytes + down.bytes + 2 * kBeside, kSm) << n_rows;
+    EXPECT_GT(2 * (up.bytes + kBeside), kSm) << n_rows;
+    EXPECT_EQ(down.bytes + (140 << 10) + 2 * kBeside <= kSm, n_rows == 2);
+  }
+  // No room for both: as many as each has alone.
+  const MoePlan plan = plan_moe(mixture(kQwen, 7), kHopper);
+  EXPECT_EQ(few_up_room(plan, kHopper).n_slots, 3);
+  EXPECT_EQ(one_down_room(plan, kHopper).n_slots, 3);
+}
+
 // The number of rows must not choose between orders of additions.
 TEST(ExpertsChoice, RowsDoNotChangeTheOrderOfAdditions) {
   for (const CardFacts& card : {kHopper, kAmpere, kGaming}) {
