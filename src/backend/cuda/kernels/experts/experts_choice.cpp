@@ -63,7 +63,7 @@ ProjectionChoice with_formats(const MoeArgs& a, DType routed, DType shared, int 
 bool takes_slots(const MoePlan& p, const CardFacts& card, const ProjectionChoice& up, const ProjectionChoice& down) {
   const MoeArgs& a = p.args;
   const bool few = !a.choose_only && a.n_rows > 1 && a.n_rows <= kSlotRows && a.n_used <= kBlockUsed;
-  if (!(few || p.choice_by_block) || p.log2_in == 0 || !card.has_bulk_copy) return false;
+  if (!(few || (a.n_rows == 1 && p.choice_by_block)) || p.log2_in == 0 || !card.has_bulk_copy) return false;
   // Not where kernels of any type serve several rows: the bits would differ.
   if (up.kernel != ExpertsKernel::ring || down.kernel != ExpertsKernel::ring) return false;
   if (a.shared_up && (up.shared == DType::F32 || down.shared == DType::F32)) return false;
@@ -136,6 +136,18 @@ uint32_t ring_up_slot(const MoePlan& p, bool shared, int elements) {
   const uint32_t routed = 2u * static_cast<uint32_t>(elements * 32 >> p.log2_in) * p.args.up.row_bytes;
   const uint32_t own = 2u * static_cast<uint32_t>(32 >> p.log2_in) * p.args.shared_up.row_bytes;
   return shared && p.args.shared_up ? std::max(routed, own) : routed;
+}
+
+int near_slots(const MoePlan& p, const CardFacts& card, bool shared, int elements) {
+  constexpr size_t kStatic = 3072;  // more than the kernel's own arrays
+  constexpr int kLeast = 3;         // fewer would leave the memory idle: two blocks of half as many warps have four
+  const MoeArgs& a = p.args;
+  if (!p.made_in || !card.has_bulk_copy || a.exact) return 0;
+  const size_t records = size_t{record_bytes(a.in.width)} * static_cast<size_t>(a.n_rows);
+  const size_t fixed = book_bytes(a.up.type) + GroupRoom(a).bytes + records + kStatic;
+  if (fixed >= card.shared_limit) return 0;
+  const size_t slots = (card.shared_limit - fixed) / (size_t{ring_up_slot(p, shared, elements)} * kOneWarps);
+  return slots < kLeast ? 0 : std::min(static_cast<int>(slots), kMostRingSlots);
 }
 
 uint32_t ring_down_slot(const MoePlan& p, bool shared, int rows) {
@@ -264,11 +276,14 @@ MoePlan plan_moe(const MoeArgs& a, const CardFacts& card) {
   const bool by_block = !a.choose_only && has_keys && a.n_used <= kBlockUsed && a.router.rows <= kBlockExperts;
   p.choice_by_block = by_block && a.n_rows == 1;
   p.made_hidden = a.n_rows > kFusedRows || size_t{record_bytes(p.hidden_width)} * a.n_rows > kFusedBytes;
-  const ExpertsKernel kernel = choose_experts(p, card).up.kernel;
+  const ExpertsChoice choice = choose_experts(p, card);
+  const ExpertsKernel kernel = choice.up.kernel;
   p.one_row = kernel == ExpertsKernel::one_row;
   p.few_rows = kernel == ExpertsKernel::few_rows;
   if (p.one_row || p.few_rows) p.made_in = true;
-  if (p.few_rows) p.choice_by_block = by_block;
+  if (p.few_rows || (choice.near_records && a.n_rows > kFusedRows && a.n_rows <= kNearChoices)) {
+    p.choice_by_block = by_block;
+  }
   return p;
 }
 
@@ -286,6 +301,8 @@ ExpertsChoice choose_experts(const MoePlan& p, const CardFacts& card) {
   }
   const int most = most_up_elements(c.up.routed);
   if (c.up.kernel == ExpertsKernel::ring && a.n_rows > 1 && ring_up_fits(p, card, c.up, most)) c.up_elements = most;
+  c.near_records = c.up.kernel == ExpertsKernel::ring && a.n_rows > 1 &&
+                   near_slots(p, card, c.up.shared != DType::F32, c.up_elements) > 0;
   return c;
 }
 

@@ -153,6 +153,28 @@ TEST(ExpertsChoice, SlotsOfAFewRowsLeaveRoomForTheNextKernel) {
   EXPECT_EQ(one_down_room(plan, kHopper).n_slots, 3);
 }
 
+// Where the records of several rows lie, and who chooses for them.
+TEST(ExpertsChoice, RecordsOfManyRowsLieNear) {
+  struct {
+    Mixture of;
+    int n_rows;
+    CardFacts card;
+    int slots;
+    bool by_block;
+  } const cases[] = {{kQwen, 8, kHopper, 4, true},      {kQwen, 16, kHopper, 3, true},  {kQwen, 17, kHopper, 3, false},
+                     {kQwen, 32, kHopper, 3, false},    {kQwen, 48, kHopper, 0, false}, {kQwen, 64, kHopper, 0, false},
+                     {kCompact, 32, kHopper, 0, false}, {kNext, 8, kHopper, 4, false},  {kQwen, 8, kGaming, 0, false},
+                     {kQwen, 32, kAmpere, 0, false}};
+  for (const auto& c : cases) {
+    const MoePlan plan = plan_moe(mixture(c.of, c.n_rows), c.card);
+    const ExpertsChoice choice = choose_experts(plan, c.card);
+    EXPECT_EQ(choice.up.kernel, kRing);
+    EXPECT_EQ(choice.near_records, c.slots > 0) << c.n_rows;
+    EXPECT_EQ(near_slots(plan, c.card, true, choice.up_elements), c.slots) << c.n_rows;
+    EXPECT_EQ(plan.choice_by_block, c.by_block) << c.n_rows;
+  }
+}
+
 // The number of rows must not choose between orders of additions.
 TEST(ExpertsChoice, RowsDoNotChangeTheOrderOfAdditions) {
   for (const CardFacts& card : {kHopper, kAmpere, kGaming}) {
