@@ -150,6 +150,9 @@ int near_slots(const MoePlan& p, const CardFacts& card, bool shared, int element
   return slots < kLeast ? 0 : std::min(static_cast<int>(slots), kMostRingSlots);
 }
 
+// Where there are few chunks, blocks would end at different times.
+int down_rounds(const MoePlan& p) { return p.args.n_rows * p.args.n_used >= 128 ? 2 : 1; }
+
 uint32_t ring_down_slot(const MoePlan& p, bool shared, int rows) {
   const MoeArgs& a = p.args;
   const uint32_t routed = static_cast<uint32_t>(rows * 32 >> p.log2_hidden) * a.down.row_bytes;

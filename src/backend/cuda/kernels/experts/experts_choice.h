@@ -36,6 +36,8 @@ ExpertsChoice choose_experts(const MoePlan& plan, const CardFacts& card);
 // Rows of codebooks are short: more of them at a time cost less for each.
 constexpr int most_up_elements(DType routed) { return routed == DType::IQ3_S ? 2 : 1; }
 inline constexpr int kDownRows = 2;  // outputs of a lane
+// Of many rows: how often a block goes on with the same rows of activations, which then come from the L1 cache.
+int down_rounds(const MoePlan& plan);
 constexpr int grouped_rows(DType routed) { return routed == DType::IQ3_S ? 2 * kDownRows : kDownRows; }
 
 // Ring: bytes of a slot. `shared`: the kernel has the shared expert's format too.

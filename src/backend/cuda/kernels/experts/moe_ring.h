@@ -6,7 +6,8 @@
 // first (moe_groups.h), blocks have equal numbers of each kind and end together, whether bytes or products decide.
 // The next units of a block belong to another chunk, whose rows are not in the L1 cache: a warp then waits for the L2
 // cache. So the up-projection has the records of all rows in shared memory where there is room (up to 32 of 2048
-// elements), and one block of 16 warps an SM.
+// elements), and one block of 16 warps an SM; the down-projection, whose rows are too many, takes more than one unit of a
+// chunk before it goes to the next.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
