@@ -200,7 +200,7 @@ Status check_contract(models::Model& model, std::span<const int32_t> tokens, con
   }
   Contract contract(model, adapters);
   TRY(contract.decode_rows_stand_alone(tokens));
-  for (const int n : {2, 5, 16, 33}) TRY(contract.streams_stand_alone(tokens, n));
+  for (const int n : {2, 3, 5, 8, 16, 32, 33}) TRY(contract.streams_stand_alone(tokens, n));
   TRY(contract.rollback_leaves_no_trace(tokens));
   return contract.draws_like_the_host(tokens);
 }

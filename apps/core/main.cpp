@@ -11,7 +11,7 @@
 //   chimere-core contract --model F --ids-file IDS.i32 [--backend B] [--exact] [--kv-k T --kv-v T] [--cpu-moe N|all|auto]
 //                        [--adapter FILE[=SCALE]]
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
-//   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N]
+//   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N,..]
 //                        [--backend B] [--vram BYTES] [--cpu-moe N|all|auto] [--profile] [--sleep]
 //                        [--ram BYTES --experts-folder FOLDER] [--ram-experts auto|cpu|card]
 //                        [--routing model|uniform|zipf:S]
@@ -65,6 +65,26 @@ int get_int(const Options& o, const std::string& flag, int fallback) {
   return it == o.end() ? fallback : std::atoi(it->second.c_str());
 }
 
+// Of a list with commas.
+std::vector<double> numbers(const std::string& text) {
+  std::vector<double> all;
+  const char* at = text.c_str();
+  while (*at != '\0') {
+    char* end = nullptr;
+    all.push_back(std::strtod(at, &end));
+    at = *end == ',' ? end + 1 : "";
+  }
+  return all;
+}
+
+// Of a benchmark: at least one, and each at least one.
+std::vector<int> stream_numbers(const Options& o) {
+  std::vector<int> all;
+  for (const double n : numbers(get(o, "--streams", "1"))) all.push_back(std::max(1, static_cast<int>(n)));
+  if (all.empty()) all.push_back(1);
+  return all;
+}
+
 Result<std::unique_ptr<models::Model>> load(const Options& o) {
   LoadOptions options;
   options.exact = o.count("--exact") > 0;
@@ -88,7 +108,8 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
   const auto k = dtype_from_name(get(o, "--kv-k", "f16")), v = dtype_from_name(get(o, "--kv-v", "f16"));
   if (!k || !v) return Error{Code::invalid_argument, "--kv-k, --kv-v: expected f32, f16, q8_0 or q4_0"};
   options.kv = {*k, *v, false};
-  options.n_sequences = std::max(1, get_int(o, "--streams", 1));
+  const std::vector<int> streams = stream_numbers(o);
+  options.n_sequences = *std::max_element(streams.begin(), streams.end());
   if (o.count("--depth")) options.context_tokens = get_int(o, "--depth", 0) + models::kUsualContext;
   options.drafts = get(o, "--speculate", "off") == "mtp";
   options.drafter = get(o, "--drafter", "");
@@ -204,18 +225,6 @@ Status compare(const Options& o) {
   return Ok{};
 }
 
-// Of a list with commas.
-std::vector<double> numbers(const std::string& text) {
-  std::vector<double> all;
-  const char* at = text.c_str();
-  while (*at != '\0') {
-    char* end = nullptr;
-    all.push_back(std::strtod(at, &end));
-    at = *end == ',' ? end + 1 : "";
-  }
-  return all;
-}
-
 // Null when none was given. It is a file whatever the model is.
 Result<std::unique_ptr<models::Model>> load_draft_model(Options o) {
   if (!o.count("--draft-model")) return std::unique_ptr<models::Model>();
@@ -233,7 +242,7 @@ Status bench(const Options& o) {
   plan.n_decode = get_int(o, "-n", plan.n_decode);
   plan.repeats = get_int(o, "-r", plan.repeats);
   plan.depth = get_int(o, "--depth", 0);
-  plan.streams = {get_int(o, "--streams", 1)};
+  plan.streams = stream_numbers(o);
   plan.profile = o.count("--profile") > 0;
   plan.sleep = o.count("--sleep") > 0;
   TRY_ASSIGN(plan.speculate, speculative::mode_from_text(get(o, "--speculate", "off")));
@@ -247,6 +256,12 @@ Status bench(const Options& o) {
       "\"copy_gb_s\": %.1f}\n",
       report.prefill_tok_s.median, decode, report.bytes_per_token, decode * report.bytes_per_token / 1e9,
       report.device ? report.device->copy_bytes_s / 1e9 : 0.0);
+  for (const engine::StreamTiming& d : report.decode) {
+    if (report.decode.size() == 1) break;
+    const double tok_s = d.tok_s.median;
+    std::printf("%2d streams %.2f tok/s +- %.1f %%, a step of them %.1f us\n", d.streams, tok_s, 100 * d.tok_s.spread,
+                1e6 * d.streams / tok_s);
+  }
   for (const engine::DraftTiming& d : report.drafts) {
     std::printf("drafts   %.2f right, %d guesses a step, %.2f tokens a step: %.2f tok/s\n", d.acceptance, d.depth,
                 d.tokens_per_step, d.tok_s.median);

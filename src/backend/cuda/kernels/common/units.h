@@ -2,6 +2,7 @@
 //
 //   UnitSplit, BlockUnits   neighbouring units go to one block: their weights lie in one run of memory
 //   Dealing, DealtUnits     units are dealt to the warps like cards: where they are in order of size, all end together
+//   RunDealing, DealtRuns   the same a few rounds at a time, so that what the units of a chunk share stays near
 //
 // Steps are computed once, by the launcher where it knows the numbers: divisions cost a kernel of a few microseconds a
 // tenth of them.
@@ -61,6 +62,52 @@ struct DealtUnits {
       tile -= dealing.tiles;
       ++chunk;
     }
+  }
+};
+
+// Runs of neighbouring tiles of a chunk, `rounds` for each of a block's warps, dealt to the blocks.
+struct RunDealing {
+  Dealing runs;
+  int tiles = 1, rounds = 1, n_warps = 1;
+
+  RunDealing() = default;
+  RunDealing(int tiles, int rounds, int n_warps, int n_blocks)
+      : runs(simt::div_up(tiles, rounds * n_warps), n_blocks), tiles(tiles), rounds(rounds), n_warps(n_warps) {}
+};
+
+// The units of a warp.
+struct DealtRuns {
+  DealtUnits run;
+  int tile = 0, round = 0;
+
+  // The first run goes to block `from`.
+  __device__ __forceinline__ void begin(const RunDealing& dealing, int from, int n_chunks) {
+    const int block = static_cast<int>(blockIdx.x) - from;
+    run.begin(dealing.runs, block < 0 ? block + static_cast<int>(gridDim.x) : block, n_chunks * dealing.runs.tiles);
+    start(dealing);
+    skip(dealing);
+  }
+  __device__ __forceinline__ bool is_left() const { return run.left > 0; }
+  __device__ __forceinline__ int chunk() const { return run.chunk; }
+  __device__ __forceinline__ void advance(const RunDealing& dealing) {
+    next(dealing);
+    skip(dealing);
+  }
+
+ private:
+  __device__ __forceinline__ void start(const RunDealing& dealing) {
+    round = 0;
+    tile = run.tile * dealing.rounds * dealing.n_warps + simt::warp_id();
+  }
+  __device__ __forceinline__ void next(const RunDealing& dealing) {
+    tile += dealing.n_warps;
+    if (++round < dealing.rounds) return;
+    run.advance(dealing.runs);
+    start(dealing);
+  }
+  // The last run of a chunk may be longer than what is left of it.
+  __device__ __forceinline__ void skip(const RunDealing& dealing) {
+    while (run.left > 0 && tile >= dealing.tiles) next(dealing);
   }
 };
 

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kDotThreads) quantise_rows_kernel(InputRows in
   const auto i = static_cast<int64_t>(blockIdx.x);
   const int64_t row = in.gather ? in.gather[i] : i;
   uint8_t* record = records + i * record_bytes(in.width);
-  make_record(in, row, quantise, norms, load_row<2>(in, row), record);
+  make_record(in, row, quantise, norms, load_row<4>(in, row), record);
   __syncthreads();
   if (simt::thread_id() == 0) stored_inverse(record, in.width) = row_inverse(in, record);
 }

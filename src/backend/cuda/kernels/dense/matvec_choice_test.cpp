@@ -210,8 +210,10 @@ TEST(MatvecChoice, PartsAndRecordsOfAFewRows) {
   EXPECT_EQ(choose(4, 4096, kOutput).parts, 16);             // one
   EXPECT_EQ(choose(4, 512, {{DType::Q8_0, 256}}).parts, 8);  // one, of eight lanes a row
   EXPECT_EQ(choose(4, 2048, kGated).side_slots, 1);
-  EXPECT_TRUE(choose(4, 4096, kOutput).makes_records);
-  EXPECT_FALSE(choose(8, 4096, kOutput).makes_records);
+  EXPECT_TRUE(choose(4, 2048, kGated).makes_records);
+  EXPECT_FALSE(choose(5, 2048, kGated).makes_records);
+  EXPECT_TRUE(choose(2, 4096, kOutput).makes_records);
+  EXPECT_FALSE(choose(3, 4096, kOutput).makes_records);
   MatvecArgs gated = product(2, 2048, {{DType::Q4_K, 1024}});
   static float gate;
   gated.in.gate = &gate;

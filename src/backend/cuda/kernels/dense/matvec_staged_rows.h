@@ -217,8 +217,9 @@ __global__ void CHIMERE_ONE_ROW staged_rows_kernel(const __grid_constant__ Stage
   const int n_units = tiles.size() << r.parts_log2;
   const auto tile_at = [&](int i) { return weights + static_cast<uint32_t>(i) * r.tile_bytes(); };
 
-  // Weights do not depend on the previous kernel: they are copied while it ends.
-  for (int i = simt::warp_id(); i < tiles.size(); i += kOneWarps) {
+  // Weights do not depend on the previous kernel: they are copied while it ends. One warp sends for all of them, so that
+  // tiles arrive in the order in which they are multiplied.
+  for (int i = 0; simt::warp_id() == 0 && i < tiles.size(); ++i) {
     send_for_rows(r, tiles.first + i, tile_at(i), arrived + i);
   }
   const BlockSides sides(p);

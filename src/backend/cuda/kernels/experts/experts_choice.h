@@ -24,6 +24,9 @@ struct ProjectionChoice {
 struct ExpertsChoice {
   ProjectionChoice up, down;
   int up_elements = 1;  // ring, several rows: hidden elements of a lane at a time
+  // ring, several rows: the up-projection has their records in shared memory, and one block of kOneWarps an SM. From the
+  // L2 cache they come late: a warp would wait for them as long as it works on its weights.
+  bool near_records = false;
 };
 
 // The plan, and the kernels for it; plan.one_row and plan.few_rows say of both whether it is that one.
@@ -33,10 +36,15 @@ ExpertsChoice choose_experts(const MoePlan& plan, const CardFacts& card);
 // Rows of codebooks are short: more of them at a time cost less for each.
 constexpr int most_up_elements(DType routed) { return routed == DType::IQ3_S ? 2 : 1; }
 inline constexpr int kDownRows = 2;  // outputs of a lane
+// Of many rows: how often a block goes on with the same rows of activations, which then come from the L1 cache.
+int down_rounds(const MoePlan& plan);
 constexpr int grouped_rows(DType routed) { return routed == DType::IQ3_S ? 2 * kDownRows : kDownRows; }
 
 // Ring: bytes of a slot. `shared`: the kernel has the shared expert's format too.
 uint32_t ring_up_slot(const MoePlan& plan, bool shared, int elements);
+// Slots of a warp where the records of all rows are in shared memory too; none where there is no room.
+inline constexpr int kNearChoices = kOneWarps;  // rows whose experts every block chooses, at most: a warp a row
+int near_slots(const MoePlan& plan, const CardFacts& card, bool shared, int elements);
 uint32_t ring_down_slot(const MoePlan& plan, bool shared, int rows);
 // The experts' shares of a row's outputs, when there are few rows.
 inline constexpr int kFewOutputs = 32;  // per block, at most

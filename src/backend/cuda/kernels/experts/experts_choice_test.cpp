@@ -130,6 +130,51 @@ TEST(ExpertsChoice, HangsOnTheRouterAndOnTheMode) {
   EXPECT_EQ(choose(a, kHopper).down.kernel, kRing);
 }
 
+// Blocks of both kernels of a few rows, and of the down-projection and the next layer's projections, stand on an SM side
+// by side (they take 139 KB for two rows and 149 for four, and one KB of arrays).
+TEST(ExpertsChoice, SlotsOfAFewRowsLeaveRoomForTheNextKernel) {
+  constexpr uint32_t kSm = 228 << 10, kBeside = 3 << 10;
+  struct {
+    int n_rows, up, down;
+  } const slots[] = {{2, 3, 2}, {3, 2, 2}, {4, 2, 2}, {6, 2, 2}};
+  for (const auto& [n_rows, n_up, n_down] : slots) {
+    const MoePlan plan = plan_moe(mixture(kQwen, n_rows), kHopper);
+    const FewUpRoom up = few_up_room(plan, kHopper);
+    const OneDownRoom down = one_down_room(plan, kHopper);
+    EXPECT_EQ(up.n_slots, n_up) << n_rows;
+    EXPECT_EQ(down.n_slots, n_down) << n_rows;
+    EXPECT_LE(up.bytes + down.bytes + 2 * kBeside, kSm) << n_rows;
+    EXPECT_GT(2 * (up.bytes + kBeside), kSm) << n_rows;
+    EXPECT_EQ(down.bytes + (140 << 10) + 2 * kBeside <= kSm, n_rows == 2);
+  }
+  // No room for both: as many as each has alone.
+  const MoePlan plan = plan_moe(mixture(kQwen, 7), kHopper);
+  EXPECT_EQ(few_up_room(plan, kHopper).n_slots, 3);
+  EXPECT_EQ(one_down_room(plan, kHopper).n_slots, 3);
+}
+
+// Where the records of several rows lie, and who chooses for them.
+TEST(ExpertsChoice, RecordsOfManyRowsLieNear) {
+  struct {
+    Mixture of;
+    int n_rows;
+    CardFacts card;
+    int slots;
+    bool by_block;
+  } const cases[] = {{kQwen, 8, kHopper, 4, true},      {kQwen, 16, kHopper, 3, true},  {kQwen, 17, kHopper, 3, false},
+                     {kQwen, 32, kHopper, 3, false},    {kQwen, 48, kHopper, 0, false}, {kQwen, 64, kHopper, 0, false},
+                     {kCompact, 32, kHopper, 0, false}, {kNext, 8, kHopper, 4, false},  {kQwen, 8, kGaming, 0, false},
+                     {kQwen, 32, kAmpere, 0, false}};
+  for (const auto& c : cases) {
+    const MoePlan plan = plan_moe(mixture(c.of, c.n_rows), c.card);
+    const ExpertsChoice choice = choose_experts(plan, c.card);
+    EXPECT_EQ(choice.up.kernel, kRing);
+    EXPECT_EQ(choice.near_records, c.slots > 0) << c.n_rows;
+    EXPECT_EQ(near_slots(plan, c.card, true, choice.up_elements), c.slots) << c.n_rows;
+    EXPECT_EQ(plan.choice_by_block, c.by_block) << c.n_rows;
+  }
+}
+
 // The number of rows must not choose between orders of additions.
 TEST(ExpertsChoice, RowsDoNotChangeTheOrderOfAdditions) {
   for (const CardFacts& card : {kHopper, kAmpere, kGaming}) {

@@ -7,8 +7,8 @@
 //           rows: moe_few_up.h and moe_few_down.h, and two, where there is no room for that, one after the other: 16
 //           of 256 experts are seldom the same (H200: 25 us instead of 32). Else weights come through rings of slots
 //           (moe_ring.h), 2 blocks of 8 warps per SM; formats without kernels and exact mode: moe_any.cu.
-//           For one row and for a few in slots every block chooses the experts itself; else the router does, and every
-//           block groups the rows by expert (moe_groups.h). More than 4 rows in rings: the router quantises the rows,
+//           For one row and for a few in slots every block chooses the experts itself, and so it does for up to 16 rows
+//           in rings; else the router does. In rings every block groups the rows by expert (moe_groups.h). More than 4 rows in rings: the router quantises the rows,
 //           outputs go by expert (each weight unpacked once for 4 rows); hidden rows are quantised and outputs added by
 //           launches of their own: five launches in all instead of three
 // Numerics  router in float32 whatever the mode; ties go to the lower index; softmax over the chosen logits;
@@ -110,7 +110,8 @@ Status experts_up(const Stream& stream, const MoeArgs& args) {
   switch (choice.up.kernel) {
     case ExpertsKernel::one_row: return find_kernels(choice.up)->one_up(stream, p);
     case ExpertsKernel::few_rows: return find_kernels(choice.up)->few_up(stream, p);
-    case ExpertsKernel::ring: return find_kernels(choice.up)->ring_up(stream, p, choice.up_elements);
+    case ExpertsKernel::ring:
+      return find_kernels(choice.up)->ring_up(stream, p, choice.up_elements, choice.near_records);
     default: return launch_any_up(stream, p);
   }
 }

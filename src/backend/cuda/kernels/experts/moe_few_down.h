@@ -5,10 +5,11 @@
 // Launch    a block of 16 warps per SM, 64 registers a thread: some outputs of all rows, choices and experts. A unit is
 //           some of them of one row and choice; a warp takes every 16th, through slots of its own (moe_one_down.h).
 //           The choices are known before the up-projection ends: the first copies do not wait for it
-// Smem      up to three slots a warp (104 KB), the hidden records (5.8 KB a row), the choices' shares of the outputs
+// Smem      two slots a warp (70 KB), or more where a block of the up-projection and this find room side by side, the
+//           hidden records (5.8 KB a row), the choices' shares of the outputs
 // Numerics  the bits of moe_one_down.h: shares are added in the order of the choices, the shared expert's last
-// Measured  H200, these shapes, in a step: 8.3 us for 2 rows, 11.7 for 4, 18.6 for 8 (before, one row after the other or
-//           rings: 8.8, 16.0, 19.1)
+// Measured  H200, these shapes, three slots, in a step: 8.3 us for 2 rows, 11.7 for 4, 18.6 for 8 (before, one row after
+//           the other or rings: 8.8, 16.0, 19.1)
 #pragma once
 
 #include "backend/cuda/simt/simt.h"

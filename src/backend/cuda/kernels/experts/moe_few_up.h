@@ -8,11 +8,12 @@
 //           them in bytes. A group of a row and choice is a unit; those of the shared expert come first, and are sent
 //           for before the choices are known. A unit has two passes, in which a warp has the rows of gate and up of one
 //           element, or one pass without gates, with two rows of up: two rows a slot
-// Smem      up to three slots a warp (138 KB with a shared expert of Q5_K: while one is read, 70 KB of an SM's are on
-//           their way, twice what its share of the memory delivers in a microsecond), the records of the rows, the sums
+// Smem      two or three slots a warp (46 KB each with a shared expert of Q5_K; an SM's share of the memory delivers 30 KB
+//           in a microsecond), the records of the rows, the sums. As many slots as leave room for a block of the
+//           down-projection beside it (experts_choice.cpp)
 // Numerics  the bits of moe_one_up.h: the same products of a row, summed in the same order
-// Measured  H200, these shapes, in a step: 12.1 us for 2 rows, 18.7 for 4, 33.7 for 8 (before, one row after the other or
-//           rings: 12.8, 23.2, 28.7): so rings take 8 rows
+// Measured  H200, these shapes, three slots, in a step: 12.1 us for 2 rows, 18.7 for 4, 33.7 for 8 (before, one row after
+//           the other or rings: 12.8, 23.2, 28.7): so rings take 8 rows
 #pragma once
 
 #include "backend/cuda/simt/simt.h"

@@ -11,31 +11,39 @@
 
 namespace chimere::cuda {
 
-// In shared memory. Use: begin(), a barrier at some time, group() when the choices are ready. The references are to the
-// kernel's parameters, so that only a pointer is in registers.
-struct MoeGroups {
+// In shared memory, by a block of kWarps. Use: begin(), a barrier at some time, group() when the choices are ready. The
+// references are to the kernel's parameters, so that only a pointer is in registers.
+template <int kWarps>
+struct GroupsOfBlock {
+  static constexpr int kThreads = 32 * kWarps;
+
   const MoeArgs& a;
   const GroupRoom& room;
   uint8_t* memory;
 
   __device__ __forceinline__ void begin() const {
-    for (int e = simt::thread_id(); e < a.router.rows; e += kDotThreads) masks()[e] = make_uint2(0, 0);
+    for (int e = simt::thread_id(); e < a.router.rows; e += kThreads) masks()[e] = make_uint2(0, 0);
   }
 
   // By the whole block; ends with a barrier. ids: of each row, its experts. Returns the number of chunks.
   __device__ __forceinline__ int group(const int32_t* ids) const {
-    constexpr int kMine = kMoePairs / kDotThreads;
+    return group_by([ids](int pair) { return __ldcg(ids + pair); });
+  }
+  // The same with id_of(pair), pair = row * n_used + choice.
+  template <class IdOf>
+  __device__ __forceinline__ int group_by(const IdOf& id_of) const {
+    constexpr int kMine = kMoePairs / kThreads;
     const int n_pairs = a.n_rows * a.n_used;
     uint32_t mine[kMine];  // expert << 16 | row << kChoiceBits | choice
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
-      const int pair = i * kDotThreads + simt::thread_id();
-      mine[i] = pair < n_pairs ? static_cast<uint32_t>(__ldcg(ids + pair)) << 16 : kNoPair;
+      const int pair = i * kThreads + simt::thread_id();
+      mine[i] = pair < n_pairs ? static_cast<uint32_t>(id_of(pair)) << 16 : kNoPair;
     }
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
       if (mine[i] == kNoPair) break;
-      const int pair = i * kDotThreads + simt::thread_id(), row = pair / a.n_used;
+      const int pair = i * kThreads + simt::thread_id(), row = pair / a.n_used;
       mine[i] |= static_cast<uint32_t>(row << kChoiceBits | (pair - row * a.n_used));
       uint2& mask = masks()[mine[i] >> 16];
       atomicOr(row < 32 ? &mask.x : &mask.y, 1u << row % 32);
@@ -91,10 +99,10 @@ struct MoeGroups {
 
   // Where the chunks of each expert go: places() has the first of the full ones, and the one of the rest.
   __device__ __forceinline__ int place_chunks() const {
-    SIMT_SHARED(uint64_t, of_warps, kDotWarps);
+    SIMT_SHARED(uint64_t, of_warps, kWarps);
     const auto n_rows = [&](int e) { return __popc(masks()[e].x) + __popc(masks()[e].y); };
     // A thread handles neighbouring experts.
-    const int each = simt::div_up(a.router.rows, kDotThreads), first = simt::thread_id() * each;
+    const int each = simt::div_up(a.router.rows, kThreads), first = simt::thread_id() * each;
     const int end = min(first + each, a.router.rows);
     uint64_t own = 0;
     for (int e = first; e < end; ++e) own += counts(n_rows(e));
@@ -107,7 +115,7 @@ struct MoeGroups {
     if (simt::lane_id() == 31) of_warps[simt::warp_id()] = sum;
     __syncthreads();
     uint64_t before = sum - own, all = 0;
-    for (int w = 0; w < kDotWarps; ++w) {
+    for (int w = 0; w < kWarps; ++w) {
       if (w < simt::warp_id()) before += of_warps[w];
       all += of_warps[w];
     }
@@ -128,5 +136,6 @@ struct MoeGroups {
     return n_chunks;
   }
 };
+using MoeGroups = GroupsOfBlock<kDotWarps>;
 
 }  // namespace chimere::cuda

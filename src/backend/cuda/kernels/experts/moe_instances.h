@@ -7,7 +7,7 @@
 namespace chimere::cuda {
 
 struct MoeKernels {
-  Status (*ring_up)(const Stream&, const MoePlan&, int elements) = nullptr;
+  Status (*ring_up)(const Stream&, const MoePlan&, int elements, bool near) = nullptr;
   Status (*ring_down)(const Stream&, const MoePlan&) = nullptr;
   Status (*one_up)(const Stream&, const MoePlan&) = nullptr;
   Status (*one_down)(const Stream&, const MoePlan&) = nullptr;

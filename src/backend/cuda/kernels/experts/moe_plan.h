@@ -15,9 +15,11 @@ struct MoePlan {
   // Of the lanes that share a row, a pair of groups each in the kernels of a format, a group each elsewhere.
   int log2_in = 5, log2_hidden = 5, log2_shared = 5;
   int any_log2_in = 5, any_log2_hidden = 5, any_log2_shared = 5;
-  bool one_row = false;          // the kernels of moe_one_up.h and moe_one_down.h
-  bool few_rows = false;         // those of moe_few_up.h and moe_few_down.h
-  bool choice_by_block = false;  // of one row or a few: the router leaves logits, every block of the others chooses
+  bool one_row = false;   // the kernels of moe_one_up.h and moe_one_down.h
+  bool few_rows = false;  // those of moe_few_up.h and moe_few_down.h
+  // Of one row, of a few, and where the records of more are near: the router leaves logits, every block of the
+  // up-projection chooses, and of one row or a few those of the down-projection too.
+  bool choice_by_block = false;
 };
 
 // Elements of a row of scratch.hidden.

@@ -4,6 +4,10 @@
 // else is known. The units of all chunks are dealt to the blocks, as many at a time as these have warps: the warps of a
 // block then read the same rows of activations through the L1 cache, and as the chunks with the most rows come
 // first (moe_groups.h), blocks have equal numbers of each kind and end together, whether bytes or products decide.
+// The next units of a block belong to another chunk, whose rows are not in the L1 cache: a warp then waits for the L2
+// cache. So the up-projection has the records of all rows in shared memory where there is room (up to 32 of 2048
+// elements), and one block of 16 warps an SM; the down-projection, whose rows are too many, takes more than one unit of a
+// chunk before it goes to the next.
 #pragma once
 
 #include "backend/cuda/simt/simt.h"
@@ -24,16 +28,20 @@ inline constexpr int kRingBlocks = 2;
 template <class S>
 inline constexpr bool kHasFormat = !std::is_same_v<S, NoFormat>;
 
-// The units of all chunks among all warps of n_blocks.
-inline Dealing deal_to_blocks(int tiles, int n_blocks) { return {tiles, n_blocks * kDotWarps}; }
+// The units of all chunks among all warps of n_blocks, of n_warps each.
+inline Dealing deal_to_blocks(int tiles, int n_blocks, int n_warps = kDotWarps) { return {tiles, n_blocks * n_warps}; }
 // The first unit of this warp when the first ones go to block `from`.
+template <int kWarps = kDotWarps>
 __device__ __forceinline__ int first_dealt(int from) {
   const int block = static_cast<int>(blockIdx.x) - from;
-  return (block < 0 ? block + static_cast<int>(gridDim.x) : block) * kDotWarps + simt::warp_id();
+  return (block < 0 ? block + static_cast<int>(gridDim.x) : block) * kWarps + simt::warp_id();
 }
 
 // The block that has the first units behind the n of the shared expert.
-__device__ __forceinline__ int block_behind(int n) { return simt::div_up(n, kDotWarps) % static_cast<int>(gridDim.x); }
+template <int kWarps = kDotWarps>
+__device__ __forceinline__ int block_behind(int n) {
+  return simt::div_up(n, kWarps) % static_cast<int>(gridDim.x);
+}
 
 // Sums 2i and 2i + 1 of the kN values over each kLanes neighbouring lanes, in v[0] and v[1] of one of the lanes, which
 // is told i; others are told kN. The sums are lane_sum's, bit for bit.

@@ -232,7 +232,8 @@ Status launch_ring_down(const Stream& stream, const MoePlan& p) {
   plan.groups = GroupRoom(a);
   const RingRoom grouped(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes, plan.slot_bytes, kDotWarps);
   const int blocks = grouped.blocks * a.n_sms;
-  plan.dealing = deal_to_blocks(simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden), blocks);
+  const int tiles = simt::div_up(a.down.rows, kGroupedRows<F> * 32 >> p.log2_hidden);
+  plan.dealing = RunDealing(tiles, down_rounds(p), kDotWarps, blocks);
   plan.shared_dealing = deal_to_blocks(simt::div_up(a.down.rows, kDownRows * 32 >> p.log2_shared), blocks);
   plan.n_slots = grouped.slots;
   plan.rings = book_bytes<F>();

@@ -74,7 +74,8 @@ struct RingGroupedDown {
 
 struct RingGroupedPlan {
   MoePlan plan;
-  Dealing dealing, shared_dealing;
+  RunDealing dealing;
+  Dealing shared_dealing;
   GroupRoom groups;
   uint32_t slot_bytes = 0;
   int n_slots = 0;
@@ -98,15 +99,18 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
   __syncthreads();
   // The choices were made before the previous kernel: they are complete when this one may start.
   const int n_chunks = groups.group(p.scratch.ids);
-  const Dealing &dealing = plan.dealing, &shared_dealing = plan.shared_dealing;
+  const RunDealing& dealing = plan.dealing;
+  const Dealing& shared_dealing = plan.shared_dealing;
   const int shared_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * shared_dealing.tiles : 0;
-  DealtUnits fetched_shared, fetched;
+  DealtUnits fetched_shared;
+  DealtRuns fetched;
   fetched_shared.begin(shared_dealing, first_dealt(0), shared_units);
-  fetched.begin(dealing, first_dealt(block_behind(shared_units)), n_chunks * dealing.tiles);
-  DealtUnits at_shared = fetched_shared, at = fetched;
+  fetched.begin(dealing, block_behind(shared_units), n_chunks);
+  DealtUnits at_shared = fetched_shared;
+  DealtRuns at = fetched;
   const auto send_routed = [&] {
-    if (fetched.left > 0) {
-      routed.send(ring, groups.expert(fetched.chunk), fetched.tile);
+    if (fetched.is_left()) {
+      routed.send(ring, groups.expert(fetched.chunk()), fetched.tile);
       fetched.advance(dealing);
     }
     ring.close();
@@ -130,8 +134,8 @@ __global__ void __launch_bounds__(kDotThreads, kRingBlocks)
       send_next();
     }
   }
-  for (int chunk = -1; at.left > 0; at.advance(dealing)) {
-    if (at.chunk != chunk) u = groups.chunk(chunk = at.chunk);
+  for (int chunk = -1; at.is_left(); at.advance(dealing)) {
+    if (at.chunk() != chunk) u = groups.chunk(chunk = at.chunk());
     routed.multiply(ring.take(), u, at.tile, books);
     ring.release();
     send_routed();

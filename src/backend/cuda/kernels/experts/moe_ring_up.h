@@ -115,11 +115,33 @@ struct RingUpPlan {
   uint32_t rings = 0, grouped = 0, records = 0;  // offsets in shared memory
 };
 
-// F: format of the routed experts; S: of the shared one; kT: 1 or kMoeChunk; kE: elements per lane.
-template <class F, class S, int kT, int kE>
-__global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRingBlocks)
+// The choices of all rows, by a warp a row. What the kernels behind read of them is left by the first block. A barrier has
+// to follow.
+__device__ __forceinline__ void choose_for_all(const MoePlan& p, Choice* choices) {
+  const MoeArgs& a = p.args;
+  const int t = simt::warp_id(), n_used = a.n_used, lane = simt::lane_id();
+  if (t >= a.n_rows) return;
+  const Candidate mine = choose_ids(
+      p, choices[t], [](int, int) {}, t);
+  if (blockIdx.x > 0) return;
+  weigh_choice(p, mine, choices[t], t);
+  __syncwarp();
+  if (lane <= n_used) p.scratch.weights[t * (n_used + 1) + lane] = choices[t].weight[lane];
+  if (lane >= n_used) return;
+  p.scratch.ids[t * n_used + lane] = choices[t].id[lane];
+  count_use(a, choices[t].id[lane]);
+}
+
+// F: format of the routed experts; S: of the shared one; kT: 1 or kMoeChunk; kE: elements per lane; kWarps: of a block,
+// kDotWarps or, with the records of all rows in its shared memory, kOneWarps.
+template <class F, class S, int kT, int kE, int kWarps>
+__global__ void __launch_bounds__(32 * kWarps, kWarps == kOneWarps ? 1
+                                               : kT == 1           ? kRingBlocks + 1
+                                                                   : kRingBlocks)
     ring_up_kernel(const __grid_constant__ RingUpPlan ring_plan) {
-  SIMT_SHARED(Choice, choice, 1);
+  constexpr bool kNear = kWarps == kOneWarps;
+  SIMT_SHARED(Choice, choice, kNear ? kNearChoices : 1);
+  SIMT_SHARED(uint64_t, records_arrived, 1);
   const MoePlan& p = ring_plan.plan;
   const MoeArgs& a = p.args;
   auto* smem = simt::dynamic_shared<uint8_t>();
@@ -132,25 +154,40 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
   const int shared_units = rings_shared ? simt::div_up(a.n_rows, kMoeChunk) * shared_dealing.tiles : 0;
   DealtUnits fetched_shared, fetched;
   int ahead = 0;
-  fetched_shared.begin(shared_dealing, first_dealt(0), shared_units);
+  fetched_shared.begin(shared_dealing, first_dealt<kWarps>(0), shared_units);
   DealtUnits at_shared = fetched_shared;
   for (; ahead < ring.n_slots && fetched_shared.left > 0; ++ahead) {
     shared_expert.send(ring, 0, fetched_shared.tile);
     ring.close();
     fetched_shared.advance(shared_dealing);
   }
-  const MoeGroups groups{a, ring_plan.groups, smem + ring_plan.grouped};
+  const GroupsOfBlock<kWarps> groups{a, ring_plan.groups, smem + ring_plan.grouped};
   if (kT > 1) groups.begin();
+  if (kNear && simt::thread_id() == 0) simt::bulk_begin(records_arrived);
   const CodeBooks books = open_books<F>(a.up.grids, smem);
   const NormAhead norms = load_norm(a.in);
   if (!kHasFormat<S>) prefetch(a.shared_gate), prefetch(a.shared_up);
   simt::wait_for_previous();
   simt::allow_next();
 
+  if (kNear && simt::thread_id() == 0) {
+    simt::bulk_copy(smem + ring_plan.records, p.scratch.in_records,
+                    static_cast<uint32_t>(a.n_rows) * record_bytes(a.in.width), records_arrived);
+    simt::bulk_end(records_arrived);
+  }
   RowAhead<2> row;
   if constexpr (kT == 1) row = load_row<2>(a.in, 0);
   int n_chunks = a.n_used;
-  if constexpr (kT > 1) {
+  if constexpr (kNear) {
+    if (p.choice_by_block) {
+      choose_for_all(p, choice);
+      __syncthreads();
+      n_chunks = groups.group_by([&](int pair) { return choice[pair / a.n_used].id[pair % a.n_used]; });
+    } else {
+      __syncthreads();
+      n_chunks = groups.group(p.scratch.ids);
+    }
+  } else if constexpr (kT > 1) {
     __syncthreads();
     n_chunks = groups.group(p.scratch.ids);
   } else if (p.choice_by_block) {
@@ -160,7 +197,7 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
     if (kT > 1) return groups.expert(chunk);
     return p.choice_by_block ? choice[0].id[chunk] : p.scratch.ids[chunk];
   };
-  fetched.begin(dealing, first_dealt(block_behind(shared_units)), n_chunks * dealing.tiles);
+  fetched.begin(dealing, first_dealt<kWarps>(block_behind<kWarps>(shared_units)), n_chunks * dealing.tiles);
   DealtUnits at = fetched;
   const auto send_routed = [&] {
     if (fetched.left > 0) {
@@ -193,6 +230,10 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
       if (simt::thread_id() == 0) stored_inverse(records, a.in.width) = one_inverse;
       __syncthreads();
     }
+  } else if constexpr (kNear) {
+    records = smem + ring_plan.records;
+    simt::bulk_wait(records_arrived);
+    __syncthreads();  // of the codebook
   } else if (!p.made_in) {
     records = smem + ring_plan.records;
     stage_records(a.in, norms, nullptr, 0, a.n_rows, true, smem + ring_plan.records);
@@ -218,40 +259,53 @@ __global__ void __launch_bounds__(kDotThreads, kT == 1 ? kRingBlocks + 1 : kRing
   }
   if constexpr (!kHasFormat<S>) {
     if (!a.shared_up) return;
-    const int stride = static_cast<int>(gridDim.x) * kDotWarps;
-    const int warp = static_cast<int>(blockIdx.x) * kDotWarps + simt::warp_id();
+    const int stride = static_cast<int>(gridDim.x) * kWarps;
+    const int warp = static_cast<int>(blockIdx.x) * kWarps + simt::warp_id();
     any_up(p, a.shared_gate, a.shared_up, stride - 1 - warp, simt::div_up(a.n_rows, kMoeChunk), stride, records,
            p.scratch.hidden + p.shared_at, false, [&p](int i) { return shared_chunk<kMoeChunk>(p, i); });
   }
 }
 
-template <class F, class S, int kT, int kE>
+template <class F, class S, int kT, int kE, int kWarps = kDotWarps>
 Status launch_ring_up(const Stream& stream, const MoePlan& p) {
   const MoeArgs& a = p.args;
   RingUpPlan plan;
   plan.plan = p;
   if (kT > 1) plan.groups = GroupRoom(a);
   plan.slot_bytes = ring_up_slot(p, kHasFormat<S>, kE);
-  const size_t records = p.made_in ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
-  const RingRoom room(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes + records, plan.slot_bytes, kDotWarps);
-  const int blocks = room.blocks * a.n_sms;
-  plan.dealing = deal_to_blocks(RingUp<F, kT, kE, false>::tiles(p), blocks);
-  if (kHasFormat<S> && a.shared_up) plan.shared_dealing = deal_to_blocks(RingUp<F, kT, 1, true>::tiles(p), blocks);
-  plan.n_slots = room.slots;
+  constexpr bool kNear = kWarps == kOneWarps;
+  const size_t records = p.made_in && !kNear ? 0 : size_t{record_bytes(a.in.width)} * a.n_rows;
+  int per_sm = 1;
+  if constexpr (kNear) {
+    plan.n_slots = near_slots(p, this_card(a.n_sms), kHasFormat<S>, kE);
+  } else {
+    const RingRoom room(simt::shared_limit(), book_bytes<F>() + plan.groups.bytes + records, plan.slot_bytes,
+                        kDotWarps);
+    per_sm = room.blocks;
+    plan.n_slots = room.slots;
+  }
+  const int blocks = per_sm * a.n_sms;
+  plan.dealing = deal_to_blocks(RingUp<F, kT, kE, false>::tiles(p), blocks, kWarps);
+  if (kHasFormat<S> && a.shared_up) {
+    plan.shared_dealing = deal_to_blocks(RingUp<F, kT, 1, true>::tiles(p), blocks, kWarps);
+  }
   plan.rings = book_bytes<F>();
-  plan.grouped = plan.rings + static_cast<uint32_t>(kDotWarps * plan.n_slots) * plan.slot_bytes;
+  plan.grouped = plan.rings + static_cast<uint32_t>(kWarps * plan.n_slots) * plan.slot_bytes;
   plan.records = plan.grouped + plan.groups.bytes;
-  return simt::launch(ring_up_kernel<F, S, kT, kE>,
-                      {static_cast<unsigned>(blocks), kDotThreads, plan.records + records, stream, a.dependent}, plan);
+  return simt::launch(ring_up_kernel<F, S, kT, kE, kWarps>,
+                      {static_cast<unsigned>(blocks), 32 * kWarps, plan.records + records, stream, a.dependent}, plan);
 }
 
-// REQUIRES: ExpertsKernel::ring was chosen; `elements` is what a lane takes of several rows.
+// REQUIRES: ExpertsKernel::ring was chosen; of several rows, `elements` is what a lane takes, and `near` whether their
+// records lie in shared memory.
 template <class F, class S>
-Status launch_ring_up(const Stream& stream, const MoePlan& p, int elements) {
+Status launch_ring_up(const Stream& stream, const MoePlan& p, int elements, bool near) {
   if (p.args.n_rows == 1) return launch_ring_up<F, S, 1, 1>(stream, p);
   if constexpr (most_up_elements(F::kType) == 2) {
+    if (elements == 2 && near) return launch_ring_up<F, S, kMoeChunk, 2, kOneWarps>(stream, p);
     if (elements == 2) return launch_ring_up<F, S, kMoeChunk, 2>(stream, p);
   }
+  if (near) return launch_ring_up<F, S, kMoeChunk, 1, kOneWarps>(stream, p);
   return launch_ring_up<F, S, kMoeChunk, 1>(stream, p);
 }
 

@@ -260,6 +260,64 @@ TEST(Moe, AFewRowsHaveTheBitsOfEachAlone) {
   simt::set_shared_limit(99 << 10);
 }
 
+// Rings whose up-projection has the records of all rows in shared memory: rows for which every block chooses, and more,
+// for which the router does; runs of tiles that end within a chunk.
+TEST(Moe, RowsThatLieNearHaveTheBitsOfEachAlone) {
+  std::deque<Experts> all;
+  all.emplace_back(kIq3Wide, kIq3Wide, DType::Q5_K, 512, 256, 12, 4, 256);
+  all.emplace_back(DType::IQ3_S, DType::Q4_K, DType::F16, 512, 256, 12, 4, 256);
+  all.emplace_back(DType::Q4_0, DType::Q4_0, DType::Q4_0, 448, 256, 9, 3, 320, false).be_nemotron();
+  all.emplace_back(DType::MXFP4, DType::MXFP4, DType::F32, 128, 128, 8, 3, 0).be_gpt_oss();
+  all.emplace_back(DType::Q8_0, DType::Q8_0, DType::Q8_0, 128, 64, 300, 4, 64);  // too many for blocks to choose among
+  simt::set_shared_limit(kLargeShared);
+  for (Experts& experts : all) {
+    experts.n_sms_of_several = 5;
+    const auto width = static_cast<size_t>(experts.width);
+    constexpr size_t kMost = 43;
+    const std::vector<float> x = random_floats(width * kMost, 5);
+    std::vector<float> alone;
+    for (size_t t = 0; t < kMost; ++t) {
+      const std::vector<float> one = experts.run({x.begin() + t * width, x.begin() + (t + 1) * width});
+      alone.insert(alone.end(), one.begin(), one.end());
+    }
+    for (const size_t n_rows : {size_t{8}, size_t{16}, size_t{17}, kMost}) {
+      std::vector<float> some(x.begin(), x.begin() + n_rows * width);
+      const CardFacts card{true, kLargeShared, experts.n_sms_of_several};
+      const MoePlan plan = plan_moe(experts.args(some), card);
+      // Not of the most rows where slots are large.
+      EXPECT_TRUE(choose_experts(plan, card).near_records || n_rows == kMost) << width;
+      EXPECT_EQ(plan.choice_by_block, n_rows <= 16 && experts.n_experts <= 256) << n_rows;
+      simt::for_both_schedules([&] {
+        const std::vector<float> got = experts.run(some);
+        EXPECT_TRUE(std::equal(got.begin(), got.end(), alone.begin()))
+            << n_rows << " rows of " << width << ", " << type_name(experts.up.weight.type);
+      });
+    }
+  }
+  simt::set_shared_limit(99 << 10);
+}
+
+// Blocks that choose leave what the router would have left, and count the experts once.
+TEST(Moe, ChoicesOfBlocksAreTheRouters) {
+  Experts experts(DType::Q8_0, DType::Q8_0, DType::Q8_0, 256, 64, 40, 4, 64);
+  const std::vector<float> x = random_floats(256 * 16, 5);
+  const auto [ids, weights] = experts.route(x);
+  for (const size_t n_rows : {6, 16}) {
+    std::vector<float> some(x.begin(), x.begin() + n_rows * 256);
+    std::vector<uint32_t> uses(40), expected(40);
+    MoeArgs a = experts.args(some);
+    a.uses = uses.data();
+    std::vector<uint4> scratch(moe_scratch_bytes(a, a.n_rows) / 16);
+    a.scratch = reinterpret_cast<uint8_t*>(scratch.data());
+    ASSERT_TRUE(moe(Stream(), a));
+    const MoeScratch left = moe_scratch(a, a.n_rows, a.scratch);
+    EXPECT_TRUE(std::equal(left.ids, left.ids + n_rows * 4, ids.begin()));
+    EXPECT_TRUE(std::equal(left.weights, left.weights + n_rows * 5, weights.begin()));
+    for (size_t i = 0; i < n_rows * 4; ++i) ++expected[ids[i]];
+    EXPECT_EQ(uses, expected);
+  }
+}
+
 // With a shared expert that has a kernel and with one that has none.
 TEST(Moe, BothFormsOfCodeBookWeightsAgree) {
   for (const DType shared : {DType::Q5_K, DType::Q8_0}) {
