@@ -6,13 +6,15 @@
 `ids` writes examples as lines of numbers (where the answer begins, then the tokens): what `chimere-core learn` reads, so
 that both learn from the same tokens. `train` changes the matrices that the engine's adapters change, at the same rank,
 with Adam, and prints one JSON object: loss by step and second, and how the held-out examples stand before and after.
+With --out the change is written as an adapter that `chimere serve --lora` loads.
 """
 
 import argparse
 import json
+import pathlib
 import time
 
-from nano import chatml
+from nano import chatml, gguf
 from nano.bpe import Tokenizer
 
 # As `attn|ssm|ffn` chooses them in the engine: projections of attention and Gated DeltaNet; experts cannot change.
@@ -53,6 +55,19 @@ def read_ids(path):
     return [(row[0], row[1:]) for row in numbers]
 
 
+def write_adapter(path, name, changes):
+    """`changes`: {matrix of the file: (a [rank, in], b [out, rank])}."""
+    tensors = []
+    for matrix, (a, b) in changes.items():
+        for end, values in (("lora_a", a), ("lora_b", b)):
+            values = values.detach().cpu().numpy().astype("<f2")
+            tensors.append((f"{matrix}.{end}", values.shape[::-1], "F16", values.tobytes()))
+    rank = next(iter(changes.values()))[0].shape[0]
+    metadata = {"general.architecture": "qwen35moe", "general.type": "adapter", "general.name": name,
+                "adapter.type": "lora", "adapter.lora.alpha": gguf.F32(float(rank))}
+    gguf.write(path, metadata, tensors)
+
+
 def train(options):
     import torch
     import torch.nn.functional as F
@@ -78,18 +93,20 @@ def train(options):
     model.draft = None
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    learned = []
+    learned, changes = [], {}
     if not options.head:
-        for block in model.blocks:
+        for number, block in enumerate(model.blocks):
             for name in MATRICES:
                 if hasattr(block.mixer, name):
                     change = LowRank(*getattr(block.mixer, name).shape)
                     parametrize.register_parametrization(block.mixer, name, change)
+                    changes[f"blk.{number}.{name}.weight"] = change
                     learned += change.parameters()
     model.to(device)
     head = LowRank(*model.token_embd.shape).to(device) if options.head else None
     if head:
         learned = list(head.parameters())
+        changes["output.weight"] = head
 
     def batch_of(examples):
         length = -(-max(len(ids) for _, ids in examples) // 64) * 64
@@ -125,12 +142,15 @@ def train(options):
     curve, order = [], []
     start = time.time()
     for step in range(options.steps):
+        done = max(step / options.steps, (time.time() - start) / options.seconds)
+        if done >= 1:
+            break
         while len(order) < options.batch:
             order += torch.randperm(len(examples)).tolist()
         chosen, order = order[: options.batch], order[options.batch :]
         tokens, counts = batch_of([examples[i] for i in chosen])
         for group in optimizer.param_groups:
-            group["lr"] = options.rate * (1 - step / options.steps)
+            group["lr"] = options.rate * (1 - done)
         loss = F.cross_entropy(logits_of(tokens)[:, :-1][counts[:, 1:]], tokens[:, 1:][counts[:, 1:]])
         optimizer.zero_grad()
         loss.backward()
@@ -142,10 +162,12 @@ def train(options):
         "seconds": time.time() - start,
         "held_out_before": before,
         "held_out_after": score(held_out),
-        "train_after": score(examples),
+        "train_after": score(examples[:1000]),
         "curve": curve,
     }
     print(json.dumps(result))
+    if options.out:
+        write_adapter(options.out, options.out.stem, {matrix: (change.a, change.b) for matrix, change in changes.items()})
 
 
 def main():
@@ -160,10 +182,12 @@ def main():
         learning.add_argument(name)
     learning.add_argument("--rank", type=int, default=8)
     learning.add_argument("--steps", type=int, default=300)
+    learning.add_argument("--seconds", type=float, default=float("inf"), help="end after so long, whatever the steps")
     learning.add_argument("--batch", type=int, default=8)
     learning.add_argument("--rate", type=float, default=2e-3)
     learning.add_argument("--seed", type=int, default=1)
     learning.add_argument("--head", action="store_true", help="the output head alone")
+    learning.add_argument("--out", type=pathlib.Path, help="adapter.gguf to write")
     learning.set_defaults(run=train)
     options = parser.parse_args()
     options.run(options)

@@ -12,6 +12,7 @@
 #include "base/platform/process.h"
 #include "chat/named_templates.h"
 #include "data_folder.h"
+#include "odo/judge.h"
 
 namespace chimere::apps {
 namespace {
@@ -295,6 +296,17 @@ Status load_adapters(const std::vector<std::string>& arguments, models::AdapterL
     TRY(library.load(argument.name, argument.path, argument.scale));
   }
   return Ok{};
+}
+
+std::string load_judge_beside(const std::string& model_file, models::AdapterLibrary& library) {
+  const std::filesystem::path file = std::filesystem::path(model_file).replace_extension(".prm.gguf");
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return "";
+  for (const auto& loaded : library.list()) {
+    if (loaded.name == odo::kJudgeAdapter) return "";
+  }
+  const Status loaded = library.load(odo::kJudgeAdapter, file.string(), 1);
+  return loaded ? "" : "the judge beside the model is not used: " + loaded.error().message;
 }
 
 std::string human_count(uint64_t n) {

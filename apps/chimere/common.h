@@ -82,6 +82,9 @@ std::string context_warning(const models::Model& model, int context);
 
 // Loads each "NAME=FILE[:SCALE]".
 Status load_adapters(const std::vector<std::string>& arguments, models::AdapterLibrary& library);
+// The adapter that makes the model its own judge (odo/judge.h), MODEL.prm.gguf beside MODEL.gguf, where there is one and the
+// name is free. What keeps it from being loaded; empty: nothing does.
+std::string load_judge_beside(const std::string& model_file, models::AdapterLibrary& library);
 
 // "24.1 M", "35.50 B"
 std::string human_count(uint64_t n);

@@ -48,6 +48,8 @@ void add_eval(CLI::App& app, Outcome& outcome) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   odo->add_option("--routes", options->routes, "folder of routes; without it those in the box");
+  odo->add_option("--lora", options->adapters, "NAME=FILE[:SCALE], a LoRA adapter; `prm` judges answers");
+  odo->add_flag("--no-judge", options->no_judge, "leave out the judge that lies beside the model (MODEL.prm.gguf)");
   odo->add_flag("--no-model", options->no_model, "leave out the stages that need the model");
   odo->add_option(
       "--embedding-model", options->embedding_model,

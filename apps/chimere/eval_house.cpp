@@ -18,6 +18,13 @@ Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options, std::s
   auto house = std::make_unique<EvalHouse>();
   TRY_ASSIGN(auto model, load_model(options.model));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
+  TRY(load_adapters(options.adapters, *chat_model.adapters));
+  if (!options.no_judge) {
+    TRY_ASSIGN(const std::string file, model_path(options.model.path));
+    if (const std::string problem = load_judge_beside(file, *chat_model.adapters); !problem.empty()) {
+      std::fprintf(stderr, "chimere: %s\n", problem.c_str());
+    }
+  }
   house->chat = std::make_unique<orchestrator::ChatService>(std::move(chat_model), engine::EngineConfig{});
   TRY(house->box.add(tools::make_calculator()));
   odo::OdoConfig config;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "common.h"
@@ -16,6 +17,8 @@ struct EvalOptions {
   std::string dump;
   std::string embedding_model;  // a file, or none; empty: that of the box
   bool no_model = false;
+  std::vector<std::string> adapters;
+  bool no_judge = false;
   bool json = false;
   int n = 200;  // questions that a stage makes itself
 };

@@ -95,6 +95,12 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
   chat_model.open_memories(o.engram, shipped_tables(), o.note_limits);
   if (learned && learned->store) learned->in_use = use_learned(learned->store, chat_model);
   TRY(load_adapters(o.adapters, *chat_model.adapters));
+  if (!o.odo.is_off && o.odo.prm.empty()) {
+    TRY_ASSIGN(const std::string file, model_path(model_options.path));
+    if (const std::string problem = load_judge_beside(file, *chat_model.adapters); !problem.empty()) {
+      spdlog::warn("{}", problem);
+    }
+  }
   for (const std::string& warning : chat_model.warnings) spdlog::warn("{}", warning);
   return std::make_unique<orchestrator::ChatService>(std::move(chat_model), std::move(config));
 }

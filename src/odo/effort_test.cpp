@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -426,6 +427,46 @@ TEST_F(EffortTest, AModelJudgesByTheChancesOfItsVerdict) {
   EXPECT_NEAR(verdict.score, std::exp((*chances)[0]) / (std::exp((*chances)[0]) + std::exp((*chances)[1])), 1e-6);
   judged.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
   EXPECT_STREQ(judge.judge(judged).by, "confidence") << "a judge that is late is left out";
+}
+
+// MODEL.prm.gguf of the box: a step with the wrong sign holds as an equation, so that only who reads the question can tell.
+TEST_F(EffortTest, TheJudgeInTheBoxReadsTheQuestion) {
+  const std::string file = std::filesystem::path(orchestrator::kModelInTheBox).replace_extension(".prm.gguf").string();
+  ASSERT_TRUE(chat_->adapters().load(kJudgeAdapter, file, 1));
+  JudgeParts parts;
+  parts.chat = chat_;
+  const Judge judge(parts);
+  EXPECT_TRUE(judge.has_model());
+  struct Pair {
+    const char *question, *before, *right, *wrong;
+  };
+  constexpr std::array kPairs = {
+      Pair{kProblem, "I go step by step.", " First 64 + 27 = 91.", " First 64 - 27 = 37."},
+      Pair{kProblem, "I go step by step. First 64 + 27 = 91.", " Then 91 - 38 = 53.", " Then 91 + 38 = 129."},
+      Pair{"A shop has 45 candles. The shop sells 12 candles. A delivery brings 30 candles. How many candles does the "
+           "shop have now?",
+           "Let me see.", " 45 - 12 = 33.", " 45 + 12 = 57."},
+      Pair{"A shop has 45 candles. The shop sells 12 candles. A delivery brings 30 candles. How many candles does the "
+           "shop have now?",
+           "Let me see. 45 - 12 = 33.", " Now 33 + 30 = 63.", " Now 33 - 30 = 3."},
+      Pair{"There are 70 visitors in a museum. Then 24 visitors come in. After that 51 visitors leave. How many "
+           "visitors are in the museum now?",
+           "One step at a time.", " 70 + 24 = 94.", " 70 - 24 = 46."},
+      Pair{"There are 70 visitors in a museum. Then 24 visitors come in. After that 51 visitors leave. How many "
+           "visitors are in the museum now?",
+           "One step at a time. 70 + 24 = 94.", " Next 94 - 51 = 43.", " Next 94 + 51 = 145."}};
+  for (const Pair& pair : kPairs) {
+    Judged judged;
+    judged.question = pair.question;
+    judged.before = pair.before;
+    judged.text = pair.right;
+    const Judgement right = judge.judge(judged);
+    judged.text = pair.wrong;
+    const Judgement wrong = judge.judge(judged);
+    EXPECT_STREQ(right.by, "model");
+    EXPECT_GT(right.score, wrong.score) << pair.before << " |" << pair.right << " |" << pair.wrong;
+  }
+  ASSERT_TRUE(chat_->adapters().unload(kJudgeAdapter));
 }
 
 }  // namespace

@@ -177,15 +177,18 @@ Judgement Judge::judge(const Judged& judged) const {
   }
   verdict.score = std::exp(std::min(0.0, judged.logprob));
   verdict.why = "sure to " + shown(verdict.score);
+  bool is_by_model = false;
   if (prm_) {
     if (const auto score = by_model(judged)) {
+      is_by_model = true;
       verdict.score = *score;
       verdict.by = "model";
       verdict.why = "the judge says " + shown(*score);
       verdict.tokens = 2;
     }
   }
-  if (checks.n_held > 0) {
+  // A model has read the equations, too: that they hold is nothing new to it.
+  if (checks.n_held > 0 && !is_by_model) {
     verdict.score = (1 + verdict.score) / 2;
     verdict.by = "check";
     verdict.why = std::to_string(checks.n_held) + (checks.n_held == 1 ? " check holds" : " checks hold");

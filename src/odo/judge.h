@@ -4,7 +4,8 @@
 //   a model      a process reward model, where there is one: how much likelier it answers "+" than "-" behind the step
 //   confidence   without one: the mean chance of the tokens, which the engine gives for nothing
 //
-// A check that fails is 0, whatever the others say; one that holds lifts the score half of the way to 1. Nothing is drawn.
+// A check that fails is 0, whatever the others say; one that holds lifts the score half of the way to 1 where no model judges,
+// which has read it itself. Nothing is drawn.
 #pragma once
 
 #include <functional>
