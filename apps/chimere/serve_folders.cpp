@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "orchestrator/chat_service.h"
+#include "orchestrator/collection_models.h"
 #include "own_options.h"
 #include "reloads.h"
+#include "retrieval/collections.h"
 #include "serve_models.h"
 #include "serve_run.h"
 
@@ -51,6 +53,42 @@ void warn_of_strangers(const OwnOptionsByName& own, const ServeOptions& o) {
 // Beside the weights on a card: the CUDA context, and the batches of a model of any size.
 constexpr uint64_t kCardWorkingBytes = uint64_t{1} << 30;
 
+// Models beside those of the folder, that are always loaded: for the documents of collections and what is asked of them.
+struct Companions {
+  std::unique_ptr<orchestrator::EmbeddingModel> embedding, reranking;
+
+  orchestrator::Embedder* embedder() const { return embedding ? &embedding->embedder() : nullptr; }
+  orchestrator::Embedder* reranker() const { return reranking ? &reranking->embedder() : nullptr; }
+};
+
+// Their memory is part of what models may have together.
+Result<Companions> open_companions(const ServeOptions& o, server::ModelMemory& limit) {
+  Companions beside;
+  TRY_ASSIGN(beside.embedding, open_embedder(o));
+  TRY_ASSIGN(beside.reranking, open_companion(o, o.rerank_model));
+  if (beside.reranking && !beside.reranking->embedder().scores_pairs()) {
+    return Error{Code::invalid_argument, "--rerank-model " + o.rerank_model + ": expected a model that scores pairs"};
+  }
+  const std::string named = o.embedding_model.empty() ? "" : embedder_path(o.embedding_model);
+  for (const std::string& file : {named, o.rerank_model}) {
+    std::error_code error;
+    const uint64_t bytes = file.empty() ? 0 : std::filesystem::file_size(file, error);
+    for (const auto& [most, taken] : {std::pair{&limit.ram, bytes}, std::pair{&limit.vram, companion_vram(o, file)}}) {
+      if (*most == 0) continue;
+      if (taken >= *most)
+        return Error{Code::exhausted, file + ": the memory that models may have is not enough for it"};
+      *most -= taken;
+    }
+  }
+  if (retrieval::Collections* collections = o.server.collections.get()) {
+    const bool scores = beside.embedder() && beside.embedder()->scores_pairs();
+    if (beside.embedder() && !scores) collections->use(orchestrator::text_embedder(*beside.embedder()));
+    orchestrator::Embedder* reader = beside.reranker() ? beside.reranker() : scores ? beside.embedder() : nullptr;
+    if (reader) collections->use(orchestrator::pair_scorer(*reader));
+  }
+  return Result<Companions>{std::move(beside)};
+}
+
 uint64_t state_bytes(const ServeOptions& o) { return static_cast<uint64_t>(o.state_gb * 1e9); }
 
 // What a file will take. On a card it is what the engine may take there: weights in their wide form, states, batches.
@@ -65,16 +103,13 @@ server::ModelMemory planned_memory(const ServeOptions& o, const server::ModelFil
 }  // namespace
 
 Status serve_folders(ServeOptions& o, const std::string& chat_template) {
-  const bool names_one =
-      !o.adapters.empty() || !o.odo.prm.empty() || !o.server.tags.empty() || !o.speculate.draft_model.empty();
-  const bool names_embedder = !o.embedding_model.empty() && o.embedding_model != "none";
-  if (names_embedder || !o.rerank_model.empty() || !o.model.drafter.empty() || names_one) {
+  const bool names_one = !o.adapters.empty() || !o.odo.prm.empty() || !o.server.tags.empty() ||
+                         !o.speculate.draft_model.empty() || !o.model.drafter.empty();
+  if (names_one) {
     return Error{
         Code::invalid_argument,
-        "--models: expected no --embedding-model, --rerank-model, --lora, --tags, --draft-model, --drafter or --prm "
-        "beside it: put the "
-        "model for embeddings into the folder and ask for it by its name; options of one model are in "
-        "model-options of chimere.yaml"};
+        "--models: expected no --lora, --tags, --draft-model, --drafter or --prm beside it: options of one model "
+        "are in model-options of chimere.yaml"};
   }
   for (const std::string& folder : o.model_folders) TRY(server::find_models(server::model_folder(folder)));
   server::ShelfLimits limits;
@@ -83,6 +118,7 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
   limits.count = o.models_max;
   limits.idle_unload = std::chrono::seconds(static_cast<int64_t>(o.idle_unload * 60));
   fit_states(o);
+  TRY_ASSIGN(const Companions beside, open_companions(o, limits.memory));
   TRY_ASSIGN(auto own_by_name, own_options(o, o.configuration));
   warn_of_strangers(own_by_name, o);
   OwnOptionsBook book(std::move(own_by_name));
@@ -118,9 +154,9 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
     const auto held = std::make_shared<server::ModelShelf::Lease>(std::move(*latest));
     return {held, &(*held)->service->memory()};
   };
-  TRY_ASSIGN(const auto odo,
-             OdoParts::open(o.odo, memory,
-                            {nullptr, nullptr, o.server.journal}));  // ends before the shelf: its runs hold models
+  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, memory,
+                                            {o.server.collections.get(), nullptr, o.server.journal, beside.embedder(),
+                                             beside.reranker()}));  // ends before the shelf: its runs hold models
   if (odo) o.server.odo = &odo->odo();
   Reloads reloads;
   o.server.http.on_hangup = [&reloads] { reloads.ask(); };
