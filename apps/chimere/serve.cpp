@@ -58,6 +58,13 @@ Status check_lora_folder(const std::string& folder) {
                                     (std::filesystem::exists(folder, error) ? "something else" : "nothing there")};
 }
 
+Status check_no_folder(const std::string& model) {
+  std::error_code error;
+  if (model.empty() || !std::filesystem::is_directory(model, error)) return Ok{};
+  return Error{Code::invalid_argument, model + ": is a folder; `chimere serve --models " + model +
+                                           "` serves the GGUF files in it by their names"};
+}
+
 void allow_connections(server::HttpConfig& http) {
   constexpr uint64_t kOwnFiles = 64;  // the model, the cache, the log
   const uint64_t files = allow_open_files(static_cast<uint64_t>(http.max_connections) + kOwnFiles);
@@ -108,6 +115,7 @@ Status serve(ServeOptions& o) {
   TRY(open_to_lan(o.lan, o.server));
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
+  TRY(check_no_folder(o.model.path));
   TRY(open_kept(o.kept, o.server));
   TRY(open_tracer(o));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
@@ -175,6 +183,7 @@ Status check_serve(const Configuration& configuration) {
   if (o.odo.port) o.server.http.side_port = 0;
   TRY(o.lan.is_on ? check_address(o.server.http) : server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
+  TRY(check_no_folder(o.model.path));
   TRY(trace_config(o.otlp));
   TRY(read_chat_template(o.chat_template_file));
   orchestrator::Defaults defaults;

@@ -53,6 +53,10 @@ usage() { local code=0; "$@" >/dev/null 2>&1 || code=$?; [ "$code" = 2 ] || fail
 expect 'Did you mean `serve`?' "$chimere" sevre
 usage "$chimere" sevre
 expect 'Did you mean `--port`?' "$chimere" serve --prot 1
+# Nothing at all is answered with what there is; a folder with how it is served.
+usage "$chimere"
+expect "chimere serve MODEL.gguf" "$chimere"
+expect "$work: is a folder; \`chimere serve --models $work\` serves the GGUF files in it" "$chimere" serve "$work"
 # A command line of llama-server is understood, or told what there is instead.
 expect "-hf: nothing is downloaded here" "$chimere" serve -hf someone/model
 usage "$chimere" serve -hf someone/model
