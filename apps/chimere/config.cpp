@@ -5,6 +5,8 @@
 #include "commands.h"
 #include "common.h"
 #include "configuration.h"
+#include "own_options.h"
+#include "serve_options.h"
 #include "terminal/word_wrap.h"
 
 namespace chimere::apps {
@@ -25,7 +27,13 @@ Result<Configuration> configuration_of(const CLI::App& command) {
 Status show(const CLI::App& command) {
   TRY_ASSIGN(const Configuration configuration, configuration_of(command));
   print_warnings(configuration);
-  std::printf("%s", harmless(shown_configuration(configuration, command)).c_str());
+  ServeOptions o;
+  CLI::App app;
+  declare_options(app, o);
+  TRY(apply_all(configuration, app, o));
+  TRY(own_options(o, configuration));
+  TRY_ASSIGN(const auto models, all_sections(configuration, o.model_folders));
+  std::printf("%s", harmless(shown_configuration(configuration, command, models)).c_str());
   return Ok{};
 }
 
@@ -33,8 +41,13 @@ Status check(const CLI::App& command) {
   TRY_ASSIGN(const Configuration configuration, configuration_of(command));
   print_warnings(configuration);
   TRY(check_serve(configuration));
-  std::printf("%s: %zu options are set, and all of them can be\n",
-              configuration.file.empty() ? "no file" : configuration.file.c_str(), configuration.settings.size());
+  std::string models;
+  if (const size_t n = configuration.models.size(); n > 0) {
+    models = ", options of " + std::to_string(n) + (n == 1 ? " model" : " models");
+  }
+  std::printf("%s: %zu options are set%s, and all of them can be\n",
+              configuration.file.empty() ? "no file" : configuration.file.c_str(), configuration.settings.size(),
+              models.c_str());
   return Ok{};
 }
 
@@ -56,7 +69,10 @@ void add_config(CLI::App& app, Outcome& outcome) {
       check);
   add("example", "A file of options with all of them as comments, their meanings and defaults",
       [](const CLI::App& sub) -> Status {
-        std::printf("%s", example_configuration(sub).c_str());
+        ServeOptions nobodys;
+        CLI::App own;
+        add_own_options(own, nobodys);
+        std::printf("%s", example_configuration(sub, own).c_str());
         return Ok{};
       });
 }

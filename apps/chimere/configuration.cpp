@@ -46,6 +46,20 @@ bool holds_secret(const GivenOption& setting) {
   return is_secret(setting.name) || (setting.name == kJournal && store::has_password(setting.values.back()));
 }
 
+bool is_of_file(const GivenOption& setting) {
+  return setting.place != kLinePlace && !setting.place.starts_with("CHIMERE_");
+}
+
+std::map<std::string, std::map<std::string, std::vector<std::string>>> values_by_model(
+    const std::vector<ModelSection>& models) {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> values;
+  for (const ModelSection& model : models) {
+    auto& of_model = values[model.name];
+    for (const GivenOption& option : model.options) of_model[option.name] = option.values;
+  }
+  return values;
+}
+
 // As it may be shown.
 std::string shown_values(const GivenOption& setting) {
   if (is_secret(setting.name)) return "\"********\"";
@@ -85,6 +99,38 @@ std::string default_of(const CLI::Option& option) {
   const std::string text = option.get_default_str();
   if (text.empty() || option.get_items_expected_max() == 0) return "";
   return text.front() == '[' ? text : yaml_of({text});
+}
+
+// What holds of it; what does not, since somebody above says otherwise, as a comment.
+std::string shown_sections(const Configuration& configuration, const std::vector<ModelSection>& models) {
+  if (models.empty()) return std::string("# ") + kModelOptions + ":  # not set\n";
+  std::string text = std::string(kModelOptions) + ":\n";
+  for (const ModelSection& model : models) {
+    const bool has_some = std::any_of(model.options.begin(), model.options.end(), [&](const GivenOption& option) {
+      return !above_files(configuration, option.name);
+    });
+    text += "  " + yaml_of({model.name}) + ":" + (has_some ? "" : " {}") + "\n";
+    for (const GivenOption& option : model.options) {
+      const GivenOption* above = above_files(configuration, option.name);
+      text +=
+          std::string(above ? "    # " : "    ") + option.name + ": " + yaml_of(option.values) + "  # " + option.place;
+      text += above ? ", but " + above->place + " says " + yaml_of(above->values) + "\n" : "\n";
+    }
+  }
+  return text;
+}
+
+std::string example_sections(const CLI::App& own) {
+  std::string names;
+  for (const CLI::Option* option : own.get_options()) {
+    if (const std::string name = key_of(*option); !name.empty()) names += (names.empty() ? "" : ", ") + name;
+  }
+  return "\n# == Single models\n\n" +
+         as_comment(
+             "options of a model by its name, which /v1/models shows; they win over those above, and the "
+             "command line and the environment over them. There may be: " +
+             names) +
+         "#" + kModelOptions + ":\n#  qwen3-4b-q4:\n#    ctx: 8192\n#    temp: 0.6\n";
 }
 
 // "16GiB", "-1", "0.7"; not an address, which has more dots.
@@ -140,11 +186,19 @@ std::vector<GivenOption> of_line(const Configuration& configuration) {
   return line;
 }
 
+const GivenOption* above_files(const Configuration& configuration, const std::string& name) {
+  const auto found =
+      std::find_if(configuration.settings.begin(), configuration.settings.end(),
+                   [&](const GivenOption& setting) { return setting.name == name && !is_of_file(setting); });
+  return found == configuration.settings.end() ? nullptr : &*found;
+}
+
 std::vector<std::string> changed_names(const Configuration& before, const Configuration& now) {
   std::map<std::string, std::vector<std::string>> values[2];
   for (const GivenOption& setting : before.settings) values[0][setting.name] = setting.values;
   for (const GivenOption& setting : now.settings) values[1][setting.name] = setting.values;
   std::set<std::string> names;
+  if (values_by_model(before.models) != values_by_model(now.models)) names.insert(kModelOptions);
   for (int side : {0, 1}) {
     for (const auto& [name, value] : values[side]) {
       const auto other = values[1 - side].find(name);
@@ -198,7 +252,9 @@ Result<Configuration> read_configuration(const std::vector<GivenOption>& line, c
   std::vector<GivenOption> from_file;
   if (!file.empty()) {
     TRY_ASSIGN(const std::string text, read_text(file));
-    TRY_ASSIGN(from_file, settings_of_yaml(text, file, known));
+    TRY_ASSIGN(FileSettings said, settings_of_yaml(text, file, known));
+    from_file = std::move(said.settings);
+    configuration.models = std::move(said.models);
     warn_of_readers(file, from_file, configuration.warnings);
   }
   EnvironmentSettings from_environment = settings_of_environment(own_variables(), known);
@@ -211,7 +267,8 @@ Result<Configuration> read_configuration(const std::vector<GivenOption>& line, c
   return Result<Configuration>{std::move(configuration)};
 }
 
-std::string shown_configuration(const Configuration& configuration, const CLI::App& command) {
+std::string shown_configuration(const Configuration& configuration, const CLI::App& command,
+                                const std::vector<ModelSection>& models) {
   std::map<std::string, const GivenOption*> by_name;
   for (const GivenOption& setting : configuration.settings) by_name[setting.name] = &setting;
   std::string text = "# from " + (configuration.file.empty() ? "no file" : configuration.file) +
@@ -228,7 +285,7 @@ std::string shown_configuration(const Configuration& configuration, const CLI::A
     const GivenOption& setting = *found->second;
     text += name + ": " + shown_values(setting) + "  # " + setting.place + "\n";
   }
-  return text;
+  return text + shown_sections(configuration, models);
 }
 
 std::string shareable_configuration(const Configuration& configuration, const CLI::App& command) {
@@ -238,15 +295,26 @@ std::string shareable_configuration(const Configuration& configuration, const CL
     const bool is_told = option && !is_secret(setting.name) &&
                          std::all_of(setting.values.begin(), setting.values.end(),
                                      [&](const std::string& value) { return is_shareable(value, *option); });
-    const std::string place = setting.place == kLinePlace             ? "command line"
-                              : setting.place.starts_with("CHIMERE_") ? "environment"
-                                                                      : "file";
+    const std::string place = setting.place == kLinePlace ? "command line"
+                              : is_of_file(setting)       ? "file"
+                                                          : "environment";
     text += "- " + setting.name + ": " + (is_told ? yaml_of(setting.values) : "\"********\"") + " (" + place + ")\n";
+  }
+  // Names of models are nobody else's business.
+  std::set<std::string> names;
+  for (const ModelSection& model : configuration.models) {
+    for (const GivenOption& option : model.options) names.insert(option.name);
+  }
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  if (!list.empty()) {
+    text += "- " + std::string(kModelOptions) + ": of " + std::to_string(configuration.models.size()) + " models, " +
+            list + " (file)\n";
   }
   return text.empty() ? "- nothing is set: all options have their defaults\n" : text;
 }
 
-std::string example_configuration(const CLI::App& command) {
+std::string example_configuration(const CLI::App& command, const CLI::App& own) {
   std::string text =
       "# Options of `chimere serve`. What stands here holds unless a variable of the environment (CHIMERE_PORT for "
       "port)\n"
@@ -264,7 +332,7 @@ std::string example_configuration(const CLI::App& command) {
     const std::string value = is_flag ? "false" : default_of(*option);
     text += "\n" + as_comment(option->get_description()) + "#" + name + ":" + (value.empty() ? "" : " " + value) + "\n";
   }
-  return text;
+  return text + example_sections(own);
 }
 
 }  // namespace chimere::apps

@@ -15,6 +15,7 @@ namespace chimere::apps {
 struct Configuration {
   std::string file;                   // that was read; empty: none
   std::vector<GivenOption> settings;  // one of each name: those of the command line, of the environment, of the file
+  std::vector<ModelSection> models;   // of the file: options of single models
   std::vector<std::string> warnings;
 };
 
@@ -28,7 +29,9 @@ std::string settings_file(const CLI::App& command);
 
 // Of a configuration, those of the command line.
 std::vector<GivenOption> of_line(const Configuration& configuration);
-// Names whose values differ, whatever their places.
+// Whether the command line or the environment says it: what a file says of a single model then has no effect.
+const GivenOption* above_files(const Configuration& configuration, const std::string& name);
+// Names whose values differ, whatever their places; `model-options` where any of those do.
 std::vector<std::string> changed_names(const Configuration& before, const Configuration& now);
 
 // As if it had been given on the command line to `app`. An error begins with the place of the setting.
@@ -39,12 +42,13 @@ Status apply_setting(const GivenOption& setting, CLI::App& app);
 Result<Configuration> read_configuration(const std::vector<GivenOption>& line, const std::string& file,
                                          CLI::App& trial);
 
-// As a file with its values, and behind each where it comes from.
-std::string shown_configuration(const Configuration& configuration, const CLI::App& command);
+// As a file with its values, and behind each where it comes from. `models`: of all files, merged.
+std::string shown_configuration(const Configuration& configuration, const CLI::App& command,
+                                const std::vector<ModelSection>& models);
 // What is set, as lines of a list that others may read: without keys, paths, addresses and names. Numbers are told, and
 // words that the option's own description has.
 std::string shareable_configuration(const Configuration& configuration, const CLI::App& command);
-// As a file in which every option stands as a comment with its meaning and default.
-std::string example_configuration(const CLI::App& command);
+// As a file in which every option stands as a comment with its meaning and default. `own`: has those of single models.
+std::string example_configuration(const CLI::App& command, const CLI::App& own);
 
 }  // namespace chimere::apps

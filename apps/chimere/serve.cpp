@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "data_folder.h"
 #include "gguf/gguf.h"
+#include "own_options.h"
 #include "reloads.h"
 #include "serve_folders.h"
 #include "serve_models.h"
@@ -57,6 +58,13 @@ Status check_lora_folder(const std::string& folder) {
                                     (std::filesystem::exists(folder, error) ? "something else" : "nothing there")};
 }
 
+Status check_no_folder(const std::string& model) {
+  std::error_code error;
+  if (model.empty() || !std::filesystem::is_directory(model, error)) return Ok{};
+  return Error{Code::invalid_argument, model + ": is a folder; `chimere serve --models " + model +
+                                           "` serves the GGUF files in it by their names"};
+}
+
 void allow_connections(server::HttpConfig& http) {
   constexpr uint64_t kOwnFiles = 64;  // the model, the cache, the log
   const uint64_t files = allow_open_files(static_cast<uint64_t>(http.max_connections) + kOwnFiles);
@@ -84,9 +92,16 @@ std::vector<std::string> job_command(const ServeOptions& o) {
   return command;
 }
 
+// By which `model-options` may name the one model of a server.
+std::string served_name(const std::string& given) {
+  const auto path = model_path(given);
+  return path ? std::filesystem::path(*path).stem().string() : "";
+}
+
 Status serve(ServeOptions& o) {
   server::start_log(o.json_log ? server::LogFormat::json : server::LogFormat::text);
   for (const std::string& warning : o.configuration.warnings) spdlog::warn("{}", warning);
+  if (o.model_folders.empty()) TRY(use_own_options(o, served_name(o.model.path)));
   // Before the minutes a large model takes to load.
   TRY(collect_keys(o));
   o.server.version = version_number();
@@ -100,14 +115,12 @@ Status serve(ServeOptions& o) {
   TRY(open_to_lan(o.lan, o.server));
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
+  TRY(check_no_folder(o.model.path));
   TRY(open_kept(o.kept, o.server));
   TRY(open_tracer(o));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
   if (!o.model_folders.empty()) return serve_folders(o, chat_template);
-  if (!o.model_config.empty()) {
-    return Error{Code::invalid_argument, "--model-config: expected --models beside it"};
-  }
   TRY(open_kept_of_one_model(o.kept, o.server));
   fit_states(o);
   ModelOptions model_options = o.model;
@@ -150,7 +163,10 @@ Status serve(ServeOptions& o) {
   TRY_ASSIGN(auto server, server::Server::listen(o.server, service, embedder));
   print_ready(*server, service, o);
   invite(*server, o);
-  run_server(*server, o, reloads, &service.adapters());
+  const auto take_over = [&o, &service](const ServeOptions& fresh, const Configuration&) {
+    return take_over_adapters(o.adapters, fresh.adapters, service.adapters());
+  };
+  run_server(*server, o, reloads, {"lora", take_over});
   return Ok{};
 }
 
@@ -167,12 +183,13 @@ Status check_serve(const Configuration& configuration) {
   if (o.odo.port) o.server.http.side_port = 0;
   TRY(o.lan.is_on ? check_address(o.server.http) : server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
+  TRY(check_no_folder(o.model.path));
   TRY(trace_config(o.otlp));
   TRY(read_chat_template(o.chat_template_file));
   orchestrator::Defaults defaults;
   TRY(set_defaults(o, defaults));
   for (const std::string& folder : o.model_folders) TRY(server::find_models(server::model_folder(folder)));
-  if (!o.model_folders.empty()) TRY(read_own_options(o));
+  TRY(own_options(o, configuration));
   for (const std::string& file :
        {embedder_path(o.embedding_model), o.rerank_model, o.odo.prm, o.speculate.draft_model, o.model.drafter}) {
     if (!file.empty()) TRY(gguf::File::open(file));

@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "model_config.h"
 #include "orchestrator/chat_service.h"
+#include "orchestrator/collection_models.h"
+#include "own_options.h"
 #include "reloads.h"
+#include "retrieval/collections.h"
 #include "serve_models.h"
 #include "serve_run.h"
 
@@ -20,7 +22,7 @@ namespace chimere::apps {
 namespace {
 
 // Those of all folders, and the one that was named.
-std::vector<server::ModelFile> served_files(const ServeOptions& o) {
+std::vector<server::ModelFile> served_files(const ServeOptions& o, const OwnOptionsByName& own) {
   std::vector<server::ModelFile> files;
   for (const std::string& folder : o.model_folders) {
     auto found = server::find_models(server::model_folder(folder));
@@ -30,36 +32,17 @@ std::vector<server::ModelFile> served_files(const ServeOptions& o) {
   std::error_code error;
   const std::filesystem::path named = o.model.path;
   if (!o.model.path.empty()) {
-    files.insert(files.begin(), {named.stem().string(), o.model.path, std::filesystem::file_size(named, error), 0});
+    files.insert(files.begin(), {named.stem().string(), o.model.path, std::filesystem::file_size(named, error), 0, {}});
+  }
+  for (server::ModelFile& file : files) {
+    if (const auto mine = own.find(file.name); mine != own.end()) file.options = mine->second.shown;
   }
   return files;
 }
 
-Status add_sections(const std::string& file, const ServeOptions& o, OwnOptionsByName& own) {
-  TRY_ASSIGN(const auto sections, read_model_sections(file));
-  for (const ModelSection& section : sections) {
-    OwnOptions mine{o, {}};
-    CLI::App app;
-    app.set_help_flag();
-    add_own_options(app, mine.options);
-    const auto check = [&mine]() -> Status {
-      orchestrator::Defaults defaults;
-      TRY(set_defaults(mine.options, defaults));
-      TRY_ASSIGN(mine.chat_template, read_chat_template(mine.options.chat_template_file));
-      return Ok{};
-    };
-    TRY(check());
-    TRY(apply_section(section, file, app, check));
-    if (!own.emplace(section.name, std::move(mine)).second) {
-      return error_at(file, section.place, section.name + ": another folder's file has options of this name, too");
-    }
-  }
-  return Ok{};
-}
-
 // Files come and go, so that a name without one is no mistake; but it may be misspelt.
 void warn_of_strangers(const OwnOptionsByName& own, const ServeOptions& o) {
-  const auto files = served_files(o);
+  const auto files = served_files(o, own);
   for (const auto& entry : own) {
     const std::string& name = entry.first;
     const bool is_there = std::any_of(files.begin(), files.end(), [&](const auto& file) { return file.name == name; });
@@ -69,6 +52,42 @@ void warn_of_strangers(const OwnOptionsByName& own, const ServeOptions& o) {
 
 // Beside the weights on a card: the CUDA context, and the batches of a model of any size.
 constexpr uint64_t kCardWorkingBytes = uint64_t{1} << 30;
+
+// Models beside those of the folder, that are always loaded: for the documents of collections and what is asked of them.
+struct Companions {
+  std::unique_ptr<orchestrator::EmbeddingModel> embedding, reranking;
+
+  orchestrator::Embedder* embedder() const { return embedding ? &embedding->embedder() : nullptr; }
+  orchestrator::Embedder* reranker() const { return reranking ? &reranking->embedder() : nullptr; }
+};
+
+// Their memory is part of what models may have together.
+Result<Companions> open_companions(const ServeOptions& o, server::ModelMemory& limit) {
+  Companions beside;
+  TRY_ASSIGN(beside.embedding, open_embedder(o));
+  TRY_ASSIGN(beside.reranking, open_companion(o, o.rerank_model));
+  if (beside.reranking && !beside.reranking->embedder().scores_pairs()) {
+    return Error{Code::invalid_argument, "--rerank-model " + o.rerank_model + ": expected a model that scores pairs"};
+  }
+  const std::string named = o.embedding_model.empty() ? "" : embedder_path(o.embedding_model);
+  for (const std::string& file : {named, o.rerank_model}) {
+    std::error_code error;
+    const uint64_t bytes = file.empty() ? 0 : std::filesystem::file_size(file, error);
+    for (const auto& [most, taken] : {std::pair{&limit.ram, bytes}, std::pair{&limit.vram, companion_vram(o, file)}}) {
+      if (*most == 0) continue;
+      if (taken >= *most)
+        return Error{Code::exhausted, file + ": the memory that models may have is not enough for it"};
+      *most -= taken;
+    }
+  }
+  if (retrieval::Collections* collections = o.server.collections.get()) {
+    const bool scores = beside.embedder() && beside.embedder()->scores_pairs();
+    if (beside.embedder() && !scores) collections->use(orchestrator::text_embedder(*beside.embedder()));
+    orchestrator::Embedder* reader = beside.reranker() ? beside.reranker() : scores ? beside.embedder() : nullptr;
+    if (reader) collections->use(orchestrator::pair_scorer(*reader));
+  }
+  return Result<Companions>{std::move(beside)};
+}
 
 uint64_t state_bytes(const ServeOptions& o) { return static_cast<uint64_t>(o.state_gb * 1e9); }
 
@@ -83,31 +102,14 @@ server::ModelMemory planned_memory(const ServeOptions& o, const server::ModelFil
 
 }  // namespace
 
-Result<OwnOptionsByName> read_own_options(const ServeOptions& o) {
-  OwnOptionsByName own;
-  if (!o.model_config.empty()) {
-    TRY(add_sections(o.model_config, o, own));
-    return Result<OwnOptionsByName>{std::move(own)};
-  }
-  for (const std::string& folder : o.model_folders) {
-    const std::string file = server::model_folder(folder) + "/chimere.yaml";
-    std::error_code error;
-    if (std::filesystem::exists(file, error)) TRY(add_sections(file, o, own));
-  }
-  return Result<OwnOptionsByName>{std::move(own)};
-}
-
 Status serve_folders(ServeOptions& o, const std::string& chat_template) {
-  const bool names_one =
-      !o.adapters.empty() || !o.odo.prm.empty() || !o.server.tags.empty() || !o.speculate.draft_model.empty();
-  const bool names_embedder = !o.embedding_model.empty() && o.embedding_model != "none";
-  if (names_embedder || !o.rerank_model.empty() || !o.model.drafter.empty() || names_one) {
+  const bool names_one = !o.adapters.empty() || !o.odo.prm.empty() || !o.server.tags.empty() ||
+                         !o.speculate.draft_model.empty() || !o.model.drafter.empty();
+  if (names_one) {
     return Error{
         Code::invalid_argument,
-        "--models: expected no --embedding-model, --rerank-model, --lora, --tags, --draft-model, --drafter or --prm "
-        "beside it: put the "
-        "model for embeddings into the folder and ask for it by its name; options of one model are in "
-        "chimere.yaml"};
+        "--models: expected no --lora, --tags, --draft-model, --drafter or --prm beside it: options of one model "
+        "are in model-options of chimere.yaml"};
   }
   for (const std::string& folder : o.model_folders) TRY(server::find_models(server::model_folder(folder)));
   server::ShelfLimits limits;
@@ -116,13 +118,17 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
   limits.count = o.models_max;
   limits.idle_unload = std::chrono::seconds(static_cast<int64_t>(o.idle_unload * 60));
   fit_states(o);
-  TRY_ASSIGN(const OwnOptionsByName own, read_own_options(o));
-  warn_of_strangers(own, o);
+  TRY_ASSIGN(const Companions beside, open_companions(o, limits.memory));
+  TRY_ASSIGN(auto own_by_name, own_options(o, o.configuration));
+  warn_of_strangers(own_by_name, o);
+  OwnOptionsBook book(std::move(own_by_name));
   TRY_ASSIGN(const models::BackendKind backend, backend_of(o.model));
   const bool on_card = backend == models::BackendKind::cuda;
-  const auto options_of = [&](const server::ModelFile& file) -> const ServeOptions& {
-    const auto mine = own.find(file.name);
-    return mine == own.end() ? o : mine->second.options;
+  const OwnOptions of_all{o, chat_template, {}};
+  const auto options_of = [&](const server::ModelFile& file) -> OwnOptions {
+    const auto own = book.get();
+    const auto mine = own->find(file.name);
+    return mine == own->end() ? of_all : mine->second;
   };
   const auto load = [&](const server::ModelFile& file, const server::ModelMemory& share,
                         const server::ModelShelf::Progress& progress) -> Result<server::ModelShelf::Opened> {
@@ -130,16 +136,17 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
     options.path = file.path;
     options.vram_bytes = share.vram;
     options.ram_bytes = 0;  // what they share was divided already
-    const auto mine = own.find(file.name);
-    TRY_ASSIGN(auto service, open_model(options_of(file), options,
-                                        mine == own.end() ? chat_template : mine->second.chat_template, progress));
+    const OwnOptions mine = options_of(file);
+    TRY_ASSIGN(auto service, open_model(mine.options, options, mine.chat_template, progress));
     // On a card it keeps to its share.
     const bool is_there = service->model_info().backend == models::backend_name(models::BackendKind::cuda);
-    const server::ModelMemory taken = is_there ? share : server::memory_of(*service, state_bytes(options_of(file)));
+    const server::ModelMemory taken = is_there ? share : server::memory_of(*service, state_bytes(mine.options));
     return Result<server::ModelShelf::Opened>{{std::move(service), taken}};
   };
-  const auto plan = [&](const server::ModelFile& file) { return planned_memory(options_of(file), file, on_card); };
-  server::ModelShelf shelf([&o] { return served_files(o); }, load, limits, plan);
+  const auto plan = [&](const server::ModelFile& file) {
+    return planned_memory(options_of(file).options, file, on_card);
+  };
+  server::ModelShelf shelf([&o, &book] { return served_files(o, *book.get()); }, load, limits, plan);
   const std::string first = o.model.path.empty() ? "" : std::filesystem::path(o.model.path).stem().string();
   const auto memory = [&shelf]() -> std::shared_ptr<orchestrator::MemoryService> {
     auto latest = shelf.latest();
@@ -147,9 +154,9 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
     const auto held = std::make_shared<server::ModelShelf::Lease>(std::move(*latest));
     return {held, &(*held)->service->memory()};
   };
-  TRY_ASSIGN(const auto odo,
-             OdoParts::open(o.odo, memory,
-                            {nullptr, nullptr, o.server.journal}));  // ends before the shelf: its runs hold models
+  TRY_ASSIGN(const auto odo, OdoParts::open(o.odo, memory,
+                                            {o.server.collections.get(), nullptr, o.server.journal, beside.embedder(),
+                                             beside.reranker()}));  // ends before the shelf: its runs hold models
   if (odo) o.server.odo = &odo->odo();
   Reloads reloads;
   o.server.http.on_hangup = [&reloads] { reloads.ask(); };
@@ -163,7 +170,15 @@ Status serve_folders(ServeOptions& o, const std::string& chat_template) {
   if (const auto odo_url = server->odo_url()) std::printf("odo answers on %s\n\n", odo_url->c_str());
   std::fflush(stdout);
   invite(*server, o);
-  run_server(*server, o, reloads, nullptr);
+  const auto take_over = [&o, &book](const ServeOptions&, const Configuration& configuration) -> Status {
+    TRY_ASSIGN(auto own, own_options(o, configuration));
+    warn_of_strangers(own, o);
+    spdlog::info("{} models have options of their own; one that is loaded has them when it is loaded again",
+                 own.size());
+    book.set(std::move(own));
+    return Ok{};
+  };
+  run_server(*server, o, reloads, {kModelOptions, take_over});
   server.reset();
   return Ok{};
 }

@@ -112,10 +112,6 @@ void declare_options(CLI::App& command, ServeOptions& o) {
       ->capture_default_str()
       ->group(folders);
   command
-      .add_option("--model-config", o.model_config,
-                  "YAML file with options of single models; else chimere.yaml of their folder, where there is one")
-      ->group(folders);
-  command
       .add_option("--idle-unload", o.idle_unload, "minutes after which a model that nobody uses is unloaded; 0: never")
       ->check(at_least(0))
       ->capture_default_str()

@@ -57,7 +57,6 @@ struct ServeOptions {
   int models_max = 0;
   double idle_unload = 0;  // minutes
   double idle_sleep = 0;   // minutes
-  std::string model_config;
   SamplingOptions sampling;
   std::optional<bool> reasoning;  // what the template does by itself when absent
   int thinking_budget = -1;       // what the file says, or half of the context left

@@ -27,10 +27,36 @@ void end_in_time(std::chrono::steady_clock::time_point stop_began, std::chrono::
 
 // What a server that runs takes over on SIGHUP. All else holds from the next start on; routes and skills are looked at
 // again whenever they are used.
-constexpr std::string_view kReloaded[] = {"api-key", "api-keys-file", "rate-limit", "allow-host", "cors", "lora"};
+constexpr std::string_view kReloaded[] = {"api-key", "api-keys-file", "rate-limit", "allow-host", "cors"};
 
-// Adapters that were added to --lora are loaded, those that are gone are unloaded. One that can not be loaded is an
-// error, and those before it are unloaded again.
+Status reload(ServeOptions& o, server::Server& server, const TakeOver& take_over) {
+  ServeOptions fresh, nobodys;
+  CLI::App app, trial;
+  declare_options(app, fresh);
+  declare_options(trial, nobodys);
+  TRY_ASSIGN(Configuration next, read_configuration(of_line(o.configuration), o.configuration.file, trial));
+  TRY(apply_all(next, app, fresh));
+  TRY(add_keys(fresh));
+  fresh.server.pairing = o.server.pairing;
+  fresh.server.http.host = o.server.http.host;  // where we listen, whatever the file says now
+  TRY(server::Server::check_rules(fresh.server));
+  TRY(take_over.work(fresh, next));
+  TRY(server.reload(fresh.server));
+  o.adapters = fresh.adapters;
+  spdlog::info("reloaded: {} keys, a limit of {} requests a minute, {} allowed hosts, {} lists of origins, {} adapters",
+               fresh.server.keys.size(), fresh.server.rate_limit, fresh.server.hosts.size(),
+               fresh.server.origins.size(), fresh.adapters.size());
+  for (const std::string& name : changed_names(o.configuration, next)) {
+    const bool is_taken_over =
+        name == take_over.name || std::find(std::begin(kReloaded), std::end(kReloaded), name) != std::end(kReloaded);
+    if (!is_taken_over) spdlog::warn("'{}' has changed: that holds from the next start on", name);
+  }
+  o.configuration = std::move(next);
+  return Ok{};
+}
+
+}  // namespace
+
 Status take_over_adapters(const std::vector<std::string>& before, const std::vector<std::string>& now,
                           models::AdapterLibrary& library) {
   const auto is_in = [](const std::vector<std::string>& all, const std::string& one) {
@@ -55,33 +81,6 @@ Status take_over_adapters(const std::vector<std::string>& before, const std::vec
   return Ok{};
 }
 
-Status reload(ServeOptions& o, server::Server& server, models::AdapterLibrary* adapters) {
-  ServeOptions fresh, nobodys;
-  CLI::App app, trial;
-  declare_options(app, fresh);
-  declare_options(trial, nobodys);
-  TRY_ASSIGN(Configuration next, read_configuration(of_line(o.configuration), o.configuration.file, trial));
-  TRY(apply_all(next, app, fresh));
-  TRY(add_keys(fresh));
-  fresh.server.pairing = o.server.pairing;
-  fresh.server.http.host = o.server.http.host;  // where we listen, whatever the file says now
-  TRY(server::Server::check_rules(fresh.server));
-  if (adapters) TRY(take_over_adapters(o.adapters, fresh.adapters, *adapters));
-  TRY(server.reload(fresh.server));
-  o.adapters = fresh.adapters;
-  spdlog::info("reloaded: {} keys, a limit of {} requests a minute, {} allowed hosts, {} lists of origins, {} adapters",
-               fresh.server.keys.size(), fresh.server.rate_limit, fresh.server.hosts.size(),
-               fresh.server.origins.size(), fresh.adapters.size());
-  for (const std::string& name : changed_names(o.configuration, next)) {
-    const bool is_taken_over = std::find(std::begin(kReloaded), std::end(kReloaded), name) != std::end(kReloaded);
-    if (!is_taken_over) spdlog::warn("'{}' has changed: that holds from the next start on", name);
-  }
-  o.configuration = std::move(next);
-  return Ok{};
-}
-
-}  // namespace
-
 void invite(const server::Server& server, const ServeOptions& o) {
   server::Pairing* pairing = o.server.pairing.get();
   if (pairing) show_invitation(*pairing, server);
@@ -89,9 +88,9 @@ void invite(const server::Server& server, const ServeOptions& o) {
   spdlog::warn("xdg-open was not found: open {} yourself", server.url());
 }
 
-void run_server(server::Server& server, ServeOptions& o, Reloads& reloads, models::AdapterLibrary* adapters) {
+void run_server(server::Server& server, ServeOptions& o, Reloads& reloads, const TakeOver& take_over) {
   reloads.start([&] {
-    if (const Status s = reload(o, server, adapters); !s) {
+    if (const Status s = reload(o, server, take_over); !s) {
       spdlog::error("not reloaded, all stays as it was: {}", s.error().message);
     }
   });

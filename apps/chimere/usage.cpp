@@ -101,6 +101,10 @@ int explain_usage(const CLI::App& app, const CLI::ParseError& error, int argc, c
   if (error.get_exit_code() == 0) return app.exit(error);  // help or the version
   const std::string word = first_word(argc, argv);
   const std::vector<CLI::App*> chosen = app.get_subcommands();
+  if (argc < 2) {  // what there is says more than that something is missing
+    std::fprintf(stderr, "%s", app.help().c_str());
+    return kUsageError;
+  }
   if (chosen.empty() && !word.empty()) {
     std::fprintf(stderr, "chimere: there is no command '%s'\n", harmless(word).c_str());
     print_guess(nearest_word(word, command_names(app)));

@@ -119,8 +119,10 @@ void Loop::thread_main() {
       place_ = "starts requests";
       end_late_requests();
       wake_for_work();
-      if (running_.empty() || !asks_beyond_limit_) start_waiting();
-      embed_step(step());
+      if (counts_.asleep_bytes == 0) {
+        if (running_.empty() || !asks_beyond_limit_) start_waiting();
+        embed_step(step());
+      }
     } catch (const std::exception& e) {
       // Only the standard library throws here, and only when memory ends: no request can go on.
       const Error error{Code::exhausted, std::string("engine: ") + e.what()};
@@ -133,9 +135,10 @@ void Loop::thread_main() {
     raise_limit();
     // A request that waits for the disk or for its mask is heard of through a message.
     can_go_on_ =
-        std::any_of(running_.begin(), running_.end(), [](const auto& a) { return !a->waits_for_mask; }) ||
-        embeds_.has_work() ||
-        std::any_of(waiting_.begin(), waiting_.end(), [](const auto& a) { return !a->is_loading && a->parent == 0; });
+        !waits_for_card_ &&
+        (std::any_of(running_.begin(), running_.end(), [](const auto& a) { return !a->waits_for_mask; }) ||
+         embeds_.has_work() ||
+         std::any_of(waiting_.begin(), waiting_.end(), [](const auto& a) { return !a->is_loading && a->parent == 0; }));
     if (running_.empty() && waiting_.empty() && !embeds_.has_work()) work_while_idle();
     publish_stats();
   }
@@ -173,6 +176,7 @@ Clock::time_point Loop::next_alarm() const {
   Clock::time_point alarm = Clock::now() + kLongest;
   for (const auto& a : waiting_) alarm = std::min(alarm, a->request->deadline);
   alarm = std::min(alarm, sleep_time());
+  if (waits_for_card_) alarm = std::min(alarm, wake_again_);
   const bool may_time = timed_in_a_hurry_ && counts_.asleep_bytes == 0;
   return may_write_ || may_time ? std::min(alarm, last_step_ + kQuiet) : alarm;
 }

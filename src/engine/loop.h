@@ -309,8 +309,11 @@ class Loop {
   uint64_t n_steps_ = 0;
   std::vector<std::function<void(Result<uint64_t>)>> wait_for_sleep_;
   bool sleep_problem_ = false;  // the last try failed: idleness alone is no reason to try again
-  bool can_go_on_ = false;      // without a message
-  bool may_write_ = true;       // there may be something for the disk
+  // Others hold the card: those who need the model wait, and it is tried again then.
+  bool waits_for_card_ = false;
+  std::chrono::steady_clock::time_point wake_again_ = {};
+  bool can_go_on_ = false;  // without a message
+  bool may_write_ = true;   // there may be something for the disk
   std::chrono::steady_clock::time_point last_step_ = std::chrono::steady_clock::now();
   std::atomic<const char*> place_{"starts"};
 

@@ -4,7 +4,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -44,7 +46,10 @@ class ShortageTest : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(model) << model.error().message;
     model_ = std::move(*model);
   }
-  void TearDown() override { TightDevice::room = UINT64_MAX; }
+  void TearDown() override {
+    TightDevice::room = UINT64_MAX;
+    TightDevice::waking = TightDevice::kAwake;
+  }
 
   EngineConfig config() {
     EngineConfig c;
@@ -221,6 +226,62 @@ TEST_P(ShortageTest, TextsThatAreEmbeddedWaitAndBeginAnew) {
   }
   EXPECT_EQ(vectors[1], vectors[0]);
   EXPECT_EQ(answers[1], answers[0]);
+}
+
+Result<uint64_t> put_to_sleep(Engine& engine) {
+  std::promise<Result<uint64_t>> done;
+  engine.sleep([&](Result<uint64_t> given) { done.set_value(std::move(given)); });
+  return done.get_future().get();
+}
+
+TEST_P(ShortageTest, ASleepingModelIsWaitedForWhileOthersHoldTheCard) {
+  const std::vector<int32_t> alone = [&] {
+    Engine engine(*model_, config());
+    return collect(*engine.submit(one_of_many(1))->events).ids;
+  }();
+  EngineConfig c = config();
+  c.max_queued = 2;
+  Engine engine(*model_, c);
+  ASSERT_TRUE(put_to_sleep(engine));
+  TightDevice::waking = Code::exhausted;
+  TightDevice::n_wakes = 0;
+  auto waits = engine.submit(one_of_many(1));
+  ASSERT_TRUE(waits);
+  Request late = one_of_many(2);
+  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  auto ends = engine.submit(std::move(late));
+  ASSERT_TRUE(ends);
+  const auto refused = engine.submit(one_of_many(3));
+  ASSERT_FALSE(refused) << "the line is as long as ever";
+  EXPECT_EQ(refused.error().code, Code::exhausted);
+  EXPECT_EQ(collect(*ends->events).end.reason, FinishReason::deadline);
+  auto leaves = engine.submit(one_of_many(4));
+  ASSERT_TRUE(leaves);
+  engine.cancel(leaves->id);
+  EXPECT_EQ(collect(*leaves->events).end.reason, FinishReason::cancelled);
+  while (TightDevice::n_wakes < 3) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_LT(TightDevice::n_wakes, 10) << "it is not asked all the time";
+  EXPECT_GT(engine.stats().asleep_bytes, 0u);
+  EXPECT_EQ(engine.stats().queued, 1);
+  TightDevice::waking = TightDevice::kAwake;
+  EXPECT_EQ(collect(*waits->events).ids, alone);
+  EXPECT_EQ(engine.stats().asleep_bytes, 0u);
+  const std::lock_guard lock(mutex_);
+  EXPECT_EQ(std::count_if(lines_.begin(), lines_.end(),
+                          [](const std::string& line) { return line.find("requests wait") != std::string::npos; }),
+            1)
+      << "said once";
+}
+
+TEST_P(ShortageTest, ASleepingModelThatCanNotBeWokenEndsItsRequests) {
+  Engine engine(*model_, config());
+  ASSERT_TRUE(put_to_sleep(engine));
+  TightDevice::waking = Code::device;
+  const Answer answer = collect(*engine.submit(one_of_many(1))->events);
+  EXPECT_EQ(answer.end.kind, Event::Kind::failed);
+  EXPECT_NE(answer.end.error->message.find("can not be woken: others hold the card"), std::string::npos);
+  TightDevice::waking = TightDevice::kAwake;
+  EXPECT_EQ(collect(*engine.submit(one_of_many(1))->events).end.kind, Event::Kind::finished) << "it is tried again";
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ShortageTest, testing::Values("qwen3_5-A", "qwen2-A"), [](const auto& info) {

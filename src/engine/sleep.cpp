@@ -7,6 +7,9 @@ namespace chimere::engine {
 
 using Clock = std::chrono::steady_clock;
 
+// How long somebody waits at most for a card that others have given back.
+constexpr std::chrono::milliseconds kWakeAgain{500};
+
 // When nobody will have needed the model for long enough; never, while it sleeps.
 Clock::time_point Loop::sleep_time() const {
   const bool may = config_.idle_sleep.count() > 0 && counts_.asleep_bytes == 0 && !sleep_problem_;
@@ -55,6 +58,7 @@ Status Loop::wake() {
     awake.error().message = "the model sleeps and can not be woken: " + awake.error().message;
     return std::move(awake.error());
   }
+  if (std::exchange(waits_for_card_, false) && config_.log) config_.log("the card has room again: the model is awake");
   counts_.asleep_bytes = 0;
   last_step_ = Clock::now();
   may_write_ = true;
@@ -62,15 +66,27 @@ Status Loop::wake() {
   return Ok{};
 }
 
-// Whoever waits gets the reason when the model can not be woken; the next one tries again.
+// While others hold the card, whoever needs it keeps its place in the line and its deadline, and it is tried again. Where
+// the model can not be woken at all, they get the reason.
 void Loop::wake_for_work() {
-  if (waiting_.empty() && !embeds_.has_work()) return;
-  sleep_problem_ = false;
-  if (const Status awake = wake(); !awake) {
-    for (auto& a : waiting_) fail(*a, awake.error());
-    embeds_.end_all(awake.error());
-    remove_ended();
+  if (waiting_.empty() && !embeds_.has_work()) {
+    waits_for_card_ = false;
+    return;
   }
+  if (waits_for_card_ && Clock::now() < wake_again_) return;
+  sleep_problem_ = false;
+  const Status awake = wake();
+  if (awake) return;
+  if (awake.error().code == Code::exhausted) {
+    if (!std::exchange(waits_for_card_, true) && config_.log) config_.log(awake.error().message + "; requests wait");
+    wake_again_ = Clock::now() + kWakeAgain;
+    place_ = "waits for room on the card";
+    return embeds_.end_late(Clock::now());
+  }
+  waits_for_card_ = false;
+  for (auto& a : waiting_) fail(*a, awake.error());
+  embeds_.end_all(awake.error());
+  remove_ended();
 }
 
 }  // namespace chimere::engine

@@ -20,10 +20,20 @@ class TightDevice final : public Executable {
   }
   // Of all devices together: the most that states may have, and what they have.
   static inline std::atomic<uint64_t> room = UINT64_MAX, held = 0;
+  // Why wake() fails, and how often it was asked; kAwake: it does not.
+  static constexpr Code kAwake = Code::cancelled;  // no device fails so
+  static inline std::atomic<Code> waking = kAwake;
+  static inline std::atomic<int> n_wakes = 0;
 
   Status run(const Batch& batch, const Outputs& outputs) override { return inner_->run(batch, outputs); }
   Status replay(float* recurrent, const float* recorded, int n_tokens) override {
     return inner_->replay(recurrent, recorded, n_tokens);
+  }
+  Result<uint64_t> sleep() override { return uint64_t{1} << 20; }
+  Status wake() override {
+    ++n_wakes;
+    if (waking == kAwake) return Ok{};
+    return Error{waking, "others hold the card"};
   }
   const Program& program() const override { return inner_->program(); }
   const StateLayout& layout() const override { return inner_->layout(); }

@@ -112,6 +112,8 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   lobby.conversations = config.conversations;
   lobby.journal = config.journal;
   lobby.odo = config.odo;
+  lobby.collections = config.collections;
+  lobby.max_body_bytes = config.http.max_body_bytes;
   lobby.watch = config.watch;
   lobby.tracer = config.tracer.get();
   if (config.workers) lobby.workers = config.workers;

@@ -53,6 +53,10 @@ usage() { local code=0; "$@" >/dev/null 2>&1 || code=$?; [ "$code" = 2 ] || fail
 expect 'Did you mean `serve`?' "$chimere" sevre
 usage "$chimere" sevre
 expect 'Did you mean `--port`?' "$chimere" serve --prot 1
+# Nothing at all is answered with what there is; a folder with how it is served.
+usage "$chimere"
+expect "chimere serve MODEL.gguf" "$chimere"
+expect "$work: is a folder; \`chimere serve --models $work\` serves the GGUF files in it" "$chimere" serve "$work"
 # A command line of llama-server is understood, or told what there is instead.
 expect "-hf: nothing is downloaded here" "$chimere" serve -hf someone/model
 usage "$chimere" serve -hf someone/model
@@ -334,8 +338,9 @@ refuses "$chimere" cache
 mkdir "$work/shelf"
 cp "$model" "$work/shelf/one.gguf"
 cp "$model" "$work/shelf/two.gguf"
-printf 'models:\n  one:\n    ctx: 96\n    max-tokens: 3\n' >"$work/shelf/chimere.yaml"
-start_server "$chimere" serve --models "$work/shelf" --ctx 128
+printf 'model-options:\n  one:\n    ctx: 96\n    max-tokens: 3\n' >"$work/shelf/chimere.yaml"
+printf 'ctx: 128\n' >"$work/server.yaml"
+start_server "$chimere" serve --models "$work/shelf" --config "$work/server.yaml"
 # Before anything is loaded there is a status, also for those who watch from a terminal or send a report.
 expect '"state": "unloaded"' "$chimere" report "$nano" --no-bench --server "$url"
 if "$chimere" report "$nano" --no-bench --server "$url" | grep -F -e "$work" -e '"two"'; then fail "report tells names of files"; fi
@@ -346,16 +351,6 @@ expect '"completion_tokens":9' curl -s "$url/v1/completions" -d "$body\"two\",\"
 expect '"context_length":96' curl -s "$url/v1/status?model=one"
 expect '"context_length":128' curl -s "$url/v1/status?model=two"
 stop_server
-printf 'models:\n  one:\n    ctxx: 96\n' >"$work/options.yaml"
-expect "options.yaml:3:5: 'ctxx' is no option of a model; did you mean \`ctx\`?" \
-  "$chimere" serve --models "$work/shelf" --model-config "$work/options.yaml"
-printf 'models:\n  one:\n    temp: 0.5\n    top-p: 3\n' >"$work/options.yaml"
-expect "options.yaml:4:5: one: top_p" "$chimere" serve --models "$work/shelf" --model-config "$work/options.yaml"
-printf 'models:\n  one:\n    port: 3\n' >"$work/options.yaml"
-expect "'port' is no option of a model" "$chimere" serve --models "$work/shelf" --model-config "$work/options.yaml"
-expect "can not be read" "$chimere" serve --models "$work/shelf" --model-config "$work/none.yaml"
-expect "expected --models" "$chimere" serve "$model" --model-config "$work/options.yaml"
-
 # Keys of a file, the limits and the logs that options ask for.
 echo secret | "$chimere" keys ann --stdin >"$work/keys"
 grep -qxF "ann:$(printf secret | sha256sum | cut -d ' ' -f 1)" "$work/keys" || fail "keys wrote: $(cat "$work/keys")"

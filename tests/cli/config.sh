@@ -87,6 +87,76 @@ expect "CHIMERE_PORT: --port: " env CHIMERE_PORT=tcp://10.0.0.1:8081 "$chimere" 
 expect 'did you mean `CHIMERE_PARALLEL`?' env CHIMERE_PARALEL=3 "$chimere" config check --config none
 refuses timeout 60 "$chimere" serve "$nano" --config "$work/none.yaml" --port 0
 
+# Options of single models: what the command line and the environment say holds for all of them, then comes the model's
+# section, then its folder's file, then what the file says of all.
+mkdir -p "$work/shelf" && ln -s "$(realpath "$nano")" "$work/shelf/one.gguf" && ln -s "$(realpath "$nano")" "$work/shelf/two.gguf"
+printf 'model-options:\n  one: {temp: 0.4, top-k: 7}\n  two: {top-k: 8}\n' >"$work/shelf/chimere.yaml"
+cat >"$work/models.yaml" <<END
+models: $work/shelf
+ctx: 512
+model-options:
+  one:
+    ctx: 128
+    temp: 0.2
+END
+expect "$work/models.yaml: 2 options are set, options of 1 model, and all of them can be" \
+  "$chimere" config check --config "$work/models.yaml"
+"$chimere" config show --config "$work/models.yaml" >"$work/shown"
+sed -n '/^model-options:/,$p' "$work/shown" >"$work/sections"
+cat >"$work/expected" <<END
+model-options:
+  one:
+    ctx: 128  # $work/models.yaml:5:5
+    temp: 0.2  # $work/models.yaml:6:5
+    top-k: 7  # $work/shelf/chimere.yaml:2:20
+  two:
+    top-k: 8  # $work/shelf/chimere.yaml:3:9
+END
+cmp "$work/sections" "$work/expected" || fail "what is shown of models: $(cat "$work/sections")"
+"$chimere" config show --config "$work/shown" | sed '1d; s/  # .*//; s/, /,/g' >"$work/again"
+cmp <(sed '1d; s/  # .*//; s/, /,/g' "$work/shown") "$work/again" || fail "what is shown of models is read differently"
+expect "    # ctx: 128  # $work/models.yaml:5:5, but the command line says 64" \
+  "$chimere" config show --config "$work/models.yaml" --ctx 64
+expect "    # temp: 0.2  # $work/models.yaml:6:5, but CHIMERE_TEMP says 0.9" \
+  env CHIMERE_TEMP=0.9 "$chimere" config show --config "$work/models.yaml"
+expect "#model-options:" "$chimere" config example
+expect "There may be: chat-template, " "$chimere" config example
+of_model() { wrong "$1" "models: $work/shelf\nmodel-options:\n  one:\n    $2\n"; }
+of_model "$work/wrong.yaml:4:5: 'ctxx' is no option of a model; did you mean \`ctx\`?" 'ctxx: 96'
+of_model "$work/wrong.yaml:4:5: 'state_gb' is no option of a model; did you mean \`state-gb\`?" 'state_gb: 1'
+of_model "$work/wrong.yaml:4:5: 'port' is no option of a model, but of the whole server" 'port: 96'
+of_model "$work/wrong.yaml:4:5: one: --parallel: " 'parallel: 0'
+of_model "$work/wrong.yaml:4:5: one: top_p" 'top-p: 3'
+wrong "$work/wrong.yaml:1:1: 'model-option' is no option of \`chimere serve\`; did you mean \`model-options\`?" 'model-option: {}\n'
+printf 'model-options:\n  one:\n    temmp: 96\n' >"$work/shelf/chimere.yaml"
+expect "$work/shelf/chimere.yaml:3:5: 'temmp' is no option of a model; did you mean \`temp\`?" \
+  "$chimere" config check --config "$work/models.yaml"
+refuses timeout 60 "$chimere" serve --config "$work/models.yaml" --port 0
+expect "\`model-options\` of chimere.yaml" "$chimere" serve --model-config "$work/models.yaml"
+# One file may be both: that of the server, in the folder of the models.
+mv "$work/models.yaml" "$work/shelf/chimere.yaml"
+start_server "$chimere" serve --config "$work/shelf/chimere.yaml"
+context() { curl -s "$url/v1/completions" -d "{\"model\":\"$1\",\"prompt\":\"a\",\"max_tokens\":1}" >/dev/null; curl -s "$url/v1/status?model=$1" | grep -oE '"context_length":[0-9]+'; }
+states() { curl -s "$url/v1/status" | grep -oE '"models":.*'; }
+[ "$(context one)$(context two)" = '"context_length":128"context_length":512' ] || fail "contexts: $(context one) $(context two)"
+[[ "$(states)" == *'"options":{"ctx":"128","temp":"0.2"}'* ]] || fail "the status has no options: $(states)"
+# What is loaded keeps what it has; from the next loading on the file holds.
+sed -i 's/ctx: 128/ctx: 256/' "$work/shelf/chimere.yaml"
+kill -HUP "$server"
+for _ in $(seq 50); do [[ "$(states)" == *has_new_options* ]] && break; sleep 0.2; done
+[[ "$(states)" == *has_new_options* ]] || fail "new options are not taken: $(states) $(tail -n 5 "$work/serve.log")"
+! grep -qF "'model-options' has changed" "$work/serve.log" || fail "what is taken over is said not to be"
+[ "$(context one)" = '"context_length":128' ] || fail "a model that is loaded has changed"
+curl -s "$url/models/unload" -d '{"model":"one"}' >/dev/null
+for _ in $(seq 50); do [[ "$(states)" == *'"name":"one","state":"unloaded"'* ]] && break; sleep 0.1; done
+[ "$(context one)" = '"context_length":256' ] || fail "it was loaded with what it had before: $(context one)"
+stop_server
+# A server of one model has those of its name.
+printf 'model-options:\n  chimere-nano: {ctx: 128}\n  other: {ctx: 64}\n' >"$work/models.yaml"
+start_server "$chimere" serve "$nano" --config "$work/models.yaml"
+curl -s "$url/v1/status" | grep -qF '"context_length":128' || fail "the one model has not its options"
+stop_server
+
 # A server takes over keys, limits and origins of its files on SIGHUP, and keeps what it has when they are broken.
 "$chimere" keys ann >"$work/keys" 2>/dev/null
 cat >"$work/chimere.yaml" <<END

@@ -108,3 +108,25 @@ test('the page is at most 350 KB compressed, all of it', async ({ page, server }
   expect(done.size).toBeGreaterThanOrEqual(8)
   expect(total).toBeLessThanOrEqual(350_000)
 })
+
+test('what an answer cost begins every line with a word, however narrow the page is', async ({ studio, page }) => {
+  await studio.send('What is 3 + 4?')
+  await studio.settled()
+  for (const width of [1280, 390, 320]) {
+    await page.setViewportSize({ width, height: 800 })
+    const lines = await page.locator('.speed').evaluate((list) => {
+      const shown = list.getBoundingClientRect().left + parseFloat(getComputedStyle(list).clipPath.split(' ').at(-1)!)
+      const firsts = new Map<number, number>() // by line, where its first word begins
+      for (const item of list.children) {
+        const range = document.createRange()
+        range.selectNodeContents(item)
+        const { left } = range.getClientRects()[0]!
+        const line = Math.round(item.getBoundingClientRect().top)
+        firsts.set(line, Math.min(left, firsts.get(line) ?? Infinity))
+      }
+      return [...firsts.values()].map((left) => left - shown)
+    })
+    if (width < 400) expect(lines.length).toBeGreaterThan(1)
+    for (const indent of lines) expect(Math.abs(indent), `at ${width}`).toBeLessThan(1)
+  }
+})

@@ -115,6 +115,7 @@ test('a server that cannot be taught says so, and one without adapters offers no
   await page.locator('.panel').getByRole('button', { name: 'Close' }).click()
   await openMemory(page)
   await expect(page.getByText('This server keeps no notes')).toBeVisible()
+  await expect(page.locator('main pre')).toHaveText('chimere serve --engram ~/chimere-notes')
   await expect(page.getByLabel('Teach something')).toHaveCount(0)
 })
 

@@ -49,6 +49,7 @@ alone('the status lists the models before one is loaded, and its buttons load an
   const folder = mkdtempSync(join(tmpdir(), 'chimere-models-'))
   for (const name of ['alpha', 'beta']) copyFileSync(process.env.CHIMERE_MODEL!, join(folder, `${name}.gguf`))
   writeFileSync(join(folder, 'broken.gguf'), 'no model')
+  writeFileSync(join(folder, 'chimere.yaml'), 'model-options:\n  beta: {ctx: 512, temp: 0.5}\n')
   const server = new Server(['--models', folder])
   await server.start()
   try {
@@ -58,6 +59,8 @@ alone('the status lists the models before one is loaded, and its buttons load an
     const row = (name: string) => table.getByRole('row').filter({ hasText: name })
     await expect(table.getByRole('row')).toHaveCount(5)
     await expect(row('alpha')).toContainText('not loaded')
+    await expect(row('beta').getByRole('rowheader')).toHaveText('betactx 512 · temp 0.5')
+    await expect(row('beta').locator('small')).toHaveCSS('display', 'block')
     await expect(page.getByText('This server does not report its status.')).toHaveCount(0)
     await looksRight(page, 'models that are not loaded')
 

@@ -150,3 +150,20 @@ test('a model on the CPU has no card to give away', async ({ studio, page }) => 
   await expect(page.getByRole('heading', { name: 'Throughput' })).toBeVisible()
   await expect(page.getByRole('button', { name: 'Give the card to other programs' })).toHaveCount(0)
 })
+
+test('the axis of time says it as clocks of 24 hours do', async ({ page, server }) => {
+  await page.addInitScript(() => {
+    const written: string[] = []
+    Object.assign(window, { written })
+    const fillText = CanvasRenderingContext2D.prototype.fillText
+    CanvasRenderingContext2D.prototype.fillText = function (text: string, ...rest) {
+      written.push(text)
+      return fillText.call(this, text, ...rest)
+    }
+  })
+  await page.goto(`${server.url}/#/status`)
+  const times = () =>
+    page.evaluate(() => (window as unknown as { written: string[] }).written.filter((text) => /\d:\d\d/.test(text)))
+  await expect.poll(async () => (await times()).length).toBeGreaterThan(2)
+  for (const text of await times()) expect(text).toMatch(/^([01]\d|2[0-3]):[0-5]\d:[0-5]\d$/)
+})

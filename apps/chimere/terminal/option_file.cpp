@@ -1,9 +1,7 @@
 #include "terminal/option_file.h"
 
-#include <yaml-cpp/yaml.h>
-
-#include <fstream>
-#include <set>
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "text/nearest_word.h"
@@ -11,103 +9,109 @@
 namespace chimere::apps {
 namespace {
 
-constexpr size_t kMaxOptionFileBytes = size_t{1} << 20;
 constexpr size_t kMaxListedValues = 64;
+constexpr size_t kMaxModelSections = 1000;
 
-FilePlace place_of(const YAML::Node& node) {
-  const YAML::Mark mark = node.Mark();
-  return {mark.line + 1, mark.column + 1};
+FilePlace place_of_name(const YamlNode& value) { return {value.key_line, value.key_column}; }
+
+Error wrong_kind(const YamlNode& node, const std::string& file, const std::string& what, const char* expected) {
+  return error_at(file, {node.line, node.column}, what + ": expected " + expected + ", found " + described(node));
 }
 
-const char* kind_of(const YAML::Node& node) {
-  if (node.IsMap()) return "a map";
-  if (node.IsSequence()) return "a list";
-  return node.IsNull() ? "nothing" : "a single value";
-}
-
-// The pairs of a map whose keys are words, each once.
-using Pairs = std::vector<std::pair<YAML::Node, YAML::Node>>;
-Result<Pairs> pairs_of(const YAML::Node& map, const std::string& file, const std::string& what) {
-  if (!map.IsMap()) return error_at(file, place_of(map), what + ": expected a map, found " + kind_of(map));
-  Pairs pairs;
-  std::set<std::string> seen;
-  for (const auto& pair : map) {
-    if (!pair.first.IsScalar()) return error_at(file, place_of(pair.first), what + ": expected a name as the key");
-    if (!seen.insert(pair.first.Scalar()).second) {
-      return error_at(file, place_of(pair.first), what + ": '" + pair.first.Scalar() + "' is there twice");
-    }
-    pairs.emplace_back(pair.first, pair.second);
+Result<GivenOption> option_of(const YamlPair& pair, const std::string& file) {
+  constexpr const char* kExpected = "a value or a list of values";
+  const auto& [name, value] = pair;
+  GivenOption option{name, {}, place_text(file, place_of_name(value))};
+  if (value.kind == YamlNode::Kind::word) {
+    option.values.push_back(value.word);
+    return Result<GivenOption>{std::move(option)};
   }
-  return Result<Pairs>{std::move(pairs)};
+  if (value.kind != YamlNode::Kind::list || value.items.empty() || value.items.size() > kMaxListedValues) {
+    return wrong_kind(value, file, name, kExpected);
+  }
+  for (const YamlNode& item : value.items) {
+    if (item.kind != YamlNode::Kind::word) return wrong_kind(item, file, name, kExpected);
+    option.values.push_back(item.word);
+  }
+  return Result<GivenOption>{std::move(option)};
 }
 
-Result<FileOption> option_of(const YAML::Node& key, const YAML::Node& value, const std::string& file) {
-  FileOption option{key.Scalar(), {}, place_of(key)};
-  const auto wrong = [&](const YAML::Node& node) {
-    return error_at(file, place_of(node),
-                    option.name + ": expected a value or a list of values, found " + kind_of(node));
-  };
-  if (value.IsScalar()) {
-    option.values.push_back(value.Scalar());
-    return Result<FileOption>{std::move(option)};
-  }
-  if (!value.IsSequence() || value.size() == 0 || value.size() > kMaxListedValues) return wrong(value);
-  for (const auto& item : value) {
-    if (!item.IsScalar()) return wrong(item);
-    option.values.push_back(item.Scalar());
-  }
-  return Result<FileOption>{std::move(option)};
-}
-
-Result<std::vector<ModelSection>> sections_of(const YAML::Node& root, const std::string& file) {
-  constexpr const char* kModels = "models";
-  TRY_ASSIGN(const Pairs parts, pairs_of(root, file, "the file"));
+Result<std::vector<ModelSection>> sections_of_root(const YamlNode& root, const std::string& file) {
+  constexpr const char* kFormerName = "models";
+  if (root.kind != YamlNode::Kind::map) return wrong_kind(root, file, "the file", "a map");
   std::vector<ModelSection> sections;
-  for (const auto& [key, models] : parts) {
-    if (key.Scalar() != kModels) {
-      const bool is_near = !nearest_word(key.Scalar(), {kModels}).empty();
-      return error_at(file, place_of(key),
-                      "expected `models`, found '" + key.Scalar() + "'" + (is_near ? "; did you mean `models`?" : ""));
+  for (const auto& [key, models] : root.pairs) {
+    if (key != kModelOptions && key != kFormerName) {
+      const bool is_near = !nearest_word(key, {kModelOptions, kFormerName}).empty();
+      return error_at(file, place_of_name(models),
+                      std::string("expected `") + kModelOptions + "`, found '" + key + "'" +
+                          (is_near ? std::string("; did you mean `") + kModelOptions + "`?" : ""));
     }
-    TRY_ASSIGN(const Pairs named, pairs_of(models, file, kModels));
-    for (const auto& [name, options] : named) {
-      ModelSection section{name.Scalar(), place_of(name), {}};
-      TRY_ASSIGN(const Pairs pairs, pairs_of(options, file, name.Scalar()));
-      for (const auto& [option, value] : pairs) {
-        TRY_ASSIGN(FileOption read, option_of(option, value, file));
-        section.options.push_back(std::move(read));
-      }
-      sections.push_back(std::move(section));
+    if (!sections.empty()) {
+      return error_at(file, place_of_name(models), std::string("expected `") + kModelOptions + "` once");
     }
+    TRY_ASSIGN(sections, model_sections(models, file));
   }
   return Result<std::vector<ModelSection>>{std::move(sections)};
 }
 
 }  // namespace
 
+std::string place_text(const std::string& file, FilePlace place) {
+  return file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+}
+
 Error error_at(const std::string& file, FilePlace place, const std::string& message) {
-  return Error{Code::invalid_argument,
-               file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + message};
+  return Error{Code::invalid_argument, place_text(file, place) + ": " + message};
+}
+
+Result<std::vector<ModelSection>> model_sections(const YamlNode& models, const std::string& file) {
+  if (models.kind != YamlNode::Kind::map) {
+    return wrong_kind(models, file, kModelOptions, "names of models, and below each its options");
+  }
+  if (models.pairs.size() > kMaxModelSections) {
+    return error_at(file, place_of_name(models),
+                    std::string(kModelOptions) + ": expected at most " + std::to_string(kMaxModelSections) +
+                        " models, found " + std::to_string(models.pairs.size()));
+  }
+  std::vector<ModelSection> sections;
+  for (const auto& [name, options] : models.pairs) {
+    if (options.kind != YamlNode::Kind::map) return wrong_kind(options, file, name, "lines `option: value`");
+    ModelSection section{name, place_text(file, place_of_name(options)), {}};
+    for (const YamlPair& pair : options.pairs) {
+      TRY_ASSIGN(GivenOption read, option_of(pair, file));
+      section.options.push_back(std::move(read));
+    }
+    sections.push_back(std::move(section));
+  }
+  return Result<std::vector<ModelSection>>{std::move(sections)};
 }
 
 Result<std::vector<ModelSection>> parse_model_sections(std::string_view text, const std::string& file) {
-  if (text.size() > kMaxOptionFileBytes) {
-    return Error{Code::invalid_argument, file + ": expected at most " + std::to_string(kMaxOptionFileBytes) + " bytes"};
-  }
-  try {
-    return sections_of(YAML::Load(std::string(text)), file);
-  } catch (const YAML::Exception& e) {
-    return error_at(file, {e.mark.line + 1, e.mark.column + 1}, e.msg);
-  }
+  TRY_ASSIGN(const YamlNode root, parse_yaml(text, file));
+  return sections_of_root(root, file);
 }
 
 Result<std::vector<ModelSection>> read_model_sections(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return Error{Code::not_found, file + ": can not be read"};
-  std::string text(kMaxOptionFileBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  return parse_model_sections(text, file);
+  TRY_ASSIGN(const YamlNode root, read_yaml(file));
+  return sections_of_root(root, file);
+}
+
+std::vector<ModelSection> merged_sections(const std::vector<const std::vector<ModelSection>*>& by_rank) {
+  std::map<std::string, ModelSection> merged;
+  for (const std::vector<ModelSection>* sections : by_rank) {
+    for (const ModelSection& section : *sections) {
+      ModelSection& all = merged.try_emplace(section.name, ModelSection{section.name, section.place, {}}).first->second;
+      for (const GivenOption& option : section.options) {
+        const bool is_there = std::any_of(all.options.begin(), all.options.end(),
+                                          [&](const GivenOption& other) { return other.name == option.name; });
+        if (!is_there) all.options.push_back(option);
+      }
+    }
+  }
+  std::vector<ModelSection> sections;
+  for (auto& [name, section] : merged) sections.push_back(std::move(section));
+  return sections;
 }
 
 }  // namespace chimere::apps

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 
-#include "terminal/option_file.h"
 #include "text/nearest_word.h"
 #include "text/yaml.h"
 
@@ -31,6 +30,7 @@ std::string guess(const std::string& nearest) {
 std::string unknown_key(const std::string& name, const std::vector<KnownOption>& known) {
   std::vector<std::string> names;
   for (const KnownOption& option : known) names.push_back(option.name);
+  names.emplace_back(kModelOptions);
   // People write names with the line of other languages.
   std::string dashed = name;
   std::replace(dashed.begin(), dashed.end(), '_', '-');
@@ -100,23 +100,26 @@ std::string variable_of(std::string_view option) {
   return name;
 }
 
-Result<std::vector<GivenOption>> settings_of_yaml(std::string_view text, const std::string& file,
-                                                  const std::vector<KnownOption>& known) {
+Result<FileSettings> settings_of_yaml(std::string_view text, const std::string& file,
+                                      const std::vector<KnownOption>& known) {
   TRY_ASSIGN(const YamlNode root, parse_yaml(text, file));
-  std::vector<GivenOption> settings;
-  if (root.kind == YamlNode::Kind::nothing) return settings;
+  FileSettings found;
+  if (root.kind == YamlNode::Kind::nothing) return found;
   if (root.kind != YamlNode::Kind::map) {
     return error_at(file, {root.line, root.column}, "expected lines `option: value`, found " + described(root));
   }
   for (const auto& [name, value] : root.pairs) {
+    if (name == kModelOptions) {
+      TRY_ASSIGN(found.models, model_sections(value, file));
+      continue;
+    }
     const KnownOption* option = find_option(known, name);
     const FilePlace place{value.key_line, value.key_column};
     if (!option) return error_at(file, place, unknown_key(name, known));
     TRY_ASSIGN(auto values, values_of(value, *option, file));
-    settings.push_back(
-        {name, std::move(values), file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column)});
+    found.settings.push_back({name, std::move(values), place_text(file, place)});
   }
-  return Result<std::vector<GivenOption>>{std::move(settings)};
+  return Result<FileSettings>{std::move(found)};
 }
 
 EnvironmentSettings settings_of_environment(const std::vector<std::pair<std::string, std::string>>& variables,

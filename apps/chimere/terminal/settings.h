@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "terminal/option_file.h"
 
 namespace chimere::apps {
 
@@ -18,18 +19,18 @@ struct KnownOption {
   bool is_secret = false;   // shown to nobody, and one value in the environment, whatever is in it
 };
 
-struct GivenOption {
-  std::string name;
-  std::vector<std::string> values;
-  std::string place;  // "/etc/chimere/chimere.yaml:3:1", "CHIMERE_RATE_LIMIT", "the command line"
+// What a file says: of the server, and of single models (option_file.h).
+struct FileSettings {
+  std::vector<GivenOption> settings;
+  std::vector<ModelSection> models;
 };
 
 // "rate-limit" is "CHIMERE_RATE_LIMIT".
 std::string variable_of(std::string_view option);
 
-// A map of names and values. A name that no option has is an error with its place and the nearest one.
-Result<std::vector<GivenOption>> settings_of_yaml(std::string_view text, const std::string& file,
-                                                  const std::vector<KnownOption>& known);
+// A map of names and values, and `model-options`. A name that no option has is an error with its place and the nearest one.
+Result<FileSettings> settings_of_yaml(std::string_view text, const std::string& file,
+                                      const std::vector<KnownOption>& known);
 
 struct EnvironmentSettings {
   std::vector<GivenOption> settings;

@@ -11,7 +11,7 @@ const std::vector<KnownOption> kKnown = {
 std::vector<GivenOption> read(const std::string& text) {
   auto settings = settings_of_yaml(text, "c.yaml", kKnown);
   EXPECT_TRUE(settings) << settings.error().message;
-  return settings ? *settings : std::vector<GivenOption>();
+  return settings ? settings->settings : std::vector<GivenOption>();
 }
 
 std::string refusal(const std::string& text) {
@@ -48,6 +48,20 @@ TEST(Settings, WhatIsWrongHasItsPlaceAndTheNearestName) {
   EXPECT_NE(refusal("- port\n").find("expected lines `option: value`"), std::string::npos);
   EXPECT_NE(refusal("port: 1\nport: 2\n").find("c.yaml:2"), std::string::npos);
   EXPECT_NE(refusal("[serve]\nport=1\n").find("c.yaml:"), std::string::npos);
+}
+
+TEST(Settings, AFileNamesOptionsOfSingleModels) {
+  const auto found = settings_of_yaml("port: 1\nmodel-options:\n  a:\n    ctx: 8\ncors: [x]\n", "c.yaml", kKnown);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->settings.size(), 2u);
+  ASSERT_EQ(found->models.size(), 1u);
+  EXPECT_EQ(found->models[0].name, "a");
+  EXPECT_EQ(found->models[0].options[0].place, "c.yaml:4:5");
+  EXPECT_EQ(refusal("model-option:\n  a: {ctx: 1}\n"),
+            "c.yaml:1:1: 'model-option' is no option of `chimere serve`; did you mean `model-options`?");
+  EXPECT_EQ(refusal("model-options: 3\n"),
+            "c.yaml:1:16: model-options: expected names of models, and below each its options, found '3'");
+  EXPECT_EQ(refusal("model-options:\n  a: 3\n"), "c.yaml:2:6: a: expected lines `option: value`, found '3'");
 }
 
 TEST(Settings, VariablesAreOptionsInCapitals) {

@@ -8,9 +8,9 @@
 
 #include "retrieval/collections.h"
 #include "retrieval/hit_json.h"
+#include "server/admin/collection_desk.h"
 #include "server/batch/batch_store.h"
 #include "server/batch/multipart.h"
-#include "server/endpoints.h"
 #include "server/http/json.h"
 #include "server/job_answer.h"
 #include "server/protocols/shared/generate_fields.h"
@@ -24,12 +24,7 @@ using retrieval::Collections;
 constexpr size_t kShownTextNameBytes = 255;
 constexpr const char* kDefaultName = "document.txt";
 
-struct CollectionContext {
-  std::shared_ptr<Collections> collections;
-  std::shared_ptr<BatchStore> files;  // null: there are none
-  Monitor* monitor = nullptr;
-  std::chrono::milliseconds timeout{0};  // of a search; 0: any
-  size_t max_body_bytes = 0;
+struct CollectionContext : CollectionDesk {
   std::shared_ptr<Workers> adding = std::make_shared<Workers>(1);
   std::shared_ptr<Workers> looking = std::make_shared<Workers>(2);
 };
@@ -312,14 +307,9 @@ std::unique_ptr<Answer> search(const CollectionContext& context, Call call) {
 
 }  // namespace
 
-void add_collection_endpoints(Router& router, const Services& services) {
-  if (!services.collections) return;
-  CollectionContext context;
-  context.collections = services.collections;
-  context.files = services.batches;
-  context.monitor = &services.monitor;
-  context.timeout = services.request_timeout;
-  context.max_body_bytes = services.max_body_bytes;
+void add_collection_endpoints(Router& router, const CollectionDesk& desk) {
+  if (!desk.collections) return;
+  const CollectionContext context{desk};
   const auto with = [context](std::unique_ptr<Answer> (*handler)(const CollectionContext&, Call)) {
     return [context, handler](Call call) { return handler(context, std::move(call)); };
   };
@@ -330,6 +320,11 @@ void add_collection_endpoints(Router& router, const Services& services) {
   router.add({.method = "POST", .path = "/v1/collections/{id}/documents", .handler = with(add_documents)});
   router.add({.method = "DELETE", .path = "/v1/collections/{id}/documents", .handler = with(delete_document)});
   router.add({.method = "POST", .path = "/v1/collections/{id}/search", .handler = with(search)});
+}
+
+void add_collection_endpoints(Router& router, const Services& services) {
+  add_collection_endpoints(router, {services.collections, services.batches, &services.monitor, services.request_timeout,
+                                    services.max_body_bytes});
 }
 
 }  // namespace chimere::server

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include "server/endpoints.h"
+#include "server/admin/request_desk.h"
 #include "server/http/api_error.h"
-#include "server/http/json.h"
 
 namespace chimere::server {
 namespace {
@@ -44,31 +43,36 @@ const char* state_name(RequestState state) {
   return "queued";
 }
 
-Json list_json(const Services& services) {
-  const InfoById by_id = engine_requests(services);
-  std::vector<const RequestRecord*> records;
-  for (const RequestRecord* record : services.monitor.records()) {
-    if (record->can_be_cancelled()) records.push_back(record);
-  }
-  std::sort(records.begin(), records.end(), [](const auto* a, const auto* b) { return a->started() < b->started(); });
-  const auto now = Monitor::Clock::now();
-  Json json;
-  json["data"] = Json::array();
-  for (const RequestRecord* record : records) {
-    const RequestInfo info = sum_of(*record, by_id);
-    Json entry;
-    entry["id"] = record->id();
-    entry["state"] = state_name(info.state);
-    entry["thinking"] = info.is_thinking;
-    entry["prompt_tokens"] = info.prompt_tokens;
-    entry["cached_tokens"] = info.cached_tokens;
-    entry["completion_tokens"] = info.completion_tokens;
-    entry["age_seconds"] = std::chrono::duration<double>(now - record->started()).count();
-    entry["user"] = record->user().empty() ? Json(nullptr) : Json(record->user());
-    entry["client"] = record->client().empty() ? Json(nullptr) : Json(record->client());
-    json["data"].push_back(std::move(entry));
-  }
-  return json;
+Json entry_of(const RequestRecord& record, const InfoById& by_id, const std::string& model) {
+  const RequestInfo info = sum_of(record, by_id);
+  Json entry;
+  entry["id"] = record.id();
+  entry["model"] = model;
+  entry["state"] = state_name(info.state);
+  entry["thinking"] = info.is_thinking;
+  entry["prompt_tokens"] = info.prompt_tokens;
+  entry["cached_tokens"] = info.cached_tokens;
+  entry["completion_tokens"] = info.completion_tokens;
+  entry["age_seconds"] = std::chrono::duration<double>(Monitor::Clock::now() - record.started()).count();
+  entry["user"] = record.user().empty() ? Json(nullptr) : Json(record.user());
+  entry["client"] = record.client().empty() ? Json(nullptr) : Json(record.client());
+  return entry;
+}
+
+// The oldest first.
+Json list_json(const RequestDesk& desk) {
+  std::vector<Json> entries;
+  if (desk.outside) entries = desk.outside();
+  desk.each([&](const Services& services, const std::string& model) {
+    const InfoById by_id = engine_requests(services);
+    for (const RequestRecord* record : services.monitor.records()) {
+      if (record->can_be_cancelled()) entries.push_back(entry_of(*record, by_id, model));
+    }
+  });
+  std::stable_sort(entries.begin(), entries.end(), [](const Json& a, const Json& b) {
+    return a["age_seconds"].get<double>() > b["age_seconds"].get<double>();
+  });
+  return Json{{"data", std::move(entries)}};
 }
 
 // A client may give the same name to several requests; a word to that name concerns all of them.
@@ -85,16 +89,19 @@ HttpResponse not_found(const std::string& id) {
       {404, "no request under way has the id '" + id + "'", "invalid_request_error", "id", "not_found"});
 }
 
-HttpResponse cancel(const Services& services, const std::string& id) {
-  const std::vector<RequestRecord*> records = named(services, id);
-  if (records.empty()) return not_found(id);
-  for (RequestRecord* record : records) record->cancel(RequestRecord::CancelledBy::a_call);
-  return json_response(Json{{"id", id}, {"cancelled", true}});
+HttpResponse cancel(const RequestDesk& desk, const std::string& id) {
+  bool any = desk.cancel_outside && desk.cancel_outside(id);
+  desk.each([&](const Services& services, const std::string&) {
+    for (RequestRecord* record : named(services, id)) {
+      record->cancel(RequestRecord::CancelledBy::a_call);
+      any = true;
+    }
+  });
+  return any ? json_response(Json{{"id", id}, {"cancelled", true}}) : not_found(id);
 }
 
-HttpResponse stop_thinking(const Services& services, const std::string& id) {
-  const std::vector<RequestRecord*> records = named(services, id);
-  if (records.empty()) return not_found(id);
+// Whether one of them was thinking.
+bool stop_thoughts(const Services& services, const std::vector<RequestRecord*>& records) {
   const InfoById by_id = engine_requests(services);
   bool any = false;
   for (const RequestRecord* record : records) {
@@ -105,6 +112,18 @@ HttpResponse stop_thinking(const Services& services, const std::string& id) {
       any = true;
     }
   }
+  return any;
+}
+
+HttpResponse stop_thinking(const RequestDesk& desk, const std::string& id) {
+  bool is_there = false, any = false;
+  desk.each([&](const Services& services, const std::string&) {
+    const std::vector<RequestRecord*> records = named(services, id);
+    if (records.empty()) return;
+    is_there = true;
+    any = stop_thoughts(services, records) || any;
+  });
+  if (!is_there) return not_found(id);
   if (any) return json_response(Json{{"id", id}, {"stopped", true}});
   return error_response(
       {409, "the request '" + id + "' is not thinking", "invalid_request_error", "id", "not_thinking"});
@@ -112,13 +131,17 @@ HttpResponse stop_thinking(const Services& services, const std::string& id) {
 
 }  // namespace
 
-void add_request_endpoints(Router& router, const Services& services) {
-  auto list = [services](Call call) { return answer_now(call, json_response(list_json(services))); };
-  auto cancelled = [services](Call call) { return answer_now(call, cancel(services, call.parameter)); };
-  auto stopped = [services](Call call) { return answer_now(call, stop_thinking(services, call.parameter)); };
+void add_request_endpoints(Router& router, const RequestDesk& desk) {
+  auto list = [desk](Call call) { return answer_now(call, json_response(list_json(desk))); };
+  auto cancelled = [desk](Call call) { return answer_now(call, cancel(desk, call.parameter)); };
+  auto stopped = [desk](Call call) { return answer_now(call, stop_thinking(desk, call.parameter)); };
   router.add({.method = "GET", .path = "/v1/requests", .handler = list, .is_polled = true});
   router.add({.method = "POST", .path = "/v1/requests/{id}/cancel", .handler = cancelled});
   router.add({.method = "POST", .path = "/v1/requests/{id}/stop_thinking", .handler = stopped});
+}
+
+void add_request_endpoints(Router& router, const Services& services) {
+  add_request_endpoints(router, {.each = [services](const auto& look) { look(services, services.names.chat); }});
 }
 
 }  // namespace chimere::server

@@ -9,7 +9,8 @@
 namespace chimere::server {
 
 bool StallWatch::is_stalled(const engine::EngineStats& stats, Clock::time_point now) {
-  const bool has_work = stats.running + stats.queued > 0;
+  // Those who wait for a card that others hold wait for them, not for the engine.
+  const bool has_work = stats.running + stats.queued > 0 && stats.asleep_bytes == 0;
   if (!has_work || stats.steps != steps_ || moved_ == Clock::time_point{}) {
     steps_ = stats.steps;
     moved_ = now;

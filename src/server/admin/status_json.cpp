@@ -175,6 +175,7 @@ Json status_json(const Services& services) {
                       {"max_queued", stats.max_queued},
                       {"batch_rows", stats.batch_rows}};
   json["is_sleeping"] = stats.asleep_bytes > 0;
+  json["waits_for_card"] = stats.asleep_bytes > 0 && stats.queued > 0;
   json["tokens"] = Json{{"prompt_total", stats.prompt_tokens},
                         {"prompt_reused_total", stats.prompt_tokens_reused},
                         {"generated_total", stats.generated_tokens},

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "odo/odo.h"
+#include "server/admin/collection_desk.h"
+#include "server/admin/request_desk.h"
 #include "server/admin/stall_watch.h"
 #include "server/admin/status_json.h"
 #include "server/odo/start_chat.h"
@@ -69,32 +71,66 @@ Json with_runs(Json json, odo::Odo* odo, const std::string& parent) {
 // use of the model.
 class Lobby::WaitingAnswer : public Answer {
  public:
-  WaitingAnswer(Lobby& lobby, const std::string& name, HttpRequest request, const Wake& wake)
+  WaitingAnswer(Lobby& lobby, std::string name, HttpRequest request, const Wake& wake)
       : lobby_(lobby),
+        name_(std::move(name)),
         request_(std::move(request)),
         wake_(wake),
-        ticket_(lobby.shelf_.ask(name, wake, keep_alive(request_))) {}
-  ~WaitingAnswer() override { ticket_->close(); }
+        ticket_(lobby.shelf_.ask(name_, wake, keep_alive(request_))) {
+    lobby_.waiting_.insert(this);
+  }
+  ~WaitingAnswer() override {
+    lobby_.waiting_.erase(this);
+    ticket_->close();
+  }
 
   Piece poll() override {
     if (inner_) return inner_->poll();
+    if (is_cancelled_) return refusal({400, "the request was cancelled", "invalid_request_error", "", "cancelled"});
     auto given = ticket_->take();
     if (!given) return {};
-    if (!*given) return {lobby_.logged(request_, shaped_for(request_, not_loaded(given->error()))), {}, true};
+    lobby_.waiting_.erase(this);
+    if (!*given) return refusal(not_loaded(given->error()));
     lease_.emplace(std::move(**given));
-    Routes& routes = *lobby_.room_of(**lease_).routes;
-    if (auto refused = routes.refuse(request_)) return {std::move(*refused), {}, true};
-    inner_ = routes.handle(std::move(request_), wake_);
+    Room& room = lobby_.room_of(**lease_);
+    lobby_.tell_counts(request_.path, room);
+    if (auto refused = room.routes->refuse(request_)) return {std::move(*refused), {}, true};
+    inner_ = room.routes->handle(std::move(request_), wake_);
     return inner_->poll();
   }
   void tick(std::chrono::steady_clock::duration unread) override {
     if (inner_) inner_->tick(unread);
   }
 
+  // While it waits.
+  const std::string& id() const { return request_.id; }
+  bool generates() const { return request_.method == "POST"; }
+  Json entry() const {
+    return {{"id", request_.id},
+            {"model", name_},
+            {"state", "loading"},
+            {"thinking", false},
+            {"prompt_tokens", 0},
+            {"cached_tokens", 0},
+            {"completion_tokens", 0},
+            {"age_seconds", std::chrono::duration<double>(Monitor::Clock::now() - began_).count()},
+            {"user", nullptr},
+            {"client", request_.client.empty() ? Json(nullptr) : Json(request_.client)}};
+  }
+  void cancel() {
+    is_cancelled_ = true;
+    wake_();
+  }
+
  private:
+  Piece refusal(const ApiError& error) { return {lobby_.logged(request_, shaped_for(request_, error)), {}, true}; }
+
   Lobby& lobby_;
+  const std::string name_;
   HttpRequest request_;
   const Wake wake_;
+  const Monitor::Clock::time_point began_ = Monitor::Clock::now();
+  bool is_cancelled_ = false;
   const std::shared_ptr<ModelShelf::Ticket> ticket_;
   std::optional<ModelShelf::Lease> lease_;
   std::unique_ptr<Answer> inner_;
@@ -195,6 +231,8 @@ void Lobby::add_own_endpoints() {
                            }});
   add_conversation_endpoints(own_, config_.conversations, config_.workers);
   add_learning_endpoints(own_, config_.journal, learning_workers(config_.journal, config_.workers));
+  add_collection_endpoints(own_,
+                           {config_.collections, nullptr, &monitor_, config_.request_timeout, config_.max_body_bytes});
   add_pair_endpoints(own_, access_);
   if (config_.page) add_page_endpoints(own_);
 }
@@ -208,12 +246,44 @@ void Lobby::add_watching() {
               .is_polled = true});
   };
   add("/v1/status", [this](const HttpRequest& request) { return json_response(status(request)); });
-  add("/v1/requests", [](const HttpRequest&) {
-    return json_response(Json{{"object", "list"}, {"data", Json::array()}});
-  });
+  add_requests();
   add("/metrics", [](const HttpRequest&) {
     return HttpResponse{200, {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}}, "# No model is loaded.\n"};
   });
+}
+
+// Of all models, and of those who wait for one: whoever ends a request need not know where it runs.
+void Lobby::add_requests() {
+  RequestDesk desk;
+  desk.each = [this](const auto& look) {
+    for (const ModelShelf::Lease& lease : shelf_.loaded()) {
+      if (lease->attached) look(*room_of(*lease).services, lease->file.name);
+    }
+  };
+  desk.outside = [this] {
+    std::vector<Json> entries;
+    for (const WaitingAnswer* answer : waiting_) {
+      if (answer->generates()) entries.push_back(answer->entry());
+    }
+    return entries;
+  };
+  desk.cancel_outside = [this](const std::string& id) {
+    bool any = false;
+    for (WaitingAnswer* answer : waiting_) {
+      if (!answer->generates() || answer->id() != id) continue;
+      answer->cancel();
+      any = true;
+    }
+    return any;
+  };
+  add_request_endpoints(own_, desk);
+}
+
+void Lobby::tell_counts(const std::string& path, Room& room) const {
+  if (path != "/metrics") return;
+  room.monitor.collections = monitor_.collections;
+  room.monitor.documents_added = monitor_.documents_added;
+  room.monitor.search_seconds = monitor_.search_seconds;
 }
 
 // All models, and what a server of one model says, of the one that was used last.
@@ -234,8 +304,8 @@ Router::Match Lobby::own_route(const HttpRequest& request) {
   const auto fields = query_fields(request.query);
   const bool names_one = std::any_of(fields.begin(), fields.end(),
                                      [](const auto& field) { return field.first == "model" && !field.second.empty(); });
-  if (path == "/v1/status" && names_one) return {};
-  if ((path == "/v1/requests" || path == "/metrics") && (names_one || shelf_.latest())) return {};
+  if ((path == "/v1/status" || path == "/v1/requests") && names_one) return {};
+  if (path == "/metrics" && (names_one || shelf_.latest())) return {};
   return match;
 }
 

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -31,9 +32,11 @@ struct LobbyConfig {
   bool page = true;
   bool slots = true;
   bool verbose = false;
-  odo::Odo* odo = nullptr;                           // outlives the lobby; null: models alone answer
-  std::shared_ptr<ConversationStore> conversations;  // null: none are kept here
-  std::shared_ptr<store::Journal> journal;           // of answers, to learn from; null: none are kept
+  odo::Odo* odo = nullptr;                              // outlives the lobby; null: models alone answer
+  std::shared_ptr<ConversationStore> conversations;     // null: none are kept here
+  std::shared_ptr<store::Journal> journal;              // of answers, to learn from; null: none are kept
+  std::shared_ptr<retrieval::Collections> collections;  // of documents; null: none are kept here
+  size_t max_body_bytes = 0;                            // of a request
   WatchConfig watch;
   Tracer* tracer = nullptr;  // outlives the lobby; null: nothing is sent
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
@@ -62,6 +65,9 @@ class Lobby : public HttpHandler {
   Room& room_of(ModelShelf::Loaded& model);
   void add_own_endpoints();
   void add_watching();
+  void add_requests();
+  // What is counted for all models, for those who ask one of them.
+  void tell_counts(const std::string& path, Room& room) const;
   Json status(const HttpRequest& request);
   // What the lobby answers by itself, unless it is asked of one model.
   Router::Match own_route(const HttpRequest& request);
@@ -80,6 +86,7 @@ class Lobby : public HttpHandler {
   KeptResponses& kept_;
   const LobbyConfig config_;
   Monitor monitor_;
+  std::set<WaitingAnswer*> waiting_;  // for their models
   Router own_;
 };
 

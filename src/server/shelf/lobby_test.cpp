@@ -11,6 +11,7 @@
 
 #include "base/scratch_for_test.h"
 #include "odo/odo.h"
+#include "retrieval/collections.h"
 #include "server/http/client_for_test.h"
 #include "server/http/json.h"
 #include "server/server.h"
@@ -57,10 +58,13 @@ class LobbyTest : public testing::Test {
     server_.reset();
     odo_.reset();
     shelf_.reset();
+    collections_.reset();
   }
   // The orchestrator for all of them, with no tools.
   void start_with_odo(ShelfLimits limits = {}) {
-    odo_ = std::make_unique<odo::Odo>(nullptr, box_, odo::Shelves(), odo::OdoConfig());
+    odo::Shelves shelves;
+    shelves.collections = collections_.get();
+    odo_ = std::make_unique<odo::Odo>(nullptr, box_, shelves, odo::OdoConfig());
     start(limits);
   }
   ClientResponse chat(const std::string& fields, std::optional<uint16_t> port = std::nullopt) const {
@@ -83,6 +87,7 @@ class LobbyTest : public testing::Test {
     config.http.port = 0;
     config.keys = keys_;
     config.odo = odo_.get();
+    config.collections = collections_;
     config.http.side_port = side_port_;
     auto listening = Server::listen(config, *shelf_);
     ASSERT_TRUE(listening) << listening.error().message;
@@ -164,6 +169,7 @@ class LobbyTest : public testing::Test {
   tools::Toolbox box_;
   std::optional<uint16_t> side_port_;
   std::unique_ptr<ModelShelf> shelf_;
+  std::shared_ptr<retrieval::Collections> collections_;
   std::unique_ptr<odo::Odo> odo_;  // ends before the shelf: its runs hold models
   std::unique_ptr<Server> server_;
   std::thread thread_;
@@ -588,6 +594,91 @@ TEST(BodyField, FindsTheTextOfAKey) {
   for (const char* wrong : {"", "{", R"({"model)", R"({"model":)", R"({"model":"a)", R"(["model"])", R"({"a\)"}) {
     EXPECT_EQ(model(wrong), "none") << wrong;
   }
+}
+
+// Documents belong to the server: no model is loaded for them, and runs with any model look into them.
+TEST_F(LobbyTest, CollectionsAreThoseOfTheServer) {
+  auto opened = retrieval::Collections::open((folder_ / "collections.db").string());
+  ASSERT_TRUE(opened) << opened.error().message;
+  collections_ = std::move(*opened);
+  start_with_odo();
+  const auto post = [this](const std::string& path, const std::string& body) {
+    return Client(server_->port()).request("POST", path, body, {});
+  };
+  EXPECT_EQ(post("/v1/collections", R"({"name":"notes"})").status, 200);
+  const ClientResponse added = post("/v1/collections/notes/documents",
+                                    R"({"name":"key.md","text":"The key of the shed hangs behind the clock."})");
+  EXPECT_EQ(added.status, 200) << added.body;
+  EXPECT_EQ(get("/v1/collections")["data"][0]["name"], "notes");
+  const ClientResponse found = post("/v1/collections/notes/search", R"({"query":"key shed","mode":"words"})");
+  EXPECT_NE(found.body.find("behind the clock"), std::string::npos) << found.body;
+  EXPECT_EQ(post("/v1/collections/none/search", R"({"query":"key"})").status, 404);
+  EXPECT_EQ(n_loads_, 0);
+  for (const char* name : {"qwen3_5-A", "qwen2-A"}) {
+    const ClientResponse run =
+        chat(std::string(R"(,"model":"odo","odo":{"collections":["notes"]},"base_model":")") + name + "\"");
+    ASSERT_EQ(run.status, 200) << run.body;
+    const auto json = parse_json(run.body);
+    ASSERT_TRUE(json);
+    EXPECT_NE((*json)["odo"].dump().find("retrieve"), std::string::npos) << run.body;
+    EXPECT_EQ(run.header("X-Chimere-Model"), name);
+  }
+  const std::string metrics = Client(server_->port()).request("GET", "/metrics", {}, {}).body;
+  EXPECT_NE(metrics.find("chimere_collection_documents 1"), std::string::npos) << metrics;
+}
+
+// Whoever ends a request says its id, and not which model answers it.
+TEST_F(LobbyTest, RequestsAreThoseOfAllModels) {
+  std::atomic<bool> holds = false;
+  load_ = [&](const ModelFile& file, const ModelMemory&) {
+    while (holds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return open(file.path);
+  };
+  start({});
+  const auto cancel = [this](const std::string& id) {
+    return Client(server_->port()).request("POST", "/v1/requests/" + id + "/cancel", {}, {}).status;
+  };
+  const auto entry_of = [this](const std::string& id) {
+    const Json list = get("/v1/requests");
+    for (const Json& entry : list["data"]) {
+      if (entry["id"] == id) return entry;
+    }
+    return Json();
+  };
+  EXPECT_EQ(ask("qwen2-A").status, 200);
+  const auto start_long = [&](const std::string& id, ClientResponse& response) {
+    return std::thread([this, id, &response] {
+      response = Client(server_->port())
+                     .request("POST", "/v1/completions",
+                              R"({"model":"qwen3_5-A","prompt":"Hello","max_tokens":180,"ignore_eos":true,"n":4})",
+                              "X-Request-Id: " + id + "\r\n");
+    });
+  };
+  // One that waits for its model.
+  holds = true;
+  ClientResponse waited;
+  std::thread waits = start_long("waits", waited);
+  while (entry_of("waits").is_null()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(entry_of("waits")["state"], "loading");
+  EXPECT_EQ(entry_of("waits")["model"], "qwen3_5-A");
+  EXPECT_EQ(cancel("waits"), 200);
+  waits.join();
+  EXPECT_EQ(waited.status, 400);
+  EXPECT_NE(waited.body.find("\"code\":\"cancelled\""), std::string::npos) << waited.body;
+  EXPECT_EQ(cancel("waits"), 404);
+  holds = false;
+  EXPECT_EQ(ask("qwen3_5-A").status, 200);
+  // One that its model answers, while another model is the one that was used last.
+  ClientResponse ended;
+  std::thread runs = start_long("runs", ended);
+  while (entry_of("runs").is_null()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(entry_of("runs")["model"], "qwen3_5-A");
+  EXPECT_EQ(ask("qwen2-A").status, 200);
+  EXPECT_EQ(get("/v1/status")["model"]["name"], get("/v1/status?model=qwen2-A")["model"]["name"]);
+  EXPECT_EQ(cancel("runs"), 200);
+  runs.join();
+  EXPECT_NE(ended.body.find("cancelled"), std::string::npos) << ended.body;
+  EXPECT_EQ(cancel("none"), 404);
 }
 
 TEST_F(LobbyTest, IsNotReadyWithoutFiles) {

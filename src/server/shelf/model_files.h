@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -12,8 +13,9 @@ namespace chimere::server {
 struct ModelFile {
   std::string name;  // of the file, without its ending
   std::string path;
-  uint64_t bytes = 0;   // of all its parts
-  int64_t written = 0;  // seconds since 1970
+  uint64_t bytes = 0;                                             // of all its parts
+  int64_t written = 0;                                            // seconds since 1970
+  std::vector<std::pair<std::string, std::string>> options = {};  // that it has of its own: name and value, to be shown
 };
 
 // Folders inside are looked into, as LM Studio and the hub's cache have them. Of a file in parts there is one entry;

@@ -68,6 +68,8 @@ void ModelShelf::list(const std::function<void(const Listed&)>& look) {
       listed.service = entry->second.model->service.get();
       listed.users = entry->second.users;
       listed.memory = entry->second.model->memory;
+      listed.has_new_options = entry->second.model->file.options != file.options;
+      listed.file.options = entry->second.model->file.options;
     } else if (loading_ == file.name) {
       listed.state = State::loading;
       listed.progress = progress_;
@@ -215,7 +217,8 @@ void ModelShelf::take_down(std::unique_lock<std::mutex>& lock, const std::string
 ModelMemory ModelShelf::expected_of(const ModelFile& file) const {
   const auto seen = seen_.find(file.name);
   const bool is_same = seen != seen_.end() && seen->second.first.path == file.path &&
-                       seen->second.first.bytes == file.bytes && seen->second.first.written == file.written;
+                       seen->second.first.bytes == file.bytes && seen->second.first.written == file.written &&
+                       seen->second.first.options == file.options;
   if (is_same) return seen->second.second;
   return plan_ ? plan_(file) : ModelMemory();
 }

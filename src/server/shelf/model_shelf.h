@@ -88,6 +88,8 @@ class ModelShelf {
     const orchestrator::ChatService* service = nullptr;  // of `loaded`; look at it now, it may go
     int users = 0;                                       // of `loaded`
     ModelMemory memory;                                  // of `loaded`
+    // Of `loaded`: the file's options are others than those it was loaded with.
+    bool has_new_options = false;
   };
 
   // `find` looks at the disk: it is asked here once, and then by the thread of the shelf, soon after somebody wanted the

@@ -99,7 +99,9 @@ Json shelf_states(ModelShelf& shelf) {
       json["ram_bytes"] = listed.memory.ram;
       json["vram_bytes"] = listed.memory.vram;
       json["users"] = listed.users;
+      if (listed.has_new_options) json["has_new_options"] = true;
     }
+    for (const auto& [option, value] : listed.file.options) json["options"][option] = value;
     states.push_back(std::move(json));
   });
   return states;

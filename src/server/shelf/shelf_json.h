@@ -12,7 +12,8 @@ Json shelf_models(ModelShelf& shelf);
 Json shelf_tags(ModelShelf& shelf);
 Json shelf_running(ModelShelf& shelf);
 Json shelf_health(ModelShelf& shelf);
-// `models` of /v1/status: [{"name", "state", "progress", "error", "file_bytes", "ram_bytes", "vram_bytes", "users"}, ...]
+// `models` of /v1/status: [{"name", "state", "progress", "error", "file_bytes", "ram_bytes", "vram_bytes", "users", "options",
+// "has_new_options"}, ...]
 Json shelf_states(ModelShelf& shelf);
 
 }  // namespace chimere::server

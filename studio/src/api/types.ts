@@ -193,6 +193,8 @@ export interface FolderModel {
   ram_bytes?: number // of a loaded one
   vram_bytes?: number
   users?: number // answers under way
+  options?: Record<string, string> // that it has of its own
+  has_new_options?: boolean // which it has from its next loading on
 }
 
 // What a server says of itself, whether a model is loaded or not.
@@ -233,7 +235,8 @@ export interface Status extends Overview {
 
 export interface RunningRequest {
   id: string
-  state: 'queued' | 'prefill' | 'decode'
+  model?: string
+  state: 'loading' | 'queued' | 'prefill' | 'decode'
   thinking: boolean
   prompt_tokens: number
   cached_tokens: number

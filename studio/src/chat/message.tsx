@@ -125,6 +125,8 @@ function UserMessage({ conversationId, message, place, count, isBusy }: Props) {
   )
 }
 
+const isUnwritten = ({ content, reasoning, toolCalls }: Message) => !content && !reasoning && !toolCalls?.length
+
 function Ending({ conversationId, message, isBusy }: Pick<Props, 'conversationId' | 'message' | 'isBusy'>) {
   if (message.outcome === 'full' || message.outcome === 'overlong') {
     return <FullContext conversationId={conversationId} message={message} isBusy={isBusy} />
@@ -137,7 +139,7 @@ function Ending({ conversationId, message, isBusy }: Pick<Props, 'conversationId
         : message.outcome === 'loop'
           ? t('endedByLoop')
         : message.outcome === 'lost'
-          ? t('endedLost')
+          ? t(isUnwritten(message) ? 'endedUnreached' : 'endedLost')
           : (message.error ?? '')
   const isProblem = message.outcome === 'lost' || message.outcome === 'failed'
   const goesOn = find(conversationId)?.messages.at(-1)?.id === message.id && canContinue(message)
@@ -242,17 +244,20 @@ function AssistantMessage({ conversationId, message, place, count, live, isBusy 
                 {t('learn')}
               </button>
             )}
-            <button
-              type="button"
-              class="quiet small"
-              disabled={isBusy}
-              onClick={() => {
-                tellSign(message, 'regenerated')
-                regenerate(conversationId, message.id)
-              }}
-            >
-              {t('regenerate')}
-            </button>
+            {/* Where nothing was written, "Try again" says the same. */}
+            {!(isUnwritten(message) && (message.outcome === 'lost' || message.outcome === 'failed')) && (
+              <button
+                type="button"
+                class="quiet small"
+                disabled={isBusy}
+                onClick={() => {
+                  tellSign(message, 'regenerated')
+                  regenerate(conversationId, message.id)
+                }}
+              >
+                {t('regenerate')}
+              </button>
+            )}
           </div>
         )}
       </footer>

@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { language, t } from '../i18n'
 import { canLearn, forgetAll, learn, loadNotes, memory, notes } from '../store/memory'
+import { isOnline } from '../store/session'
 import { change, settings } from '../store/settings'
 import { confirmThen } from '../ui/dialog'
 import { bytes, count } from '../ui/format'
@@ -66,7 +67,13 @@ export function MemoryScreen() {
     <main id="content" class="memory" tabIndex={-1} aria-label={t('memoryScreen')} lang={language.value}>
       <h1>{t('memoryScreen')}</h1>
       {!canLearn.value ? (
-        <p>{t('memoryNone')}</p>
+        // Nobody knows what a server keeps that does not answer; the page says that it does not.
+        isOnline.value && (
+          <>
+            <p>{t('memoryNone')}</p>
+            <pre tabIndex={0}>chimere serve --engram ~/chimere-notes</pre>
+          </>
+        )
       ) : (
         <>
           <p class="hint">{t('memoryHint')}</p>

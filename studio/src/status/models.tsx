@@ -28,6 +28,14 @@ function State({ of: { name, state, progress = 0, error, users = 0 } }: { of: Fo
   )
 }
 
+// Those that the model has of its own: `model-options` of chimere.yaml.
+function Options({ of: { options, has_new_options } }: { of: FolderModel }) {
+  if (!options && !has_new_options) return null
+  const list = Object.entries(options ?? {}).map(([name, value]) => `${name} ${value}`)
+  if (has_new_options) list.push(t('modelNewOptions'))
+  return <small class="hint">{list.join(' · ')}</small>
+}
+
 function Row({ of: model }: { of: FolderModel }) {
   const [isAsked, setIsAsked] = useState(false)
   const { name, state, file_bytes, ram_bytes = 0, vram_bytes = 0 } = model
@@ -46,7 +54,10 @@ function Row({ of: model }: { of: FolderModel }) {
   }
   return (
     <tr>
-      <th scope="row">{name}</th>
+      <th scope="row">
+        {name}
+        <Options of={model} />
+      </th>
       <td>
         <button
           type="button"

@@ -24,7 +24,7 @@ interface Props {
 
 const WHOLE_STEPS = [1, 2, 5].flatMap((n) => [1, 10, 100, 1e3, 1e4, 1e5, 1e6].map((ten) => n * ten)).sort((a, b) => a - b)
 
-const clock = (seconds: number) => new Date(seconds * 1000).toLocaleTimeString(language.value)
+const clock = (seconds: number) => new Date(seconds * 1000).toLocaleTimeString(language.value, { hourCycle: 'h23' })
 
 const HEIGHT = 170
 

@@ -6,7 +6,7 @@ import { count, duration } from '../ui/format'
 import { notify } from '../ui/notice'
 import { refresh, runningRequests } from './history'
 
-const STATES = { queued: 'stateQueued', prefill: 'statePrefill', decode: 'stateDecode' } as const
+const STATES = { loading: 'stateLoading', queued: 'stateQueued', prefill: 'statePrefill', decode: 'stateDecode' } as const
 
 async function cancel(id: string) {
   try {
@@ -24,6 +24,7 @@ function Row({ request }: { request: RunningRequest }) {
     <tr>
       <td class="mono" title={request.id}>
         {request.id}
+        {request.model && <small class="hint">{request.model}</small>}
       </td>
       <td>{request.thinking ? t('stateThinking') : t(STATES[request.state] ?? 'stateQueued')}</td>
       <td>

@@ -18,7 +18,9 @@ export const canRate = computed(() => learning.value !== null && learning.value.
 export const owner = () => (canLearn.value ? { user: settings.value.user } : {})
 
 export async function loadLearning() {
-  learning.value = await api.learning(owner().user).catch(() => null)
+  learning.value = await api
+    .learning(owner().user)
+    .catch((error) => (error instanceof api.ConnectionLost ? learning.value : null))
 }
 
 export async function agree(agreed: boolean) {

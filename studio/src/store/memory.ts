@@ -20,9 +20,11 @@ export const hasMemory = computed(
 
 const user = () => settings.value.user
 
+// What a server that does not answer was last known to have, it is believed to have still.
 export async function loadMemory() {
-  memory.value = await api.memory(user()).catch(() => null)
-  adapters.value = await api.adapters().catch(() => [])
+  const isGone = (error: unknown) => error instanceof api.ConnectionLost
+  memory.value = await api.memory(user()).catch((error) => (isGone(error) ? memory.value : null))
+  adapters.value = await api.adapters().catch((error) => (isGone(error) ? adapters.value : []))
 }
 
 export async function loadNotes() {
@@ -30,7 +32,7 @@ export async function loadNotes() {
     notes.value = canLearn.value ? await api.notes(user()) : []
     memory.value = await api.memory(user())
   } catch (error) {
-    complain(error)
+    if (error instanceof api.ApiError) complain(error) // that the server is gone is said above
   }
 }
 
