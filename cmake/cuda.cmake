@@ -70,7 +70,7 @@ if(CHIMERE_TESTS)
   target_compile_definitions(backend_cuda_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
   # The emulator comes first: models/ may bring the backend for cards, which has the same names.
   add_executable(cuda_models_test ${CMAKE_SOURCE_DIR}/tests/cuda/adapter_test.cpp
-    ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/host_experts_test.cpp
+    ${CMAKE_SOURCE_DIR}/tests/cuda/drafter_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/host_experts_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/mapped_experts_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/recurrence_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/sleep_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/speculation_test.cpp

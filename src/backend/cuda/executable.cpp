@@ -282,7 +282,7 @@ Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, co
   const int n_outputs = shape.batch.n_logit_rows;
   shape.logits = n_outputs > 0 && (outputs.logits || !outputs.draws.empty());
   shape.hidden = n_outputs > 0 && outputs.hidden;
-  shape.drafts = batch.draft_hidden != nullptr;
+  shape.drafts = batch.is_draft_pass();
   if (!batch.head_blocks.empty()) {
     CHECK(head_part_ && shape.drafts);
     TRY_ASSIGN(shape.head_part, head_part_->choose(stream_, batch.head_blocks));
@@ -302,7 +302,7 @@ Result<DrawShape> CudaExecutable::stage_draws(const Pass& pass, int first, int n
 
 Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
-  if (shape.drafts) gather_draft_hidden(batch, pass);
+  if (batch.draft_hidden) gather_draft_hidden(batch, pass);
   if (!batch.draft_depths.empty()) return run_chain(batch, pass, shape, outputs);
   if (pass.is_decode) return run_step(batch, pass, shape, outputs);
   TRY(run_prompts(pass, shape, outputs));
@@ -317,7 +317,7 @@ Status CudaExecutable::draw(const PassShape& shape, const DrawShape& draws, int 
 
 Status CudaExecutable::run_prompts(const Pass& pass, const PassShape& shape, const Outputs& outputs) {
   TRY(staging_->parcel().send(stream_));
-  if (shape.drafts) TRY(bring_draft_hidden(shape));
+  if (shape.drafts && !program_.draft_blocks) TRY(bring_draft_hidden(shape));
   TRY(lowering_->body(stream_, shape));
   if (!shape.logits && !shape.hidden) return wait();
   for (int first = 0; first < shape.batch.n_logit_rows; first += lowering_->head_rows()) {
@@ -399,7 +399,7 @@ Status CudaExecutable::launch_step(const StepShape& step) {
   }
   n_moves_ = n_moves;
   return graphs_.launch(stream_, step, [&]() -> Status {
-    if (shape.drafts) TRY(bring_draft_hidden(shape));
+    if (shape.drafts && !program_.draft_blocks) TRY(bring_draft_hidden(shape));
     Fetch fetches[kMaxFetches] = {staging_->parcel().fetch()};
     if (step.draws) fetches[1] = drawing_->parcel().fetch();
     TRY(fetch(stream_, std::span(fetches).first(step.draws ? 2 : 1)));
