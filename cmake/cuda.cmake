@@ -69,12 +69,9 @@ if(CHIMERE_TESTS)
   target_link_libraries(backend_cuda_test PRIVATE chimere_backend_cuda_emulator GTest::gtest_main)
   target_compile_definitions(backend_cuda_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
   # The emulator comes first: models/ may bring the backend for cards, which has the same names.
-  add_executable(cuda_models_test ${CMAKE_SOURCE_DIR}/tests/cuda/adapter_test.cpp
-    ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/host_experts_test.cpp
-    ${CMAKE_SOURCE_DIR}/tests/cuda/mapped_experts_test.cpp
-    ${CMAKE_SOURCE_DIR}/tests/cuda/recurrence_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/sleep_test.cpp
-    ${CMAKE_SOURCE_DIR}/tests/cuda/speculation_test.cpp
-    ${CMAKE_SOURCE_DIR}/tests/cuda/weight_form_test.cpp)
+  set(models_tests adapter drafter executable host_experts mapped_experts recurrence rollback sleep speculation weight_form)
+  list(TRANSFORM models_tests REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/tests/cuda/\\1_test.cpp")
+  add_executable(cuda_models_test ${models_tests})
   target_link_libraries(cuda_models_test PRIVATE chimere_backend_cuda_emulator chimere_engine chimere_models
                                                  chimere_cache GTest::gtest_main)
   target_compile_definitions(cuda_models_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")

@@ -34,7 +34,7 @@ void add_draft_model_option(CLI::App& command, std::string& path) {
 void add_drafter_option(CLI::App& command, ModelOptions& o) {
   command
       .add_option("--drafter", o.drafter,
-                  "GGUF file of a DFlash drafter for the model, which guesses in place of its MTP block (CPU)")
+                  "GGUF file of a DFlash drafter for the model, which guesses in place of its MTP block")
       ->check(CLI::ExistingFile)
       ->group(kSpeculationGroup);
 }

@@ -17,6 +17,8 @@
 //                        [--routing model|uniform|zipf:S]
 //                        [--speculate auto|mtp|draft|dflash|always --acceptance P,.. --draft-max N --draft-depths N,..]
 //                        [--draft-model F] [--drafter F]
+//   chimere-core streams (--model F | --synthetic SPEC) [-p N] [-n N] [-r PAIRS] [--streams N] [--speculate MODE]
+//                        [--backend B] [--drafter F]: answers together, with guesses and without, by turns
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -34,6 +36,7 @@
 #include "learn.h"
 #include "models/model.h"
 #include "models/synthetic.h"
+#include "streams.h"
 
 namespace chimere {
 namespace {
@@ -85,7 +88,8 @@ std::vector<int> stream_numbers(const Options& o) {
   return all;
 }
 
-Result<std::unique_ptr<models::Model>> load(const Options& o) {
+// for_engine: for answers that an engine writes, and not for batches that are made by hand.
+Result<std::unique_ptr<models::Model>> load(const Options& o, bool for_engine = false) {
   LoadOptions options;
   options.exact = o.count("--exact") > 0;
   options.n_threads = get_int(o, "-t", 0);
@@ -112,6 +116,11 @@ Result<std::unique_ptr<models::Model>> load(const Options& o) {
   options.n_sequences = *std::max_element(streams.begin(), streams.end());
   if (o.count("--depth")) options.context_tokens = get_int(o, "--depth", 0) + models::kUsualContext;
   options.drafts = get(o, "--speculate", "off") == "mtp";
+  if (for_engine) {
+    TRY_ASSIGN(const speculative::Mode mode, speculative::mode_from_text(get(o, "--speculate", "off")));
+    options.drafts = speculative::uses_draft_pass(mode);
+    options.decode_rows = std::max(options.decode_rows, options.n_sequences);
+  }
   options.drafter = get(o, "--drafter", "");
   if (!o.count("--synthetic")) return models::Model::load(get(o, "--model", ""), backend, std::move(options));
   TRY_ASSIGN(auto source, models::synthetic_source(get(o, "--synthetic", "")));
@@ -300,6 +309,19 @@ Status bench(const Options& o) {
   return Ok{};
 }
 
+Status streams(Options o) {
+  StreamsPlan plan;
+  plan.streams = std::max(1, get_int(o, "--streams", plan.streams));
+  plan.n_prompt = std::max(1, get_int(o, "-p", plan.n_prompt));
+  plan.n_decode = std::max(1, get_int(o, "-n", plan.n_decode));
+  plan.repeats = std::max(1, get_int(o, "-r", plan.repeats));
+  o["--streams"] = std::to_string(plan.streams);
+  o.try_emplace("--speculate", speculative::name(plan.speculate));
+  TRY_ASSIGN(plan.speculate, speculative::mode_from_text(o.at("--speculate")));
+  TRY_ASSIGN(const auto model, load(o, true));
+  return time_streams(*model, plan);
+}
+
 Status contract(const Options& o) {
   TRY_ASSIGN(auto model, load(o));
   TRY_ASSIGN(const std::vector<int32_t> ids, engine::read_ids(get(o, "--ids-file", ""), model->n_vocab()));
@@ -317,9 +339,10 @@ Status run(int argc, char** argv) {
   if (command == "compare") return compare(options);
   if (command == "bench") return bench(options);
   if (command == "contract") return contract(options);
-  return Error{
-      Code::invalid_argument,
-      "expected 'logits', 'hidden', 'adapter', 'learn', 'compare', 'contract' or 'bench', found '" + command + "'"};
+  if (command == "streams") return streams(options);
+  return Error{Code::invalid_argument,
+               "expected 'logits', 'hidden', 'adapter', 'learn', 'compare', 'contract', 'bench' or 'streams', found '" +
+                   command + "'"};
 }
 
 }  // namespace

@@ -70,7 +70,9 @@ struct Batch {
   // REQUIRES otherwise than empty: Executable::chains_drafts(), decode-class slices with pages for the chain.
   std::vector<int32_t> draft_depths = {};
   // Blocks of kHeadBlock tokens of the vocabulary, ascending: logits of these alone are computed, and others stay as they
-  // were in Outputs::logits. Empty: all. REQUIRES otherwise than empty: Executable::takes_head_blocks().
+  // were in Outputs::logits; what is drawn is the best token of them. Empty: all. REQUIRES otherwise than empty:
+  // Executable::prepare_head_blocks() of as many returned true; the draft pass, where there is one;
+  // draws that are greedy and nothing else.
   std::span<const int32_t> head_blocks = {};
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
@@ -258,8 +260,12 @@ class Executable {
   virtual bool chains_drafts() const { return false; }
   // Whether it takes SequenceView::recurrent_ahead.
   virtual bool splits_drafts() const { return false; }
-  // Whether it takes Batch::head_blocks.
-  virtual bool takes_head_blocks() const { return false; }
+  // Makes room for Batch::head_blocks of up to so many blocks; may be called again, with more. False: this backend
+  // computes all logits whenever it computes any, or has no memory left for it.
+  virtual bool prepare_head_blocks(int n_blocks) {
+    static_cast<void>(n_blocks);
+    return false;
+  }
 
   // Whether slices may have adapters.
   virtual bool has_adapters() const { return false; }

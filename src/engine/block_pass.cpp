@@ -33,7 +33,7 @@ Status BlockPass::run_once(std::span<const Part> parts) {
     batch.tokens.push_back(part.token);
     batch.tokens.insert(batch.tokens.end(), static_cast<size_t>(blocks.n_rows) - 1, blocks.mask_token);
   }
-  TRY(best_.run(batch, false));
+  TRY(best_.run(batch, model_.executable().chains_drafts()));
   guesses_.insert(guesses_.end(), best_.best().begin(), best_.best().end());
   return Ok{};
 }

@@ -90,6 +90,7 @@ Status DraftPass::chain_on_device(std::span<const Part> parts) {
     batch.draft_depths.push_back(parts[i].n_guesses);
   }
   batch.draft_hidden = in_.data();
+  batch.head_blocks = candidates_;
   std::vector<int32_t> chained(guesses_.size());
   Outputs outputs;
   outputs.guesses = chained;

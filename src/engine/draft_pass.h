@@ -26,7 +26,9 @@ class DraftPass {
 
   // From here on guesses are of these blocks of the vocabulary alone (Batch::head_blocks), where the backend can.
   void set_candidates(std::span<const int32_t> blocks) {
-    if (model_.executable().takes_head_blocks()) candidates_.assign(blocks.begin(), blocks.end());
+    candidates_.clear();
+    if (blocks.empty() || !model_.executable().prepare_head_blocks(static_cast<int>(blocks.size()))) return;
+    candidates_.assign(blocks.begin(), blocks.end());
   }
 
   // One pass. Guesses are of what follows each of the last n_guesses tokens of a part.

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "sampling/sampler.h"
+#include "sampling/score_row.h"
 
 namespace chimere::engine {
 
@@ -27,7 +28,7 @@ class DrawingDevice final : public Executable {
     if (!batch.draft_depths.empty()) return run_chains(batch, outputs);
     if (outputs.draws.empty()) return inner_->run(batch, outputs);
     const auto v = static_cast<size_t>(program().n_vocab);
-    std::vector<float> logits(batch.logit_rows.size() * v);
+    std::vector<float> logits(batch.logit_rows.size() * v, kNoScore);
     Outputs of_inner = outputs;
     of_inner.logits = logits.data();
     of_inner.draws = {};
@@ -52,6 +53,7 @@ class DrawingDevice final : public Executable {
     return true;
   }
   bool chains_drafts() const override { return sampler_.has_value(); }
+  bool prepare_head_blocks(int n_blocks) override { return inner_->prepare_head_blocks(n_blocks); }
 
   Status replay(float* recurrent, const float* recorded, int n_tokens) override {
     return inner_->replay(recurrent, recorded, n_tokens);
@@ -81,7 +83,7 @@ class DrawingDevice final : public Executable {
     for (int32_t depth = 0; !pass.slices.empty(); ++depth) {
       const size_t n = pass.slices.size();
       hidden.resize(n * d);
-      logits.resize(n * v);
+      logits.assign(n * v, kNoScore);
       TRY(inner_->run(pass, {.logits = logits.data(), .hidden = hidden.data()}));
       states = hidden;
       Batch next;
@@ -99,6 +101,7 @@ class DrawingDevice final : public Executable {
         next.slices.push_back(slice);
       }
       next.draft_hidden = states.data();
+      next.head_blocks = batch.head_blocks;
       pass = std::move(next);
     }
     return Ok{};

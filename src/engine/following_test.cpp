@@ -201,9 +201,9 @@ TEST_P(DraftPassSpeculation, GuessesAreThoseOfAPassOverTheWholeText) {
 // Logits of some blocks of the vocabulary have the bits that they have among all, and the others are not touched.
 TEST_P(DraftPassSpeculation, CandidatesAloneAreComputed) {
   Executable& executable = plain_->executable();
-  ASSERT_TRUE(executable.takes_head_blocks());
   const int32_t n_vocab = plain_->n_vocab(), last = (n_vocab - 1) / kHeadBlock;
   const std::vector<int32_t> text{5, 9, 2}, blocks{0, 2, 3, 4, last};
+  ASSERT_TRUE(executable.prepare_head_blocks(static_cast<int>(blocks.size())));
   std::vector<std::vector<float>> logits;
   for (const bool is_part : {false, true}) {
     Sequence sequence = new_sequence(executable);

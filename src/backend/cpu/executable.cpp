@@ -50,7 +50,7 @@ class CpuExecutable final : public Executable {
   }
   bool has_adapters() const override { return true; }
   bool splits_drafts() const override { return true; }
-  bool takes_head_blocks() const override { return true; }
+  bool prepare_head_blocks(int) override { return true; }
   const Program& program() const override { return program_; }
   const StateLayout& layout() const override { return layout_; }
   StateMemory& memory() override { return memory_; }

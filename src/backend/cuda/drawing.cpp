@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "backend/cuda/kernels/sampling/best_of_part.h"
 #include "base/check.h"
 #include "base/relax.h"
 
@@ -149,6 +150,11 @@ Status Drawing::launch(const Stream& stream, const float* logits, const DrawShap
                               sampled_.data() + first,
                               top_.data() + static_cast<size_t>(first) * kMaxTopLogprobs,
                               kMaxTopLogprobs});
+}
+
+Status Drawing::launch(const Stream& stream, const float* logits, const HeadPartView& part, int first, int n) const {
+  return best_of_part(stream, {logits, part, reinterpret_cast<const SampleRow*>(parcel_.device()) + first, n, n_vocab_,
+                               n_suppressed_ > 0 ? suppressed_bits_.data() : nullptr, sampled_.data() + first});
 }
 
 bool Drawing::looked_for(int n_looks) const {

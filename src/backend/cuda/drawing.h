@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cuda/kernels/rows/head_part.h"
 #include "backend/cuda/kernels/sampling/sampling.h"
 #include "backend/cuda/parcel.h"
 #include "backend/cuda/runtime/buffer.h"
@@ -41,9 +42,8 @@ class Drawing {
   // Draws from each row of `logits` [n, n_vocab], as draws [first, first + n) of the parcel on the device say. May be
   // captured: it depends on the shape alone, as long as the parcel does not move.
   Status launch(const Stream& stream, const float* logits, const DrawShape& shape, int first, int n) const;
-  Status launch(const Stream& stream, const float* logits, const DrawShape& shape) const {
-    return launch(stream, logits, shape, 0, shape.n_rows);
-  }
+  // The same from rows of the logits of a part of the vocabulary, of draws that are greedy and nothing else.
+  Status launch(const Stream& stream, const float* logits, const HeadPartView& part, int first, int n) const;
   // Polls so many times whether all tokens of the last launch are there, which is some microseconds before the stream
   // has finished it. Statistics may come later.
   bool looked_for(int n_looks) const;

@@ -7,6 +7,7 @@
 #include "backend/cuda/adapters.h"
 #include "backend/cuda/card_plan.h"
 #include "backend/cuda/drawing.h"
+#include "backend/cuda/head_part.h"
 #include "backend/cuda/host_experts.h"
 #include "backend/cuda/imposed_routing.h"
 #include "backend/cuda/kernels/common/card_facts.h"
@@ -51,6 +52,7 @@ class CudaExecutable final : public Executable {
   Status replay(float* recurrent, const float* recorded, int n_tokens) override;
   Result<bool> prepare_draws(std::span<const int32_t> suppressed) override;
   bool chains_drafts() const override { return drawing_.has_value(); }
+  bool prepare_head_blocks(int n_blocks) override;
   bool has_adapters() const override { return true; }
   Result<std::shared_ptr<const void>> hold_adapter(const Adapter& adapter) override { return adapters_->hold(adapter); }
   Status refresh_adapter(const Adapter& adapter) override { return adapters_->refresh(stream_, adapter); }
@@ -89,6 +91,7 @@ class CudaExecutable final : public Executable {
   Status run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs);
   // The same for what is drawn from logit rows [first, first + n) of the pass.
   Result<DrawShape> stage_draws(const Pass& pass, int first, int n, const Outputs& outputs);
+  Status draw(const PassShape& shape, const DrawShape& draws, int first, int n) const;
   Status run_prompts(const Pass& pass, const PassShape& shape, const Outputs& outputs);
   Status run_step(const Batch& batch, const Pass& pass, const PassShape& shape, const Outputs& outputs);
   Status run_chain(const Batch& batch, const Pass& pass, const PassShape& shape, const Outputs& outputs);
@@ -96,6 +99,7 @@ class CudaExecutable final : public Executable {
   Status launch_step(const StepShape& step);
   Status deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs,
                  bool tokens_alone = false);
+  void give_logits(const PassShape& shape, const float* from, float* to) const;
   void gather_draft_hidden(const Batch& batch, const Pass& pass);
   Status bring_draft_hidden(const PassShape& shape);
   Status deliver_row_hidden(const Batch& batch, const Pass& pass, const PassShape& shape, float* to);
@@ -122,6 +126,7 @@ class CudaExecutable final : public Executable {
   std::optional<BatchStaging> staging_;
   std::optional<AdapterMemory> adapters_;
   std::optional<Drawing> drawing_;
+  std::optional<HeadPart> head_part_;
   PinnedBuffer<float> host_logits_, host_hidden_;
   PinnedBuffer<float> host_row_hidden_;    // [head_rows, d_model]; kernels write to it
   PinnedBuffer<float> host_draft_hidden_;  // [max_rows, d_model]; none without a draft pass
@@ -202,6 +207,20 @@ Result<bool> CudaExecutable::prepare_draws(std::span<const int32_t> suppressed) 
   return true;
 }
 
+bool CudaExecutable::prepare_head_blocks(int n_blocks) {
+  if (head_part_ && n_blocks <= head_part_->max_blocks()) return true;
+  // Logits of a part are written where those of all are.
+  if (!program_.has_drafts() || program_.draft_blocks || n_blocks > program_.n_vocab / kHeadBlock) return false;
+  const auto* head = std::get_if<op::LmHead>(&program_.ops.back());
+  if (!head || failure_ || !wait()) return false;
+  graphs_.clear();  // they may hold addresses of a smaller one
+  head_part_.reset();
+  auto part = HeadPart::create(ledger_, binding_.weight(head->weight), n_blocks);
+  if (!part) return false;
+  head_part_.emplace(std::move(*part));
+  return true;
+}
+
 Result<uint64_t> CudaExecutable::sleep() {
   if (failure_) return *failure_;
   if (MappedExperts* mapped = binding_.mapped()) TRY(mapped->rest(stream_));
@@ -263,7 +282,11 @@ Result<PassShape> CudaExecutable::stage(const Batch& batch, const Pass& pass, co
   const int n_outputs = shape.batch.n_logit_rows;
   shape.logits = n_outputs > 0 && (outputs.logits || !outputs.draws.empty());
   shape.hidden = n_outputs > 0 && outputs.hidden;
-  shape.drafts = batch.draft_hidden != nullptr;
+  shape.drafts = batch.is_draft_pass();
+  if (!batch.head_blocks.empty()) {
+    CHECK(head_part_ && shape.drafts);
+    TRY_ASSIGN(shape.head_part, head_part_->choose(stream_, batch.head_blocks));
+  }
   shape.max_tokens = pass.max_tokens;
   // A power of two, so that a growing context changes the shape seldom.
   shape.kv_bound = kPageTokens;
@@ -279,16 +302,22 @@ Result<DrawShape> CudaExecutable::stage_draws(const Pass& pass, int first, int n
 
 Status CudaExecutable::run_pass(const Batch& batch, const Pass& pass, const Outputs& outputs) {
   TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
-  if (shape.drafts) gather_draft_hidden(batch, pass);
+  if (batch.draft_hidden) gather_draft_hidden(batch, pass);
   if (!batch.draft_depths.empty()) return run_chain(batch, pass, shape, outputs);
   if (pass.is_decode) return run_step(batch, pass, shape, outputs);
   TRY(run_prompts(pass, shape, outputs));
   return outputs.row_hidden ? deliver_row_hidden(batch, pass, shape, outputs.row_hidden) : Ok{};
 }
 
+// Draws [first, first + n) of the parcel, from the logits that the head left.
+Status CudaExecutable::draw(const PassShape& shape, const DrawShape& draws, int first, int n) const {
+  if (shape.head_part) return drawing_->launch(stream_, lowering_->logits(), shape.head_part, first, n);
+  return drawing_->launch(stream_, lowering_->logits(), draws, first, n);
+}
+
 Status CudaExecutable::run_prompts(const Pass& pass, const PassShape& shape, const Outputs& outputs) {
   TRY(staging_->parcel().send(stream_));
-  if (shape.drafts) TRY(bring_draft_hidden(shape));
+  if (shape.drafts && !program_.draft_blocks) TRY(bring_draft_hidden(shape));
   TRY(lowering_->body(stream_, shape));
   if (!shape.logits && !shape.hidden) return wait();
   for (int first = 0; first < shape.batch.n_logit_rows; first += lowering_->head_rows()) {
@@ -297,7 +326,7 @@ Status CudaExecutable::run_prompts(const Pass& pass, const PassShape& shape, con
     if (shape.logits && !outputs.draws.empty()) {
       TRY_ASSIGN(const DrawShape draws, stage_draws(pass, first, n, outputs));
       TRY(drawing_->parcel().send(stream_));
-      TRY(drawing_->launch(stream_, lowering_->logits(), draws));
+      TRY(draw(shape, draws, 0, n));
     }
     TRY(deliver(pass, shape, first, n, outputs));
   }
@@ -370,7 +399,7 @@ Status CudaExecutable::launch_step(const StepShape& step) {
   }
   n_moves_ = n_moves;
   return graphs_.launch(stream_, step, [&]() -> Status {
-    if (shape.drafts) TRY(bring_draft_hidden(shape));
+    if (shape.drafts && !program_.draft_blocks) TRY(bring_draft_hidden(shape));
     Fetch fetches[kMaxFetches] = {staging_->parcel().fetch()};
     if (step.draws) fetches[1] = drawing_->parcel().fetch();
     TRY(fetch(stream_, std::span(fetches).first(step.draws ? 2 : 1)));
@@ -382,7 +411,7 @@ Status CudaExecutable::launch_step(const StepShape& step) {
         TRY(lowering_->row_hidden(stream_, one, 0, one.batch.n_rows, host_row_hidden_.data()));
       }
       if (one.logits || one.hidden) TRY(lowering_->head(stream_, one, 0, n));
-      if (step.draws) TRY(drawing_->launch(stream_, lowering_->logits(), step.draws, n_drawn, n));
+      if (step.draws) TRY(draw(one, step.draws, n_drawn, n));
       n_drawn += n;
       return Ok{};
     };
@@ -396,7 +425,7 @@ Status CudaExecutable::launch_step(const StepShape& step) {
 // its draws give nothing but tokens.
 Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int first, int n, const Outputs& outputs,
                                bool tokens_alone) {
-  const size_t v = program_.n_vocab, d = program_.d_model;
+  const size_t v = shape.head_part ? shape.head_part.n_rows() : program_.n_vocab, d = program_.d_model;
   const auto output = [&](int i) { return static_cast<size_t>(pass.outputs[first + i]); };
   const bool draws = shape.logits && !outputs.draws.empty();
   const auto wants_logits = [&](int i) {
@@ -411,11 +440,24 @@ Status CudaExecutable::deliver(const Pass& pass, const PassShape& shape, int fir
   TRY(tokens_alone && !shape.hidden ? wait_for_tokens() : wait());
   for (int i = 0; i < n; ++i) {
     const size_t to = output(i);
-    if (wants_logits(i)) std::copy_n(host_logits_.data() + i * v, v, outputs.logits + to * v);
+    if (wants_logits(i)) give_logits(shape, host_logits_.data() + i * v, outputs.logits + to * program_.n_vocab);
     if (shape.hidden) std::copy_n(host_hidden_.data() + i * d, d, outputs.hidden + to * d);
     if (draws && outputs.draws[to].params) outputs.drawn[to] = drawing_->drawn(i);
   }
   return Ok{};
+}
+
+// A row of them, all or those of some blocks, to where the batch wants it.
+void CudaExecutable::give_logits(const PassShape& shape, const float* from, float* to) const {
+  if (!shape.head_part) {
+    std::copy_n(from, program_.n_vocab, to);
+    return;
+  }
+  for (const int32_t block : head_part_->blocks()) {
+    const int32_t first = block * kHeadBlock;
+    std::copy_n(from, std::min(kHeadBlock, program_.n_vocab - first), to + first);
+    from += kHeadBlock;
+  }
 }
 
 // The rows of a pass lie in the order of its slices. Nobody reads what was brought last: a pass is waited for.

@@ -9,7 +9,7 @@ bool PassShape::operator==(const PassShape& o) const {
                           a.n_slices == b.n_slices && a.n_logit_rows == b.n_logit_rows;
   return same_batch && pinned_tokens == o.pinned_tokens && is_decode == o.is_decode && dependent == o.dependent &&
          logits == o.logits && hidden == o.hidden && drafts == o.drafts && chained == o.chained &&
-         max_tokens == o.max_tokens && kv_bound == o.kv_bound && adapters == o.adapters;
+         max_tokens == o.max_tokens && kv_bound == o.kv_bound && head_part == o.head_part && adapters == o.adapters;
 }
 
 }  // namespace chimere::cuda

@@ -44,7 +44,7 @@ Status profile_pass(const Stream& stream, const ProfiledPass& pass, int repeats,
   if (pass.drawing) {
     TRY(add_beside("drawing", head, [&]() -> Status {
       TRY(head());
-      return pass.drawing->launch(stream, lowering.logits(), pass.draws);
+      return pass.drawing->launch(stream, lowering.logits(), pass.draws, 0, pass.draws.n_rows);
     }));
   }
   TRY_ASSIGN(const GraphTime all, time_graph(stream, repeats, [&]() -> Status {

@@ -10,9 +10,6 @@ template <class Any>
 const char* missing(const Any&) {
   return nullptr;
 }
-const char* missing(const op::Attention& o) {
-  return o.q == kNone ? "what a DFlash drafter reads of the trunk" : nullptr;
-}
 const char* missing(const op::MoeFfn& o) {
   return o.n_least > 0 ? "a number of experts that differs from token to token" : nullptr;
 }

@@ -9,10 +9,12 @@ namespace {
 class BoundAttention final : public BoundOp {
  public:
   BoundAttention(const BindContext& c, const op::Attention& o) : BoundOp(Family::attention) {
-    c.bind_rows(o.q, args_.q, args_.q_stride);
+    if (o.q != kNone) {
+      c.bind_rows(o.q, args_.q, args_.q_stride);
+      c.bind_rows(o.out, args_.out, args_.out_stride);
+    }
     c.bind_rows(o.k, args_.k, args_.k_stride);
     c.bind_rows(o.v, args_.v, args_.v_stride);
-    c.bind_rows(o.out, args_.out, args_.out_stride);
     args_.n_heads = o.n_heads;
     args_.n_kv_heads = o.n_kv_heads;
     args_.head_dim_k = o.head_dim_k;

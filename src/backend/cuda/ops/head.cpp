@@ -34,6 +34,10 @@ class BoundHead final : public BoundOp {
     logits.in.gather = rows;
     logits.n_rows = n;
     logits.dependent = pass.dependent;
+    if (pass.head_part) {
+      logits.outs[0].weight.data = pass.head_part.rows;
+      logits.outs[0].weight.rows = logits.outs[0].pitch = pass.head_part.n_rows();
+    }
     TRY(matvec(stream, logits));
     return is_changed ? run_changes(stream, pass, first, n) : Ok{};
   }

@@ -36,6 +36,17 @@ __global__ void __launch_bounds__(32 * kWarps) exact_prepare_kernel(AttentionArg
   for (int i = lane; i < p.head_dim_k; i += 32) to[i] = head[i];
 }
 
+// A warp a row and KV head.
+__global__ void __launch_bounds__(32 * kWarps) store_kernel(AttentionArgs p) {
+  simt::wait_for_previous();
+  simt::allow_next();
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int row = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y) * kWarps + warp;
+  if (head >= p.n_kv_heads) return;
+  const DeviceSlice slice = p.batch.slices[p.batch.row_slice[row]];
+  store_token(p, slice, row - slice.first_row, head, simt::dynamic_shared<float>() + warp * p.head_dim_k, lane);
+}
+
 __global__ void __launch_bounds__(32 * kWarps) exact_attend_kernel(AttentionArgs p) {
   simt::wait_for_previous();
   simt::allow_next();
@@ -47,7 +58,7 @@ __global__ void __launch_bounds__(32 * kWarps) exact_attend_kernel(AttentionArgs
   const int kv_head = head / (p.n_heads / p.n_kv_heads);
   const DeviceSlice slice = p.batch.slices[p.batch.row_slice[row]];
   const int n = p.bidirectional ? slice.pos + slice.n_tokens : p.batch.row_pos[row] + 1;
-  const int lowest = first_seen_by(p, n - 1);
+  const int lowest = first_seen_by(p, p.batch.row_pos[row]);
   for (int i = tid; i < p.head_dim_k; i += 32 * kWarps) {
     q[i] = p.scratch[(int64_t{row} * p.n_heads + head) * p.head_dim_k + i];
   }
@@ -99,6 +110,13 @@ __global__ void __launch_bounds__(32 * kWarps) exact_attend_kernel(AttentionArgs
 
 static_assert(kTile == kPageTokens, "a tile is a page");
 
+Status store(const Stream& stream, const AttentionArgs& args) {
+  const dim3 grid(static_cast<unsigned>(args.batch.n_rows),
+                  static_cast<unsigned>(simt::div_up(args.n_kv_heads, kWarps)));
+  const size_t bytes = static_cast<size_t>(kWarps * args.head_dim_k) * sizeof(float);
+  return simt::launch(store_kernel, {grid, 32 * kWarps, bytes, stream, args.dependent}, args);
+}
+
 Status exact_attention(const Stream& stream, const AttentionArgs& args) {
   const unsigned n_rows = static_cast<unsigned>(args.batch.n_rows);
   const unsigned items = static_cast<unsigned>(simt::div_up(args.n_heads + args.n_kv_heads, kWarps));
@@ -123,6 +141,7 @@ uint64_t attention_bytes(const AttentionArgs& layer, int64_t kv_rows, int n_rows
 }
 
 int64_t attention_scratch_floats(const AttentionArgs& layer, int max_rows, int max_decode_rows) {
+  if (layer.q == nullptr) return 0;
   const int64_t queries = int64_t{max_rows} * layer.n_heads * layer.head_dim_k;
   if (!attention_detail::has_fast_path(layer)) return queries;
   const int64_t partials = attention_detail::partial_floats(layer) * max_decode_rows;
@@ -130,12 +149,13 @@ int64_t attention_scratch_floats(const AttentionArgs& layer, int max_rows, int m
 }
 
 int64_t attention_arrivals(const AttentionArgs& layer, int max_slices) {
-  return attention_detail::has_fast_path(layer) ? int64_t{max_slices} * layer.n_heads : 0;
+  return layer.q != nullptr && attention_detail::has_fast_path(layer) ? int64_t{max_slices} * layer.n_heads : 0;
 }
 
 Status attention(const Stream& stream, const AttentionArgs& args) {
+  if (args.q == nullptr) return attention_detail::store(stream, args);
   CHECK(args.n_heads % args.n_kv_heads == 0 && (!args.gated || args.head_dim_k == args.head_dim_v));
-  CHECK(!args.bidirectional || (args.has_decode != args.has_prefill && args.window == 0));
+  CHECK(!args.bidirectional || (args.has_decode != args.has_prefill && (args.window == 0 || args.has_decode)));
   if (!attention_detail::has_fast_path(args) || (args.bidirectional && args.has_decode)) {
     return attention_detail::exact_attention(stream, args);
   }

@@ -7,7 +7,7 @@
 //                  few splits, two where there are many. A split's size depends on a row's position alone, so a row's
 //                  bits depend on nothing else in the batch.
 //   prefill class  two launches: rows prepared and stored, then one pass over the pages for tiles of queries.
-// Texts of the decode class that are read in both directions go the exact way: they are short.
+// Slices of the decode class that are read in both directions, short texts and blocks of drafts, go the exact way.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ namespace chimere::cuda {
 // All pointers are device memory. Rows of one buffer are `*_stride` floats apart.
 struct AttentionArgs {
   BatchView batch;
-  const float* q = nullptr;  // [n_rows][n_heads (gated ? 2 : 1) head_dim_k]
+  // [n_rows][n_heads (gated ? 2 : 1) head_dim_k]. Null: keys and values are stored, and nothing else is done.
+  const float* q = nullptr;
   int64_t q_stride = 0;
   const float* k = nullptr;
   int64_t k_stride = 0;
@@ -40,7 +41,8 @@ struct AttentionArgs {
   float scale = 1.0f;
   const float* sinks = nullptr;  // [n_heads] or null: one more logit a head, of a key without a value
   int window = 0;                // a row at p sees p - window + 1 .. p; 0: all up to p
-  bool bidirectional = false;    // every row sees all of its slice; all slices of one class, no window
+  // Every row sees all of its slice, and what is before it: all slices of one class, a window in the decode class alone.
+  bool bidirectional = false;
   DType k_type = DType::F16, v_type = DType::F16;  // F32, F16, Q8_0 or Q4_0
   bool rotate = false;                             // KvFormat::rotate
   // Of the layer inside a page, in bytes: StateLayout::k_offset(layer, 0) and so on. Heads lie kPageTokens rows apart.
