@@ -49,8 +49,8 @@ def free_port():
 class Replica:
     """A `chimere serve` with a folder of its own."""
 
-    def __init__(self, name, program, model, folder):
-        self.name, self.program, self.model = name, program, model
+    def __init__(self, name, program, model, folder, options=()):
+        self.name, self.program, self.model, self.options = name, program, model, list(options)
         self.folder = pathlib.Path(folder) / name
         self.folder.mkdir(parents=True)
         self.port = free_port()
@@ -62,7 +62,7 @@ class Replica:
         env = {name: value for name, value in os.environ.items() if not name.startswith(("CHIMERE_", "OTEL_"))}
         env |= {"CHIMERE_HOME": str(self.folder), "CHIMERE_CONFIG": "none"}
         command = [self.program, "serve", "--model", self.model, "--port", str(self.port), "--threads", "1"]
-        command += ["--embedding-model", "none", "--drain", "60", "--queue", "256", "--log-format", "json"]
+        command += ["--embedding-model", "none", "--drain", "60", "--queue", "256", "--log-format", "json", *self.options]
         log = open(self.folder / "log", "ab")
         self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
         log.close()

@@ -63,12 +63,14 @@ check_monitoring() {
     >"$work/rules" 2>&1 || fail "$(cat "$work/rules")"
 }
 
-# The configuration, for ports of this machine and for the cluster; and where it sends whom.
+# The configuration, for ports of this machine and for the cluster; where it sends whom; and that a stream which waits
+# outlives its replica.
 check_balancer() {
   needs haproxy "its configuration is"
   haproxy -c -f haproxy/haproxy.cfg >"$work/haproxy" 2>&1 || fail "$(cat "$work/haproxy")"
   CHIMERE_REPLICAS=replicas.test haproxy -c -f haproxy/haproxy.cfg >"$work/haproxy" 2>&1 || fail "$(cat "$work/haproxy")"
   /usr/bin/python3 "$2/tests/deploy/balancer.py" || fail "the balancer"
+  /usr/bin/python3 "$2/tests/deploy/waiting.py" "$chimere" "$2/assets/chimere-nano.gguf" || fail "a stream that waits"
 }
 
 "check_$part" "$@"

@@ -1,5 +1,5 @@
-// silence_test.cpp  A stream that has nothing to say yet says so from time to time, so that nobody between takes it for
-// dead.
+// silence_test.cpp  A stream keeps its head for its first words, and where these take long, says so from time to time, so
+// that nobody between takes it for dead.
 #include "server/server_for_test.h"
 
 namespace chimere::server {
@@ -51,6 +51,71 @@ TEST(Silence, WhatFailsLaterIsAnEvent) {
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(count(answer.body, R"(data: {"error":{)"), 1u) << answer.body;
   EXPECT_TRUE(answer.body.ends_with("data: [DONE]\n\n")) << answer.body;
+}
+
+// Whether anything of an answer has come.
+bool has_heard(const Client& client) {
+  char byte;
+  return ::recv(client.socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+// Of a request that is under way; 0: it has no prompt yet.
+int prompt_tokens(const ServerForTest& server, const std::string& id) {
+  const Json requests = server.get_json("/v1/requests");
+  for (const Json& request : requests["data"]) {
+    if (request["id"] == id) return request["prompt_tokens"].get<int>();
+  }
+  return 0;
+}
+
+TEST(Silence, HeadWaitsForTheFirstWord) {
+  const std::string messages = R"("messages":[{"role":"user","content":"Hello"}])";
+  const std::pair<std::string, std::string> streams[] = {
+      {"/v1/chat/completions", "{" + messages + R"(,"stream":true})"},
+      {"/v1/completions", R"({"prompt":"Hello","stream":true,"echo":true})"},
+      {"/completion", R"({"prompt":"Hello","stream":true})"},
+      {"/v1/messages", "{" + messages + R"(,"stream":true,"max_tokens":9})"},
+      {"/v1/responses", R"({"input":"Hello","stream":true})"},
+      {"/api/chat", "{" + messages + "}"},
+      {"/api/generate", R"({"prompt":"Hello"})"},
+  };
+  for (const auto& [path, body] : streams) {
+    SCOPED_TRACE(path);
+    ServerForTest server;
+    server.engine.max_running = 1;
+    server.start();
+    Client client(server.port());
+    {
+      EngineBrake brake(*server.service);
+      client.send(post_text(path, body, "X-Request-Id: mine\r\n"));
+      while (prompt_tokens(server, "mine") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_FALSE(has_heard(client)) << "its prompt is made, and it waits for a place";
+      EXPECT_EQ(server.post("/v1/requests/mine/cancel", "{}").status, 200);
+    }
+    const ClientResponse answer = client.read_response();
+    EXPECT_EQ(answer.status, 400) << answer.head << answer.body;
+    EXPECT_EQ(answer.header("Content-Type"), "application/json");
+    EXPECT_NE(answer.body.find("the request was cancelled"), std::string::npos) << answer.body;
+  }
+}
+
+TEST(Silence, HeadLeavesWithProgressThatWasAskedFor) {
+  ServerForTest server;
+  server.start();
+  std::string words;
+  for (int i = 0; i < 100; ++i) words += "word ";
+  const std::string body = R"({"messages":[{"role":"user","content":")" + words +
+                           R"("}],"max_tokens":3,"stream":true,"return_progress":true})";
+  Client client(server.port());
+  {
+    EngineBrake brake(*server.service);
+    client.send(post_text("/v1/chat/completions", body));
+    brake.step_until([&] { return has_heard(client); });
+    ASSERT_TRUE(client.read_until(R"("prompt_progress":)"));
+    EXPECT_EQ(count(client.received(), R"("role":"assistant")"), 1u) << client.received();
+    EXPECT_EQ(client.received().find(R"("finish_reason":")"), std::string::npos) << client.received();
+  }
+  EXPECT_TRUE(client.read_response().body.ends_with("data: [DONE]\n\n"));
 }
 
 TEST(Silence, LinesOfJsonHaveNoComment) {

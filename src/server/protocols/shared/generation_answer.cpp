@@ -24,6 +24,13 @@ size_t listed_tokens(const ChatChunk& chunk) {
   return n;
 }
 
+// What a stream has its head for: a word, progress that was asked for, a step of a run, or the end. That a prompt was
+// made is none: until there is more, the request can be sent elsewhere, and what fails has its status.
+bool is_news(const ChatChunk& chunk) {
+  return chunk.is_terminal() || !chunk.reasoning.empty() || !chunk.content.empty() || !chunk.tool_calls.empty() ||
+         !chunk.tokens.empty() || chunk.progress || !chunk.steps.empty();
+}
+
 class GenerationAnswer : public Answer {
  public:
   GenerationAnswer(Generation generation, std::unique_ptr<RequestRecord> record)
@@ -68,7 +75,7 @@ class GenerationAnswer : public Answer {
     if (!piece.head && piece.body.empty()) {
       if (!has_been_silent_) return;
       if (!head_sent_) send_head(piece);
-      piece.body = generation_.writer->pause();
+      piece.body += generation_.writer->pause();
     }
     has_been_silent_ = false;
     spoke_ = Clock::now();
@@ -93,8 +100,8 @@ class GenerationAnswer : public Answer {
     const bool is_last = chunk.is_terminal() && --n_open_ == 0;
     if (is_last) record_->keep_answer();
     if (generation_.stream) {
-      if (!head_sent_) send_head(piece);
-      piece.body += generation_.writer->events(choice, chunk);
+      (head_sent_ ? piece.body : held_) += generation_.writer->events(choice, chunk);
+      if (!head_sent_ && is_news(chunk)) send_head(piece);
       if (is_last) piece.body += generation_.writer->end(total());
     } else {
       n_listed_ += listed_tokens(chunk);
@@ -137,7 +144,7 @@ class GenerationAnswer : public Answer {
             "invalid_request_error", "logprobs", "answer_too_large"};
   }
 
-  // One choice that fails ends the answer; the others are cancelled with it.
+  // One choice that fails ends the answer; the others are cancelled with it. What was held is of no answer then.
   void fail(Piece& piece, const ApiError& error) {
     if (generation_.stream && !head_sent_ && generation_.writer->streams(error)) send_head(piece);
     if (head_sent_) {
@@ -149,9 +156,11 @@ class GenerationAnswer : public Answer {
     piece.done = true;
   }
 
+  // With what was held back for it.
   void send_head(Piece& piece) {
     piece.head =
         with_headers({200, {{"Content-Type", generation_.writer->stream_type()}, {"Cache-Control", "no-cache"}}, {}});
+    piece.body += std::exchange(held_, {});
     head_sent_ = true;
     record_->set_status(200);
   }
@@ -175,6 +184,7 @@ class GenerationAnswer : public Answer {
   size_t n_listed_ = 0;  // tokens with their alternatives in sums_
   std::unique_ptr<orchestrator::ServiceJob<std::string>> writing_;
   bool head_sent_ = false;
+  std::string held_;                        // events from before the head
   bool has_been_silent_ = false;            // for too long
   Clock::time_point spoke_ = Clock::now();  // when it last had something to send
   int32_t answer_limit_ = -1;               // that the request did not choose itself
