@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "common.h"
-#include "orchestrator/collection_models.h"
+#include "orchestrator/embedder.h"
 #include "retrieval/passage_index.h"
 #include "retrieval/shared_ngrams.h"
 
