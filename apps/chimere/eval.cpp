@@ -49,10 +49,9 @@ void add_eval(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   odo->add_option("--routes", options->routes, "folder of routes; without it those in the box");
   odo->add_flag("--no-model", options->no_model, "leave out the stages that need the model");
-  odo->add_option(
-      "--embedding-model", options->embedding_model,
-      "routing: GGUF file of the model whose vectors are compared, else assets/chimere-embed.gguf; without: the model "
-      "itself");
+  odo->add_option("--embedding-model", options->embedding_model,
+                  "routing: GGUF file of the model whose vectors are compared, else the encoder in the box; none: the "
+                  "model itself");
   odo->add_option("--dump", options->dump, "write what each stage made of each question to this file, as JSON lines");
   odo->add_flag("--json", options->json, "print one JSON object");
   odo->callback([options, &outcome] {

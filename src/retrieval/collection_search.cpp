@@ -200,6 +200,7 @@ Status Collections::search_vectors(const Searching& searching, const std::vector
   start = Clock::now();
   const std::unordered_set<int64_t> has_words(by_words.begin(), by_words.end());
   const std::vector<int64_t> none;
+  std::unordered_set<int64_t> has_vectors;
   std::vector<ScoredChunk> all;
   for (const StoredCollection& collection : searching.collections) {
     TRY_ASSIGN(const auto near,
@@ -212,7 +213,12 @@ Status Collections::search_vectors(const Searching& searching, const std::vector
       } else if (shares_words && searching.adds_scores) {
         ranking.others.emplace(chunk.chunk, chunk.score);  // not found so, but farther than others all the same
       }
+      has_vectors.insert(chunk.chunk);
     }
+  }
+  // What was added before there was this embedder stands between what is near and what is not.
+  for (const int64_t chunk : searching.adds_scores ? by_words : none) {
+    if (has_vectors.count(chunk) == 0) ranking.others.emplace(chunk, std::max(embedder_.least_cosine, 0.0));
   }
   trace.vectors_ms = ms_since(start);
   take_best(std::move(all), searching.n_candidates, ranking);

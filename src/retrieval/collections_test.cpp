@@ -517,6 +517,25 @@ TEST_F(CollectionsTest, ScoresOfWordsAndVectorsAreAdded) {
   EXPECT_EQ(near[2].vector_rank, 0);
 }
 
+// Whoever gets an encoder finds older documents as before, beside new ones, until they are added again.
+TEST_F(CollectionsTest, WhatHasNoVectorIsNeitherNearNorFarWhereScoresAreAdded) {
+  auto collections = open();
+  add(*collections, "old", "The red house stands by the river.");
+  TextEmbedder embedder = embedder_at({{"near", 0.9f}, {"far", 0.1f}});
+  embedder.score_weight = 8;
+  embedder.least_cosine = 0.4;
+  collections->use(embedder);
+  add(*collections, "near", "The red house stands by the lake.");
+  add(*collections, "far", "The red house stands by the road.");
+  const auto hits = find(*collections, "Where is the red house?");
+  ASSERT_EQ(hits.size(), 3u);
+  EXPECT_EQ(hits[0].document, "near");
+  EXPECT_EQ(hits[1].document, "old");
+  EXPECT_EQ(hits[2].document, "far");
+  EXPECT_NEAR(hits[0].score - hits[1].score, 8 * 0.5, 1e-4);
+  EXPECT_NEAR(hits[1].score - hits[2].score, 8 * 0.3, 1e-4);
+}
+
 TEST_F(CollectionsTest, AChunkIsAsNearAsTheNearestOfItsWindows) {
   auto collections = open();
   TextEmbedder embedder = embedder_for_test();
