@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "common.h"
-#include "orchestrator/collection_models.h"
+#include "orchestrator/embedder.h"
 #include "retrieval/passage_index.h"
 #include "retrieval/shared_ngrams.h"
 
@@ -42,7 +42,10 @@ Result<EmbeddingModelPtr> open_model(const PassageOptions& o) {
 }
 
 Result<engine::Vectors> embed(orchestrator::Embedder& embedder, std::span<const std::string> texts) {
-  return orchestrator::text_embedder(embedder).embed(texts, retrieval::TextEmbedder::Deadline::max());
+  orchestrator::EmbedCall call;
+  for (const std::string& text : texts) call.inputs.push_back(embedder.cut_to_fit(text));
+  TRY_ASSIGN(orchestrator::Embedded done, embedder.embed_now(std::move(call)));
+  return Result<engine::Vectors>{std::move(done.vectors)};
 }
 
 Status add_passages(const PassageOptions& o) {

@@ -51,10 +51,9 @@ void add_eval(CLI::App& app, Outcome& outcome) {
   odo->add_option("--lora", options->adapters, "NAME=FILE[:SCALE], a LoRA adapter; `prm` judges answers");
   odo->add_flag("--no-judge", options->no_judge, "leave out the judge that lies beside the model (MODEL.prm.gguf)");
   odo->add_flag("--no-model", options->no_model, "leave out the stages that need the model");
-  odo->add_option(
-      "--embedding-model", options->embedding_model,
-      "routing: GGUF file of the model whose vectors are compared, else assets/chimere-embed.gguf; without: the model "
-      "itself");
+  odo->add_option("--embedding-model", options->embedding_model,
+                  "routing: GGUF file of the model whose vectors are compared, else the encoder in the box; none: the "
+                  "model itself");
   odo->add_option("--dump", options->dump, "write what each stage made of each question to this file, as JSON lines");
   odo->add_flag("--json", options->json, "print one JSON object");
   odo->callback([options, &outcome] {

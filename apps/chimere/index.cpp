@@ -293,8 +293,8 @@ void add_index(CLI::App& app, Outcome& outcome) {
   const auto with_model = [&](CLI::App* command) {
     command->add_option(
         "--embed", o->embed.path,
-        "GGUF file of a model that embeds them, else assets/chimere-embed.gguf, where it is there; none: words "
-        "alone find them");
+        "GGUF file of a model that embeds them, else the encoder in the box, chimere-embed; none: words alone find "
+        "them");
     command->add_option("--threads", o->embed.threads, "worker threads; 0: all cores")->check(at_least(0));
   };
   CLI::App* add_command = verb("add", "add files, or all files below folders; again: what changed", add);

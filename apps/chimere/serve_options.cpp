@@ -199,9 +199,10 @@ void declare_options(CLI::App& command, ServeOptions& o) {
   add_engram_options(command, o);
   add_odo_options(command, o.odo);
   add_kept_options(command, o.kept);
-  command.add_option("--embedding-model", o.embedding_model,
-                     "GGUF file of an encoder or embedding model for collections, /v1/embeddings and /v1/rerank; else "
-                     "assets/chimere-embed.gguf, where it is there; none: the model itself embeds");
+  command.add_option(
+      "--embedding-model", o.embedding_model,
+      "GGUF file of an encoder or embedding model for collections, /v1/embeddings and /v1/rerank; else the "
+      "encoder in the box, chimere-embed; none: words alone find documents, and the model itself embeds");
   command.add_option("--rerank-model", o.rerank_model,
                      "GGUF file of a cross-encoder that reads again what a search in a collection has found");
   command.add_option("--lora-dir", o.server.lora_folder,

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ using namespace chimere::retrieval;
 constexpr const char* kCollection = "all";
 constexpr size_t kRanked = 10;
 constexpr double kWeights[] = {0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 4};
+constexpr double kScoreWeights[] = {0, 1, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 60};
 constexpr int kResamples = 1000;
 
 struct Question {
@@ -191,13 +193,15 @@ void print_row(const std::string& what, const std::vector<double>& scores, doubl
 Status measure(Collections& collections, const Task& task, TextEmbedder embedder, double words) {
   std::map<std::string, std::vector<float>> known;
   const std::string name = embedder.name;
-  const double own_weight = embedder.weight;
+  const double own_weight = embedder.score_weight.value_or(embedder.weight);
+  const std::span<const double> weights =
+      embedder.score_weight ? std::span<const double>(kScoreWeights) : std::span<const double>(kWeights);
   collections.use(remembering(std::move(embedder), known));
   for (const auto& [document, text] : task.documents) TRY(collections.add({"", kCollection, document, text, 0, {}}));
   TRY_ASSIGN(const auto alone, scores_of(collections, task.measured, SearchMode::vectors, 1));
   print_row("vectors: " + name, alone, words, "");
   double best = -1, best_weight = 0;
-  for (const double weight : kWeights) {
+  for (const double weight : weights) {
     TRY_ASSIGN(const auto fitted, scores_of(collections, task.fitted, SearchMode::hybrid, weight));
     if (mean(fitted) <= best) continue;
     best = mean(fitted);
@@ -207,9 +211,17 @@ Status measure(Collections& collections, const Task& task, TextEmbedder embedder
   char note[64];
   std::snprintf(note, sizeof note, "weight %.2f, %.3f where it was fitted", best_weight, best);
   print_row("hybrid: " + name, hybrid, words, note);
-  TRY_ASSIGN(const auto as_used, scores_of(collections, task.measured, SearchMode::hybrid, own_weight));
+  TRY_ASSIGN(auto as_used, scores_of(collections, task.measured, SearchMode::hybrid, own_weight));
   std::snprintf(note, sizeof note, "weight %.2f, as searches use it", own_weight);
   print_row("hybrid: " + name, as_used, words, note);
+  // Where the weight was fitted elsewhere, both halves measure it.
+  TRY_ASSIGN(const auto others, scores_of(collections, task.fitted, SearchMode::hybrid, own_weight));
+  TRY_ASSIGN(const auto others_by_words, scores_of(collections, task.fitted, SearchMode::words, 0));
+  as_used.insert(as_used.end(), others.begin(), others.end());
+  const double n = static_cast<double>(as_used.size()), n_others = static_cast<double>(others.size());
+  const double words_of_all = (words * (n - n_others) + mean(others_by_words) * n_others) / n;
+  std::snprintf(note, sizeof note, "all %.0f questions, where words have %.3f", n, words_of_all);
+  print_row("hybrid: " + name, as_used, words_of_all, note);
   return Ok{};
 }
 

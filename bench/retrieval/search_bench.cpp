@@ -1,9 +1,10 @@
 // search_bench.cpp  What a search in a collection costs, and how fast documents are stored.
 //
-//   search_bench TEXT DATABASE [CHUNKS [DIMENSIONS]]
+//   search_bench TEXT DATABASE [CHUNKS [DIMENSIONS [WINDOWS]]]
 //
 // TEXT: a file of plain text, cut into documents of about 100 chunks until there are CHUNKS of them (100,000). Vectors are
-// random directions, made without a model: what is measured is the store and the search. Questions are six words in a row
+// random directions, made without a model: what is measured is the store and the search. With WINDOWS each chunk has so many
+// vectors, and scores are added, as chimere-embed's file says. Questions are six words in a row
 // out of the text, and eight words that stand far apart, small ones among them. Medians and the slowest of twenty, of
 // processor time, which a busy machine changes least: a search is one thread. DATABASE is made anew.
 #include <algorithm>
@@ -30,9 +31,11 @@ constexpr int kQuestions = 100;
 
 double ms_since(std::clock_t start) { return static_cast<double>(std::clock() - start) * 1e3 / CLOCKS_PER_SEC; }
 
-std::vector<float> direction(const std::string& text, int dimensions) {
+constexpr double kScoreWeight = 8;  // with windows: that of chimere-embed's file
+
+std::vector<float> direction(const std::string& text, int dimensions, uint64_t seed = 0) {
   std::vector<float> vector(static_cast<size_t>(dimensions));
-  uint64_t bits = hash64(text);
+  uint64_t bits = hash64(text, seed);
   double squares = 0;
   for (float& x : vector) {
     bits = hash_mix(bits + 1);
@@ -41,6 +44,28 @@ std::vector<float> direction(const std::string& text, int dimensions) {
   }
   for (float& x : vector) x = static_cast<float>(x / std::sqrt(squares));
   return vector;
+}
+
+TextEmbedder random_embedder(int dimensions, int n_windows) {
+  const auto by_windows = [dimensions](int n) {
+    return [dimensions, n](std::span<const std::string> texts, auto) {
+      std::vector<std::vector<float>> all;
+      for (const std::string& text : texts) {
+        std::vector<float>& vectors = all.emplace_back();
+        for (int i = 0; i < n; ++i) {
+          const std::vector<float> one = direction(text, dimensions, static_cast<uint64_t>(i));
+          vectors.insert(vectors.end(), one.begin(), one.end());
+        }
+      }
+      return Result<std::vector<std::vector<float>>>{std::move(all)};
+    };
+  };
+  TextEmbedder embedder{1, dimensions, "random", by_windows(1), 1};
+  if (n_windows > 0) {
+    embedder.embed_windows = by_windows(n_windows);
+    embedder.score_weight = kScoreWeight;
+  }
+  return embedder;
 }
 
 std::string words_at(const std::string& text, size_t at, int n, size_t step) {
@@ -67,11 +92,12 @@ int fail(const Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return fail({Code::invalid_argument, "expected TEXT DATABASE [CHUNKS [DIMENSIONS]]"});
+  if (argc < 3) return fail({Code::invalid_argument, "expected TEXT DATABASE [CHUNKS [DIMENSIONS [WINDOWS]]]"});
   std::ifstream in(argv[1], std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(in), {});
   const uint64_t n_chunks = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100'000;
   const int dimensions = argc > 4 ? std::atoi(argv[4]) : 384;
+  const int n_windows = argc > 5 ? std::atoi(argv[5]) : 0;
   if (text.size() < 2 * kDocumentBytes) return fail({Code::invalid_argument, "expected a longer text"});
   for (const char* ending : {"", "-wal", "-shm"}) std::filesystem::remove(std::string(argv[2]) + ending);
   CollectionLimits limits;
@@ -80,13 +106,7 @@ int main(int argc, char** argv) {
   auto opened = Collections::open(argv[2], limits);
   if (!opened) return fail(opened.error());
   Collections& collections = **opened;
-  collections.use(TextEmbedder{1, dimensions, "random",
-                               [dimensions](std::span<const std::string> texts, auto) {
-                                 std::vector<std::vector<float>> vectors;
-                                 for (const std::string& one : texts) vectors.push_back(direction(one, dimensions));
-                                 return Result<std::vector<std::vector<float>>>{std::move(vectors)};
-                               },
-                               1});
+  collections.use(random_embedder(dimensions, n_windows));
   auto start = std::clock();
   uint64_t done = 0, bytes = 0;
   for (size_t i = 0; done < n_chunks; ++i) {

@@ -14,13 +14,20 @@ uint64_t state_bytes(const StateLayout& layout, size_t n_tokens) {
   return pages * layout.page_bytes() + layout.recurrent_floats() * sizeof(float);
 }
 
-std::vector<float> at_length_one(const std::vector<double>& sum) {
-  double squares = 0;
-  for (const double s : sum) squares += s * s;
-  const double norm = squares > 0 ? std::sqrt(squares) : 1.0;
+// Each window is a hop with the one after it, where there is one. sums: [hops, d]
+std::vector<float> at_length_one(const std::vector<double>& sums, size_t d) {
+  const size_t n_hops = sums.size() / d;
   std::vector<float> out;
-  out.reserve(sum.size());
-  for (const double s : sum) out.push_back(static_cast<float>(s / norm));
+  std::vector<double> window(d);
+  for (size_t hop = 0; hop < std::max<size_t>(n_hops - 1, 1); ++hop) {
+    double squares = 0;
+    for (size_t j = 0; j < d; ++j) {
+      window[j] = sums[hop * d + j] + (n_hops > 1 ? sums[(hop + 1) * d + j] : 0);
+      squares += window[j] * window[j];
+    }
+    const double norm = squares > 0 ? std::sqrt(squares) : 1.0;
+    for (const double s : window) out.push_back(static_cast<float>(s / norm));
+  }
   return out;
 }
 
@@ -89,7 +96,9 @@ int EmbedQueue::next_slice(const Text& text) const {
 Status EmbedQueue::start(Text& text) {
   TRY_ASSIGN(Sequence sequence, Sequence::create(model_.executable()));
   text.sequence.emplace(std::move(sequence));
-  text.sum.assign(static_cast<size_t>(model_.d_model()), 0.0);
+  const auto hop = static_cast<size_t>(text.job->request.hop_tokens);
+  const size_t n_hops = hop == 0 ? 1 : (text.tokens().size() + hop - 1) / hop;
+  text.sum.assign(n_hops * static_cast<size_t>(model_.d_model()), 0.0);
   return Ok{};
 }
 
@@ -137,8 +146,11 @@ void EmbedQueue::take_states(Text& text, const float*& states) {
     case Pooling::score: n_states = at == 0 ? 1 : 0; break;
     case Pooling::last: n_states = static_cast<size_t>(at + n) == text.tokens().size() ? 1 : 0; break;
   }
+  const int hop = text.job->request.hop_tokens;
+  const auto d = static_cast<size_t>(model_.d_model());
   for (int i = 0; i < n_states; ++i) {
-    for (double& s : text.sum) s += *states++;
+    double* sum = text.sum.data() + (hop == 0 ? 0 : static_cast<size_t>((at + i) / hop) * d);
+    for (size_t j = 0; j < d; ++j) sum[j] += *states++;
   }
 }
 
@@ -148,7 +160,7 @@ void EmbedQueue::finish(Text& text) {
     const std::vector<float> state(text.sum.begin(), text.sum.end());
     job.vectors[text.index] = {model_.executable().program().score(state)};
   } else {
-    job.vectors[text.index] = at_length_one(text.sum);
+    job.vectors[text.index] = at_length_one(text.sum, static_cast<size_t>(model_.d_model()));
   }
   held_bytes_ -= std::exchange(text.bytes, 0);
   if (--job.n_left > 0 || !job.result) return;

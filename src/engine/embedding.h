@@ -33,12 +33,16 @@ struct EmbedRequest {
   std::vector<std::vector<int32_t>> texts;  // each of at least one token, all inside the vocabulary
   std::vector<int32_t> second_at = {};      // of pairs: where the second text of each begins; else empty
   Pooling pooling = Pooling::mean;
+  // With the mean: a vector for each window of two hops of tokens, which begin a hop after one another; a text of at most
+  // two hops has one. 0: the whole text is one window.
+  int hop_tokens = 0;
   uint64_t owner = 0;             // whose it is
   QueuePlacePtr place = nullptr;  // set by Engine::embed()
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
-using Vectors = std::vector<std::vector<float>>;  // [texts][d_model], each of length 1; [texts][1] of scores
+// [texts][d_model], each of length 1, those of windows one behind another: [texts][windows * d_model]; [texts][1] of scores
+using Vectors = std::vector<std::vector<float>>;
 
 // What becomes of a text for which the device had no memory: fail only where no other text's end gives some back.
 enum class Refused { ask_again, wait, fail };
@@ -77,7 +81,7 @@ class EmbedQueue {
     size_t index = 0;                  // of job->request.texts
     std::optional<Sequence> sequence;  // once it is under way
     uint64_t bytes = 0;                // held for it
-    std::vector<double> sum;           // of the states that count
+    std::vector<double> sum;           // of the states that count: [hops, d_model]
     int rows_in_batch = 0;
 
     const std::vector<int32_t>& tokens() const { return job->request.texts[index]; }

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <span>
 
 #include "engine/engine.h"
 #include "engine/engine_for_test.h"
@@ -103,6 +105,50 @@ Vectors run(Engine& engine, const EmbedRequest& request) {
   auto vectors = submitted->result->wait();
   EXPECT_TRUE(vectors) << vectors.error().message;
   return vectors ? std::move(*vectors) : Vectors{};
+}
+
+double product(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * b[i];
+  return sum;
+}
+
+TEST(Embeddings, OfWindowsAreMeansOfTheirStates) {
+  for (const char* name : {"bert-mean", "qwen3_5-A"}) {
+    auto model = load(name);
+    ASSERT_TRUE(model);
+    EngineConfig config;
+    config.prefill_tokens = 32;
+    Engine engine(*model, config);
+    const auto windows = [&](int n_tokens, int hop) {
+      return run(engine, {.texts = {ids_of_text(3, n_tokens)}, .hop_tokens = hop})[0];
+    };
+    const auto d = static_cast<size_t>(engine.d_model());
+    for (const auto& [n_tokens, hop, n_windows] :
+         {std::array{100, 32, 3}, std::array{96, 32, 2}, std::array{64, 32, 1}, std::array{20, 32, 1}}) {
+      const std::vector<float> found = windows(n_tokens, hop);
+      ASSERT_EQ(found.size(), static_cast<size_t>(n_windows) * d) << name << " " << n_tokens;
+      for (int w = 0; w < n_windows; ++w) {
+        const std::span<const float> window(found.data() + static_cast<size_t>(w) * d, d);
+        EXPECT_NEAR(product(window, window), 1.0, 1e-5);
+      }
+    }
+    const std::vector<float> whole = windows(40, 0);
+    EXPECT_EQ(windows(40, 20), whole) << "two hops are the whole text";
+    EXPECT_EQ(windows(40, 64), whole);
+    // Both halves of a text add up to it: its vector has nothing that is not in one of theirs.
+    const std::vector<float> quarters = windows(40, 10);
+    const std::span<const float> first(quarters.data(), d), last(quarters.data() + 2 * d, d);
+    const double both = product(first, last), a = product(whole, first), b = product(whole, last);
+    EXPECT_NEAR((a * a + b * b - 2 * a * b * both) / (1 - both * both), 1.0, 1e-4) << name;
+    EXPECT_LT(both, 0.999) << name;
+  }
+  auto model = load("bert-mean");
+  ASSERT_TRUE(model);
+  Engine engine(*model, {});
+  EXPECT_EQ(engine.embed({.texts = {{1, 2}}, .pooling = Pooling::first, .hop_tokens = 8}).error().code,
+            Code::invalid_argument);
+  EXPECT_EQ(engine.embed({.texts = {{1, 2}}, .hop_tokens = -1}).error().code, Code::invalid_argument);
 }
 
 TEST(Scores, OfPairsMatchTheDefinition) {

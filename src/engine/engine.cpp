@@ -164,6 +164,10 @@ Result<SubmittedEmbed> Engine::embed(EmbedRequest request, std::function<void()>
   if (request.pooling == Pooling::score && !loop_->model().scores_pairs()) {
     return Error{Code::invalid_argument, "the model has no head that scores pairs of texts"};
   }
+  if (request.hop_tokens < 0 || (request.hop_tokens > 0 && request.pooling != Pooling::mean)) {
+    return Error{Code::invalid_argument, "windows: expected the mean as pooling and a hop of at least 1 token, found " +
+                                             std::to_string(request.hop_tokens)};
+  }
   if (!request.second_at.empty() && request.second_at.size() != request.texts.size()) {
     return Error{Code::invalid_argument, "expected as many beginnings of second texts as texts"};
   }

@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kMaxTextsPreparing = 64;
 constexpr double kMaxVectorWeight = 100;
+constexpr double kMaxScoreWeight = 1000;
+constexpr int64_t kMaxHopTokens = 4096;
 
 }  // namespace
 
@@ -73,6 +75,21 @@ Result<VectorUse> vector_use_of(const models::Model& model) {
   TRY_ASSIGN(use.weight, number("chimere.retrieval.vector_weight", 0, kMaxVectorWeight,
                                 model.is_encoder() || pooling != 0 ? 1 : 0));
   TRY_ASSIGN(use.least_cosine, number("chimere.retrieval.least_cosine", -1, 1, -1));
+  if (metadata.contains("chimere.retrieval.score_weight")) {
+    TRY_ASSIGN(use.score_weight, number("chimere.retrieval.score_weight", 0, kMaxScoreWeight, 0));
+  }
+  TRY_ASSIGN(const int64_t hop, metadata.get_int_or("chimere.retrieval.hop_tokens", 0, kMaxHopTokens, 0));
+  TRY_ASSIGN(const int64_t kept,
+             metadata.get_int_or("chimere.retrieval.dimensions", 1, model.d_model(), model.d_model()));
+  use.hop_tokens = static_cast<int>(hop);
+  use.dimensions = static_cast<int>(kept);
+  TRY_ASSIGN(const engine::Pooling made_by, pooling_of(model));
+  if (hop > 0 && made_by != engine::Pooling::mean) {
+    return Error{Code::invalid_argument,
+                 "chimere.retrieval.hop_tokens: expected a model whose vectors are means, found "
+                 "pooling_type " +
+                     std::to_string(pooling)};
+  }
   return use;
 }
 
@@ -96,6 +113,7 @@ Result<engine::EmbedRequest> Embedder::prepare(EmbedCall call) const {
   engine::EmbedRequest request;
   request.pooling = pooling_;
   request.owner = call.owner;
+  request.hop_tokens = call.hop_tokens;
   request.deadline = call.deadline;
   try {
     for (EmbedInput& input : call.inputs) {

@@ -29,6 +29,7 @@ struct EmbedInput {
 
 struct EmbedCall {
   std::vector<EmbedInput> inputs;  // all of them pairs, or none
+  int hop_tokens = 0;              // of windows (engine/embedding.h); 0: one vector a text
   uint64_t owner = 0;              // whose it is
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
@@ -72,10 +73,15 @@ Result<engine::Pooling> pooling_of(const models::Model& model);
 
 // How searches use its vectors, as the file says (docs/retrieval.md).
 struct VectorUse {
+  // What a cosine of 1 counts in points of BM25, where both are added: chimere.retrieval.score_weight. None: ranks are
+  // fused.
+  std::optional<double> score_weight = {};
   // Of ranks by vectors, beside 1 for those by words: chimere.retrieval.vector_weight, else 1. 0 for a model that was not
   // made to embed, as fitted for the model in the box; what words do not find, vectors still put behind it.
   double weight = 1;
   double least_cosine = -1;  // chimere.retrieval.least_cosine: texts that are less near are not found
+  int hop_tokens = 0;        // chimere.retrieval.hop_tokens: chunks are embedded by windows of two hops; 0: whole
+  int dimensions = 0;        // chimere.retrieval.dimensions: so many values of a vector are kept, of length 1 again
 };
 Result<VectorUse> vector_use_of(const models::Model& model);
 

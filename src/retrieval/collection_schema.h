@@ -5,7 +5,7 @@
 //   documents     by collection and name; one whose content changed is a new row with a new id
 //   chunks        a document's, with consecutive ids from documents.first_chunk
 //   embedders     models whose vectors are here, by their fingerprint
-//   vectors       of a document by one embedder: float32 [chunks, dimensions], in the order of its chunks
+//   vectors       of a document by one embedder, in the order of its chunks (stored_vectors.h)
 //   words_ID      FTS5, of the collection with that id alone: rowids are those of chunks. Each collection has its own, so
 //                 that how rare a word is tells nothing about what others keep, and nobody's search reads their rows.
 #pragma once

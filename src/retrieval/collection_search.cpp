@@ -1,8 +1,9 @@
-// collection_search.cpp  From a question to hits: by words, by vectors, their ranks together, then whoever reads the texts.
+// collection_search.cpp  From a question to hits: by words, by vectors, both together, then whoever reads the texts.
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <numeric>
+#include <unordered_set>
 #include <utility>
 
 #include "documents/document.h"
@@ -19,7 +20,8 @@ struct Collections::Searching {
   const SearchCall& call;
   Database& database;
   std::vector<StoredCollection> collections;
-  size_t n_candidates = 0;  // of each ranking
+  size_t n_candidates = 0;   // of each ranking
+  bool adds_scores = false;  // instead of fusing ranks: what one ranking finds needs its score in the other
 };
 
 namespace {
@@ -36,14 +38,21 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-struct Scored {
-  double score = 0;
-  int64_t chunk = 0;
-};
+using ScoredChunk = std::pair<int64_t, double>;
 
-void take_best(std::vector<Scored>& all, size_t n, std::vector<int64_t>& ids) {
-  std::stable_sort(all.begin(), all.end(), [](const Scored& a, const Scored& b) { return a.score > b.score; });
-  for (size_t i = 0; i < std::min(n, all.size()); ++i) ids.push_back(all[i].chunk);
+void take_best(std::vector<ScoredChunk> all, size_t n, ScoredRanking& ranking) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const ScoredChunk& a, const ScoredChunk& b) { return a.second > b.second; });
+  const size_t n_best = std::min(n, all.size());
+  ranking.others.insert(all.begin() + static_cast<std::ptrdiff_t>(n_best), all.end());
+  all.resize(n_best);
+  ranking.found = std::move(all);
+}
+
+Ranking without_scores(const ScoredRanking& ranking) {
+  Ranking ranks{{}, ranking.weight};
+  for (const auto& [chunk, score] : ranking.found) ranks.ids.push_back(chunk);
+  return ranks;
 }
 
 // What is looked for in one table.
@@ -79,25 +88,27 @@ Result<AskedRows> rare_terms(const Database& database, const std::string& table,
   return Result<AskedRows>{std::move(asked)};
 }
 
+// `scores_all`: all that have one of the words, so that what vectors find has its points, too; kMaxMatches at most.
 Status search_words(const Database& database, const std::vector<StoredCollection>& collections,
-                    const std::string& query, size_t n, std::vector<int64_t>& ids) {
+                    const std::string& query, size_t n, bool scores_all, ScoredRanking& ranking) {
   const std::vector<std::string> terms = asked_terms(query);
   if (terms.empty()) return Ok{};
-  std::vector<Scored> all;
+  std::vector<ScoredChunk> all;
   for (const StoredCollection& collection : collections) {
     const std::string table = words_table(collection.id);
     TRY_ASSIGN(const AskedRows asked, rare_terms(database, table, terms));
     if (asked.terms.empty()) continue;
     TRY_ASSIGN(Statement find, database.prepare("SELECT rowid, rank FROM " + table + " WHERE " + table +
                                                 " MATCH ? AND rowid >= ? ORDER BY rank LIMIT ?"));
-    find.with(std::string_view(match_any(asked.terms)), asked.first_row, static_cast<int64_t>(n));
+    find.with(std::string_view(match_any(asked.terms)), asked.first_row,
+              static_cast<int64_t>(scores_all ? kMaxMatches : n));
     for (;;) {
       TRY_ASSIGN(const bool has_row, find.step());
       if (!has_row) break;
-      all.push_back({-find.real(1), find.integer(0)});  // FTS5's are the smaller the better
+      all.emplace_back(find.integer(0), -find.real(1));  // FTS5's are the smaller the better
     }
   }
-  take_best(all, n, ids);
+  take_best(std::move(all), n, ranking);
   return Ok{};
 }
 
@@ -176,7 +187,7 @@ void grade(const SearchCall& call, SearchTrace& trace, std::vector<Hit>& hits) {
 }  // namespace
 
 Status Collections::search_vectors(const Searching& searching, const std::vector<int64_t>& by_words, double least_alone,
-                                   SearchTrace& trace, std::vector<int64_t>& ids) const {
+                                   SearchTrace& trace, ScoredRanking& ranking) const {
   if (!embedder_) return Error{Code::unsupported, "there is no model for embeddings here"};
   TRY_ASSIGN(const int64_t embedder, find_embedder(searching.database, embedder_));
   if (embedder == 0) return Error{Code::not_found, "no document has vectors of '" + embedder_.name + "'"};
@@ -187,19 +198,30 @@ Status Collections::search_vectors(const Searching& searching, const std::vector
     return Error{Code::internal, "the embedder: expected one vector of " + std::to_string(embedder_.dimensions)};
   }
   start = Clock::now();
-  std::vector<Scored> all;
+  const std::unordered_set<int64_t> has_words(by_words.begin(), by_words.end());
+  const std::vector<int64_t> none;
+  std::unordered_set<int64_t> has_vectors;
+  std::vector<ScoredChunk> all;
   for (const StoredCollection& collection : searching.collections) {
-    TRY_ASSIGN(const auto near, shelf_.nearest(searching.database, collection.id, collection.revision, embedder,
-                                               vectors[0], searching.n_candidates));
+    TRY_ASSIGN(const auto near,
+               shelf_.nearest(searching.database, collection.id, collection.revision, embedder, vectors[0],
+                              searching.n_candidates, searching.adds_scores ? by_words : none));
     for (const NearChunk& chunk : near) {
-      if (chunk.score < embedder_.least_cosine) continue;
-      const bool counts =
-          chunk.score >= least_alone || std::find(by_words.begin(), by_words.end(), chunk.chunk) != by_words.end();
-      if (counts) all.push_back({chunk.score, chunk.chunk});
+      const bool shares_words = has_words.count(chunk.chunk) > 0;
+      if (chunk.score >= embedder_.least_cosine && (chunk.score >= least_alone || shares_words)) {
+        all.emplace_back(chunk.chunk, chunk.score);
+      } else if (shares_words && searching.adds_scores) {
+        ranking.others.emplace(chunk.chunk, chunk.score);  // not found so, but farther than others all the same
+      }
+      has_vectors.insert(chunk.chunk);
     }
   }
+  // What was added before there was this embedder stands between what is near and what is not.
+  for (const int64_t chunk : searching.adds_scores ? by_words : none) {
+    if (has_vectors.count(chunk) == 0) ranking.others.emplace(chunk, std::max(embedder_.least_cosine, 0.0));
+  }
   trace.vectors_ms = ms_since(start);
-  take_best(all, searching.n_candidates, ids);
+  take_best(std::move(all), searching.n_candidates, ranking);
   return Ok{};
 }
 
@@ -224,7 +246,7 @@ Result<std::vector<Hit>> Collections::search(const SearchCall& call, SearchTrace
   TRY_ASSIGN(Reader reader, this->reader());
   reader->end_when([&call] { return must_end(call); });
   TRY_ASSIGN(Transaction snapshot, Transaction::begin(*reader, Database::Mode::read));
-  Searching searching{call, *reader, {}, std::max(kLeastCandidates, 4 * call.k)};
+  Searching searching{call, *reader, {}, std::max(kLeastCandidates, 4 * call.k), embedder_.score_weight.has_value()};
   if (call.collections.empty()) {
     TRY_ASSIGN(searching.collections, collections_of(*reader, call.owner));
   }
@@ -232,12 +254,14 @@ Result<std::vector<Hit>> Collections::search(const SearchCall& call, SearchTrace
     TRY_ASSIGN(StoredCollection found, find_collection(*reader, call.owner, name));
     searching.collections.push_back(std::move(found));
   }
-  std::vector<Ranking> rankings(2);
-  rankings[1].weight = call.vector_weight.value_or(embedder_.weight);
+  std::vector<ScoredRanking> rankings(2);
+  rankings[1].weight = call.vector_weight.value_or(embedder_.score_weight.value_or(embedder_.weight));
   Status by_words = Ok{}, by_vectors = Ok{};
   if (call.mode != SearchMode::vectors) {
     const auto start = Clock::now();
-    by_words = search_words(*reader, searching.collections, call.query, searching.n_candidates, rankings[0].ids);
+    const bool scores_all = searching.adds_scores && call.mode == SearchMode::hybrid;
+    by_words =
+        search_words(*reader, searching.collections, call.query, searching.n_candidates, scores_all, rankings[0]);
     trace.words_ms = ms_since(start);
   }
   // Vectors without a weight are near to everything: they only put something behind what words have found.
@@ -245,18 +269,20 @@ Result<std::vector<Hit>> Collections::search(const SearchCall& call, SearchTrace
   if (looks_near && !must_end(call)) {
     const bool has_least = embedder_.least_cosine > -1;
     const double least_alone = !call.drops_unlike ? -1 : has_least ? embedder_.least_cosine : kLeastCosineAlone;
-    by_vectors = search_vectors(searching, rankings[0].ids, least_alone, trace, rankings[1].ids);
+    by_vectors = search_vectors(searching, without_scores(rankings[0]).ids, least_alone, trace, rankings[1]);
   }
   if (must_end(call)) return ended(call);
-  trace.n_words = rankings[0].ids.size();
-  trace.n_vectors = rankings[1].ids.size();
+  trace.n_words = rankings[0].found.size();
+  trace.n_vectors = rankings[1].found.size();
   if (!by_words) skip(trace, "words", by_words.error());
   if (!by_vectors) skip(trace, "vectors", by_vectors.error());
   if (!by_words && (!by_vectors || call.mode == SearchMode::words)) return by_words.error();
   if (!by_vectors && call.mode == SearchMode::vectors) return by_vectors.error();
   const bool reranks = scorer_ && call.rerank;
   const size_t n_read = reranks ? std::max(kRerankedHits, call.k) : call.k;
-  TRY_ASSIGN(std::vector<Hit> hits, read_hits(*reader, searching.collections, fuse(rankings), n_read));
+  const std::vector<Fused> fused =
+      searching.adds_scores ? fuse_scores(rankings) : fuse({without_scores(rankings[0]), without_scores(rankings[1])});
+  TRY_ASSIGN(std::vector<Hit> hits, read_hits(*reader, searching.collections, fused, n_read));
   if (reranks && !hits.empty()) rerank(call, trace, hits);
   if (hits.size() > call.k) hits.resize(call.k);
   if (call.grader && !hits.empty()) grade(call, trace, hits);

@@ -34,6 +34,11 @@ struct TextEmbedder {
 
   double weight = 1;         // of its ranks in the fusion, beside 1 for those of words
   double least_cosine = -1;  // a chunk that is less near to a question is not found by its vector
+  // What a cosine of 1 counts beside points of BM25, where scores are added; none: ranks are fused.
+  std::optional<double> score_weight = {};
+  // Of each text the vectors of its windows, one behind another: a chunk is as near as the nearest of its own. None: a
+  // chunk has one, that of `embed`.
+  decltype(embed) embed_windows = {};
 
   explicit operator bool() const { return static_cast<bool>(embed); }
 };

@@ -175,10 +175,12 @@ Status Collections::remove(const std::string& owner, const std::string& collecti
   return transaction.commit();
 }
 
-Result<std::vector<float>> Collections::embed(const AddCall& call, const std::string& title,
-                                              const std::vector<documents::Chunk>& chunks) const {
-  std::vector<float> all;
-  if (!embedder_) return Result<std::vector<float>>{std::move(all)};
+Result<StoredVectors> Collections::embed(const AddCall& call, const std::string& title,
+                                         const std::vector<documents::Chunk>& chunks) const {
+  StoredVectors all;
+  if (!embedder_) return Result<StoredVectors>{std::move(all)};
+  const bool has_windows = static_cast<bool>(embedder_.embed_windows);
+  const auto& embed_texts = has_windows ? embedder_.embed_windows : embedder_.embed;
   const auto n_floats = static_cast<size_t>(embedder_.dimensions);
   std::vector<std::string> texts;
   for (size_t at = 0; at < chunks.size(); at += texts.size()) {
@@ -187,19 +189,21 @@ Result<std::vector<float>> Collections::embed(const AddCall& call, const std::st
     for (size_t i = at; i < std::min(chunks.size(), at + kTextsAtATime); ++i) {
       texts.push_back(embedded_text(title, chunks[i]));
     }
-    TRY_ASSIGN(const auto vectors, embedder_.embed(texts, TextEmbedder::Deadline::max()));
+    TRY_ASSIGN(const auto vectors, embed_texts(texts, TextEmbedder::Deadline::max()));
     if (vectors.size() != texts.size()) {
       return Error{Code::internal, "the embedder: expected a vector for each text, found another number"};
     }
     for (const std::vector<float>& vector : vectors) {
-      if (vector.size() != n_floats) {
+      const bool fits = has_windows ? !vector.empty() && vector.size() % n_floats == 0 : vector.size() == n_floats;
+      if (!fits) {
         return Error{Code::internal, "the embedder: expected vectors of " + std::to_string(n_floats) +
                                          " dimensions, found one of " + std::to_string(vector.size())};
       }
-      all.insert(all.end(), vector.begin(), vector.end());
+      all.counts.push_back(static_cast<uint32_t>(vector.size() / n_floats));
+      all.values.insert(all.values.end(), vector.begin(), vector.end());
     }
   }
-  return Result<std::vector<float>>{std::move(all)};
+  return Result<StoredVectors>{std::move(all)};
 }
 
 Result<std::optional<StoredDocument>> Collections::same_document(const AddCall& call, int64_t hash) const {
@@ -236,7 +240,7 @@ Result<Added> Collections::add(const AddCall& call) {
   added.document = {call.name,     title_of(document.title, call.name),     kind_name(document.kind), 0, chunks.size(),
                     call.modified, static_cast<int64_t>(std::time(nullptr))};
   for (const documents::Chunk& chunk : chunks) added.document.bytes += chunk.text.size() + chunk.heading.size();
-  TRY_ASSIGN(const std::vector<float> vectors, embed(call, added.document.title, chunks));
+  TRY_ASSIGN(const StoredVectors vectors, embed(call, added.document.title, chunks));
   if (is_cancelled(call)) return cancelled(call);
   TRY(store(call, hash, chunks, vectors, added));
   return added;
@@ -252,7 +256,7 @@ Status Collections::add_vectors(const AddCall& call, const StoredDocument& docum
     if (has_vectors) return Ok{};
     TRY_ASSIGN(chunks, chunks_of(*reader, document.id));
   }
-  TRY_ASSIGN(const std::vector<float> vectors, embed(call, document.info.title, chunks));
+  TRY_ASSIGN(const StoredVectors vectors, embed(call, document.info.title, chunks));
   std::lock_guard lock(writing_);
   TRY_ASSIGN(Transaction transaction, Transaction::begin(writer_, Database::Mode::write));
   TRY_ASSIGN(Statement owner, writer_.prepare("SELECT collection FROM documents WHERE id = ?"));
@@ -265,7 +269,7 @@ Status Collections::add_vectors(const AddCall& call, const StoredDocument& docum
 }
 
 Status Collections::store(const AddCall& call, int64_t hash, const std::vector<documents::Chunk>& chunks,
-                          std::span<const float> vectors, Added& added) {
+                          const StoredVectors& vectors, Added& added) {
   std::lock_guard lock(writing_);
   TRY_ASSIGN(Transaction transaction, Transaction::begin(writer_, Database::Mode::write));
   TRY(insert_document(call, hash, chunks, vectors, added));
@@ -282,7 +286,7 @@ Status Collections::check_room(int64_t owner, const DocumentInfo& document) cons
 }
 
 Status Collections::insert_document(const AddCall& call, int64_t hash, const std::vector<documents::Chunk>& chunks,
-                                    std::span<const float> vectors, Added& added) {
+                                    const StoredVectors& vectors, Added& added) {
   TRY_ASSIGN(const StoredCollection collection, make_collection(call.owner, call.collection));
   TRY_ASSIGN(const auto known, find_document(writer_, collection.id, call.name));
   if (known) TRY(delete_document(writer_, collection, *known));
@@ -313,7 +317,7 @@ Status Collections::insert_document(const AddCall& call, int64_t hash, const std
   }
   TRY_ASSIGN(Statement place, writer_.prepare("UPDATE documents SET first_chunk = ? WHERE id = ?"));
   TRY(place.with(first, document).run());
-  if (!vectors.empty()) TRY(insert_vectors(document, vectors));
+  if (!vectors.values.empty()) TRY(insert_vectors(document, vectors));
   TRY_ASSIGN(Statement count,
              writer_.prepare("UPDATE owners SET documents = documents + 1, bytes = bytes + ?, chunks = "
                              "chunks + ? WHERE id = ?"));
@@ -324,7 +328,7 @@ Status Collections::insert_document(const AddCall& call, int64_t hash, const std
   return Ok{};
 }
 
-Status Collections::insert_vectors(int64_t document, std::span<const float> vectors) {
+Status Collections::insert_vectors(int64_t document, const StoredVectors& vectors) {
   TRY_ASSIGN(Statement name,
              writer_.prepare("INSERT OR IGNORE INTO embedders(fingerprint, dimensions, name) VALUES(?, ?, "
                              "?)"));
@@ -334,7 +338,8 @@ Status Collections::insert_vectors(int64_t document, std::span<const float> vect
   TRY_ASSIGN(const int64_t embedder, find_embedder(writer_, embedder_));
   TRY_ASSIGN(Statement add,
              writer_.prepare("INSERT OR REPLACE INTO vectors(document, embedder, data) VALUES(?, ?, ?)"));
-  return add.with(document, embedder, std::as_bytes(vectors)).run();
+  const std::vector<std::byte> bytes = vector_bytes(vectors);
+  return add.with(document, embedder, std::span<const std::byte>(bytes)).run();
 }
 
 Result<std::vector<DocumentInfo>> Collections::documents(const std::string& owner,

@@ -21,6 +21,8 @@
 #include "retrieval/collection_rows.h"
 #include "retrieval/collection_schema.h"
 #include "retrieval/collection_types.h"
+#include "retrieval/rank_fusion.h"
+#include "retrieval/stored_vectors.h"
 #include "retrieval/vector_shelf.h"
 
 namespace chimere::documents {
@@ -73,23 +75,23 @@ class Collections {
   Result<StoredCollection> make_collection(const std::string& owner, const std::string& name);
   Status check_room(int64_t owner, const DocumentInfo& document) const;
   Status insert_document(const AddCall& call, int64_t hash, const std::vector<documents::Chunk>& chunks,
-                         std::span<const float> vectors, Added& added);
-  Status insert_vectors(int64_t document, std::span<const float> vectors);
+                         const StoredVectors& vectors, Added& added);
+  Status insert_vectors(int64_t document, const StoredVectors& vectors);
 
   // Of this name and content.
   Result<std::optional<StoredDocument>> same_document(const AddCall& call, int64_t hash) const;
   Status store(const AddCall& call, int64_t hash, const std::vector<documents::Chunk>& chunks,
-               std::span<const float> vectors, Added& added);
+               const StoredVectors& vectors, Added& added);
   // Of a document that is there, by the embedder that is used now.
   Status add_vectors(const AddCall& call, const StoredDocument& document);
-  Result<std::vector<float>> embed(const AddCall& call, const std::string& title,
-                                   const std::vector<documents::Chunk>& chunks) const;
+  Result<StoredVectors> embed(const AddCall& call, const std::string& title,
+                              const std::vector<documents::Chunk>& chunks) const;
 
   // collection_search.cpp
   struct Searching;
   // `by_words`: what was found so, best first; a cosine below `least_alone` is enough for these alone.
   Status search_vectors(const Searching& searching, const std::vector<int64_t>& by_words, double least_alone,
-                        SearchTrace& trace, std::vector<int64_t>& ids) const;
+                        SearchTrace& trace, ScoredRanking& ranking) const;
   void rerank(const SearchCall& call, SearchTrace& trace, std::vector<Hit>& hits) const;
 
   const std::string path_;

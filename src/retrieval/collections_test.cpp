@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "base/hash.h"
@@ -16,6 +17,7 @@
 #include "retrieval/collection_schema.h"
 #include "retrieval/rank_fusion.h"
 #include "retrieval/search_terms.h"
+#include "retrieval/stored_vectors.h"
 
 namespace chimere::retrieval {
 namespace {
@@ -460,6 +462,150 @@ TEST_F(CollectionsTest, WordsThatAreEverywhereDoNotDecide) {
   for (int i = 0; i < 30; ++i) add(*collections, std::to_string(i), "common common common text " + std::to_string(i));
   add(*collections, "rare", "A common text with a zebra in it, and much else that makes it longer than all others.");
   EXPECT_EQ(first(find(*collections, "common zebra", SearchMode::words)), "rare");
+}
+
+// A vector at the given cosine to that of any question.
+TextEmbedder embedder_at(std::map<std::string, float> cosines) {
+  TextEmbedder embedder = embedder_for_test();
+  embedder.dimensions = 2;
+  embedder.embed = [cosines](std::span<const std::string> texts, auto) {
+    std::vector<std::vector<float>> vectors;
+    for (const std::string& text : texts) {
+      const auto known = cosines.find(text.substr(0, text.find('\n')));
+      const float cosine = known == cosines.end() ? 1 : known->second;
+      vectors.push_back({cosine, std::sqrt(1 - cosine * cosine)});
+    }
+    return Result<std::vector<std::vector<float>>>{std::move(vectors)};
+  };
+  return embedder;
+}
+
+// The same texts, and the same order and sums, as in training/tests/test_embed.py: what training measures is what a search
+// does.
+TEST_F(CollectionsTest, ScoresOfWordsAndVectorsAreAdded) {
+  auto collections = open();
+  TextEmbedder embedder = embedder_at({{"d0", 0.2f}, {"d1", 0.1f}, {"d2", 0.9f}, {"d3", -0.1f}, {"d4", 0.4f}});
+  embedder.score_weight = 2;
+  collections->use(embedder);
+  add(*collections, "d0", "The red house stands by the river.");
+  add(*collections, "d1", "A house of red stone, and a red roof on the house.");
+  add(*collections, "d2", "Nobody crossed the river in winter.");
+  add(*collections, "d3", "The cat sleeps in the garden all day.");
+  add(*collections, "d4", "Leaves fell upon cold water.");
+  const std::pair<const char*, double> expected[] = {
+      {"d2", 1.8}, {"d0", 1.09272}, {"d1", 1.0089}, {"d4", 0.8}, {"d3", -0.2}};
+  const auto hits = find(*collections, "Where is the red house?");
+  ASSERT_EQ(hits.size(), 5u);
+  for (size_t i = 0; i < hits.size(); ++i) {
+    EXPECT_EQ(hits[i].document, expected[i].first) << i;
+    EXPECT_NEAR(hits[i].score, expected[i].second, 1e-4) << i;
+  }
+  EXPECT_EQ(hits[0].word_rank, 0);
+  EXPECT_EQ(hits[0].vector_rank, 1);
+  SearchCall call;
+  call.owner = "ann";
+  call.query = "Where is the red house?";
+  call.vector_weight = 0;
+  EXPECT_EQ(first(*collections->search(call)), "d1") << "as words alone have it";
+  // What is too far to be found by its vector keeps its score where words find it.
+  embedder.least_cosine = 0.15;
+  collections->use(embedder);
+  const auto near = find(*collections, "Where is the red house?");
+  ASSERT_EQ(near.size(), 4u);
+  EXPECT_EQ(near[2].document, "d1");
+  EXPECT_NEAR(near[2].score, 1.0089, 1e-4);
+  EXPECT_EQ(near[2].vector_rank, 0);
+}
+
+// Whoever gets an encoder finds older documents as before, beside new ones, until they are added again.
+TEST_F(CollectionsTest, WhatHasNoVectorIsNeitherNearNorFarWhereScoresAreAdded) {
+  auto collections = open();
+  add(*collections, "old", "The red house stands by the river.");
+  TextEmbedder embedder = embedder_at({{"near", 0.9f}, {"far", 0.1f}});
+  embedder.score_weight = 8;
+  embedder.least_cosine = 0.4;
+  collections->use(embedder);
+  add(*collections, "near", "The red house stands by the lake.");
+  add(*collections, "far", "The red house stands by the road.");
+  const auto hits = find(*collections, "Where is the red house?");
+  ASSERT_EQ(hits.size(), 3u);
+  EXPECT_EQ(hits[0].document, "near");
+  EXPECT_EQ(hits[1].document, "old");
+  EXPECT_EQ(hits[2].document, "far");
+  EXPECT_NEAR(hits[0].score - hits[1].score, 8 * 0.5, 1e-4);
+  EXPECT_NEAR(hits[1].score - hits[2].score, 8 * 0.3, 1e-4);
+}
+
+TEST_F(CollectionsTest, AChunkIsAsNearAsTheNearestOfItsWindows) {
+  auto collections = open();
+  TextEmbedder embedder = embedder_for_test();
+  embedder.embed_windows = [](std::span<const std::string> texts, auto) {
+    std::vector<std::vector<float>> all;
+    for (const std::string& text : texts) {
+      std::vector<float>& windows = all.emplace_back();
+      for (size_t at = 0; at != std::string::npos; at = text.find(". ", at + 1)) {
+        const std::vector<float> window = vector_of_words(text.substr(at, text.find(". ", at + 1) - at));
+        windows.insert(windows.end(), window.begin(), window.end());
+      }
+    }
+    return Result<std::vector<std::vector<float>>>{std::move(all)};
+  };
+  embedder.score_weight = 1;
+  collections->use(embedder);
+  std::string many;
+  for (int i = 0; i < 9; ++i) many += "Sentence " + std::to_string(i) + " tells of weather" + std::to_string(i) + ". ";
+  add(*collections, "long", many + "A red house burns. And more weather.");
+  add(*collections, "other", "The garden of a red king. Water.");
+  add(*collections, "short", "Leaves fell.");
+  const auto hits = find(*collections, "red house burns", SearchMode::vectors);
+  ASSERT_EQ(hits.size(), 3u) << "each once";
+  EXPECT_EQ(hits[0].document, "long");
+  EXPECT_NEAR(hits[0].score, 1, 1e-5);
+  EXPECT_TRUE(collections->remove_document("ann", "notes", "long"));
+  EXPECT_EQ(find(*collections, "red house burns", SearchMode::vectors).size(), 2u);
+  add(*collections, "long", many + "A red house burns.");
+  EXPECT_EQ(first(find(*collections, "red house burns")), "long");
+  // As the file keeps them.
+  collections = open();
+  collections->use(embedder);
+  EXPECT_EQ(first(find(*collections, "red house burns", SearchMode::vectors)), "long");
+  embedder.embed_windows = [](std::span<const std::string> texts, auto) {
+    return Result<std::vector<std::vector<float>>>{std::vector<std::vector<float>>(texts.size())};
+  };
+  collections->use(embedder);
+  EXPECT_EQ(collections->add({"ann", "notes", "none", "No vector.", 0, {}}).error().code, Code::internal);
+}
+
+TEST(StoredVectors, AreReadAsTheyWereWritten) {
+  const StoredVectors one_each{{1, 1}, {1, 2, 3, 4}}, several{{2, 1}, {1, 2, 3, 4, 5, 6}};
+  EXPECT_EQ(vector_bytes(one_each).size(), 16u) << "as files have them that know of no windows";
+  for (const StoredVectors& vectors : {one_each, several, StoredVectors{}}) {
+    const auto read = read_vectors(vector_bytes(vectors), vectors.counts.size(), 2);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->counts, vectors.counts);
+    EXPECT_EQ(read->values, vectors.values);
+  }
+  std::vector<std::byte> bytes = vector_bytes(several);
+  EXPECT_EQ(read_vectors(std::span(bytes).first(28), 2, 2).error().code, Code::corrupt);
+  EXPECT_EQ(read_vectors(std::span(bytes).first(4), 2, 2).error().code, Code::corrupt);
+  EXPECT_EQ(read_vectors(bytes, 3, 2).error().code, Code::corrupt);
+  const StoredVectors zero{{0, 3}, {1, 2, 3, 4, 5, 6}}, broken{{1}, {1, std::nanf("")}};
+  EXPECT_EQ(read_vectors(vector_bytes(zero), 2, 2).error().code, Code::corrupt);
+  EXPECT_EQ(read_vectors(vector_bytes(broken), 1, 2).error().code, Code::corrupt);
+}
+
+TEST(RankFusion, AddsScoresOfWhatAnyFound) {
+  const auto fused = fuse_scores({{{{1, 5}, {2, 4}}, {{4, 1.5}}, 1}, {{{4, 1}, {2, 0.5}}, {{1, -1}}, 2}});
+  ASSERT_EQ(fused.size(), 3u);
+  EXPECT_EQ(fused[0].id, 2);
+  EXPECT_DOUBLE_EQ(fused[0].score, 5);
+  EXPECT_EQ(fused[0].ranks, (std::vector<int>{2, 2}));
+  EXPECT_EQ(fused[1].id, 4);
+  EXPECT_DOUBLE_EQ(fused[1].score, 3.5);
+  EXPECT_EQ(fused[1].ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(fused[2].id, 1);
+  EXPECT_DOUBLE_EQ(fused[2].score, 3);
+  EXPECT_TRUE(fuse_scores({}).empty());
 }
 
 TEST(RankFusion, AddsReciprocalRanks) {

@@ -1,9 +1,12 @@
 #include "retrieval/vector_shelf.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <limits>
+#include <numeric>
 #include <set>
+#include <unordered_set>
+
+#include "retrieval/stored_vectors.h"
 
 namespace chimere::retrieval {
 namespace {
@@ -51,6 +54,7 @@ Status VectorShelf::update(Entry& entry, const Database& database, Key key, int6
       continue;
     }
     const auto [first, n] = it->second;
+    for (size_t i = first; i < first + n; ++i) entry.firsts.erase(entry.chunks[i]);
     std::fill_n(entry.chunks.begin() + static_cast<std::ptrdiff_t>(first), n, int64_t{0});
     entry.n_gone += n;
     it = entry.documents.erase(it);
@@ -58,32 +62,30 @@ Status VectorShelf::update(Entry& entry, const Database& database, Key key, int6
   if (entry.n_gone > kMaxGone) {
     entry.search = VectorSearch(dimensions);
     entry.chunks.clear();
+    entry.firsts.clear();
+    entry.most_of_a_chunk = 1;
     entry.documents.clear();
     entry.n_gone = 0;
   }
   TRY_ASSIGN(Statement read, database.prepare("SELECT data FROM vectors WHERE document = ? AND embedder = ?"));
-  std::vector<float> vectors;
   for (const VectorRows& document : stored) {
     if (entry.documents.count(document.id) > 0) continue;
     TRY_ASSIGN(const bool has_row, read.with(document.id, key.second).step());
     if (!has_row) continue;
-    const std::span<const std::byte> data = read.blob(0);
-    vectors.resize(document.chunks * static_cast<size_t>(dimensions));
-    if (data.size() != vectors.size() * sizeof(float)) {
-      return Error{Code::corrupt, "the database: expected " + std::to_string(vectors.size() * sizeof(float)) +
-                                      " bytes of vectors of document " + std::to_string(document.id) + ", found " +
-                                      std::to_string(data.size())};
+    const auto vectors = read_vectors(read.blob(0), document.chunks, static_cast<size_t>(dimensions));
+    if (!vectors) {
+      return Error{vectors.error().code,
+                   "the database: document " + std::to_string(document.id) + ": " + vectors.error().message};
     }
-    if (!data.empty()) std::memcpy(vectors.data(), data.data(), data.size());
-    if (!std::all_of(vectors.begin(), vectors.end(), [](float x) { return std::isfinite(x); })) {
-      return Error{Code::corrupt, "the database: a vector of document " + std::to_string(document.id) +
-                                      " holds a value that is not finite"};
-    }
-    entry.documents[document.id] = {entry.chunks.size(), document.chunks};
-    entry.search.add(vectors);
+    const size_t first = entry.chunks.size();
+    entry.search.add(vectors->values);
     for (size_t i = 0; i < document.chunks; ++i) {
-      entry.chunks.push_back(document.first_chunk + static_cast<int64_t>(i));
+      const int64_t chunk = document.first_chunk + static_cast<int64_t>(i);
+      entry.firsts[chunk] = entry.chunks.size();
+      entry.chunks.insert(entry.chunks.end(), vectors->counts[i], chunk);
+      entry.most_of_a_chunk = std::max<size_t>(entry.most_of_a_chunk, vectors->counts[i]);
     }
+    entry.documents[document.id] = {first, entry.chunks.size() - first};
   }
   entry.revision = revision;
   return Ok{};
@@ -106,7 +108,8 @@ void VectorShelf::drop_oldest(const Entry& kept) {
 }
 
 Result<std::vector<NearChunk>> VectorShelf::nearest(const Database& database, int64_t collection, int64_t revision,
-                                                    int64_t embedder, std::span<const float> query, size_t k) {
+                                                    int64_t embedder, std::span<const float> query, size_t k,
+                                                    std::span<const int64_t> also) {
   const Key key{collection, embedder};
   const auto dimensions = static_cast<int>(query.size());
   const std::shared_ptr<Entry> entry = entry_of(key, dimensions);
@@ -125,12 +128,30 @@ Result<std::vector<NearChunk>> VectorShelf::nearest(const Database& database, in
     }
   }
   std::shared_lock lock(entry->mutex);
+  return nearest_chunks(*entry, query, k, also);
+}
+
+// So many vectors that k chunks are among them, however many of them are those of one.
+std::vector<NearChunk> VectorShelf::nearest_chunks(const Entry& entry, std::span<const float> query, size_t k,
+                                                   std::span<const int64_t> also) {
   std::vector<NearChunk> near;
-  for (const Neighbour& neighbour : entry->search.nearest(query, k + entry->n_gone)) {
-    const int64_t chunk = entry->chunks[neighbour.index];
-    if (chunk != 0 && near.size() < k) near.push_back({chunk, neighbour.score});
+  std::unordered_set<int64_t> seen{0};
+  for (const Neighbour& neighbour : entry.search.nearest(query, k * entry.most_of_a_chunk + entry.n_gone)) {
+    const int64_t chunk = entry.chunks[neighbour.index];
+    if (near.size() < k && seen.insert(chunk).second) near.push_back({chunk, neighbour.score});
   }
-  return Result<std::vector<NearChunk>>{std::move(near)};
+  const size_t dimensions = query.size();
+  for (const int64_t chunk : also) {
+    const auto first = entry.firsts.find(chunk);
+    if (first == entry.firsts.end() || !seen.insert(chunk).second) continue;
+    float best = -std::numeric_limits<float>::infinity();
+    for (size_t i = first->second; i < entry.chunks.size() && entry.chunks[i] == chunk; ++i) {
+      const std::span<const float> vector = entry.search.vectors().subspan(i * dimensions, dimensions);
+      best = std::max(best, static_cast<float>(std::inner_product(vector.begin(), vector.end(), query.begin(), 0.0)));
+    }
+    near.push_back({chunk, best});
+  }
+  return near;
 }
 
 }  // namespace chimere::retrieval

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -28,9 +29,12 @@ class VectorShelf {
  public:
   explicit VectorShelf(uint64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // `embedder`: its id in the database. `revision`: of the collection, as `database` sees it.
+  // The k nearest, best first, each as near as the nearest of its vectors; behind them those of `also` that have vectors
+  // and are not among them, in their order. `embedder`: its id in the database. `revision`: of the collection, as
+  // `database` sees it.
   Result<std::vector<NearChunk>> nearest(const Database& database, int64_t collection, int64_t revision,
-                                         int64_t embedder, std::span<const float> query, size_t k);
+                                         int64_t embedder, std::span<const float> query, size_t k,
+                                         std::span<const int64_t> also = {});
 
  private:
   struct Entry {
@@ -39,6 +43,8 @@ class VectorShelf {
     int64_t revision = -1;
     VectorSearch search;
     std::vector<int64_t> chunks;                             // of each vector; 0: its document is gone
+    std::unordered_map<int64_t, size_t> firsts;              // the first vector of each chunk
+    size_t most_of_a_chunk = 1;                              // vectors
     std::map<int64_t, std::pair<size_t, size_t>> documents;  // first vector and number, by id
     size_t n_gone = 0;
     uint64_t last_use = 0;  // under the shelf's mutex
@@ -46,6 +52,8 @@ class VectorShelf {
   using Key = std::pair<int64_t, int64_t>;
 
   std::shared_ptr<Entry> entry_of(Key key, int dimensions);
+  static std::vector<NearChunk> nearest_chunks(const Entry& entry, std::span<const float> query, size_t k,
+                                               std::span<const int64_t> also);
   static Status update(Entry& entry, const Database& database, Key key, int64_t revision, int dimensions);
   void drop_oldest(const Entry& kept);
 

@@ -471,10 +471,18 @@ expect '"engram":{"passages":[{"source":"notes"' curl -s "$url/v1/completions" \
 expect "there is notes" curl -s "$url/v1/completions" -d '{"prompt":"x","engram":{"passages":"none"}}'
 stop_server
 expect "removed 2 passages" "$chimere" engram passages forget "$work/n.passages" --source notes
-# Documents, by words alone and with whatever the box has.
+# Documents, by words alone and with the encoder in the box.
 expect "1 added" "$chimere" index add "$work/notes.txt" --db "$work/words.db" --embed none
 expect "there is no model for embeddings here" "$chimere" index search "fish" --db "$work/words.db" --embed none --mode vectors
 expect "[words 1, vectors 0]" "$chimere" index search "three fish" --db "$work/words.db" --embed none
 expect "1 added" "$chimere" index add "$work/notes.txt" --db "$work/both.db"
 expect "Three fish" "$chimere" index search "three fish" --db "$work/both.db"
+# The encoder in the box finds what was meant in other words; a file that was there before it gets its vectors when it is added again.
+mkdir "$work/papers"
+echo "High blood pressure is treated with tablets that widen the vessels." >"$work/papers/doctor.md"
+echo "The king sent a messenger over the mountains to his brother." >"$work/papers/letter.md"
+expect "2 added" "$chimere" index add "$work/papers" --db "$work/papers.db" --embed none
+expect "2 unchanged" "$chimere" index add "$work/papers" --db "$work/papers.db"
+expect "doctor.md" "$chimere" index search "hypertension medicine" --db "$work/papers.db" -k 1
+expect "[words 0, vectors 1]" "$chimere" index search "hypertension medicine" --db "$work/papers.db" -k 1
 echo "all commands answered"

@@ -71,7 +71,7 @@ alone('a collection is made, filled, searched and deleted', async ({ page }) => 
     await page.keyboard.press('Enter')
     const found = main(page).locator('.passage')
     await expect(found.first()).toContainText('hangs behind the clock')
-    await expect(found.first()).toContainText(/line \d+ · score 0\.\d+ · by words: 1/)
+    await expect(found.first()).toContainText(/line \d+ · score \d+\.\d+ · by words: 1/)
     await expect(page.getByRole('status').filter({ hasText: /Passages found: \d/ })).toBeAttached()
     await looksRight(page, 'passages')
     await found.first().getByRole('link', { name: 'shed.md' }).click()

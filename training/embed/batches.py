@@ -1,13 +1,16 @@
-"""Batches out of a pack: rows of tokens gathered on the device, pairs of a group side by side, spans cut out of running text."""
+"""Batches out of a pack: rows of tokens gathered on the device, pairs of a group side by side, spans cut out of running text,
+and what texts have in common by words.
+"""
 
 import numpy as np
 import torch
 
+from . import rank
 from .wordpiece import CLS, MASK, PAD, SEP, SPECIALS
 
 BLOCK = 16  # pairs of one group that come together
 MASKED = 0.2
-ROUND = 16  # rows are padded to a multiple of this
+ROUND = 32  # rows are padded to a multiple of this; hops of windows divide it
 
 
 class Texts:
@@ -38,6 +41,59 @@ class Texts:
     def take(self, places, keep):
         ids = self.tokens[places.clamp(max=len(self.tokens) - 1)].long()
         return ids.masked_fill(~keep, PAD)
+
+
+class Words:
+    """BM25 between texts of a pack, as they stand in the passages of one source."""
+
+    def __init__(self, arrays, passages, n_stems, device):
+        self.stems = torch.from_numpy(arrays["stems"].astype(np.int32)).to(device)
+        starts = arrays["stem_starts"].astype(np.int64)
+        self.starts, self.lengths = torch.from_numpy(starts[:-1]).to(device), torch.from_numpy(np.diff(starts)).to(device)
+        rows = [arrays["stems"][starts[number]:starts[number + 1]] for number in passages]
+        with_stem = np.zeros(n_stems, np.int64)
+        for row in rows:
+            with_stem[np.unique(row)] += 1
+        self.idf = torch.from_numpy(rank.idf(len(rows), with_stem)).float().to(device)
+        self.mean_length = max(float(np.mean([len(row) for row in rows])), 1.0)
+        self.device = device
+
+    def gather(self, numbers):
+        """(stems, which are there, their rows) of texts, padded."""
+        lengths = self.lengths[numbers]
+        at = torch.arange(max(int(lengths.max()), 1), device=self.device)[None]
+        keep = at < lengths[:, None]
+        places = (self.starts[numbers][:, None] + at).clamp(max=len(self.stems) - 1)
+        return self.stems[places].long(), keep
+
+    def scores(self, queries, passages):
+        """[queries, passages]. Columns are the stems of the queries alone, which are few."""
+        asked, is_asked = self.gather(queries)
+        wanted = torch.unique(asked[is_asked])
+        column = torch.full((len(self.idf),), len(wanted), device=self.device)
+        column[wanted] = torch.arange(len(wanted), device=self.device)
+        weights = torch.zeros(len(queries), len(wanted) + 1, device=self.device)
+        weights.scatter_(1, column[asked].masked_fill(~is_asked, len(wanted)), self.idf[asked])
+        stems, keep = self.gather(passages)
+        counts = torch.zeros(len(passages), len(wanted) + 1, device=self.device)
+        counts.scatter_add_(1, column[stems].masked_fill(~keep, len(wanted)), torch.ones_like(stems, dtype=torch.float))
+        lengths = self.lengths[passages][:, None]
+        return weights[:, :-1] @ rank.gain(counts[:, :-1], lengths, self.mean_length).T
+
+    def near_misses(self, pairs, n, block=2048):
+        """[pairs, n] passages that words find for each query and that do not answer it, the nearest first; -1: no more."""
+        passages, first = np.unique(pairs[:, 1], return_index=True)
+        keys = torch.from_numpy(pairs[first, 3]).to(self.device)
+        numbers = torch.from_numpy(passages).long().to(self.device)
+        out = np.full((len(pairs), n), -1, np.int32)
+        for begin in range(0, len(pairs), block):
+            rows = torch.from_numpy(pairs[begin:begin + block]).long().to(self.device)
+            scores = torch.cat([self.scores(rows[:, 0], part) for part in numbers.split(2 * block)], 1)
+            scores = scores.masked_fill((rows[:, 3:] == keys) | (rows[:, 1:2] == numbers), 0)
+            found = scores.topk(min(n, len(numbers)), 1)
+            misses = numbers[found.indices].masked_fill(found.values <= 0, -1)
+            out[begin:begin + block, :misses.shape[1]] = misses.cpu().numpy()
+        return out
 
 
 def compact(ids, keep):
@@ -104,7 +160,7 @@ class Source:
     """The pairs of one source, again and again, in an order that puts pairs of a group together."""
 
     def __init__(self, pairs, batch, seed):
-        self.pairs, self.batch = pairs, min(batch, len(pairs))
+        self.pairs, self.batch = pairs, min(batch, len(pairs))  # rows of (query, passage, group, key, ...)
         self.chance = np.random.default_rng(seed)
         self.order, self.at = np.zeros(0, np.int64), 0
 

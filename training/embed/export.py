@@ -8,8 +8,10 @@ NAME = "chimere-embed"
 DESCRIPTION = "Vectors of English texts for search: a question and the passage that answers it are near each other."
 KIND = "Q8_0"
 POOLING_MEAN = 1
-WEIGHT_KEY = "chimere.retrieval.vector_weight"
+WEIGHT_KEY = "chimere.retrieval.score_weight"
 LEAST_KEY = "chimere.retrieval.least_cosine"
+HOP_KEY = "chimere.retrieval.hop_tokens"
+DIMENSIONS_KEY = "chimere.retrieval.dimensions"
 FILE_TYPE_Q8_0 = 7
 
 
@@ -51,12 +53,12 @@ def write_file(path, model, tokenizer):
     gguf.write(path, metadata(model.config, tokenizer), entries)
 
 
-def set_use(path, weight, least_cosine):
-    """Writes into a file how searches use its vectors (docs/retrieval.md): what ranks by them count beside those by words, and
-    how near a text has to be."""
+def set_use(path, weight, least_cosine, hop, dimensions):
+    """Writes into a file how searches use its vectors (docs/retrieval.md): what a cosine of 1 counts in points of BM25, how near
+    a text has to be, the tokens of a hop, and how many values of a vector count."""
     fields, tensors = gguf.read(path)
     entries = [(name, dims, kind, bytes(raw)) for name, (dims, kind, raw) in tensors.items()]
-    use = {WEIGHT_KEY: gguf.F32(weight), LEAST_KEY: gguf.F32(least_cosine)}
+    use = {WEIGHT_KEY: gguf.F32(weight), LEAST_KEY: gguf.F32(least_cosine), HOP_KEY: gguf.U32(hop), DIMENSIONS_KEY: gguf.U32(dimensions)}
     gguf.write(path, {**fields, **use}, entries)
 
 

@@ -1,6 +1,9 @@
 """The encoder as the engine runs it (src/models/bert.cpp): learned positions, LayerNorm behind every residual sum, exact GELU.
 
-The vector of a text is the mean of its last states, [CLS] and [SEP] among them, at length 1.
+A question's vector is the mean of its last states, [CLS] and [SEP] among them, at length 1. A passage has several: the mean
+of each window of its last states. Windows have two hops of tokens, [CLS] and [SEP] among them, and begin a hop after one
+another, so that what a sentence says is whole in one, and still read with all of the passage around it. Of a mean the first
+`dims` values count.
 """
 
 from dataclasses import dataclass
@@ -74,10 +77,22 @@ class Encoder(nn.Module):
 
     @staticmethod
     def pooled(states, keep):
-        return F.normalize((states.float() * keep[..., None]).sum(1), dim=-1)
+        return (states.float() * keep[..., None]).sum(1)
 
-    def embed(self, ids, keep):
-        return self.pooled(self(ids, keep), keep)
+    @staticmethod
+    def windows(states, keep, hop):
+        """(sums of the states of windows, which windows are there). REQUIRES: rows are whole hops long."""
+        blocks = (states.float() * keep[..., None]).unflatten(1, (-1, hop)).sum(2)
+        sums = blocks[:, :-1] + blocks[:, 1:] if blocks.shape[1] > 1 else blocks
+        n = (-(-keep.sum(1) // hop) - 1).clamp(min=1)
+        return sums, torch.arange(sums.shape[1], device=keep.device)[None] < n[:, None]
+
+    def embed(self, ids, keep, dims=None):
+        return at_length_one(self.pooled(self(ids, keep), keep), dims)
+
+
+def at_length_one(sums, dims):
+    return F.normalize(sums[..., :dims], dim=-1)
 
 
 class MaskedHead(nn.Module):

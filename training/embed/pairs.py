@@ -7,7 +7,7 @@ Pairs of one group (a tale, a disease, a page) come into one batch, so that each
 key have the same right answer and are never each other's wrong one.
 
 Held out: of MedQuAD every question and answer about 15 % of the topics, chosen by hash, of FairytaleQA 10 % of the tales and
-its validation part. Texts elsewhere that share 13 words in a row with a held-out tale or answer are dropped (leaks()).
+its validation part. Another 4 % of the topics and 6 % of the tales are kept to fit weights on. Texts elsewhere that share 13 words in a row with a held-out tale or answer are dropped (leaks()).
 """
 
 import dataclasses
@@ -18,6 +18,9 @@ from .wordpiece import words
 
 HELD_OUT_TOPICS = 0.15
 HELD_OUT_TALES = 0.10
+KEPT_TOPICS = 0.04  # of the others, in no pair either: weights are fitted on them
+KEPT_TALES = 0.06
+KEPT_AMONG_ANSWERS, KEPT_AMONG_TALES = 800, 28  # others in which they are looked for, so that as many are wrong as of the held-out
 LEAK_WORDS = 13
 
 
@@ -47,8 +50,16 @@ def is_held_out_topic(row):
     return share("medquad " + topic(row["q"])) < HELD_OUT_TOPICS
 
 
+def is_kept_topic(row):
+    return HELD_OUT_TOPICS <= share("medquad " + topic(row["q"])) < HELD_OUT_TOPICS + KEPT_TOPICS
+
+
 def is_held_out_tale(tale):
     return share("tale " + tale["id"]) < HELD_OUT_TALES
+
+
+def is_kept_tale(tale):
+    return HELD_OUT_TALES <= share("tale " + tale["id"]) < HELD_OUT_TALES + KEPT_TALES
 
 
 def medquad_rows(data):
@@ -65,6 +76,19 @@ def held_out_medquad(data):
 
 def held_out_tales(data):
     return [tale for tale in tale_rows(data) if is_held_out_tale(tale)] + rows(data / "eval" / "fairytaleqa_val.jsonl.xz")
+
+
+def kept_medquad(data):
+    """Rows to fit weights on, with as many others as held-out ones among them: (those that are asked, all)."""
+    kept = [row for row in medquad_rows(data) if is_kept_topic(row)]
+    others = [row for row in medquad_rows(data) if not is_kept_topic(row) and not is_held_out_topic(row)]
+    return kept, kept + sorted(others, key=lambda row: share("among " + row["q"] + row["a"]))[:KEPT_AMONG_ANSWERS]
+
+
+def kept_tales(data):
+    kept = [tale for tale in tale_rows(data) if is_kept_tale(tale)]
+    others = [tale for tale in tale_rows(data) if not is_kept_tale(tale) and not is_held_out_tale(tale)]
+    return kept, kept + sorted(others, key=lambda tale: share("among " + tale["id"]))[:KEPT_AMONG_TALES]
 
 
 def ngrams(text):
@@ -93,16 +117,16 @@ def medquad(data):
     """Answers of other topics only, and none that is word for word a held-out one."""
     reserved = {row["a"].strip() for row in held_out_medquad(data)}
     for row in medquad_rows(data):
-        if is_held_out_topic(row) or row["a"].strip() in reserved:
+        if is_held_out_topic(row) or is_kept_topic(row) or row["a"].strip() in reserved:
             continue
         for text in chunks(row["a"])[:5]:
             yield Pair(row["q"], text, topic(row["q"]), "m " + row["q"])
 
 
-def fairytaleqa(data):
-    """The piece of a section that has most words of question and answer."""
+def tale_pieces(data):
+    """(tale, number of the section, question and answer, the piece of the section that has most words of both)."""
     for tale in tale_rows(data):
-        if is_held_out_tale(tale):
+        if is_held_out_tale(tale) or is_kept_tale(tale):
             continue
         parts = [chunks(section) for section in tale["sections"]]
         for qa in tale["qa"]:
@@ -111,7 +135,19 @@ def fairytaleqa(data):
                 continue
             asked = set(words(f"{qa['q']} {qa['a']}"))
             best = max(parts[number - 1], key=lambda part: len(asked & set(words(part))))
-            yield Pair(qa["q"], best, tale["id"], f"{tale['id']} {number}")
+            yield tale, number, qa, best
+
+
+def fairytaleqa(data):
+    for tale, number, qa, piece in tale_pieces(data):
+        yield Pair(qa["q"], piece, tale["id"], f"{tale['id']} {number}")
+
+
+def tale_answers(data):
+    """What happens in a tale, as an answer says it."""
+    for tale, number, qa, piece in tale_pieces(data):
+        if len(qa["a"].split()) >= 4:
+            yield Pair(qa["a"], piece, tale["id"], f"{tale['id']} {number}")
 
 
 def strategyqa(data):
@@ -274,7 +310,7 @@ def stories(data):
 
 
 SOURCES = {
-    "medquad": medquad, "fairytaleqa": fairytaleqa, "strategyqa": strategyqa, "cos_e": cos_e,
+    "medquad": medquad, "fairytaleqa": fairytaleqa, "tale_answers": tale_answers, "strategyqa": strategyqa, "cos_e": cos_e,
     "natural_instructions": natural_instructions, "gpteacher": gpteacher, "wordnet": wordnet, "openstax": openstax,
     "usgov": usgov, "docs": docs, "tldr": tldr, "recipes": recipes, "factbook": factbook, "books": books,
     "stories": stories,

@@ -1,6 +1,8 @@
 """chimere-embed: its words and pieces, its pairs, how results are counted, its batches, the encoder and its file."""
 
 import pathlib
+import random
+import sqlite3
 import sys
 import tempfile
 import unittest
@@ -72,17 +74,53 @@ class Passages(unittest.TestCase):
 
 
 class Ranks(unittest.TestCase):
-    def test_words_find_by_stems(self):
-        found = rank.by_words(["a horse ran", "two cats slept", "the weather"], ["Where did the cat sleep?", "horses", "zebra"])
-        self.assertEqual(found, [[1], [0], []])
+    def test_words_are_scored_as_sqlite_scores_them(self):
+        chance = random.Random(3)
+        known = ["horse", "horses", "running", "ran", "cat", "cats", "the", "weather", "sleeps", "sleeping", "caf\u00e9", "2", "don"]
+        texts = [" ".join(chance.choices(known, k=chance.randrange(3, 30))) for _ in range(40)] + ["a zebra"]
+        questions = ["Where did the cat sleep?", "horses running", "zebra", "Cafe 2", "unheard of"]
+        base = sqlite3.connect(":memory:")
+        base.execute("CREATE VIRTUAL TABLE words USING fts5(body, tokenize=\"porter unicode61 remove_diacritics 2\")")
+        base.executemany("INSERT INTO words(rowid, body) VALUES(?, ?)", enumerate(texts))
+        stem_of = rank.stems({word for text in texts + questions for word in rank.plain_words(text)})
+        numbers = {stem: number for number, stem in enumerate(sorted(set(stem_of.values())))}
+
+        def stems(words):
+            return np.array([numbers[stem_of[word]] for word in words], np.int64)
+
+        scores = rank.word_scores([stems(rank.plain_words(text)) for text in texts],
+                                  [np.unique(stems(rank.asked_words(question))) for question in questions])
+        for question, row in zip(questions, scores):
+            match = " OR ".join(f'"{word}"' for word in rank.asked_words(question))
+            expected = np.zeros(len(texts))
+            for number, score in base.execute("SELECT rowid, rank FROM words WHERE words MATCH ?", (match,)):
+                expected[number] = -score
+            self.assertLess(np.abs(row - expected).max(), 1e-4, question)
 
     def test_ndcg_counts_documents_once(self):
         self.assertAlmostEqual(rank.ndcg([0, 1, 2], [5, 5, 6], {6}), 1 / np.log2(3))
         self.assertAlmostEqual(rank.ndcg([2, 0], [5, 5, 6], {5, 6}), 1.0)
 
-    def test_fusion_with_weight_0_is_by_words(self):
-        self.assertEqual(rank.fused([3, 1], [2, 1], 0)[:2], [3, 1])
-        self.assertEqual(rank.fused([3, 1], [2, 1], 1)[0], 1)
+    def test_fusion_adds_scores(self):
+        words, cosines = np.array([0, 2.0, 0, 3.0]), np.array([0.1, 0.5, 0.9, 0.0])
+        self.assertEqual(rank.fused(words, cosines, 0).tolist(), [3, 1])
+        self.assertEqual(rank.fused(words, cosines, 4).tolist(), [1, 2, 3, 0])
+        self.assertEqual(rank.curve([words], [cosines], [5, 6, 7, 8], [{6}], (0, 4)), {0: 1 / np.log2(3), 4: 1.0})
+
+
+    def test_fusion_is_that_of_searches(self):
+        """The example of CollectionsTest.ScoresOfWordsAndVectorsAreAdded, in src/retrieval/collections_test.cpp."""
+        texts = ["d0 The red house stands by the river.", "d1 A house of red stone, and a red roof on the house.",
+                 "d2 Nobody crossed the river in winter.", "d3 The cat sleeps in the garden all day.", "d4 Leaves fell upon cold water."]
+        cosines = np.array([0.2, 0.1, 0.9, -0.1, 0.4])
+        words = sorted({word for text in texts for word in rank.plain_words(text)})
+        stem_of = rank.stems(words)
+        numbers = {stem: number for number, stem in enumerate(sorted(set(stem_of.values())))}
+        scores = rank.word_scores([np.array([numbers[stem_of[word]] for word in rank.plain_words(text)]) for text in texts],
+                                  [np.array([numbers[stem_of[word]] for word in rank.asked_words("Where is the red house?")])])[0]
+        order = rank.fused(scores, cosines, 2).tolist()
+        self.assertEqual(order, [2, 0, 1, 4, 3])
+        self.assertTrue(np.allclose((scores + 2 * cosines)[order], [1.8, 1.09272, 1.0089, 0.8, -0.2], atol=1e-4))
 
 
 class Q8(unittest.TestCase):
@@ -118,6 +156,25 @@ class Model(unittest.TestCase):
         self.assertLess(float((both[0] - alone[0]).abs().max()), 1e-5)
         self.assertAlmostEqual(float(both[1].norm()), 1, places=5)
 
+    def test_windows_are_sums_of_two_hops(self):
+        from embed.model import Encoder
+        states = torch.arange(2 * 12 * 3, dtype=torch.float).reshape(2, 12, 3)
+        keep = torch.arange(12)[None] < torch.tensor([[12], [3]])
+        sums, there = Encoder.windows(states, keep, 4)
+        self.assertEqual(there.tolist(), [[True, True], [True, False]])
+        self.assertTrue(torch.equal(sums[0, 1], states[0, 4:].sum(0)))
+        self.assertTrue(torch.equal(sums[1, 0], states[1, :3].sum(0)))
+        self.assertTrue(torch.equal(Encoder.windows(states[:, :4], keep[:, :4], 4)[0][0, 0], states[0, :4].sum(0)))
+
+    def test_words_of_a_pack_are_made_of_its_tokens(self):
+        from embed import pack
+        arrays = {"tokens": np.array(self.tokenizer.encode("What is the cat? the mat mats"), np.uint16), "starts": np.array([0, 10])}
+        arrays["starts"] = np.array([0, len(self.tokenizer.encode("What is the cat?")), len(arrays["tokens"])])
+        arrays |= {"pairs/x": np.array([[0, 1, 0, 0]]), "measured": np.zeros(0, int), "measured_starts": np.array([0]),
+                   "words": np.frombuffer("cat\nmat\nmats\nwhat".encode(), np.uint8), "word_stems": np.array([3, 5, 5, 9], np.uint16)}
+        found = pack.all_stems(arrays, self.tokenizer.tokens)
+        self.assertEqual((found["stems"].tolist(), found["stem_starts"].tolist()), ([3, 5, 5], [0, 1, 3]))
+
     def test_rows_are_framed_and_cut(self):
         from embed.batches import framed
         texts = self.texts("the cat", TEXT)
@@ -136,6 +193,26 @@ class Model(unittest.TestCase):
             left = row[1:n - 1]
             self.assertLess(len(left), len(whole))
             self.assertTrue(any(whole[:i] + whole[i + len(whole) - len(left):] == left for i in range(len(left) + 1)))
+
+    def test_words_of_a_batch_are_scored_as_all_are(self):
+        from embed.batches import Words
+        chance = np.random.default_rng(5)
+        passages = [chance.integers(0, 40, chance.integers(1, 30)) for _ in range(50)]
+        queries = [chance.permutation(40)[:chance.integers(0, 5)] for _ in range(20)]
+        rows = passages + queries
+        arrays = {"stems": np.concatenate(rows).astype(np.uint16), "stem_starts": np.r_[0, np.cumsum([len(row) for row in rows])]}
+        words = Words(arrays, np.arange(50), 40, "cpu")
+        found = words.scores(torch.arange(50, 70), torch.arange(50)).numpy()
+        expected = rank.word_scores(passages, queries)
+        self.assertLess(np.abs(found - expected).max(), 1e-4)
+        pairs = np.array([(50 + i, i, 0, i // 2) for i in range(20)] + [(50, i, 0, i // 2) for i in range(20, 50)], np.int32)
+        misses = words.near_misses(pairs, 5, block=7)
+        for (query, right, _, key), row in zip(pairs, misses):
+            scores = expected[query - 50].copy()
+            scores[[key * 2, key * 2 + 1]] = 0
+            known = row[row >= 0]
+            self.assertEqual(len(known), min(5, (scores > 0).sum()))
+            self.assertTrue(np.allclose(scores[known], np.sort(scores)[::-1][:len(known)], atol=1e-4))
 
     def test_pairs_of_a_group_come_together_and_all_come(self):
         from embed.batches import BLOCK, Source
@@ -165,9 +242,11 @@ class Model(unittest.TestCase):
             with torch.no_grad():
                 near = (self.model.embed(ids, keep) * other.embed(ids, keep)).sum()
             self.assertGreater(float(near), 0.999)
-            set_use(path, 2.5, 0.25)
+            set_use(path, 2.5, 0.25, 32, 48)
             again, same = gguf.read(path)
-            self.assertEqual(again.pop("chimere.retrieval.vector_weight"), 2.5)
+            self.assertEqual(again.pop("chimere.retrieval.score_weight"), 2.5)
+            self.assertEqual(again.pop("chimere.retrieval.hop_tokens"), 32)
+            self.assertEqual(again.pop("chimere.retrieval.dimensions"), 48)
             self.assertEqual(again.pop("chimere.retrieval.least_cosine"), 0.25)
             self.assertEqual(again, meta)
             self.assertEqual([bytes(raw) for _, _, raw in same.values()], payloads)
