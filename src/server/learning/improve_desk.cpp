@@ -120,8 +120,11 @@ void ImproveDesk::tick() {
   if (people_are_there()) {
     people_ask();
   } else if (child_ && is_paused_ && quiet >= config_.resume) {
-    child_->resume();
     is_paused_ = false;
+    child_->resume();
+  } else if (child_ && !is_paused_) {
+    // One that was about to stand still when it was told to go on.
+    child_->resume();
   } else if (!child_ && quiet >= config_.idle) {
     start_next();
   }

@@ -2,8 +2,8 @@
 // while people are answered.
 //
 // A job is `chimere improve run`, at the lowest priority, on the processor: its memory is its own, and whatever becomes of
-// it, answers go on. Before a request is handled its process is stopped (SIGSTOP), so that people wait for no step of it;
-// it goes on when nobody has asked for a while. On the I/O thread, as far as nothing else is said.
+// it, answers go on. Before a request is handled its process is asked to stand still (base/platform/stand_still.h), so that
+// people wait for no step of it; it goes on when nobody has asked for a while. On the I/O thread, as far as nothing else is said.
 #pragma once
 
 #include <chrono>
