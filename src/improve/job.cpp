@@ -100,6 +100,12 @@ const std::vector<std::string>& job_kinds() {
   return kKinds;
 }
 
+std::string kind_names() {
+  std::string names;
+  for (const std::string& kind : job_kinds()) names += (names.empty() ? "" : ", ") + kind;
+  return names;
+}
+
 Status promote_run(ArtefactStore& store, const std::string& id, bool anyway) {
   TRY_ASSIGN(const RunRecord run, store.run(id));
   if (run.artefact.empty()) return Error{Code::invalid_argument, "run " + id + " has made nothing that could be used"};
@@ -301,9 +307,7 @@ double told_part(const GuardPair& pair, const std::string& said) {
 Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
   const auto& kinds = job_kinds();
   if (std::find(kinds.begin(), kinds.end(), slot.kind) == kinds.end()) {
-    std::string names;
-    for (const std::string& kind : kinds) names += (names.empty() ? "" : ", ") + kind;
-    return Error{Code::invalid_argument, "kind: expected one of " + names + ", found '" + slot.kind + "'"};
+    return Error{Code::invalid_argument, "kind: expected one of " + kind_names() + ", found '" + slot.kind + "'"};
   }
   TRY_ASSIGN(auto of_replicas, tools.journal.lock_runs(tools.patience));
   TRY_ASSIGN(const auto of_folder, tools.store.lock_runs());

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,10 @@
 #include "orchestrator/thinking_options.h"
 #include "sampling/sampling_params.h"
 #include "speculative/mode.h"
+
+namespace chimere {
+struct Adapter;  // backend/adapter.h
+}
 
 namespace chimere::orchestrator {
 
@@ -58,7 +63,8 @@ struct LookedUp {
 // A LoRA adapter that changes the model for one request.
 struct AdapterUse {
   std::string name;
-  std::optional<float> scale;  // the adapter's own when absent
+  std::optional<float> scale;                     // the adapter's own when absent
+  std::shared_ptr<const Adapter> held = nullptr;  // itself, where it is in no library
 };
 
 // A text whose tokens become likelier or rarer.
