@@ -61,17 +61,36 @@ size_t n_conversations(const std::vector<TaughtAnswer>& examples) {
   return static_cast<size_t>(std::unique(names.begin(), names.end()) - names.begin());
 }
 
+Status compare_with_replaced(JobState& state, const Candidate& candidate) {
+  TRY_ASSIGN(const auto differences, state.differences("in use", *candidate.replaced, candidate.name, candidate.after,
+                                                       state.examples.held_out));
+  double sum = 0;
+  for (const double value : grouped(differences)) sum += value;
+  if (sum >= 0) return Ok{};
+  state.run.verdict.is_proven = false;
+  state.run.verdict.reason = "what is in use is better than that, in the mean";
+  return Ok{};
+}
+
 // A kind that becomes an artefact if it is proven.
 Status make_and_prove(JobState& state) {
   const JobTools& tools = state.tools;
   RunRecord& run = state.run;
-  Result<Candidate> made = !tools.given.empty()         ? take_given(state)
-                           : run.slot.kind == "prompts" ? make_prompt(state)
-                           : run.slot.kind == "lora"    ? make_lora(state)
-                                                        : make_engram(state);
+  Result<Candidate> made = !tools.given.empty()          ? take_given(state)
+                           : run.slot.kind == "prompts"  ? make_prompt(state)
+                           : run.slot.kind == "lora"     ? make_lora(state)
+                           : run.slot.kind == "closing"  ? make_closing(state)
+                           : run.slot.kind == "words"    ? make_words(state)
+                           : run.slot.kind == "examples" ? make_examples(state)
+                                                         : make_engram(state);
   if (!made) return made.error();
   const Candidate& candidate = *made;
   run.about = candidate.about;
+  if (candidate.waits) {
+    run.state = "skipped";
+    run.problem = candidate.about;
+    return Ok{};
+  }
   if (candidate.bytes.empty()) {
     run.state = "refused";
     run.verdict.reason = candidate.about;
@@ -82,6 +101,7 @@ Status make_and_prove(JobState& state) {
              state.differences("before", candidate.before, candidate.name, candidate.after, state.examples.held_out));
   TRY_ASSIGN(const auto guards, state.guard_figures("before", candidate.before, candidate.name, candidate.after));
   run.verdict = judge(differences, guards, run.verdict.attempt, tools.rules);
+  if (run.verdict.is_proven && candidate.replaced) TRY(compare_with_replaced(state, candidate));
   run.state = run.verdict.is_proven ? "proven" : "refused";
   return Ok{};
 }
@@ -96,7 +116,8 @@ Status promote(ArtefactStore& store, const RunRecord& run) {
 }  // namespace
 
 const std::vector<std::string>& job_kinds() {
-  static const std::vector<std::string> kKinds = {"scores", "engram", "lora", "prompts"};
+  static const std::vector<std::string> kKinds = {"scores", "closing", "words",  "examples",
+                                                  "engram", "lora",    "prompts"};
   return kKinds;
 }
 

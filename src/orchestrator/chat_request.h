@@ -20,6 +20,8 @@ struct Adapter;  // backend/adapter.h
 
 namespace chimere::orchestrator {
 
+class ShownExamples;  // shown_examples.h
+
 // The form an answer must have. At most one of them is given; a request with two is refused.
 struct AnswerForm {
   bool json_object = false;  // any JSON object
@@ -102,6 +104,9 @@ struct ChatRequest : GenerateOptions {
   // Looked up for the last question: the model is told of them, as of the passages that `memory` finds.
   std::vector<LookedUp> looked_up;
   std::vector<chat::Tool> tools;
+  std::string closing;  // with what the answer ends where it is a text in no given form; empty: as the model likes
+  // Are shown before the last question where it is like theirs; null: none are.
+  std::shared_ptr<const ShownExamples> examples;
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string tool_name;                // of ToolChoice::named
   bool parallel_tool_calls = true;      // false: at most one call

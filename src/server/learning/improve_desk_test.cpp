@@ -1,11 +1,14 @@
-// Adapters that were learned come and go beside the answers, and a job that was asked for is done by the next server if this
-// one ends before.
+// What was learned takes part in answers to its owner, adapters come and go beside them, and a job that was asked for is done
+// by the next server if this one ends before.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/scratch_for_test.h"
+#include "improve/closing.h"
+#include "improve/example_set.h"
+#include "improve/tool_words.h"
 #include "models/adapter_for_test.h"
 #include "orchestrator/models_for_test.h"
 #include "server/learning/asked_jobs.h"
@@ -39,10 +42,29 @@ class Desk : public testing::Test {
       auto chat = orchestrator::ChatModel::from_model(std::move(*model));
       vocabulary = {vocabulary_fingerprint(chat->tokenizer), static_cast<uint32_t>(chat->tokenizer.n_vocab())};
     }
+    vocabulary_ = vocabulary.fingerprint;
     server_->config.improve.in_use = std::make_shared<improve::InUse>(store_, vocabulary);
     server_->config.improve.command = {"/bin/sh", "-c", job, "job"};
     server_->config.improve.idle = std::chrono::seconds(0);
     server_->start();
+  }
+  void promote(const std::string& kind, const std::string& bytes) {
+    const auto artefact = store_->put(bytes);
+    ASSERT_TRUE(artefact);
+    ASSERT_TRUE(store_->update([&](improve::Manifest& manifest) -> Status {
+      manifest.promote({"ann", kind, ""}, {*artefact, 1, "run"});
+      return Ok{};
+    }));
+  }
+  // The text, and how many tokens were read for it.
+  std::pair<std::string, int> ask(const std::string& user, const std::string& more = {}) {
+    const std::string question = R"({"messages":[{"role":"user","content":"What is the capital of France?"}],)";
+    const ClientResponse response = server_->post(
+        "/v1/chat/completions",
+        question + R"("temperature":0,"max_tokens":60,"enable_thinking":false,"user":")" + user + '"' + more + "}");
+    EXPECT_EQ(response.status, 200) << response.body;
+    const Json body = *parse_json(response.body);
+    return {body["choices"][0]["message"]["content"].get<std::string>(), body["usage"]["prompt_tokens"].get<int>()};
   }
   static bool soon(const std::function<bool()>& is_so) {
     for (int i = 0; i < 1000 && !is_so(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -52,6 +74,7 @@ class Desk : public testing::Test {
   const std::filesystem::path folder_ = fixture::scratch_folder();
   std::unique_ptr<ServerForTest> server_;
   std::shared_ptr<ArtefactStore> store_;
+  uint64_t vocabulary_ = 0;
 };
 
 TEST_F(Desk, AJobThatWaitsOutlivesItsServer) {
@@ -92,6 +115,31 @@ TEST(AskedJobs, ADamagedFileIsAnErrorAndAnOlderStateDoesNotReplaceANewer) {
   }
   std::ofstream(file) << R"([{"kind":"dreams","owner":"ann"},{"kind":"lora","owner":""}])";
   EXPECT_EQ(*jobs.read(), (std::vector<AskedJob>{{"lora", ""}}));
+}
+
+TEST_F(Desk, WhatWasLearnedTakesPartInAnswersToItsOwner) {
+  start("true");
+  const auto plain = ask("ann");
+  ASSERT_NE(plain.first.find("Paris"), std::string::npos) << plain.first;
+  promote("closing", improve::closing_bytes("\nFair winds, my friend!"));
+  promote("words", improve::tool_words_bytes({{"capital", "set_lamp", "scene", "nova"}}));
+  EXPECT_EQ(ask("ann").first, plain.first + "\nFair winds, my friend!");
+  const Json kept = server_->get_json("/v1/learning/answers?user=ann")["data"][0];
+  ASSERT_EQ(kept["artefacts"].size(), 1u) << kept.dump();  // no tool was offered
+  EXPECT_TRUE(kept["artefacts"][0].get<std::string>().starts_with("closing@"));
+  const std::string tools =
+      R"(,"tools":[{"type":"function","function":{"name":"set_lamp","parameters":{"type":"object"}}}])";
+  EXPECT_GT(ask("ann", tools).second, ask("bob", tools).second);  // (scene: nova)
+
+  const auto width = static_cast<size_t>(2 * server_->service->embedder().dimensions());
+  const improve::SetEntry entry{"c", "k", "What is a sea?", "Water.", std::vector<int16_t>(width, 100)};
+  promote("examples", improve::example_set_bytes({{entry}, 1}, vocabulary_));
+  EXPECT_GT(ask("ann").second, plain.second);
+  // Not for others, not where they are switched off, and no closing in an answer that has a form.
+  EXPECT_EQ(ask("bob"), plain);
+  EXPECT_EQ(ask("ann", R"(,"engram":{"alpha":0})"), plain);
+  const auto formed = ask("ann", R"(,"response_format":{"type":"json_object"})");
+  EXPECT_EQ(formed.first.find("Fair winds"), std::string::npos) << formed.first;
 }
 
 TEST(LearnedAdapters, AreReadBesideTheAnswersAndGivenBack) {

@@ -49,10 +49,20 @@ std::vector<std::string> use_learned(const Services& services, const odo::Ask& a
     if (!adapter) std::erase_if(names, [](const std::string& name) { return name.starts_with("lora@"); });
     if (adapter) request.adapters.push_back({adapter->name, std::nullopt, adapter});
   }
-  const auto prompt = served->prompts.find("");
-  if (prompt != served->prompts.end() && !is_run(services, ask.model)) {
+  const auto drop = [&](std::string_view kind) {
+    std::erase_if(names, [&](const std::string& name) { return name.starts_with(std::string(kind) + "@"); });
+  };
+  if (is_run(services, ask.model)) {
+    for (const char* kind : {"prompts", "closing", "words", "examples"}) drop(kind);
+    return names;
+  }
+  if (const auto prompt = served->prompts.find(""); prompt != served->prompts.end()) {
     request.messages = improve::with_system(std::move(request.messages), prompt->second);
   }
+  if (request.tools.empty()) drop("words");
+  improve::tell_tool_words(served->words, request.tools, request.messages);
+  request.closing = served->closing;
+  request.examples = served->examples;
   return names;
 }
 
