@@ -61,14 +61,20 @@ size_t n_conversations(const std::vector<TaughtAnswer>& examples) {
   return static_cast<size_t>(std::unique(names.begin(), names.end()) - names.begin());
 }
 
-Status compare_with_replaced(JobState& state, const Candidate& candidate) {
-  TRY_ASSIGN(const auto differences, state.differences("in use", *candidate.replaced, candidate.name, candidate.after,
-                                                       state.examples.held_out));
+double sum_of(const std::vector<Difference>& differences) {
   double sum = 0;
   for (const double value : grouped(differences)) sum += value;
-  if (sum >= 0) return Ok{};
+  return sum;
+}
+
+// `gained`: over having neither of them.
+Status compare_with_replaced(JobState& state, const Candidate& candidate, const std::vector<Difference>& gained) {
+  constexpr double kMayLose = 0.25;  // a part of the gain
+  TRY_ASSIGN(const auto differences, state.differences("in use", *candidate.replaced, candidate.name, candidate.after,
+                                                       state.examples.held_out));
+  if (sum_of(differences) >= -kMayLose * sum_of(gained)) return Ok{};
   state.run.verdict.is_proven = false;
-  state.run.verdict.reason = "what is in use is better than that, in the mean";
+  state.run.verdict.reason = "what is in use gains more than that: expected three quarters of its gain at least";
   return Ok{};
 }
 
@@ -101,7 +107,7 @@ Status make_and_prove(JobState& state) {
              state.differences("before", candidate.before, candidate.name, candidate.after, state.examples.held_out));
   TRY_ASSIGN(const auto guards, state.guard_figures("before", candidate.before, candidate.name, candidate.after));
   run.verdict = judge(differences, guards, run.verdict.attempt, tools.rules);
-  if (run.verdict.is_proven && candidate.replaced) TRY(compare_with_replaced(state, candidate));
+  if (run.verdict.is_proven && candidate.replaced) TRY(compare_with_replaced(state, candidate, differences));
   run.state = run.verdict.is_proven ? "proven" : "refused";
   return Ok{};
 }

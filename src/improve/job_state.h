@@ -70,8 +70,8 @@ struct Candidate {
   bool waits = false;  // it is no try: there is nothing new, or too little to prove it with
   std::string name;    // unique among those of one job
   Arm before, after;
-  // What is in use, where that is of the same making from fewer answers: `before` is without either then, and the mean may not
-  // fall.
+  // What is in use, where that is of the same making from fewer answers: `before` is without either then, and a quarter of
+  // the gain may be lost.
   std::optional<Arm> replaced = std::nullopt;
 };
 
