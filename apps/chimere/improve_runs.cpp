@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/platform/stand_still.h"
 #include "commands.h"
 #include "common.h"
 #include "data_folder.h"
@@ -82,6 +83,8 @@ void become_child() {
 }
 
 Status run_one(const RunsOptions& o) {
+  // Before there is another thread.
+  stand_still_when_asked();
   if (o.as_child) become_child();
   if (!o.now) setpriority(PRIO_PROCESS, 0, 19);
   std::signal(SIGTERM, [](int) { is_told_to_end = 1; });

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "common.h"
+#include "improve/job.h"
 #include "improve/simulated_week.h"
 #include "orchestrator/chat_model.h"
 
@@ -17,7 +18,7 @@ struct SimulateOptions {
   uint64_t seed = 1;
   int nights = 7;
   std::string folder, out, plot;
-  std::vector<std::string> results;
+  std::vector<std::string> results, kinds;
 };
 
 Status write_text(const std::string& path, const std::string& text) {
@@ -46,6 +47,7 @@ Status simulate(const SimulateOptions& o) {
   week.seed = o.seed;
   week.nights = o.nights;
   week.folder = o.folder;
+  if (!o.kinds.empty()) week.kinds = o.kinds;
   if (shipped_guard().empty() || shipped_general_text().empty()) {
     return Error{Code::not_found, "the questions and the text that guard general ability are not beside the program"};
   }
@@ -75,6 +77,9 @@ void add_improve_simulate(CLI::App& command, Outcome& outcome) {
   sub->add_option("--seed", o->seed, "of the person and of all that is drawn")->capture_default_str();
   sub->add_option("--nights", o->nights, "how many")->check(CLI::Range(1, 7))->capture_default_str();
   sub->add_option("--dir", o->folder, "where the week lies; one that was ended goes on there");
+  sub->add_option("--kinds", o->kinds, "of the jobs that run, in this order; else all")
+      ->delimiter(',')
+      ->check(CLI::IsMember(improve::job_kinds()));
   sub->add_option("--out", o->out, "write the result to this file instead of the terminal");
   sub->add_option("--summary", o->results, "instead: a table of these results, one file for each seed");
   sub->add_option("--plot", o->plot, "with --summary: write the plot of the nights to this file, as SVG");

@@ -1,6 +1,7 @@
 #include "engine/answer_state.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 namespace chimere::engine {
@@ -14,6 +15,10 @@ bool contains(const std::vector<int32_t>& ids, int32_t id) {
 }
 
 }  // namespace
+
+bool Closing::is_at_end(std::span<const int32_t> answer) const {
+  return answer.size() >= tail.size() && std::equal(tail.begin(), tail.end(), answer.end() - std::ssize(tail));
+}
 
 AnswerState::AnswerState(std::shared_ptr<const Request> request, int32_t room)
     : request_(std::move(request)),
@@ -50,6 +55,9 @@ AnswerState::Verdict AnswerState::judge(int32_t id, TokenConstraint* constraint)
       close_thought();
     } else if (constraint && was_drawn && !constraint->may_end()) {
       force(constraint->completion(TokenConstraint::Part::inner), Origin::other);
+    } else if (was_drawn && is_closing_due_ && static_cast<int32_t>(request_->closing.ids.size()) <= tokens_left()) {
+      force(request_->closing.ids, Origin::other);
+      ending_ = FinishReason::stop;
     } else {
       return Verdict::ends;
     }
@@ -89,6 +97,11 @@ std::optional<FinishReason> AnswerState::after(const Sampled& token, std::span<c
   if (constraint && is_answer) {
     constraint->accept(token.id);
     ++n_answer_;
+  }
+  if (!constraint && !request_->closing.ids.empty() && is_answer && !is_thinking_) {
+    ++n_answer_;
+    needs_no_closing_ = needs_no_closing_ || contains(request_->closing.unless, token.id);
+    is_closing_due_ = !needs_no_closing_ && !request_->closing.is_at_end(tokens.last(static_cast<size_t>(n_answer_)));
   }
   loop_.accept(tokens, constraint && is_answer ? constraint->n_text() : 0);
   if (was_thinking && is_thinking_) watch_thought(token);

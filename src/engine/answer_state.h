@@ -5,7 +5,8 @@
 //                                                    a stop becomes the close
 //   close         forced                             stands                              no part of the answer
 //   answer        drawn                              a stop ends it, or is replaced by   counted; ends a whole answer; a
-//                                                    what completes its form             loop is broken or ends it
+//                                                    what completes its form or by its   loop is broken or ends it
+//                                                    closing
 //   completion    forced                             stands                              the last one ends the answer
 //
 // Forms are those of a TokenConstraint, which is passed in because masks are made from it elsewhere; null where any
@@ -91,7 +92,8 @@ class AnswerState {
   int32_t room_, max_tokens_, budget_;
   bool is_thinking_;
   int32_t n_tokens_ = 0, n_thought_ = 0;
-  int32_t n_answer_ = 0;                // behind the thought; counted where there is a constraint
+  int32_t n_answer_ = 0;  // behind the thought; counted where there is a constraint or a closing
+  bool is_closing_due_ = false, needs_no_closing_ = false;
   std::deque<Forced> forced_;           // written next, whatever the model would draw
   Origin origin_ = Origin::model;       // of the token of the row that before() described
   std::optional<FinishReason> ending_;  // forced_ completes the answer, which then ends for this reason

@@ -107,6 +107,31 @@ TEST_F(AnswerStateTest, ClosesWhenCertainBehindASentenceAndNotBelowTheMinimum) {
   EXPECT_EQ(wish(), Wish::nothing);
 }
 
+TEST_F(AnswerStateTest, EndsWithItsClosing) {
+  r_.thought.open = false;
+  r_.closing = {.ids = {30, 31, 32}, .tail = {31, 32}, .unless = {40}};
+  begin();
+  EXPECT_EQ(say_all({1, 2, kStopId}), (std::vector<int32_t>{1, 2, 30}));
+  EXPECT_EQ(state_->forced_next(), (std::vector<int32_t>{31, 32}));
+  EXPECT_EQ(say_all({5, 5}), (std::vector<int32_t>{31, 32}));
+  EXPECT_EQ(end_, FinishReason::stop);
+  // The model has written it, in its own way; calls a tool; says nothing; is cut.
+  for (const std::vector<int32_t>& said :
+       std::vector<std::vector<int32_t>>{{1, 29, 31, 32, kStopId}, {1, 40, 2, kStopId}, {kStopId}}) {
+    begin();
+    EXPECT_EQ(say_all(said), std::vector<int32_t>(said.begin(), said.end() - 1));
+    EXPECT_EQ(end_, FinishReason::stop);
+  }
+  begin(4);
+  EXPECT_EQ(say_all({1, 2, kStopId}), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(end_, FinishReason::stop);
+  // Behind a thought, of which nothing counts.
+  r_.thought.open = true;
+  begin();
+  EXPECT_EQ(say_all({31, 32, kEndId, 1, kStopId, 5, 5}), (std::vector<int32_t>{31, 32, kEndId, 1, 30, 31, 32}));
+  EXPECT_EQ(end_, FinishReason::stop);
+}
+
 TEST_F(AnswerStateTest, WhatWasForcedSaysNothingOfTheModelsMind) {
   r_.thinking.close_above = 0.9f;
   begin();

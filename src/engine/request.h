@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/adapter.h"
@@ -29,6 +30,16 @@ struct Thought {
   int32_t opener = -1;           // opens a thought when it is the first token drawn; -1: none does
 };
 
+// With what an answer is to end, whether the model writes it or not. Where the model would end without it, it is written
+// then; an answer that calls a tool, one that says nothing and one that is cut by a limit go without.
+struct Closing {
+  std::vector<int32_t> ids;     // that are written; empty: nothing is
+  std::vector<int32_t> tail;    // an answer that ends with these has it
+  std::vector<int32_t> unless;  // of an answer that has one of these nothing is asked
+
+  bool is_at_end(std::span<const int32_t> answer) const;
+};
+
 struct Request {
   std::vector<int32_t> prompt;  // at least one token, all inside the vocabulary
   SamplingParams sampling;
@@ -41,6 +52,7 @@ struct Request {
   // Cloned at admission. Acts on the answer alone: not while a thought is open, nor on the tokens that close one.
   std::shared_ptr<const TokenConstraint> constraint;
   int32_t max_answer_tokens = -1;  // of a constrained answer, behind its thought; -1: any number
+  Closing closing;                 // of an answer without a constraint, behind its thought
   // A constrained answer that nears one of its limits is completed by the shortest way; false: the limit cuts it.
   bool completes = false;
   // Cloned at admission; null: none. It is told whether a thought is open and decides itself whether to speak.

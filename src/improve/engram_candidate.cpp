@@ -63,7 +63,7 @@ std::string in_use_text(const Manifest& manifest, const std::string& owner) {
 Result<Arm> arm_in_use(const ArtefactStore& store, Workbench& bench, const std::string& owner) {
   TRY_ASSIGN(const auto manifest, store.manifest());
   Arm arm;
-  for (const char* kind : {"engram", "lora", "prompts"}) {
+  for (const std::string& kind : job_kinds()) {
     const Version* version = manifest->in_use({owner, kind, ""});
     if (!version) continue;
     TRY_ASSIGN(arm, arm_with(store, bench, std::move(arm), kind, version->artefact));
@@ -78,8 +78,9 @@ Result<Arm> arm_with(const ArtefactStore& store, Workbench& bench, Arm arm, cons
     arm.tables = {{std::move(opened), 1}};
   } else if (kind == "lora") {
     TRY_ASSIGN(arm.adapters, adapter_set(bench, store.path_of(artefact), artefact.substr(0, 12)));
-  } else if (kind == "prompts") {
-    TRY_ASSIGN(arm.system_prompt, store.read(artefact));
+  } else {
+    TRY_ASSIGN(const std::string bytes, store.read(artefact));
+    return arm_of_bytes(bench, std::move(arm), kind, bytes);
   }
   return Result<Arm>{std::move(arm)};
 }

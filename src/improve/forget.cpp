@@ -6,7 +6,11 @@
 #include <map>
 #include <utility>
 
+#include "improve/closing.h"
+#include "improve/example_set.h"
 #include "improve/job_state.h"
+#include "improve/tool_words.h"
+#include "tokenizer/fingerprint.h"
 
 namespace chimere::improve {
 namespace {
@@ -22,14 +26,30 @@ void clear_work(const ArtefactStore& store) {
   }
 }
 
+bool is_rebuilt(const std::string& kind) {
+  return kind == "engram" || kind == "closing" || kind == "words" || kind == "examples";
+}
+
 // As it would have been made then; empty: nothing is left to make it from.
-Result<std::string> rebuilt_table(store::Journal& journal, ArtefactStore& store, const Tokenizer& tokenizer,
-                                  const RunRecord& run) {
+Result<std::string> rebuilt(store::Journal& journal, ArtefactStore& store, const Tokenizer& tokenizer,
+                            const RunRecord& run) {
   TRY_ASSIGN(auto answers, all_answers(journal, run.slot.owner, kMaxTaught));
   std::erase_if(answers, [&](const store::KeptAnswer& kept) { return kept.id > run.last_answer; });
   const Examples examples = examples_from(run.slot.owner, answers);
   if (examples.train.empty()) return std::string();
-  TRY_ASSIGN(const std::string bytes, engram_bytes(tokenizer, examples.train, store.work_file("table")));
+  std::string bytes;
+  if (run.slot.kind == "engram") {
+    TRY_ASSIGN(bytes, engram_bytes(tokenizer, examples.train, store.work_file("table")));
+  } else if (run.slot.kind == "closing") {
+    bytes = closing_bytes(closing_of(examples.train));
+  } else if (run.slot.kind == "words") {
+    bytes = tool_words_bytes(tool_words_of(examples.train));
+  } else {
+    TRY_ASSIGN(const std::string old, store.read(run.artefact));
+    TRY_ASSIGN(const auto set, set_without(old, vocabulary_fingerprint(tokenizer), examples.train));
+    if (!set) return std::string();
+    bytes = *set;
+  }
   return store.put(bytes);
 }
 
@@ -72,8 +92,8 @@ Result<ForgottenCounts> forget_conversation(store::Journal& journal, ArtefactSto
       continue;
     }
     std::string next;
-    if (run.slot.kind == "engram") {
-      TRY_ASSIGN(next, rebuilt_table(journal, store, tokenizer, run));
+    if (is_rebuilt(run.slot.kind)) {
+      TRY_ASSIGN(next, rebuilt(journal, store, tokenizer, run));
     }
     ++(next.empty() ? counts.dropped : counts.rebuilt);
     instead[run.artefact] = next;

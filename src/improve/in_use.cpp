@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "improve/closing.h"
+#include "improve/example_set.h"
+#include "improve/job.h"
+
 namespace chimere::improve {
 namespace {
 
@@ -48,13 +52,32 @@ std::shared_ptr<const Served> InUse::opened(const Manifest& manifest, const std:
     } else if (entry.slot.kind == "lora") {
       served->adapter = artefact;
     } else {
-      continue;
+      auto bytes = store_->read(artefact);
+      Status opened = bytes ? open_text(entry.slot.kind, *bytes, *served) : Status{bytes.error()};
+      if (!opened) {
+        problems_.push_back(opened.error().message);
+        continue;
+      }
     }
     served->names.push_back(entry.slot.kind + (entry.slot.route.empty() ? "" : ":" + entry.slot.route) + "@" +
                             artefact.substr(0, kShownDigits));
   }
   if (served->names.empty()) return nullptr;
   return served;
+}
+
+Status InUse::open_text(const std::string& kind, const std::string& bytes, Served& served) const {
+  if (kind == "closing") {
+    TRY_ASSIGN(served.closing, read_closing(bytes));
+  } else if (kind == "words") {
+    TRY_ASSIGN(served.words, read_tool_words(bytes));
+  } else if (kind == "examples") {
+    TRY_ASSIGN(const ExampleSet set, read_example_set(bytes, vocabulary_.fingerprint));
+    served.examples = shown_of(set);
+  } else {
+    return Error{Code::unsupported, "'" + kind.substr(0, 40) + "' in use: expected one of " + kind_names()};
+  }
+  return Ok{};
 }
 
 std::vector<std::string> InUse::problems() const {

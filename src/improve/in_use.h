@@ -12,6 +12,8 @@
 
 #include "engram/table.h"
 #include "improve/artefact_store.h"
+#include "improve/tool_words.h"
+#include "orchestrator/shown_examples.h"
 
 namespace chimere::improve {
 
@@ -19,7 +21,10 @@ struct Served {
   std::shared_ptr<const engram::NgramSource> table;  // null: none
   std::map<std::string, std::string> prompts;        // by route; "": answers of the model alone
   std::string adapter;                               // artefact of a LoRA adapter; empty: none
-  std::vector<std::string> names;                    // "engram@1a2b3c4d5e6f": for the journal
+  std::string closing;                               // behind answers in words; empty: none
+  std::vector<ToolWord> words;
+  std::shared_ptr<const orchestrator::ShownExamples> examples;  // null: none
+  std::vector<std::string> names;                               // "engram@1a2b3c4d5e6f": for the journal
 };
 
 class InUse {
@@ -33,6 +38,7 @@ class InUse {
   ArtefactStore& store() { return *store_; }
 
  private:
+  Status open_text(const std::string& kind, const std::string& bytes, Served& served) const;
   std::shared_ptr<const Served> opened(const Manifest& manifest, const std::string& owner);
 
   const std::shared_ptr<ArtefactStore> store_;

@@ -61,17 +61,42 @@ size_t n_conversations(const std::vector<TaughtAnswer>& examples) {
   return static_cast<size_t>(std::unique(names.begin(), names.end()) - names.begin());
 }
 
+double sum_of(const std::vector<Difference>& differences) {
+  double sum = 0;
+  for (const double value : grouped(differences)) sum += value;
+  return sum;
+}
+
+// `gained`: over having neither of them.
+Status compare_with_replaced(JobState& state, const Candidate& candidate, const std::vector<Difference>& gained) {
+  constexpr double kMayLose = 0.25;  // a part of the gain
+  TRY_ASSIGN(const auto differences, state.differences("in use", *candidate.replaced, candidate.name, candidate.after,
+                                                       state.examples.held_out));
+  if (sum_of(differences) >= -kMayLose * sum_of(gained)) return Ok{};
+  state.run.verdict.is_proven = false;
+  state.run.verdict.reason = "what is in use gains more than that: expected three quarters of its gain at least";
+  return Ok{};
+}
+
 // A kind that becomes an artefact if it is proven.
 Status make_and_prove(JobState& state) {
   const JobTools& tools = state.tools;
   RunRecord& run = state.run;
-  Result<Candidate> made = !tools.given.empty()         ? take_given(state)
-                           : run.slot.kind == "prompts" ? make_prompt(state)
-                           : run.slot.kind == "lora"    ? make_lora(state)
-                                                        : make_engram(state);
+  Result<Candidate> made = !tools.given.empty()          ? take_given(state)
+                           : run.slot.kind == "prompts"  ? make_prompt(state)
+                           : run.slot.kind == "lora"     ? make_lora(state)
+                           : run.slot.kind == "closing"  ? make_closing(state)
+                           : run.slot.kind == "words"    ? make_words(state)
+                           : run.slot.kind == "examples" ? make_examples(state)
+                                                         : make_engram(state);
   if (!made) return made.error();
   const Candidate& candidate = *made;
   run.about = candidate.about;
+  if (candidate.waits) {
+    run.state = "skipped";
+    run.problem = candidate.about;
+    return Ok{};
+  }
   if (candidate.bytes.empty()) {
     run.state = "refused";
     run.verdict.reason = candidate.about;
@@ -82,6 +107,7 @@ Status make_and_prove(JobState& state) {
              state.differences("before", candidate.before, candidate.name, candidate.after, state.examples.held_out));
   TRY_ASSIGN(const auto guards, state.guard_figures("before", candidate.before, candidate.name, candidate.after));
   run.verdict = judge(differences, guards, run.verdict.attempt, tools.rules);
+  if (run.verdict.is_proven && candidate.replaced) TRY(compare_with_replaced(state, candidate, differences));
   run.state = run.verdict.is_proven ? "proven" : "refused";
   return Ok{};
 }
@@ -96,8 +122,15 @@ Status promote(ArtefactStore& store, const RunRecord& run) {
 }  // namespace
 
 const std::vector<std::string>& job_kinds() {
-  static const std::vector<std::string> kKinds = {"scores", "engram", "lora", "prompts"};
+  static const std::vector<std::string> kKinds = {"scores", "closing", "words",  "examples",
+                                                  "engram", "lora",    "prompts"};
   return kKinds;
+}
+
+std::string kind_names() {
+  std::string names;
+  for (const std::string& kind : job_kinds()) names += (names.empty() ? "" : ", ") + kind;
+  return names;
 }
 
 Status promote_run(ArtefactStore& store, const std::string& id, bool anyway) {
@@ -301,9 +334,7 @@ double told_part(const GuardPair& pair, const std::string& said) {
 Result<RunRecord> run_job(const JobTools& tools, const Slot& slot) {
   const auto& kinds = job_kinds();
   if (std::find(kinds.begin(), kinds.end(), slot.kind) == kinds.end()) {
-    std::string names;
-    for (const std::string& kind : kinds) names += (names.empty() ? "" : ", ") + kind;
-    return Error{Code::invalid_argument, "kind: expected one of " + names + ", found '" + slot.kind + "'"};
+    return Error{Code::invalid_argument, "kind: expected one of " + kind_names() + ", found '" + slot.kind + "'"};
   }
   TRY_ASSIGN(auto of_replicas, tools.journal.lock_runs(tools.patience));
   TRY_ASSIGN(const auto of_folder, tools.store.lock_runs());

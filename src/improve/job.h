@@ -48,6 +48,8 @@ struct JobTools {
 
 // Names of the kinds there are.
 const std::vector<std::string>& job_kinds();
+// The same in a sentence: "scores, engram, ...".
+std::string kind_names();
 
 // Runs one job. `skipped`: there is nothing new to learn from. Errors are of the store and of a run that goes on
 // elsewhere (exhausted); a job that fails is a record that says so.

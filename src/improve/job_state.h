@@ -66,9 +66,13 @@ double told_part(const GuardPair& pair, const std::string& said);
 // What is made of the examples: its bytes, and what it changes.
 struct Candidate {
   std::string about;
-  std::string bytes;
-  std::string name;  // unique among those of one job
+  std::string bytes;   // empty: nothing is tried
+  bool waits = false;  // it is no try: there is nothing new, or too little to prove it with
+  std::string name;    // unique among those of one job
   Arm before, after;
+  // What is in use, where that is of the same making from fewer answers: `before` is without either then, and a quarter of
+  // the gain may be lost.
+  std::optional<Arm> replaced = std::nullopt;
 };
 
 // What is in use for an owner, in the kind of arm that answers of the model alone have.
@@ -77,6 +81,9 @@ Result<Arm> arm_in_use(const ArtefactStore& store, Workbench& bench, const std::
 // The same with this artefact of a kind instead of its own.
 Result<Arm> arm_with(const ArtefactStore& store, Workbench& bench, Arm arm, const std::string& kind,
                      const std::string& artefact);
+
+// The same for kinds whose artefact is a text: closing, words, examples, prompts.
+Result<Arm> arm_of_bytes(Workbench& bench, Arm arm, const std::string& kind, const std::string& bytes);
 
 // The bytes of a table of what the examples say is to be answered; the same bytes for the same examples.
 Result<std::string> engram_bytes(const Tokenizer& tokenizer, const std::vector<TaughtAnswer>& train,
@@ -87,6 +94,9 @@ Result<Candidate> take_given(JobState& state);
 Result<Candidate> make_engram(JobState& state);
 Result<Candidate> make_prompt(JobState& state);
 Result<Candidate> make_lora(JobState& state);
+Result<Candidate> make_closing(JobState& state);
+Result<Candidate> make_words(JobState& state);
+Result<Candidate> make_examples(JobState& state);
 // An adapter file, loaded under this name, as a set of one.
 Result<std::shared_ptr<const AdapterSet>> adapter_set(Workbench& bench, const std::string& path,
                                                       const std::string& name);

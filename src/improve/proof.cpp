@@ -95,12 +95,21 @@ std::vector<double> grouped(std::span<const Difference> differences) {
   return means;
 }
 
+// A conversation that is exactly as it was says nothing of whether the others are better; many of them leave the bootstrap
+// without spread.
+std::vector<double> changed(std::vector<double> values, size_t fewest) {
+  const auto n =
+      static_cast<size_t>(std::count_if(values.begin(), values.end(), [](double value) { return value != 0; }));
+  if (n >= fewest) std::erase(values, 0.0);
+  return values;
+}
+
 Verdict judge(std::span<const Difference> differences, const std::vector<GuardFigures>& guards, int attempt,
               const ProofRules& rules) {
   Verdict verdict;
   verdict.attempt = attempt;
   verdict.alpha = alpha_of_attempt(rules.alpha, attempt);
-  const std::vector<double> values = grouped(differences);
+  const std::vector<double> values = changed(grouped(differences), rules.min_examples);
   verdict.gain = paired_gain(values, verdict.alpha, rules.resamples, rules.seed);
   const Guard* broken = nullptr;
   for (const GuardFigures& figures : guards) {

@@ -2,7 +2,8 @@
 // mean, and after the number of tries was counted.
 //
 //   split      a conversation is held out by its hash: nothing is ever made from it
-//   gain       differences of pairs (candidate - in use), one a conversation; interval by the studentised bootstrap
+//   gain       differences of pairs (candidate - in use), one a conversation, without those that are as they were;
+//              interval by the studentised bootstrap
 //   attempts   the k-th try of one kind for one owner has alpha * 6 / (pi^2 k^2): all tries together err as often as
 //              one would, however many there are
 //   guards     general ability: the lower bound of each difference must lie above -margin
@@ -49,6 +50,8 @@ struct Difference {
   double value = 0;
 };
 std::vector<double> grouped(std::span<const Difference> differences);
+// Those that are not exactly zero, where there are `fewest` of them; else all.
+std::vector<double> changed(std::vector<double> values, size_t fewest);
 
 struct Guard {
   std::string name;

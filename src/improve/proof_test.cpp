@@ -23,6 +23,20 @@ double false_proofs(size_t n, Draw draw) {
   return static_cast<double>(wrong) / kTrials;
 }
 
+TEST(Proof, WhatIsAsItWasIsNotCounted) {
+  std::vector<Difference> differences;
+  for (int i = 0; i < 60; ++i) {
+    differences.push_back({"c" + std::to_string(i), i < 9 ? 1 + 0.2 * i : 0.0});
+  }
+  const std::vector<GuardFigures> guards = {{"general", {0.001, 0.002, 0.003, 0.0015, 0.0025, 0.0012, 0.0028, 0.0022}}};
+  const Verdict verdict = judge(differences, guards, 1, {});
+  EXPECT_EQ(verdict.gain.n, 9u);
+  EXPECT_TRUE(verdict.is_proven) << verdict.reason;
+  // Of too few that changed all are counted.
+  EXPECT_EQ(judge(std::span(differences).subspan(2), guards, 1, {}).gain.n, 58u);
+  EXPECT_EQ(changed({0, 0, 1}, 2).size(), 3u);
+}
+
 TEST(Proof, NothingIsProvenOfNothing) {
   std::normal_distribution<double> normal(0, 1);
   std::exponential_distribution<double> exponential(1);

@@ -83,6 +83,9 @@ int64_t due_after(const When& when, int64_t last) {
 
 Schedule default_schedule() {
   return {{"scores", {.every_hours = 6}},
+          {"closing", {.minute = 2 * 60}},
+          {"words", {.minute = 2 * 60}},
+          {"examples", {.minute = 2 * 60 + 30}},
           {"lora", {.minute = 3 * 60}},
           {"engram", {.minute = 4 * 60}},
           {"prompts", {.weekday = 1, .minute = 2 * 60}}};

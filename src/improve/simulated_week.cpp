@@ -361,7 +361,10 @@ class Week {
     }
     TRY_ASSIGN(const Examples never, examples_of(*journal, kPerson));
     TRY_ASSIGN(const std::string bytes, engram_bytes(bench_.tokenizer(), never.train, folder + "/table.part"));
-    TRY_ASSIGN(const std::string made, store_->read(after));
+    std::string made;
+    if (!after.empty()) {
+      TRY_ASSIGN(made, store_->read(after));
+    }
     const bool is_equal = !after.empty() && bytes == made && after != saw_it;
     TRY_ASSIGN(const auto manifest, store_->manifest());
     const bool has_adapter = manifest->in_use({kPerson, "lora", ""}) != nullptr;
@@ -378,13 +381,13 @@ class Week {
     if (!options_.has_arms) return all;
     TRY_ASSIGN(all["notes"], examined(kPerson, {}, "notes alone"));
     TRY_ASSIGN(const auto runs, store_->runs(kPerson));
-    for (const char* kind : {"engram", "lora", "prompts"}) {
+    for (const std::string& kind : options_.kinds) {
       const auto last = std::find_if(runs.begin(), runs.end(), [&](const RunRecord& run) {
         return run.slot.kind == kind && !run.artefact.empty() && !run.about.starts_with("made elsewhere");
       });
       if (last == runs.end()) continue;
       TRY_ASSIGN(const Arm arm, arm_with(*store_, bench_, {}, kind, last->artefact));
-      TRY_ASSIGN(all[kind], examined({}, arm, std::string(kind) + " alone"));
+      TRY_ASSIGN(all[kind], examined({}, arm, kind + " alone"));
       TRY_ASSIGN(const double general, perplexity(arm));
       all[kind]["perplexity"] = general;
       all[kind]["state"] = last->state;

@@ -1,7 +1,7 @@
 // simulated_week.h  A week with a made-up person: seven days of questions, answers and corrections through the journal,
 // seven nights of the jobs with their proof, and an exam after each night.
 //
-// Nights are those of the default clock: engram and lora every night, prompts in the last one. In the fourth two bad
+// Nights are those of the default clock: every kind every night, but prompts in the last one alone. In the fourth two bad
 // candidates are planted: an adapter that is far too strong, and a prompt that asks for nonsense. After the fifth the
 // adapter (where none is in use, the table) is rolled back and used again. After the sixth one conversation is
 // forgotten, and the table compared with one that never saw it.
@@ -25,9 +25,10 @@ struct WeekOptions {
   std::string folder;  // notes are in `notes/` of it: the workbench was opened with them
   std::vector<GuardPair> guard;
   std::vector<std::string> general;
-  std::vector<std::string> kinds = {"lora", "engram", "prompts"};  // of the jobs that run
-  size_t exam_questions = 20;                                      // of each task
-  bool has_arms = true;                                            // at the end each kind of candidate alone, too
+  // Of the jobs that run, in this order.
+  std::vector<std::string> kinds = {"closing", "words", "examples", "lora", "engram", "prompts"};
+  size_t exam_questions = 20;  // of each task
+  bool has_arms = true;        // at the end each kind of candidate alone, too
   std::function<void(const std::string&)> tell = [](const std::string&) {};
 };
 

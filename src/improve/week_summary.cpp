@@ -219,7 +219,8 @@ Result<WeekSummary> summarise_weeks(const std::vector<std::string>& results) {
          "|\n|---|---|---|---|---|---|\n";
   for (const auto& [kind, name] :
        {std::pair("plain", "the model alone"), std::pair("notes", "notes alone"), std::pair("engram", "table alone"),
-        std::pair("prompts", "prompt alone"), std::pair("lora", "adapter alone")}) {
+        std::pair("prompts", "prompt alone"), std::pair("lora", "adapter alone"), std::pair("closing", "closing alone"),
+        std::pair("words", "words for tools alone"), std::pair("examples", "examples alone")}) {
     text += row(name, weeks, [kind = kind](const Json& week) { return member(week["arms"], kind); });
   }
   text += row("memory: notes and table (baseline)", weeks,
@@ -238,7 +239,7 @@ Result<WeekSummary> summarise_weeks(const std::vector<std::string>& results) {
   text +=
       "\n\n| kind | tries | proven and used | refused | gain of those used, nats a token | its lower bound "
       "|\n|---|---|---|---|---|---|\n";
-  for (const char* kind : {"lora", "engram", "prompts"}) {
+  for (const char* kind : {"closing", "words", "examples", "lora", "engram", "prompts"}) {
     const Promotions all = promotions_of(weeks, kind);
     text += "| `" + std::string(kind) + "` | " + std::to_string(all.tried) + " | " + std::to_string(all.proven) +
             " | " + std::to_string(all.refused) + " | " + spread_text(spread_of(all.gains), "%+.3f") + " | " +

@@ -9,6 +9,7 @@
 #include "cache/sequence.h"
 #include "chat/output_parser.h"
 #include "engine/score.h"
+#include "improve/closing.h"
 #include "improve/examples/example_file.h"
 #include "orchestrator/model_info.h"
 #include "text/json.h"
@@ -16,6 +17,18 @@
 
 namespace chimere::improve {
 namespace {
+
+constexpr double kNever = -20;  // nats, of an end that can not be drawn
+
+// As engine::AnswerState does.
+void close(const engine::Closing& closing, std::vector<int32_t>& tokens, size_t n_prompt) {
+  const std::span<const int32_t> answer = std::span(tokens).subspan(n_prompt);
+  if (closing.ids.empty() || answer.empty() || closing.is_at_end(answer)) return;
+  for (const int32_t id : closing.unless) {
+    if (std::find(answer.begin(), answer.end(), id) != answer.end()) return;
+  }
+  tokens.insert(tokens.end(), closing.ids.begin(), closing.ids.end());
+}
 
 std::vector<float> row_copy(std::span<const float> row) { return {row.begin(), row.end()}; }
 
@@ -28,6 +41,8 @@ Workbench::Workbench(orchestrator::ChatModel model, int context_length)
       preparer_(model_, memory_, context_length_) {
   fingerprint_ = hash_mix(vocabulary_fingerprint(model_.tokenizer) ^ model_.model->file_bytes());
   name_ = orchestrator::describe_model(model_).name;
+  embed_ = [this](std::vector<std::vector<int32_t>> texts) { return embed(texts); };
+  preparer_.embed_with(embed_);
 }
 
 engram::Vocabulary Workbench::vocabulary() const {
@@ -47,20 +62,21 @@ std::vector<chat::Message> with_system(std::vector<chat::Message> messages, cons
   return messages;
 }
 
-orchestrator::ChatRequest Workbench::request_of(const Asked& asked, const std::string& owner,
-                                                const std::string& system_prompt) const {
+orchestrator::ChatRequest Workbench::request_of(const Asked& asked, const std::string& owner, const Arm& arm) const {
   orchestrator::ChatRequest request;
   model_.defaults.apply_to(request);
-  request.messages = with_system(asked.messages, system_prompt);
+  request.messages = with_system(asked.messages, arm.system_prompt);
   request.tools = asked.tools;
+  tell_tool_words(arm.words, request.tools, request.messages);
+  request.closing = arm.closing;
+  request.examples = arm.examples;
   request.memory.owner = owner;
   request.enable_thinking = false;
   return request;
 }
 
-Result<std::vector<int32_t>> Workbench::prompt_of(const Asked& asked, const std::string& owner,
-                                                  const std::string& system_prompt) {
-  return preparer_.prompt_of(request_of(asked, owner, system_prompt));
+Result<std::vector<int32_t>> Workbench::prompt_of(const Asked& asked, const std::string& owner, const Arm& arm) {
+  return preparer_.prompt_of(request_of(asked, owner, arm));
 }
 
 Result<std::vector<int32_t>> Workbench::answer_ids(const Wanted& wanted, const std::vector<chat::Tool>& tools) const {
@@ -93,9 +109,18 @@ Result<std::vector<int32_t>> Workbench::answer_ids(const Wanted& wanted, const s
 
 Result<std::optional<double>> Workbench::score(const Asked& asked, const Wanted& wanted, const std::string& owner,
                                                const Arm& arm) {
-  TRY_ASSIGN(std::vector<int32_t> tokens, prompt_of(asked, owner, arm.system_prompt));
+  TRY_ASSIGN(std::vector<int32_t> tokens, prompt_of(asked, owner, arm));
   const size_t n_prompt = tokens.size();
-  TRY_ASSIGN(const std::vector<int32_t> ids, answer_ids(wanted, asked.tools));
+  // What the engine writes by itself is certain, and whoever does not want it can not have it.
+  Wanted drawn = wanted;
+  size_t n_closing = 0;
+  bool is_unwanted = false;
+  if (!arm.closing.empty() && wanted.calls.empty() && wanted.with_end) {
+    drawn.text = without_closing(wanted.text, arm.closing);
+    is_unwanted = drawn.text == wanted.text;
+    n_closing = model_.tokenizer.encode(arm.closing, EncodeMode::plain, false).size();
+  }
+  TRY_ASSIGN(const std::vector<int32_t> ids, answer_ids(drawn, asked.tools));
   tokens.insert(tokens.end(), ids.begin(), ids.end());
   if (ids.empty() || static_cast<int>(tokens.size()) > context_length_) return std::optional<double>{};
   std::optional<engram::TableMemory> memory;
@@ -104,7 +129,56 @@ Result<std::optional<double>> Workbench::score(const Asked& asked, const Wanted&
              engine::score_answer(*model_.model, tokens, n_prompt, memory ? &*memory : nullptr, arm.adapters.get()));
   double sum = 0;
   for (const float logprob : logprobs) sum += logprob;
-  return std::optional<double>{sum / static_cast<double>(logprobs.size())};
+  if (is_unwanted) sum += kNever - logprobs.back();
+  return std::optional<double>{sum / static_cast<double>(logprobs.size() + n_closing)};
+}
+
+Result<std::optional<double>> Workbench::own_share(const Asked& asked, const Wanted& wanted, const std::string& owner,
+                                                   const Arm& arm) {
+  TRY_ASSIGN(std::vector<int32_t> tokens, prompt_of(asked, owner, arm));
+  const size_t n_prompt = tokens.size();
+  TRY_ASSIGN(const std::vector<int32_t> ids, answer_ids({wanted.text, wanted.calls, false}, asked.tools));
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
+  if (ids.empty() || static_cast<int>(tokens.size()) > context_length_) return std::optional<double>{};
+  size_t at = 0, n_first = 0;
+  const auto look = [&](std::span<const float> row) {
+    if (++at >= n_prompt && at < tokens.size()) {
+      n_first += std::max_element(row.begin(), row.end()) - row.begin() == tokens[at];
+    }
+  };
+  TRY(engine::all_logits(*model_.model, tokens, 0, look, arm.adapters.get()));
+  return std::optional<double>{static_cast<double>(n_first) / static_cast<double>(ids.size())};
+}
+
+Result<std::vector<float>> Workbench::vector_of(const std::string& question) {
+  return orchestrator::question_vector(model_.tokenizer, embed_, question);
+}
+
+// Of the last state of each, of length 1, as the engine's queue of embeddings gives it.
+Result<std::vector<std::vector<float>>> Workbench::embed(const std::vector<std::vector<int32_t>>& texts) {
+  std::vector<std::vector<float>> vectors;
+  for (const std::vector<int32_t>& text : texts) {
+    TRY_ASSIGN(Sequence sequence, Sequence::create(model_.model->executable()));
+    std::vector<float> state(static_cast<size_t>(model_.model->d_model()));
+    const auto most = static_cast<size_t>(model_.model->executable().prefill_rows());
+    for (size_t at = 0; at < text.size();) {
+      const size_t n = std::min(text.size() - at, most);
+      Batch batch;
+      TRY_ASSIGN(const Slice slice, sequence.begin(static_cast<int>(n)));
+      batch.slices.push_back(slice);
+      batch.tokens.assign(text.begin() + static_cast<std::ptrdiff_t>(at),
+                          text.begin() + static_cast<std::ptrdiff_t>(at + n));
+      at += n;
+      if (at == text.size()) batch.logit_rows.push_back(static_cast<int32_t>(n) - 1);
+      TRY(model_.model->executable().run(batch, {.hidden = state.data()}));
+      TRY(sequence.commit(static_cast<int>(n)));
+    }
+    double squares = 0;
+    for (const float value : state) squares += double{value} * double{value};
+    for (float& value : state) value = static_cast<float>(double{value} / std::sqrt(squares));
+    vectors.push_back(std::move(state));
+  }
+  return Result<std::vector<std::vector<float>>>{std::move(vectors)};
 }
 
 Result<std::vector<float>> Workbench::score_text(const std::string& text, const Arm& arm) {
@@ -118,7 +192,7 @@ Result<std::vector<float>> Workbench::score_text(const std::string& text, const 
 
 Result<std::vector<double>> Workbench::choose(const std::vector<chat::Message>& messages,
                                               const std::vector<std::string>& texts) {
-  TRY_ASSIGN(const std::vector<int32_t> prompt, prompt_of({messages, {}}, {}, {}));
+  TRY_ASSIGN(const std::vector<int32_t> prompt, prompt_of({messages, {}}, {}, Arm{}));
   if (static_cast<int>(prompt.size()) > context_length_) return Error{Code::exhausted, "the prompt is too long"};
   std::vector<float> last;
   TRY(engine::all_logits(*model_.model, prompt, 0, [&](std::span<const float> row) { last = row_copy(row); }));
@@ -160,7 +234,7 @@ int32_t Workbench::likeliest(std::vector<float>& logits, std::span<const int32_t
 }
 
 Result<Answered> Workbench::answer(const Asked& asked, const std::string& owner, const Arm& arm, int max_tokens) {
-  TRY_ASSIGN(auto prepared, preparer_.prepare(request_of(asked, owner, arm.system_prompt)));
+  TRY_ASSIGN(auto prepared, preparer_.prepare(request_of(asked, owner, arm)));
   std::vector<int32_t> tokens = std::move(prepared.request.prompt);
   const size_t n_prompt = tokens.size();
   const int room = std::min(max_tokens, context_length_ - static_cast<int>(n_prompt));
@@ -194,6 +268,7 @@ Result<Answered> Workbench::answer(const Asked& asked, const std::string& owner,
     answered.has_ended = model_.tokenizer.is_eog(tokens.back());
   }
   if (answered.has_ended) tokens.pop_back();
+  if (answered.has_ended) close(prepared.request.closing, tokens, n_prompt);
   const std::span<const int32_t> written = std::span(tokens).subspan(n_prompt);
   orchestrator::ChatRequest request;
   request.tools = asked.tools;

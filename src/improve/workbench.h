@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "engram/table_memory.h"
 #include "improve/examples.h"
+#include "improve/tool_words.h"
 #include "orchestrator/chat_model.h"
 #include "orchestrator/memory_service.h"
 #include "orchestrator/preparer.h"
@@ -25,6 +26,9 @@ struct Arm {
   std::vector<engram::WeightedTable> tables;
   std::shared_ptr<const AdapterSet> adapters;
   std::string system_prompt;  // before what the conversation has; empty: none
+  std::string closing;        // behind answers in words; empty: none
+  std::vector<ToolWord> words;
+  std::shared_ptr<const orchestrator::ShownExamples> examples;  // null: none
 };
 
 // What the system says when it is asked.
@@ -49,8 +53,14 @@ class Workbench {
   // Greedily, without a thought.
   Result<Answered> answer(const Asked& asked, const std::string& owner, const Arm& arm, int max_tokens);
   // Ids of the prompt, as a request would have them.
-  Result<std::vector<int32_t>> prompt_of(const Asked& asked, const std::string& owner,
-                                         const std::string& system_prompt);
+  Result<std::vector<int32_t>> prompt_of(const Asked& asked, const std::string& owner, const Arm& arm);
+
+  // The share of the answer's tokens that are the model's first choice, each behind those before it: 1 is what it would say
+  // by itself, but for its end. nullopt: it does not fit into the context.
+  Result<std::optional<double>> own_share(const Asked& asked, const Wanted& wanted, const std::string& owner,
+                                          const Arm& arm);
+  // orchestrator::question_vector().
+  Result<std::vector<float>> vector_of(const std::string& question);
 
   // Ids of an answer, in the form in which the model writes it. unsupported: the model's template shows calls in another
   // form than it begins them.
@@ -64,14 +74,15 @@ class Workbench {
   const std::string& name() const { return name_; }
 
  private:
-  orchestrator::ChatRequest request_of(const Asked& asked, const std::string& owner,
-                                       const std::string& system_prompt) const;
+  orchestrator::ChatRequest request_of(const Asked& asked, const std::string& owner, const Arm& arm) const;
+  Result<std::vector<std::vector<float>>> embed(const std::vector<std::vector<int32_t>>& texts);
   int32_t likeliest(std::vector<float>& logits, std::span<const int32_t> tokens, MemorySource* memory) const;
 
   orchestrator::ChatModel model_;
   const int context_length_;
   orchestrator::MemoryService memory_;
   orchestrator::Preparer preparer_;
+  orchestrator::EmbedTexts embed_;
   uint64_t fingerprint_ = 0;
   std::string name_;
 };

@@ -42,6 +42,10 @@ Status AdapterLibrary::load(const std::string& name, const std::string& path, fl
   return Ok{};
 }
 
+Result<std::shared_ptr<const Adapter>> AdapterLibrary::read(const std::string& path, const std::string& name) const {
+  return load_adapter(path, name, model_);
+}
+
 Status AdapterLibrary::unload(const std::string& name) {
   const std::lock_guard lock(mutex_);
   if (loaded_.erase(name) == 0) return unknown(name);

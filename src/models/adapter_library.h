@@ -35,6 +35,8 @@ class AdapterLibrary {
   // Refuses a name that is taken or invalid. Valid: letters, digits, '-', '_' and '.'.
   Status load(const std::string& name, const std::string& path, float scale, const std::string& owner = {});
   Status unload(const std::string& name);
+  // For whoever keeps it himself: requests can not name it.
+  Result<std::shared_ptr<const Adapter>> read(const std::string& path, const std::string& name) const;
   std::vector<Entry> list() const;  // by name
 
   // In the given order, each with the given scale or the adapter's own. not_found lists the known names.

@@ -99,12 +99,18 @@ void ChatModel::open_memories(const std::string& folder, const std::string& ship
 
 Result<std::shared_ptr<const AdapterSet>> ChatModel::adapters_for(const std::vector<AdapterUse>& uses) const {
   if (uses.empty()) return std::shared_ptr<const AdapterSet>();
-  std::vector<std::pair<std::string, std::optional<float>>> names;
-  for (const AdapterUse& use : uses) names.emplace_back(use.name, use.scale);
-  auto set = adapters->set_of(names);
-  // As with any other field that names what is not there.
-  if (!set) return Error{Code::invalid_argument, "lora: " + set.error().message};
-  return set;
+  auto all = std::make_shared<AdapterSet>();
+  for (const AdapterUse& use : uses) {
+    if (use.held) {
+      all->uses.push_back({use.held, use.scale.value_or(1.0f)});
+      continue;
+    }
+    const auto set = adapters->set_of({{use.name, use.scale}});
+    // As with any other field that names what is not there.
+    if (!set) return Error{Code::invalid_argument, "lora: " + set.error().message};
+    all->uses.insert(all->uses.end(), (*set)->uses.begin(), (*set)->uses.end());
+  }
+  return std::shared_ptr<const AdapterSet>(std::move(all));
 }
 
 std::vector<int32_t> ChatModel::suppressed_ids() const {

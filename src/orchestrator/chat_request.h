@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,13 @@
 #include "sampling/sampling_params.h"
 #include "speculative/mode.h"
 
+namespace chimere {
+struct Adapter;  // backend/adapter.h
+}
+
 namespace chimere::orchestrator {
+
+class ShownExamples;  // shown_examples.h
 
 // The form an answer must have. At most one of them is given; a request with two is refused.
 struct AnswerForm {
@@ -58,7 +65,8 @@ struct LookedUp {
 // A LoRA adapter that changes the model for one request.
 struct AdapterUse {
   std::string name;
-  std::optional<float> scale;  // the adapter's own when absent
+  std::optional<float> scale;                     // the adapter's own when absent
+  std::shared_ptr<const Adapter> held = nullptr;  // itself, where it is in no library
 };
 
 // A text whose tokens become likelier or rarer.
@@ -96,6 +104,9 @@ struct ChatRequest : GenerateOptions {
   // Looked up for the last question: the model is told of them, as of the passages that `memory` finds.
   std::vector<LookedUp> looked_up;
   std::vector<chat::Tool> tools;
+  std::string closing;  // with what the answer ends where it is a text in no given form; empty: as the model likes
+  // Are shown before the last question where it is like theirs; null: none are.
+  std::shared_ptr<const ShownExamples> examples;
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string tool_name;                // of ToolChoice::named
   bool parallel_tool_calls = true;      // false: at most one call

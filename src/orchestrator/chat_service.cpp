@@ -28,6 +28,13 @@ ChatService::ChatService(ChatModel model, engine::EngineConfig config)
       token_lane_(kMaxPreparing),
       prepare_(kMaxPreparing) {
   memory_.passages().add_embedder(embedder_);
+  preparer_.embed_with([this](std::vector<std::vector<int32_t>> texts) -> Result<engine::Vectors> {
+    engine::EmbedRequest request;
+    request.texts = std::move(texts);
+    request.pooling = engine::Pooling::last;
+    TRY_ASSIGN(engine::SubmittedEmbed submitted, engine_.embed(std::move(request)));
+    return submitted.result->wait();
+  });
 }
 
 std::unique_ptr<ChatStream> ChatService::start(ChatRequest request, std::function<void()> notify) {

@@ -127,6 +127,32 @@ chat::OutputParser parser_for(const chat::OutputOptions& output, bool in_thought
   return parser;
 }
 
+// An answer that has begun, or has a form, is left as it is.
+bool takes_learned(const ChatRequest& request) { return !request.goes_on && request.form.is_free(); }
+
+engine::Closing closing_of(const Tokenizer& tokenizer, const std::string& text, bool may_call) {
+  engine::Closing closing;
+  const size_t begin = text.find_first_not_of(" \n");
+  if (begin == std::string::npos) return closing;
+  if (may_call) {
+    for (const std::string_view call : {chat::kToolCallOpen, chat::kToolCalls}) {
+      if (const int32_t id = tokenizer.find_token(call); id >= 0) closing.unless.push_back(id);
+    }
+    // Where a call can not be told from a text, nothing is put behind either.
+    if (closing.unless.empty()) return closing;
+  }
+  closing.ids = tokenizer.encode(text, EncodeMode::plain, false);
+  // What its tokens have in common, whatever stands before it.
+  closing.tail = closing.ids;
+  for (const char* before : {"", " ", "\n"}) {
+    const std::vector<int32_t> other = tokenizer.encode(before + text.substr(begin), EncodeMode::plain, false);
+    const auto differs = std::mismatch(closing.tail.rbegin(), closing.tail.rend(), other.rbegin(), other.rend());
+    closing.tail.erase(closing.tail.begin(), differs.first.base());
+  }
+  if (closing.tail.empty()) closing.ids.clear();
+  return closing;
+}
+
 void bind(const Constraints::Made& form, const GenerateOptions& request, engine::Request& generate) {
   generate.constraint = form.constraint;
   generate.completes = form.completes;
@@ -191,6 +217,12 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
   for (UsedPassage& note : recall(memory_, request, found.used, context_length_, input.messages)) {
     found.used.push_back(std::move(note));
   }
+  // What a note or a passage tells needs no example.
+  if (request.examples && embed_ && found.used.empty() && takes_learned(request) && request.tools.empty()) {
+    // Bytes: a token has about four, and a quarter of the context is theirs.
+    TRY(show_examples(*request.examples, model_.tokenizer, embed_, static_cast<size_t>(context_length_),
+                      input.messages));
+  }
   input.tools = request.tools;
   if (!request.tools.empty() && !chat_template->supports_tools()) {
     input.messages = tools_as_text(std::move(input.messages), request.tools);
@@ -225,6 +257,7 @@ Result<Prepared> Preparer::prepare(const ChatRequest& request) {
   if (output.starts_in_reasoning && !has_end_token) lead.thought_close = output.thought.close;
   TRY_ASSIGN(const Constraints::Made form, constraints_.of_chat(request, *output.dialect, lead));
   bind(form, request, generate);
+  if (takes_learned(request)) generate.closing = closing_of(model_.tokenizer, request.closing, !output.tools.empty());
   const std::string before_answer = generation_prompt(*chat_template, allowance);
   generate.snapshot_points = snapshot_points(model_.tokenizer, before_answer, generate.prompt);
   const bool is_silent = input.enable_thinking == false || ends_after_thought(last_words(*rendered), output.thought);

@@ -15,6 +15,7 @@
 #include "orchestrator/chat_request.h"
 #include "orchestrator/constraints.h"
 #include "orchestrator/memory_service.h"
+#include "orchestrator/shown_examples.h"
 #include "orchestrator/thinking_options.h"
 
 namespace chimere::orchestrator {
@@ -29,11 +30,14 @@ struct Prepared {
   bool names_loops = false;  // an answer that repeats itself ends as Finish::loop; otherwise as one that is too long
 };
 
-// Used by one thread. It runs no model, but looking up passages waits for their embedder.
+// Used by one thread. It runs no model, but looking up passages waits for their embedder, and examples for embed_with().
 class Preparer {
  public:
   // `model` and `memory` outlive it.
   Preparer(const ChatModel& model, MemoryService& memory, int context_length);
+
+  // How texts become vectors of the model that answers; without it no examples are shown.
+  void embed_with(EmbedTexts embed) { embed_ = std::move(embed); }
 
   Result<Prepared> prepare(const ChatRequest& request);
   Result<Prepared> prepare(const CompletionRequest& request);
@@ -52,6 +56,7 @@ class Preparer {
   const int context_length_;
   Constraints constraints_;
   ThinkingResolver thinking_;
+  EmbedTexts embed_;
 };
 
 }  // namespace chimere::orchestrator

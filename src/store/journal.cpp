@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kDaySeconds = 86'400;
 constexpr int64_t kPruneSeconds = 3'600;
 constexpr std::chrono::seconds kLook{5};   // at agreements that others may have heard of
-constexpr std::chrono::seconds kAgain{1};  // after a database that was away
+constexpr std::chrono::seconds kAgain{1};  // after a database that was away, or another's
 
 int64_t now_seconds() { return static_cast<int64_t>(std::time(nullptr)); }
 
@@ -32,8 +32,10 @@ constexpr std::pair<FeedbackKind, const char*> kKinds[] = {
     {FeedbackKind::edited, "edited"},
 };
 
-// It may be over in a while.
-bool may_pass(const Error& error) { return error.code == Code::io || error.code == Code::exhausted; }
+// It may be over in a while: a lost connection, a full disk, a file that another process writes to.
+bool may_pass(const Error& error, bool is_file) {
+  return error.code == Code::exhausted || (error.code == Code::io && !is_file);
+}
 
 }  // namespace
 
@@ -71,7 +73,7 @@ Journal::Journal(std::string url, std::unique_ptr<JournalStore> store, Consent c
 
 Result<std::shared_ptr<Journal>> Journal::open(const std::string& place, Consent consent, JournalLimits limits) {
   const bool is_url = is_journal_url(place);
-  TRY_ASSIGN(auto store, is_url ? open_postgres_journal(place) : open_sqlite_journal(place));
+  TRY_ASSIGN(auto store, is_url ? open_postgres_journal(place) : open_sqlite_journal(place, limits.patience));
   std::shared_ptr<Journal> journal(new Journal(is_url ? place : "", std::move(store), consent, limits));
   TRY(journal->load_agreements());
   TRY(journal->prune(now_seconds()));
@@ -169,7 +171,8 @@ void Journal::write_waiting() {
   std::unique_lock lock(waiting_mutex_);
   for (;;) {
     if (is_away_) {
-      changed_.wait_for(lock, kAgain, [&] { return ends_; });
+      changed_.wait_for(lock, kAgain, [&] { return ends_ || is_hurried_; });
+      is_hurried_ = false;
     } else if (url_.empty()) {
       changed_.wait(lock, [&] { return ends_ || !waiting_.empty(); });
     } else if (!changed_.wait_for(lock, kLook, [&] { return ends_ || !waiting_.empty(); })) {
@@ -198,9 +201,10 @@ void Journal::note_written(const Result<uint64_t>& written, std::vector<JournalA
   bool waits_on = false, was_away = false;
   {
     const std::lock_guard lock(waiting_mutex_);
-    waits_on = !written && !url_.empty() && may_pass(written.error()) && !ends_;
+    waits_on = !written && may_pass(written.error(), url_.empty()) && !ends_;
     was_away = std::exchange(is_away_, waits_on);
     n_writing_ = 0;
+    ++n_tried_;
     if (waits_on) {
       waiting_.insert(waiting_.begin(), std::make_move_iterator(answers.begin()),
                       std::make_move_iterator(answers.end()));
@@ -217,10 +221,17 @@ void Journal::note_written(const Result<uint64_t>& written, std::vector<JournalA
   if (written && was_away) tell("the journal's database is back");
 }
 
-// Does not wait for a database that is away.
+// Does not wait for a database that is away; a file that is another's is tried once more.
 void Journal::flush() {
   std::unique_lock lock(waiting_mutex_);
-  changed_.wait(lock, [&] { return is_away_ || (waiting_.empty() && n_writing_ == 0); });
+  const uint64_t tried = n_tried_;
+  const bool is_file = url_.empty();
+  if (is_file && is_away_) {
+    is_hurried_ = true;
+    changed_.notify_all();
+  }
+  changed_.wait(lock,
+                [&] { return (waiting_.empty() && n_writing_ == 0) || (is_away_ && (!is_file || n_tried_ != tried)); });
 }
 
 Result<uint64_t> Journal::write(const std::vector<JournalAnswer>& answers) {

@@ -8,8 +8,8 @@
 //
 // Nobody sees another owner's. It lies in a file (SQLite), where erased text is overwritten, or in PostgreSQL, which
 // replicas share: what one of them hears of an agreement binds all at once, and lets them keep answers within seconds.
-// Use it from any thread; all but keeps(), hears() and add() wait for the disk. While PostgreSQL is away they fail, and what
-// was added waits in memory.
+// Use it from any thread; all but keeps(), hears() and add() wait for the disk. While PostgreSQL is away, or another process
+// keeps the file to itself, they fail, and what was added waits in memory.
 #pragma once
 
 #include <chrono>
@@ -40,6 +40,7 @@ struct JournalLimits {
   uint64_t waiting_bytes = uint64_t{32} << 20;  // that the disk has not taken yet; what comes then is not kept
   uint64_t held_bytes = uint64_t{8} << 20;      // in memory, of owners who were not asked yet; the oldest go first
   uint64_t text_bytes = uint64_t{64} << 10;     // of one feedback
+  std::chrono::milliseconds patience{10'000};   // of one try with another process that writes to the file
 };
 
 // One answer and how it came about.
@@ -214,7 +215,9 @@ class Journal {
   std::deque<JournalAnswer> waiting_;
   uint64_t waiting_bytes_ = 0;  // of these, and of those that are being written
   size_t n_writing_ = 0;
-  bool is_away_ = false;  // the database is; what waits is tried again
+  uint64_t n_tried_ = 0;     // to write what waited
+  bool is_away_ = false;     // the database is; what waits is tried again
+  bool is_hurried_ = false;  // somebody waits for that
   bool ends_ = false;
   std::thread writer_;
 };

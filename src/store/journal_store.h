@@ -4,6 +4,7 @@
 // One call at a time. Texts come masked. io and exhausted are errors that may pass.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -45,7 +46,7 @@ class JournalStore {
   virtual Result<uint64_t> prune(int64_t oldest, uint64_t owner_bytes) = 0;
 };
 
-Result<std::unique_ptr<JournalStore>> open_sqlite_journal(const std::string& path);
+Result<std::unique_ptr<JournalStore>> open_sqlite_journal(const std::string& path, std::chrono::milliseconds patience);
 Result<std::unique_ptr<JournalStore>> open_postgres_journal(const std::string& url);
 
 }  // namespace chimere::store

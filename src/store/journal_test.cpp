@@ -107,6 +107,29 @@ TEST_P(JournalTest, KeepsAnswersByOwnerAndGivesThemBackNewestFirst) {
   EXPECT_EQ(journal->counts().kept, 3u);
 }
 
+// Another process may keep a file to itself for longer than a write waits: one that was stopped in the middle of its own.
+TEST_P(JournalTest, WhatAnotherProcessKeepsFromTheDiskWaits) {
+  if (!is_file()) GTEST_SKIP() << "of a file";
+  auto journal = open(Journal::Consent::given, {.patience = std::chrono::milliseconds(20)});
+  journal->add(answer("ann", "before"));
+  EXPECT_EQ(journal->list("ann", 0, 10)->size(), 1u);
+  {
+    auto other = Database::open(path(), Database::Mode::write);
+    ASSERT_TRUE(other);
+    const auto held = Transaction::begin(*other, Database::Mode::write);
+    ASSERT_TRUE(held);
+    journal->add(answer("ann", "meanwhile"));
+    EXPECT_FALSE(journal->give("ann", "before", {FeedbackKind::thumb_up, 0, {}}));
+    EXPECT_EQ(journal->counts().waiting, 1u);
+    EXPECT_EQ(journal->counts().failed, 0u);
+  }
+  // Said of it as soon as the file is free: it is there.
+  EXPECT_TRUE(journal->give("ann", "meanwhile", {FeedbackKind::thumb_up, 0, {}}));
+  EXPECT_EQ(journal->list("ann", 0, 10)->size(), 2u);
+  EXPECT_EQ(journal->counts().kept, 2u);
+  EXPECT_EQ(journal->counts().waiting, 0u);
+}
+
 TEST_P(JournalTest, WithoutAnAgreementNothingReachesTheDisk) {
   auto journal = open(Journal::Consent::ask);
   journal->add(answer("ann", "a", "the question before"));

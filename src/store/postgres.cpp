@@ -165,12 +165,16 @@ Result<PostgresRows> PostgresConnection::run(const char* sql, const std::vector<
 }
 
 Result<PostgresTransaction> PostgresTransaction::begin(PostgresConnection& connection) {
-  TRY(connection.run("BEGIN"));
-  return Result<PostgresTransaction>{PostgresTransaction(connection)};
+  PostgresTransaction transaction(connection);
+  if (const auto begun = connection.run("BEGIN"); !begun) {
+    transaction.connection_ = nullptr;
+    return begun.error();
+  }
+  return Result<PostgresTransaction>{std::move(transaction)};
 }
 
 PostgresTransaction::PostgresTransaction(PostgresTransaction&& other) noexcept
-    : connection_(std::exchange(other.connection_, nullptr)) {}
+    : connection_(std::exchange(other.connection_, nullptr)), fast_(std::move(other.fast_)) {}
 
 PostgresTransaction::~PostgresTransaction() {
   if (connection_ && !connection_->is_lost()) (void)connection_->run("ROLLBACK");

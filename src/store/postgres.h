@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/platform/stand_still.h"
 #include "base/result.h"
 #include "store/libpq.h"
 
@@ -75,6 +76,7 @@ class PostgresTransaction {
  private:
   explicit PostgresTransaction(PostgresConnection& connection) : connection_(&connection) {}
   PostgresConnection* connection_;  // null: ended
+  StandFast fast_;
 };
 
 }  // namespace chimere::store

@@ -9,8 +9,8 @@
 namespace chimere::store {
 namespace {
 
-constexpr int kBusyMilliseconds = 10'000;     // how long one who writes waits for another
-constexpr int kInstructionsPerLook = 20'000;  // of SQLite's machine, about a millisecond
+constexpr std::chrono::seconds kPatience{10};  // of one who writes with another
+constexpr int kInstructionsPerLook = 20'000;   // of SQLite's machine, about a millisecond
 
 Code code_of(int result) {
   switch (result & 0xff) {
@@ -39,12 +39,14 @@ Error failure(sqlite3* database, int result, const std::string& where) {
 Statement::Statement(Statement&& other) noexcept
     : database_(other.database_),
       statement_(std::exchange(other.statement_, nullptr)),
-      bind_error_(other.bind_error_) {}
+      bind_error_(other.bind_error_),
+      fast_(std::move(other.fast_)) {}
 
 Statement::~Statement() { sqlite3_finalize(statement_); }
 
 void Statement::reset() {
   sqlite3_reset(statement_);
+  fast_.reset();
   bind_error_ = SQLITE_OK;
 }
 
@@ -66,21 +68,22 @@ void Statement::bind(int at, std::span<const std::byte> blob) {
 
 Result<bool> Statement::step() {
   if (bind_error_ != SQLITE_OK) return failure(nullptr, bind_error_, "a value of a statement");
+  if (!fast_) fast_.emplace();
   const int result = sqlite3_step(statement_);
   if (result == SQLITE_ROW) return true;
-  if (result == SQLITE_DONE) return false;
-  Error error = failure(database_, result, "the database");
+  std::optional<Error> error;
+  if (result != SQLITE_DONE) error = failure(database_, result, "the database");
   sqlite3_reset(statement_);
-  return error;
+  fast_.reset();
+  if (error) return *error;
+  return false;
 }
 
 Status Statement::run() {
   for (;;) {
     TRY_ASSIGN(const bool has_row, step());
-    if (!has_row) break;
+    if (!has_row) return Ok{};
   }
-  sqlite3_reset(statement_);
-  return Ok{};
 }
 
 int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
@@ -105,7 +108,11 @@ Database::Database(Database&& other) noexcept
       database_(std::exchange(other.database_, nullptr)),
       must_end_(std::move(other.must_end_)) {}
 
-Database::~Database() { sqlite3_close(database_); }
+// The last one to close a database writes its journal back.
+Database::~Database() {
+  const StandFast fast;
+  sqlite3_close(database_);
+}
 
 Result<Database> Database::open(const std::string& path, Mode mode) {
   if (mode == Mode::write) {
@@ -120,7 +127,7 @@ Result<Database> Database::open(const std::string& path, Mode mode) {
   Database database(path, opened);
   if (result != SQLITE_OK) return failure(opened, result, path);
   sqlite3_extended_result_codes(opened, 1);
-  sqlite3_busy_timeout(opened, kBusyMilliseconds);
+  database.wait_at_most(kPatience);
   // A file from elsewhere runs nothing of its own: no functions in its schema, no edited schema, no odd cells.
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -137,9 +144,14 @@ Result<Statement> Database::prepare(std::string_view sql) const {
 }
 
 Status Database::execute(const std::string& sql) const {
+  const StandFast fast;
   const int result = sqlite3_exec(database_, sql.c_str(), nullptr, nullptr, nullptr);
   if (result != SQLITE_OK) return failure(database_, result, path_);
   return Ok{};
+}
+
+void Database::wait_at_most(std::chrono::milliseconds patience) {
+  sqlite3_busy_timeout(database_, static_cast<int>(patience.count()));
 }
 
 int64_t Database::last_id() const { return sqlite3_last_insert_rowid(database_); }
@@ -152,11 +164,16 @@ void Database::end_when(std::function<bool()> must_end) {
 }
 
 Result<Transaction> Transaction::begin(const Database& database, Database::Mode mode) {
-  TRY(database.execute(mode == Database::Mode::write ? "BEGIN IMMEDIATE" : "BEGIN"));
-  return Result<Transaction>{Transaction(database)};
+  Transaction transaction(database);
+  if (Status begun = database.execute(mode == Database::Mode::write ? "BEGIN IMMEDIATE" : "BEGIN"); !begun) {
+    transaction.database_ = nullptr;
+    return begun.error();
+  }
+  return Result<Transaction>{std::move(transaction)};
 }
 
-Transaction::Transaction(Transaction&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
+Transaction::Transaction(Transaction&& other) noexcept
+    : database_(std::exchange(other.database_, nullptr)), fast_(std::move(other.fast_)) {}
 
 Transaction::~Transaction() {
   if (database_) (void)database_->execute("ROLLBACK");

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/platform/stand_still.h"
 #include "base/result.h"
 
 struct sqlite3;
@@ -53,6 +55,7 @@ class Statement {
   sqlite3* database_;
   sqlite3_stmt* statement_;  // null once moved from
   int bind_error_ = 0;
+  std::optional<StandFast> fast_;  // between rows: it has a lock of the database
 };
 
 class Database {
@@ -67,6 +70,8 @@ class Database {
   ~Database();
 
   Result<Statement> prepare(std::string_view sql) const;
+  // How long a statement waits for others that write.
+  void wait_at_most(std::chrono::milliseconds patience);
   // Several statements without values.
   Status execute(const std::string& sql) const;
   int64_t last_id() const;
@@ -94,6 +99,7 @@ class Transaction {
  private:
   explicit Transaction(const Database& database) : database_(&database) {}
   const Database* database_;  // null: ended
+  StandFast fast_;
 };
 
 }  // namespace chimere::store

@@ -274,10 +274,11 @@ class SqliteJournal : public JournalStore {
 
 }  // namespace
 
-Result<std::unique_ptr<JournalStore>> open_sqlite_journal(const std::string& path) {
+Result<std::unique_ptr<JournalStore>> open_sqlite_journal(const std::string& path, std::chrono::milliseconds patience) {
   TRY_ASSIGN(Database database, open_database(path, Database::Mode::write, kJournalSchema));
   // What was erased is not to be found on the disk.
   TRY(database.execute("PRAGMA secure_delete=ON"));
+  database.wait_at_most(patience);
   TRY(database.execute(kScoreTable));
   TRY(database.execute(kToolTable));
   return std::unique_ptr<JournalStore>(std::make_unique<SqliteJournal>(std::move(database)));

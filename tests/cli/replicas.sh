@@ -47,7 +47,7 @@ grep -qF 'postgresql://chimere:********@/postgres?host=' "$work/out" || fail "$(
 start_replica() {  # name: sets url_NAME and pid_NAME
   mkdir -p "$work/$1"
   CHIMERE_HOME=$work/$1 "$chimere" serve --config none --port 0 --threads 1 --no-odo --learn on --improve-dir "$work/improve" --improve-idle 0 \
-    --improve-at lora=off --improve-at engram=off --improve-at prompts=off >"$work/$1/serve.log" 2>&1 &
+    --improve-at={closing,words,examples,lora,engram,prompts}=off >"$work/$1/serve.log" 2>&1 &
   eval "pid_$1=$!"
   pids+=($!)
 }

@@ -351,7 +351,7 @@ std::optional<ChildExit> ChildProcess::wait(SteadyTime until) {
 }
 
 void ChildProcess::pause() const {
-  if (pid_ > 0 && !exit_) ::kill(-pid_, SIGSTOP);
+  if (pid_ > 0 && !exit_) ::kill(-pid_, SIGTSTP);
 }
 
 void ChildProcess::resume() const {

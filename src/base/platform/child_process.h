@@ -72,7 +72,8 @@ class ChildProcess {
 
   // How it ended; nullopt while it runs on at `until`. Kills what it left running, then.
   std::optional<ChildExit> wait(SteadyTime until);
-  // Stops its whole group where it is, and lets it go on.
+  // Asks its whole group to stand still (SIGTSTP), at once or where it holds nothing that others wait for (stand_still.h);
+  // lets it go on. Whoever is told both at nearly the same time may stand still: tell it again.
   void pause() const;
   void resume() const;
   // Kills all of its group and waits for its own end.

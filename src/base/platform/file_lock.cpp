@@ -29,6 +29,7 @@ Result<bool> FileLock::take(const std::string& path, int operation) const {
 
 Result<FileLock> FileLock::acquire(const std::string& path) {
   TRY_ASSIGN(FileLock lock, open(path));
+  lock.fast_.emplace();
   TRY(lock.take(path, LOCK_EX));
   return Result<FileLock>{std::move(lock)};
 }
@@ -40,7 +41,8 @@ Result<std::optional<FileLock>> FileLock::try_acquire(const std::string& path) {
   return std::optional<FileLock>(std::move(lock));
 }
 
-FileLock::FileLock(FileLock&& other) noexcept : handle_(std::exchange(other.handle_, -1)) {}
+FileLock::FileLock(FileLock&& other) noexcept
+    : handle_(std::exchange(other.handle_, -1)), fast_(std::move(other.fast_)) {}
 
 FileLock::~FileLock() {
   if (handle_ >= 0) ::close(handle_);

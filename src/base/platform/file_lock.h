@@ -1,11 +1,13 @@
 // file_lock.h  One writer at a time: a lock on a file beside the one that is changed, held by processes and threads.
 //
-// The system drops it when its holder ends, however that happens. The lock file stays; it is empty.
+// The system drops it when its holder ends, however that happens. The lock file stays; it is empty. While one that
+// others wait for is held, the process is not asked to stand still (stand_still.h).
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "base/platform/stand_still.h"
 #include "base/result.h"
 
 namespace chimere {
@@ -26,6 +28,7 @@ class FileLock {
   static Result<FileLock> open(const std::string& path);
   Result<bool> take(const std::string& path, int operation) const;
   int handle_;  // -1 once moved from
+  std::optional<StandFast> fast_;
 };
 
 }  // namespace chimere

@@ -38,12 +38,18 @@ ImproveDesk::ImproveDesk(ImproveConfig config, Monitor& monitor, orchestrator::C
       monitor_(monitor),
       chat_(chat),
       journal_(std::move(journal)),
-      workers_(std::move(workers)) {
+      workers_(std::move(workers)),
+      asked_jobs_(std::make_shared<AskedJobs>(config_.in_use->store().folder() + "/asked.json")),
+      adapters_(chat.adapters(), config_.in_use->store(), *workers_) {
   if (auto jobs = journal_->shared_jobs()) {
     shared_ = std::make_unique<SharedClock>(std::move(jobs), config_.schedule);
     return;
   }
   last_ = improve::read_last_times(times_file());
+  // What was asked for before this process began, and did not come to its end.
+  auto asked = asked_jobs_->read();
+  if (!asked) spdlog::warn("{}", asked.error().message);
+  if (asked) waiting_.assign(asked->begin(), asked->end());
   // Of a kind that never ran, the next time counts, and not all those before it.
   for (const auto& [kind, when] : config_.schedule) last_.emplace(kind, unix_now());
 }
@@ -71,9 +77,9 @@ void ImproveDesk::people_ask() {
   ++counts_.pauses;
 }
 
+// What waits stands on the disk for the next one.
 void ImproveDesk::stop() {
   is_stopping_ = true;
-  waiting_.clear();
   end_job();
 }
 
@@ -86,17 +92,41 @@ void ImproveDesk::end_job() {
   is_paused_ = false;
 }
 
-Status ImproveDesk::ask_for(const std::string& kind, const std::string& owner) {
+Result<std::function<Status()>> ImproveDesk::ask_for(const std::string& kind, const std::string& owner) {
+  TRY(add_waiting(kind, owner));
+  if (!shared_) return to_keep();
+  return std::function<Status()>([journal = journal_, kind, owner] {
+    return journal->shared_jobs()->add({kind, owner});
+  });
+}
+
+void ImproveDesk::drop_waiting(const std::string& owner) {
+  std::erase_if(waiting_, [&](const AskedJob& job) { return job.owner == owner; });
+  keep();
+}
+
+// All that is to be done, as of now. Another thread writes it.
+std::function<Status()> ImproveDesk::to_keep() {
+  std::vector<AskedJob> jobs(waiting_.begin(), waiting_.end());
+  if (job_) jobs.insert(jobs.begin(), *job_);
+  return [file = asked_jobs_, serial = ++n_changes_, jobs = std::move(jobs)] { return file->write(serial, jobs); };
+}
+
+void ImproveDesk::keep() {
+  if (shared_) return;
+  workers_->post([write = to_keep()] {
+    if (const Status kept = write(); !kept) spdlog::warn("{}", kept.error().message);
+  });
+}
+
+Status ImproveDesk::add_waiting(const std::string& kind, const std::string& owner) {
   const auto& kinds = improve::job_kinds();
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
     return Error{Code::invalid_argument,
-                 "kind: expected one of scores, engram, lora, prompts, found '" + kind.substr(0, 40) + "'"};
+                 "kind: expected one of " + improve::kind_names() + ", found '" + kind.substr(0, 40) + "'"};
   }
-  if (shared_) {
-    shared_->ask_for({kind, owner});
-    return Ok{};
-  }
-  const auto is_same = [&](const Job& job) { return job.kind == kind && job.owner == owner; };
+  if (shared_) return Ok{};
+  const auto is_same = [&](const AskedJob& job) { return job.kind == kind && job.owner == owner; };
   if ((job_ && is_same(*job_)) || std::any_of(waiting_.begin(), waiting_.end(), is_same)) {
     return Error{Code::invalid_argument, "kind: this job waits already"};
   }
@@ -115,13 +145,17 @@ ImproveDesk::State ImproveDesk::state() const {
 void ImproveDesk::tick() {
   if (is_stopping_) return;
   look_at_child();
+  adapters_.tick();
   shared_ ? look_at_shared_clock() : look_at_clock();
   const auto quiet = std::chrono::steady_clock::now() - asked_;
   if (people_are_there()) {
     people_ask();
   } else if (child_ && is_paused_ && quiet >= config_.resume) {
-    child_->resume();
     is_paused_ = false;
+    child_->resume();
+  } else if (child_ && !is_paused_) {
+    // One that was about to stand still when it was told to go on.
+    child_->resume();
   } else if (!child_ && quiet >= config_.idle) {
     start_next();
   }
@@ -136,14 +170,17 @@ void ImproveDesk::look_at_clock() {
     for (const auto& [kind, at] : std::exchange(due_now_, {})) {
       if (!*found) continue;
       for (const std::string& owner : **found) {
-        if (ask_for(kind, owner)) waiting_.back().is_scheduled = true;
+        (void)add_waiting(kind, owner);
       }
       last_[kind] = std::max(at, last_[kind]);
     }
     if (*found) {
-      if (const Status saved = improve::write_last_times(times_file(), last_); !saved) {
-        spdlog::warn("{}", saved.error().message);
-      }
+      // In this order: ended between the two, they are asked for once more.
+      workers_->post([keep = to_keep(), file = times_file(), times = last_] {
+        Status saved = keep();
+        if (saved) saved = improve::write_last_times(file, times);
+        if (!saved) spdlog::warn("{}", saved.error().message);
+      });
     }
     return;
   }
@@ -165,7 +202,7 @@ void ImproveDesk::look_at_shared_clock() {
   waiting_.clear();
   for (const store::SharedJob& job : shared_->jobs()) {
     const bool is_running = job_ && job_->kind == job.kind && job_->owner == job.owner;
-    if (!is_running) waiting_.push_back({job.kind, job.owner, true});
+    if (!is_running) waiting_.push_back({job.kind, job.owner});
   }
 }
 
@@ -187,6 +224,7 @@ void ImproveDesk::look_at_child() {
   child_.reset();
   job_.reset();
   is_paused_ = false;
+  keep();
 }
 
 void ImproveDesk::start_next() {
@@ -203,24 +241,13 @@ void ImproveDesk::start_next() {
     ++counts_.failed;
     spdlog::warn("improve {}: {}", job_->kind, child.error().message);
     job_.reset();
+    keep();
     return;
   }
   ++counts_.started;
   child_.emplace(std::move(*child));
   child_->close_input();
   is_paused_ = false;
-}
-
-std::string ImproveDesk::adapter_of(const improve::Served& served) {
-  if (served.adapter.empty()) return {};
-  const std::string name = "improve-" + served.adapter.substr(0, 16);
-  const auto loaded = chat_.adapters().list();
-  const auto is_it = [&](const auto& entry) { return entry.name == name; };
-  if (std::any_of(loaded.begin(), loaded.end(), is_it)) return name;
-  const Status done = chat_.adapters().load(name, config_.in_use->store().path_of(served.adapter), 1);
-  if (done) return name;
-  if (adapter_problem_ != done.error().message) spdlog::warn("{}", adapter_problem_ = done.error().message);
-  return {};
 }
 
 }  // namespace chimere::server

@@ -2,8 +2,8 @@
 // while people are answered.
 //
 // A job is `chimere improve run`, at the lowest priority, on the processor: its memory is its own, and whatever becomes of
-// it, answers go on. Before a request is handled its process is stopped (SIGSTOP), so that people wait for no step of it;
-// it goes on when nobody has asked for a while. On the I/O thread, as far as nothing else is said.
+// it, answers go on. Before a request is handled its process is asked to stand still (base/platform/stand_still.h), so that
+// people wait for no step of it; it goes on when nobody has asked for a while. On the I/O thread, as far as nothing else is said.
 #pragma once
 
 #include <chrono>
@@ -22,6 +22,8 @@
 #include "improve/schedule.h"
 #include "server/http/monitor.h"
 #include "server/http/workers.h"
+#include "server/learning/asked_jobs.h"
+#include "server/learning/learned_adapters.h"
 #include "server/learning/shared_clock.h"
 #include "store/journal.h"
 
@@ -58,8 +60,11 @@ class ImproveDesk {
   void people_ask();
   void stop();
 
-  // invalid_argument: no such kind, or it waits already. exhausted: too many wait.
-  Status ask_for(const std::string& kind, const std::string& owner);
+  // invalid_argument: no such kind, or it waits already. exhausted: too many wait. What it gives waits for the disk or the
+  // database: once that is done, on a worker, the job outlives this process.
+  Result<std::function<Status()>> ask_for(const std::string& kind, const std::string& owner);
+  // Of an owner who is forgotten.
+  void drop_waiting(const std::string& owner);
   // Ends a job that may be learning from what is to be forgotten; it goes on later.
   void end_job();
 
@@ -75,14 +80,12 @@ class ImproveDesk {
   const std::shared_ptr<store::Journal>& journal() const { return journal_; }
   // When a kind is due next; 0: never.
   int64_t due(const std::string& kind) const;
-  // The name under which the model has loaded an adapter of this owner; empty: none.
-  std::string adapter_of(const improve::Served& served);
+  LearnedAdapters& adapters() { return adapters_; }
 
  private:
-  struct Job {
-    std::string kind, owner;
-    bool is_scheduled = false;
-  };
+  Status add_waiting(const std::string& kind, const std::string& owner);
+  std::function<Status()> to_keep();
+  void keep();
   void look_at_clock();
   void look_at_shared_clock();
   void look_at_child();
@@ -98,13 +101,15 @@ class ImproveDesk {
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
   improve::LastTimes last_;
   std::unique_ptr<SharedClock> shared_;  // null: nobody shares the journal
-  std::deque<Job> waiting_;
-  std::optional<Job> job_;
+  std::deque<AskedJob> waiting_;
+  std::optional<AskedJob> job_;
+  const std::shared_ptr<AskedJobs> asked_jobs_;
+  uint64_t n_changes_ = 0;  // of these
   std::optional<ChildProcess> child_;
   bool is_paused_ = false, is_stopping_ = false;
   std::map<std::string, int64_t> due_now_;  // kinds whose owners are being looked up, and for when
   std::unique_ptr<orchestrator::ServiceJob<std::vector<std::string>>> owners_;
-  std::string adapter_problem_;
+  LearnedAdapters adapters_;
   ImproveCounts counts_;
 };
 

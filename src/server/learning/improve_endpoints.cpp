@@ -150,12 +150,20 @@ std::unique_ptr<Answer> ask_for_run(const ImproveContext& context, Call call) {
   auto read = read_improve_call(call);
   if (const ApiError* error = std::get_if<ApiError>(&read)) return answer_now(call, error_response(*error));
   const auto& wish = std::get<ImproveCall>(read);
-  if (const Status taken = context.desk->ask_for(wish.kind, wish.owner); !taken) {
-    return answer_now(call, error_response(improve_failure(taken.error())));
-  }
-  HttpResponse response = json_response(desk_json(*context.desk, wish.owner));
-  response.status = 202;
-  return answer_now(call, std::move(response));
+  auto keep = context.desk->ask_for(wish.kind, wish.owner);
+  if (!keep) return answer_now(call, error_response(improve_failure(keep.error())));
+  // Answered once a restart does not lose it.
+  const auto work = [keep = std::move(*keep), json = desk_json(*context.desk, wish.owner)]() -> Result<Json> {
+    TRY(keep());
+    return json;
+  };
+  const auto accepted = [](const Json& json) {
+    HttpResponse response = json_response(json);
+    response.status = 202;
+    return response;
+  };
+  return std::make_unique<JobAnswer<Json>>(context.workers->run<Json>(work, call.wake), std::move(call.record),
+                                           accepted, improve_failure);
 }
 
 std::unique_ptr<Answer> change_in_use(const ImproveContext& context, Call call) {
@@ -186,6 +194,7 @@ std::unique_ptr<Answer> forget_what_was_learned(const ImproveContext& context, C
   }
   // It may be learning from it at this moment.
   context.desk->end_job();
+  if (wish.all) context.desk->drop_waiting(wish.owner);
   const auto work = [wish, journal = context.desk->journal(),
                      tokenizer = context.tokenizer](ArtefactStore& store) -> Result<Json> {
     auto done = wish.all ? improve::forget_owner(*journal, store, wish.owner)

@@ -23,11 +23,10 @@ SharedClock::SharedClock(std::unique_ptr<store::SharedJobs> jobs, improve::Sched
     : jobs_(std::move(jobs)), schedule_(std::move(schedule)) {}
 
 Result<SharedClock::Seen> SharedClock::look(store::SharedJobs& jobs, const improve::Schedule& schedule,
-                                            const Told& told, int64_t now) {
+                                            const std::vector<store::SharedJob>& ended, int64_t now) {
   Seen seen;
   TRY_ASSIGN(seen.leads, jobs.lead());
-  for (const store::SharedJob& job : told.ended) TRY(jobs.remove(job));
-  for (const store::SharedJob& job : told.asked) TRY(jobs.add(job));
+  for (const store::SharedJob& job : ended) TRY(jobs.remove(job));
   TRY_ASSIGN(seen.times, jobs.times());
   if (!seen.leads) return Result<Seen>{std::move(seen)};
   for (const auto& [kind, when] : schedule) {
@@ -48,9 +47,9 @@ bool SharedClock::tick() {
   if (!look_) {
     if (now - looked_ < kLookEvery) return false;
     looked_ = now;
-    being_told_ = told_;
-    const auto work = [jobs = jobs_, schedule = schedule_, told = told_]() {
-      return look(*jobs, schedule, told, static_cast<int64_t>(std::time(nullptr)));
+    being_told_ = ended_;
+    const auto work = [jobs = jobs_, schedule = schedule_, ended = ended_]() {
+      return look(*jobs, schedule, ended, static_cast<int64_t>(std::time(nullptr)));
     };
     look_ = thread_.run<Seen>(work, [] {});
     return false;
@@ -63,23 +62,18 @@ bool SharedClock::tick() {
     // that.
     seen_.leads = false;
     seen_.jobs.clear();
-    told_.ended.clear();
+    ended_.clear();
     return true;
   }
-  drop(told_.asked, being_told_.asked);
-  drop(told_.ended, being_told_.ended);
+  drop(ended_, being_told_);
   seen_ = std::move(**seen);
   // What has ended since it was asked is still in its answer.
-  drop(seen_.jobs, told_.ended);
+  drop(seen_.jobs, ended_);
   return true;
 }
 
-void SharedClock::ask_for(const store::SharedJob& job) {
-  if (!holds(told_.asked, job)) told_.asked.push_back(job);
-}
-
 void SharedClock::ended(const store::SharedJob& job) {
-  if (!holds(told_.ended, job)) told_.ended.push_back(job);
+  if (!holds(ended_, job)) ended_.push_back(job);
   std::erase(seen_.jobs, job);
 }
 

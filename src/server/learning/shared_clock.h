@@ -27,8 +27,6 @@ class SharedClock {
   const std::vector<store::SharedJob>& jobs() const { return seen_.jobs; }
   const improve::LastTimes& times() const { return seen_.times; }
 
-  // Somebody wants it done.
-  void ask_for(const store::SharedJob& job);
   // It is done, or can not be.
   void ended(const store::SharedJob& job);
 
@@ -38,16 +36,14 @@ class SharedClock {
     std::vector<store::SharedJob> jobs;
     improve::LastTimes times;
   };
-  struct Told {
-    std::vector<store::SharedJob> asked, ended;
-  };
-  static Result<Seen> look(store::SharedJobs& jobs, const improve::Schedule& schedule, const Told& told, int64_t now);
+  static Result<Seen> look(store::SharedJobs& jobs, const improve::Schedule& schedule,
+                           const std::vector<store::SharedJob>& ended, int64_t now);
 
   const std::shared_ptr<store::SharedJobs> jobs_;
   const improve::Schedule schedule_;
   Seen seen_;
-  Told told_;        // what the database does not know yet
-  Told being_told_;  // the first of these
+  std::vector<store::SharedJob> ended_;       // what the database does not know yet
+  std::vector<store::SharedJob> being_told_;  // the first of these
   std::chrono::steady_clock::time_point looked_{};
   std::unique_ptr<orchestrator::ServiceJob<Seen>> look_;
   Workers thread_{1};

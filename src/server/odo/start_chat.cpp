@@ -36,28 +36,34 @@ std::optional<ApiError> refuse_chat(const Services& services, const odo::Ask& as
 
 namespace {
 
-constexpr std::string_view kLearnedAdapter = "improve-";
-
 // What was learned for the owner takes part; gives its names. Tables do so by themselves (engram::Library::use_learned).
 std::vector<std::string> use_learned(const Services& services, const odo::Ask& ask,
                                      orchestrator::ChatRequest& request) {
-  // An adapter that was learned from somebody is nobody's to name.
-  for (orchestrator::AdapterUse& use : request.adapters) {
-    if (use.name.starts_with(kLearnedAdapter)) use.name = kLearnedAdapter;
-  }
   if (!services.improve || request.memory.alpha <= 0) return {};
   const auto served = services.improve->in_use().of(request.memory.owner);
   if (!served) return {};
-  if (request.adapters.empty()) {
-    if (std::string name = services.improve->adapter_of(*served); !name.empty()) {
-      request.adapters.push_back({std::move(name), std::nullopt});
-    }
+  std::vector<std::string> names = served->names;
+  if (!served->adapter.empty()) {
+    // One that is still being read takes no part.
+    auto adapter = request.adapters.empty() ? services.improve->adapters().find(served->adapter) : nullptr;
+    if (!adapter) std::erase_if(names, [](const std::string& name) { return name.starts_with("lora@"); });
+    if (adapter) request.adapters.push_back({adapter->name, std::nullopt, adapter});
   }
-  const auto prompt = served->prompts.find("");
-  if (prompt != served->prompts.end() && !is_run(services, ask.model)) {
+  const auto drop = [&](std::string_view kind) {
+    std::erase_if(names, [&](const std::string& name) { return name.starts_with(std::string(kind) + "@"); });
+  };
+  if (is_run(services, ask.model)) {
+    for (const char* kind : {"prompts", "closing", "words", "examples"}) drop(kind);
+    return names;
+  }
+  if (const auto prompt = served->prompts.find(""); prompt != served->prompts.end()) {
     request.messages = improve::with_system(std::move(request.messages), prompt->second);
   }
-  return served->names;
+  if (request.tools.empty()) drop("words");
+  improve::tell_tool_words(served->words, request.tools, request.messages);
+  request.closing = served->closing;
+  request.examples = served->examples;
+  return names;
 }
 
 }  // namespace

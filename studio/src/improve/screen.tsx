@@ -25,6 +25,9 @@ const KINDS: Record<string, Parameters<typeof t>[0]> = {
   lora: 'improveKindAdapter',
   prompts: 'improveKindPrompt',
   scores: 'improveKindScores',
+  closing: 'improveKindClosing',
+  words: 'improveKindWords',
+  examples: 'improveKindExamples',
 }
 const nameOf = (kind: string) => (KINDS[kind] ? t(KINDS[kind]) : kind)
 
