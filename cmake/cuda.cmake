@@ -72,6 +72,7 @@ if(CHIMERE_TESTS)
   add_executable(cuda_models_test ${CMAKE_SOURCE_DIR}/tests/cuda/adapter_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/executable_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/host_experts_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/mapped_experts_test.cpp
+    ${CMAKE_SOURCE_DIR}/tests/cuda/ram_layers_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/recurrence_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/sleep_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/speculation_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/weight_form_test.cpp)
