@@ -74,7 +74,7 @@ if(CHIMERE_TESTS)
     ${CMAKE_SOURCE_DIR}/tests/cuda/mapped_experts_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/ram_layers_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/recurrence_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/sleep_test.cpp
-    ${CMAKE_SOURCE_DIR}/tests/cuda/speculation_test.cpp
+    ${CMAKE_SOURCE_DIR}/tests/cuda/speculation_test.cpp ${CMAKE_SOURCE_DIR}/tests/cuda/tiers_test.cpp
     ${CMAKE_SOURCE_DIR}/tests/cuda/weight_form_test.cpp)
   target_link_libraries(cuda_models_test PRIVATE chimere_backend_cuda_emulator chimere_engine chimere_models
                                                  chimere_cache GTest::gtest_main)
