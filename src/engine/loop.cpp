@@ -131,6 +131,7 @@ void Loop::thread_main() {
     remove_ended();
     release_forks();
     raise_limit();
+    note_slots();
     // A request that waits for the disk or for its mask is heard of through a message.
     can_go_on_ =
         std::any_of(running_.begin(), running_.end(), [](const auto& a) { return !a->waits_for_mask; }) ||

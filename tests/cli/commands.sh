@@ -109,7 +109,7 @@ expect "expected no --backend cuda" "$chimere" plan "$nano" --vram 0 --backend c
 expect "--cpu-moe: expected a number" "$chimere" plan "$nano" --cpu-moe some
 expect "--gpu-layers: expected a number" "$chimere" plan "$nano" --gpu-layers some
 expect "--gpu-layers: expected a CUDA card" "$chimere" plan "$nano" --vram 0 --gpu-layers 3
-expect "feed-forward" "$chimere" plan --synthetic llama-8b
+expect "feed-forward" "$chimere" plan --synthetic llama-tiny
 # Said at a start, from what is kept.
 expect "expected: " "$chimere" bench --model "$nano" -p 16 -n 4 -r 1
 "$chimere" doctor --json >"$work/doctor" 2>"$work/err" || fail "doctor: $(cat "$work/err")"

@@ -180,6 +180,9 @@ Status CudaExecutable::load(const LoadOptions& options) {
     const auto floats = static_cast<size_t>(max_rows_) * static_cast<size_t>(program_.d_model);
     TRY_ASSIGN(host_draft_hidden_, PinnedBuffer<float>::create(floats));
   }
+  if (MappedExperts* mapped = binding_.mapped()) {
+    memory_.when_refused([this, mapped] { return mapped->give_up(stream_); });
+  }
   const uint64_t host_bytes = ram_bytes();
   placement_ = {plan_.n_mixtures,
                 plan_.hosted.n_hosted,
@@ -246,6 +249,7 @@ Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
   const HostLane::Attention attention(host_ ? host_->lane() : nullptr);
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
     if (pass.is_decode && binding_.mapped()) {
+      if (binding_.mapped()->wants_memory()) memory_.trim();
       if (Status moved = binding_.mapped()->rearrange(stream_); !moved) return fail(std::move(moved.error()));
     }
     if (Status done = run_pass(batch, pass, outputs); !done) return fail(std::move(done.error()));
