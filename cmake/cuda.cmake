@@ -69,7 +69,8 @@ if(CHIMERE_TESTS)
   target_link_libraries(backend_cuda_test PRIVATE chimere_backend_cuda_emulator GTest::gtest_main)
   target_compile_definitions(backend_cuda_test PRIVATE CHIMERE_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
   # The emulator comes first: models/ may bring the backend for cards, which has the same names.
-  set(models_tests adapter drafter executable host_experts mapped_experts recurrence rollback sleep speculation weight_form)
+  set(models_tests adapter drafter executable host_experts mapped_experts ram_layers recurrence rollback sleep speculation
+                   tiers weight_form)
   list(TRANSFORM models_tests REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/tests/cuda/\\1_test.cpp")
   add_executable(cuda_models_test ${models_tests})
   target_link_libraries(cuda_models_test PRIVATE chimere_backend_cuda_emulator chimere_engine chimere_models

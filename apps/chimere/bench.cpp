@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "common.h"
 #include "engine/benchmark.h"
+#include "expected_speed.h"
 #include "models/synthetic.h"
 #include "speculate.h"
 
@@ -45,7 +46,10 @@ Result<std::unique_ptr<models::Model>> load(BenchOptions o) {
   if (o.synthetic.empty()) return load_model(o.model);
   TRY_ASSIGN(LoadOptions options, load_options(o.model));
   TRY_ASSIGN(auto source, models::synthetic_source(o.synthetic));
+  const auto said = std::make_shared<std::string>();
+  expect_speed(options, false, said);
   TRY_ASSIGN(auto model, models::Model::load(std::move(source), backend, std::move(options)));
+  model->expect(*said);
   TRY(check_drafts(o.model, *model));
   return Result<std::unique_ptr<models::Model>>{std::move(model)};
 }
@@ -61,6 +65,7 @@ struct Facts {
   double decode_bytes_s;  // what decoding one stream read; 0 when that was not measured
   std::optional<Placement> placement;
   std::string card_problem;  // why there is none although there is a card
+  std::string placed;        // in words, with the speed that was expected
 };
 
 void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkReport& report) {
@@ -105,10 +110,14 @@ void print_json(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
   }
   if (!f.card_problem.empty()) result["placement"] = {{"text", f.card_problem}};
   if (f.placement) {
-    result["placement"] = {
-        {"expert_layers", f.placement->n_mixtures},       {"expert_layers_in_ram", f.placement->n_hosted},
-        {"ram_bytes", f.placement->host_bytes},           {"card_bytes", f.placement->card_bytes},
-        {"card_budget_bytes", f.placement->budget_bytes}, {"text", f.placement->text}};
+    result["placement"] = {{"expert_layers", f.placement->n_mixtures},
+                           {"expert_layers_in_ram", f.placement->n_hosted},
+                           {"layers", f.placement->n_layers},
+                           {"layers_in_ram", f.placement->n_layers_in_ram},
+                           {"ram_bytes", f.placement->host_bytes},
+                           {"card_bytes", f.placement->card_bytes},
+                           {"card_budget_bytes", f.placement->budget_bytes},
+                           {"text", f.placement->text}};
   }
   const auto profile = [&](const char* key, const std::vector<FamilyTime>& families) {
     for (const FamilyTime& family : families) {
@@ -198,8 +207,7 @@ void print_text(const BenchOptions& o, const Facts& f, const engine::BenchmarkRe
                 report.sleep->first_step_s);
   }
   if (report.device) std::printf("  %s: %s\n", report.device->name.c_str(), report.device->memory.c_str());
-  if (f.placement) std::printf("  %s\n", f.placement->text.c_str());
-  if (!f.card_problem.empty()) std::printf("  %s\n", f.card_problem.c_str());
+  if (!f.placed.empty()) std::printf("  %s\n", f.placed.c_str());
   if (o.plan.profile && !report.device) std::printf("  no profile: only a card has launches to be timed\n");
   print_profile("a decode step", report.decode_profile);
   if (report.between_steps_s) std::printf("    %-22s %23.1f us\n", "between steps", 1e6 * *report.between_steps_s);
@@ -220,7 +228,8 @@ Status run(BenchOptions o) {
           .memory_bytes_s = 0,
           .decode_bytes_s = 0,
           .placement = model->executable().placement(),
-          .card_problem = model->card_problem()};
+          .card_problem = model->card_problem(),
+          .placed = placement_text(*model)};
   // The bandwidth test takes the memory the model gave back, so that measuring does not raise what is measured.
   model.reset();
   draft_model.reset();

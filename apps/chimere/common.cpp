@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "base/platform/process.h"
 #include "chat/named_templates.h"
 #include "data_folder.h"
+#include "expected_speed.h"
 #include "odo/judge.h"
 
 namespace chimere::apps {
@@ -44,6 +46,12 @@ CLI::Validator above(double limit) {
       "more than " + shown(limit), [](double found, double most) { return found > most; }, limit);
 }
 
+void ask_for_answers(ModelOptions& options, int parallel, int context) {
+  options.n_sequences = 1;
+  options.decode_rows = std::max(parallel, kDecodeTokens);
+  options.context = context;
+}
+
 void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
   command.add_option(positional ? "model,--model" : "--model", o.path,
                      "GGUF file (the first one of a split set); the model in the box when absent");
@@ -66,6 +74,11 @@ void add_model_options(CLI::App& command, ModelOptions& o, bool positional) {
       .add_option("--cpu-moe", o.cpu_moe,
                   "the routed experts of the first N layers that have some stay in RAM; a number, all, or auto: what "
                   "it takes for the rest to fit on the card")
+      ->capture_default_str();
+  command
+      .add_option("--gpu-layers", o.gpu_layers,
+                  "layers on the card; the weights of the others stay in RAM and are brought for every pass; a number, "
+                  "all, or auto: as many as fit")
       ->capture_default_str();
   command
       .add_option("--ram-experts", o.ram_experts,
@@ -126,6 +139,7 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.n_threads = o.threads;
   options.device_bytes = o.vram_bytes;
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(o.cpu_moe));
+  TRY_ASSIGN(options.gpu_layers, gpu_layers_from_text(o.gpu_layers));
   TRY_ASSIGN(options.ram_experts, ram_experts_from_text(o.ram_experts));
   TRY_ASSIGN(options.imposed_skew, imposed_skew_from_text(o.routing));
   options.ram_bytes = o.ram_bytes > 0 ? o.ram_bytes : available_memory_bytes() / 10 * 9;
@@ -138,9 +152,10 @@ Result<LoadOptions> load_options(const ModelOptions& o) {
   options.context_tokens = o.context;
   options.state_bytes = o.state_bytes;
   // A model that does not fit on the card as it is has no place for what may turn out to be of no use.
-  const bool is_fitted = options.cpu_moe == kFittingMixtures;
+  const bool is_fitted = options.cpu_moe == kFittingMixtures && options.gpu_layers == kFittingLayers;
   options.drafts_need_room = o.speculate == speculative::Mode::automatic && is_fitted;
-  const bool is_tight = o.speculate == speculative::Mode::automatic && options.cpu_moe != 0 && !is_fitted;
+  const bool keeps_all = options.cpu_moe == 0 && options.gpu_layers < 0;
+  const bool is_tight = o.speculate == speculative::Mode::automatic && !keeps_all && !is_fitted;
   options.drafts = speculative::uses_draft_pass(o.speculate) && !is_tight;
   options.drafter = o.drafter;
   if (isatty(STDERR_FILENO)) {
@@ -216,11 +231,16 @@ Result<models::BackendKind> backend_of(const ModelOptions& o) {
   if (cpu_moe != 0 && cpu_moe != kFittingMixtures && backend != models::BackendKind::cuda) {
     return Error{Code::invalid_argument, "--cpu-moe: expected a CUDA card to compute on, found none in use"};
   }
+  TRY_ASSIGN(const int gpu_layers, gpu_layers_from_text(o.gpu_layers));
+  if (gpu_layers != kFittingLayers && backend != models::BackendKind::cuda) {
+    return Error{Code::invalid_argument, "--gpu-layers: expected a CUDA card to compute on, found none in use"};
+  }
   return backend;
 }
 
 bool is_free_to_choose(const ModelOptions& o) {
-  return o.backend == "auto" && o.vram_bytes == 0 && o.cpu_moe == "auto" && o.ram_experts == "auto";
+  return o.backend == "auto" && o.vram_bytes == 0 && o.cpu_moe == "auto" && o.ram_experts == "auto" &&
+         o.gpu_layers == "auto";
 }
 
 Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadProgress progress) {
@@ -229,9 +249,12 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadPro
   if (progress) options.progress = std::move(progress);
   TRY_ASSIGN(const std::string path, model_path(o.path));
   const std::string folder = options.experts_folder;
-  TRY_ASSIGN(auto model, is_free_to_choose(o) && backend == models::BackendKind::cuda
-                             ? models::Model::load_where_it_fits(path, std::move(options))
-                             : models::Model::load(path, backend, std::move(options)));
+  const bool chooses = is_free_to_choose(o) && backend == models::BackendKind::cuda;
+  const auto said = std::make_shared<std::string>();
+  expect_speed(options, chooses, said);
+  TRY_ASSIGN(auto model, chooses ? models::Model::load_where_it_fits(path, std::move(options))
+                                 : models::Model::load(path, backend, std::move(options)));
+  model->expect(*said);
   TRY(check_drafts(o, *model));
   if (const auto experts = model->executable().expert_traffic()) {
     std::fprintf(stderr,
@@ -246,7 +269,9 @@ Result<std::unique_ptr<models::Model>> load_model(const ModelOptions& o, LoadPro
 
 std::string placement_text(const models::Model& model) {
   const auto placement = model.executable().placement();
-  return placement ? placement->text : model.card_problem();
+  std::string text = placement ? placement->text : model.card_problem();
+  if (!text.empty() && !model.expectation().empty()) text += "; ";
+  return text + model.expectation();
 }
 
 Status check_drafts(const ModelOptions& o, const models::Model& model) {

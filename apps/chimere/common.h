@@ -26,6 +26,7 @@ struct ModelOptions {
   bool no_card = false;              // --vram 0
   std::string cpu_moe = "auto";      // layers, "all", or "auto": as many as it takes
   std::string ram_experts = "auto";  // "cpu", "card" or "auto"
+  std::string gpu_layers = "auto";   // layers on the card, "all", or "auto": as many as fit
   std::string routing = "model";     // of benchmarks: "uniform" or "zipf:S"
   uint64_t ram_bytes = 0;            // for weights; 0: what is to be had
   std::string experts_folder;        // of experts that RAM does not hold; empty: in the data folder
@@ -37,6 +38,10 @@ struct ModelOptions {
   speculative::Mode speculate = speculative::Mode::off;
   std::string drafter;  // a DFlash drafter's file; empty: none
 };
+
+// What `serve` asks of a load, and `plan` of a plan: that many answers at a time, conversations of so many tokens. On a card
+// one of them has room beside the weights; the others have what is left, or wait.
+void ask_for_answers(ModelOptions& options, int parallel, int context);
 
 // For CLI::Option::check. CLI11's own checks of this kind tell the largest number of the type, in 300 digits.
 CLI::Validator at_least(double least);  // "expected 0 or more, found -5"

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "common.h"
+#include "engine/expectation.h"
 #include "engine/forecast.h"
 #include "gguf/gguf.h"
 #include "machine_file.h"
@@ -119,11 +120,18 @@ std::vector<Change> changes(const Planned& planned, const engine::ForecastOption
     const Change change{what, then->decode_full_tok_s / now.decode_full_tok_s - 1, saved};
     if (change.gain >= 0.01 || saved > 0) found.push_back(change);
   };
-  if (now.memory.n_hosted > 0) {
+  if (now.memory.is_partly_in_ram()) {
     engine::ForecastOptions other = o;
     other.more_card_bytes = int64_t{2} << 30;
     look("2 GiB more of the card's memory", other);
-    other = o;
+  }
+  if (now.memory.n_layers_in_ram > 0) {
+    engine::ForecastOptions other = o;
+    other.backend = models::BackendKind::cpu;
+    look("the CPU alone (--vram 0)", other);
+  }
+  if (now.memory.n_hosted > 0) {
+    engine::ForecastOptions other = o;
     other.load.ram_experts = now.memory.card_reads ? RamExperts::cpu : RamExperts::card;
     look(now.memory.card_reads ? "experts in RAM computed by the CPU (--ram-experts cpu)"
                                : "experts in RAM read by the card (--ram-experts card)",
@@ -151,7 +159,7 @@ void print_json(const Planned& planned, const engine::ForecastOptions& o, const 
                {"architecture", planned.config.arch},
                {"backend", models::backend_name(o.backend)},
                {"context", o.load.context_tokens},
-               {"parallel", o.load.n_sequences}};
+               {"parallel", o.n_sequences}};
   json["weights"] = Json::array();
   for (const engine::ForecastPart& part : f.parts) {
     json["weights"].push_back({{"role", part.role},
@@ -173,6 +181,9 @@ void print_json(const Planned& planned, const engine::ForecastOptions& o, const 
                     {"context_bytes", f.memory.context_bytes},
                     {"expert_layers", f.memory.n_mixtures},
                     {"expert_layers_in_ram", f.memory.n_hosted},
+                    {"layers", f.memory.n_layers},
+                    {"layers_in_ram", f.memory.n_layers_in_ram},
+                    {"brought_bytes_on_card", f.memory.brought_bytes},
                     {"reads_experts", f.memory.card_reads},
                     {"slots_per_layer", f.memory.n_slots},
                     {"experts_in_ram_bytes_on_card", f.memory.mapped_bytes},
@@ -204,24 +215,27 @@ void print_memory(const engine::ForecastOptions& o, const engine::Forecast& f) {
     print_row(part.role + ", " + std::to_string(part.n_tensors) + (part.n_tensors == 1 ? " tensor" : " tensors"),
               tier_name(part.tier), size_text(part.bytes), token);
   }
-  const std::string sequences =
-      o.load.n_sequences == 1 ? "1 sequence" : std::to_string(o.load.n_sequences) + " sequences";
+  const std::string sequences = o.n_sequences == 1 ? "1 sequence" : std::to_string(o.n_sequences) + " sequences";
   if (f.kv_bytes > 0) {
     print_row("KV, " + sequences + " of " + std::to_string(o.load.context_tokens), home, size_text(f.kv_bytes), "");
   }
   if (f.recurrent_bytes > 0) {
     print_row("recurrent state, " + sequences, home, size_text(f.recurrent_bytes),
-              size_text(2 * f.recurrent_bytes / static_cast<uint64_t>(o.load.n_sequences)));
+              size_text(2 * f.recurrent_bytes / static_cast<uint64_t>(o.n_sequences)));
   }
   if (f.memory.card_reads) {
     print_row("slots for " + std::to_string(f.memory.n_slots) + " experts a layer, stage", home,
               size_text(f.memory.mapped_bytes), "");
   }
+  if (f.memory.n_layers_in_ram > 0) {
+    print_row("room for what is brought of " + std::to_string(f.memory.n_layers_in_ram) + " layers", home,
+              size_text(f.memory.brought_bytes), "");
+  }
   print_row("working memory", home, size_text(f.memory.working_bytes), "");
   if (on_card) {
     print_row("CUDA context", home, size_text(f.memory.context_bytes), "");
     print_row("together, of " + size_text(f.memory.budget_bytes), home, size_text(f.card_bytes), "");
-    if (f.memory.n_hosted == 0) return;
+    if (!f.memory.is_partly_in_ram()) return;
   }
   print_row("together, of " + size_text(f.ram_budget_bytes), "RAM", size_text(f.ram_bytes - f.disk_bytes), "");
   if (f.disk_bytes > 0) print_row("experts beyond that", "disk", size_text(f.disk_bytes), "");
@@ -262,26 +276,36 @@ Status run(const PlanOptions& o) {
   if (forecast_options.backend == models::BackendKind::reference) {
     return Error{Code::unsupported, "--backend reference: expected cpu or cuda: the oracle is not for use"};
   }
-  TRY_ASSIGN(LoadOptions load, load_options(o.model));
+  ModelOptions asked = o.model;
+  ask_for_answers(asked, o.parallel, o.model.context);
+  TRY_ASSIGN(LoadOptions load, load_options(asked));
   TRY_ASSIGN(const auto planned, open(o, load));
-  load.n_sequences = o.parallel;
-  load.decode_rows = std::max(o.parallel, kDecodeTokens);
+  forecast_options.n_sequences = o.parallel;
   if (load.context_tokens == 0) load.context_tokens = std::min(models::kUsualContext, planned->config.context_length);
   forecast_options.load = std::move(load);
   forecast_options.ram_bytes = forecast_options.load.ram_bytes;
   if (forecast_options.load.drafts_need_room && planned->program.has_drafts()) {
     const auto memory = models::plan_memory(planned->program, forecast_options.backend, forecast_options.load);
-    if (!memory || memory->n_hosted > 0) planned->program.drop_drafts();
+    if (!memory || memory->is_partly_in_ram()) planned->program.drop_drafts();
   }
   TRY_ASSIGN(engine::Machine machine, figures(*planned, forecast_options));
   auto found = engine::forecast(planned->program, forecast_options, machine);
   std::string card_problem;
   const auto can_not = [&](Code code) { return !found && found.error().code == code; };
-  if ((can_not(Code::exhausted) || can_not(Code::unsupported)) && is_free_to_choose(o.model) &&
-      forecast_options.backend == models::BackendKind::cuda) {
-    card_problem = found.error().message;  // what a load does then, too
-    forecast_options.backend = models::BackendKind::cpu;
-    found = engine::forecast(planned->program, forecast_options, machine);
+  if (is_free_to_choose(o.model) && forecast_options.backend == models::BackendKind::cuda) {
+    // What a load does then, too.
+    engine::ForecastOptions on_cpu = forecast_options;
+    on_cpu.backend = models::BackendKind::cpu;
+    if (can_not(Code::exhausted) || can_not(Code::unsupported)) {
+      card_problem = found.error().message;
+    } else if (found && found->memory.n_layers_in_ram > 0) {
+      const auto cpu = engine::forecast(planned->program, on_cpu, machine);
+      card_problem = cpu ? engine::better_on_cpu(*found, *cpu) : "";
+    }
+    if (!card_problem.empty()) {
+      forecast_options = on_cpu;
+      found = engine::forecast(planned->program, forecast_options, machine);
+    }
   }
   TRY_ASSIGN(engine::Forecast f, std::move(found));
   if (!card_problem.empty()) f.memory.text = "the CPU computes: " + card_problem;
@@ -312,6 +336,11 @@ void add_plan(CLI::App& app, Outcome& outcome) {
   command->add_option("--parallel", options->parallel, "conversations at a time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  command
+      ->add_option_function<double>(
+          "--state-gb", [options](double gb) { options->model.state_bytes = static_cast<uint64_t>(gb * 1e9); },
+          "memory for the states of all conversations, where that shall be free on a card")
+      ->check(at_least(0));
   command
       ->add_option_function<std::string>(
           "--speculate",

@@ -96,8 +96,9 @@ server::ModelMemory planned_memory(const ServeOptions& o, const server::ModelFil
   if (!on_card) return {file.bytes + state_bytes(o), 0};
   const uint64_t wanted = file.bytes + file.bytes / 5 + state_bytes(o) + kCardWorkingBytes;
   const bool fits = o.model.vram_bytes == 0 || wanted <= o.model.vram_bytes;
-  return {o.model.cpu_moe == "0" || (o.model.cpu_moe == "auto" && fits) ? 0 : file.bytes,
-          std::min(wanted, o.model.vram_bytes)};
+  const bool keeps_all = o.model.cpu_moe == "0" && o.model.gpu_layers == "all";
+  const bool is_fitted = o.model.cpu_moe == "auto" && o.model.gpu_layers == "auto";
+  return {keeps_all || (is_fitted && fits) ? 0 : file.bytes, std::min(wanted, o.model.vram_bytes)};
 }
 
 }  // namespace

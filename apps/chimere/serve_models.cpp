@@ -49,7 +49,7 @@ std::shared_ptr<improve::InUse> use_learned(const std::shared_ptr<improve::Artef
 ModelOptions companion_options(const ServeOptions& o, const std::string& file) {
   ModelOptions options = o.model;
   options.path = file;
-  options.cpu_moe = "auto";  // was said of the other model
+  options.cpu_moe = options.gpu_layers = "auto";  // were said of the other model
   options.vram_bytes = companion_vram(o, file);
   return options;
 }
@@ -77,9 +77,8 @@ Result<std::unique_ptr<orchestrator::ChatService>> open_model(const ServeOptions
   config.log = warn;
   config.idle_sleep = std::chrono::seconds(static_cast<int64_t>(o.idle_sleep * 60));
   ModelOptions model_options = options;
-  model_options.decode_rows = std::max(o.parallel, kDecodeTokens);
+  ask_for_answers(model_options, o.parallel, o.context);
   model_options.speculate = o.speculate.mode;
-  model_options.context = o.context;
   if (o.says_state_gb) model_options.state_bytes = config.state_bytes;
   TRY_ASSIGN(auto draft_model, load_draft_model(o.speculate.draft_model, model_options));
   TRY_ASSIGN(auto model, load_model(model_options, progress));

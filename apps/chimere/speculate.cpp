@@ -49,7 +49,7 @@ Result<std::unique_ptr<models::Model>> load_draft_model(const std::string& path,
   small.speculate = speculative::Mode::off;  // nobody guesses for it
   small.drafter.clear();
   small.experts.clear();  // these were said of the other model
-  small.cpu_moe = "auto";
+  small.cpu_moe = small.gpu_layers = "auto";
   small.context = 0;
   small.state_bytes = 0;
   small.vram_bytes = options.vram_bytes / 8;

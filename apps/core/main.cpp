@@ -12,7 +12,8 @@
 //                        [--adapter FILE[=SCALE]]
 //   chimere-core compare --expected A.f32 --found B.f32 --rows N
 //   chimere-core bench   (--model F | --synthetic SPEC) [-p N] [-n N] [-r N] [-t N] [--depth N] [--streams N,..]
-//                        [--backend B] [--vram BYTES] [--cpu-moe N|all|auto] [--profile] [--sleep]
+//                        [--backend B] [--vram BYTES] [--cpu-moe N|all|auto] [--gpu-layers N|all|auto] [--ctx N]
+//                        [--profile] [--sleep]
 //                        [--ram BYTES --experts-folder FOLDER] [--ram-experts auto|cpu|card]
 //                        [--routing model|uniform|zipf:S]
 //                        [--speculate auto|mtp|draft|dflash|always --acceptance P,.. --draft-max N --draft-depths N,..]
@@ -104,16 +105,21 @@ Result<std::unique_ptr<models::Model>> load(const Options& o, bool for_engine = 
   options.ram_bytes = std::strtoull(get(o, "--ram", "0").c_str(), nullptr, 10);
   options.experts_folder = get(o, "--experts-folder", o.count("--ram") ? "." : "");
   TRY_ASSIGN(options.cpu_moe, cpu_moe_from_text(get(o, "--cpu-moe", "auto")));
+  TRY_ASSIGN(options.gpu_layers, gpu_layers_from_text(get(o, "--gpu-layers", "auto")));
   TRY_ASSIGN(options.ram_experts, ram_experts_from_text(get(o, "--ram-experts", "auto")));
   TRY_ASSIGN(options.imposed_skew, imposed_skew_from_text(get(o, "--routing", "model")));
   if (options.cpu_moe != 0 && options.cpu_moe != kFittingMixtures && backend != models::BackendKind::cuda) {
     return Error{Code::invalid_argument, "--cpu-moe: expected a CUDA card to compute on, found none in use"};
+  }
+  if (options.gpu_layers != kFittingLayers && backend != models::BackendKind::cuda) {
+    return Error{Code::invalid_argument, "--gpu-layers: expected a CUDA card to compute on, found none in use"};
   }
   const auto k = dtype_from_name(get(o, "--kv-k", "f16")), v = dtype_from_name(get(o, "--kv-v", "f16"));
   if (!k || !v) return Error{Code::invalid_argument, "--kv-k, --kv-v: expected f32, f16, q8_0 or q4_0"};
   options.kv = {*k, *v, false};
   const std::vector<int> streams = stream_numbers(o);
   options.n_sequences = *std::max_element(streams.begin(), streams.end());
+  options.context_tokens = std::max(0, get_int(o, "--ctx", 0));
   if (o.count("--depth")) options.context_tokens = get_int(o, "--depth", 0) + models::kUsualContext;
   options.drafts = get(o, "--speculate", "off") == "mtp";
   if (for_engine) {
@@ -238,7 +244,7 @@ Status compare(const Options& o) {
 Result<std::unique_ptr<models::Model>> load_draft_model(Options o) {
   if (!o.count("--draft-model")) return std::unique_ptr<models::Model>();
   o["--model"] = o.at("--draft-model");
-  for (const char* of_the_model : {"--synthetic", "--cpu-moe", "--speculate"}) o.erase(of_the_model);
+  for (const char* of_the_model : {"--synthetic", "--cpu-moe", "--gpu-layers", "--speculate"}) o.erase(of_the_model);
   return load(o);
 }
 

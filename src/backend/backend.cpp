@@ -65,6 +65,18 @@ Result<int> cpu_moe_from_text(std::string_view text) {
   return n;
 }
 
+Result<int> gpu_layers_from_text(std::string_view text) {
+  if (text == "all") return kAllLayers;
+  if (text == "auto") return kFittingLayers;
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 0) {
+    return Error{Code::invalid_argument,
+                 "--gpu-layers: expected a number of layers, 'all' or 'auto', found '" + std::string(text) + "'"};
+  }
+  return n;
+}
+
 Result<RamExperts> ram_experts_from_text(std::string_view text) {
   if (text == "auto") return RamExperts::automatic;
   if (text == "cpu") return RamExperts::cpu;

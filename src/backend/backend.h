@@ -146,6 +146,11 @@ struct ExpertRange {
 
 inline constexpr int kAllMixtures = -1;
 inline constexpr int kFittingMixtures = -2;
+inline constexpr int kAllLayers = -1;
+inline constexpr int kFittingLayers = -2;
+// LoadOptions::gpu_layers as it is written on a command line: a number, "all" or "auto".
+Result<int> gpu_layers_from_text(std::string_view text);
+
 // LoadOptions::cpu_moe as it is written on a command line: a number, "all" or "auto".
 Result<int> cpu_moe_from_text(std::string_view text);
 
@@ -173,6 +178,10 @@ struct LoadOptions {
   // as that is possible: whole layers where the CPU computes them, some experts of every layer where the card does.
   int cpu_moe = 0;
   RamExperts ram_experts = RamExperts::automatic;
+  // CUDA only: layers whose matrices are on the card; those of others, but for routed experts, are in host memory and
+  // brought to the card for every pass. kFittingLayers: as many as fit beside the state of sequences as it is wanted, once
+  // all routed experts that may are in host memory. With as many as there are, or more: all.
+  int gpu_layers = kAllLayers;
   // CPU, and experts beside a card: RAM for weights. What is more are routed experts, which then lie on disk, and those
   // that are used most in RAM. 0: any.
   uint64_t ram_bytes = 0;
@@ -187,6 +196,9 @@ struct LoadOptions {
   std::optional<float> imposed_skew;
   LoadProgress progress;
   MatrixTaken matrix_taken;
+  // Called by models::Model before a program is bound to a backend, with these options as they are by then. An error is
+  // that of the load.
+  std::function<Status(const Program&, const LoadOptions&, bool on_card)> before_load;
   InputObserver observe;  // sees what matrices are multiplied with; CPU only
 };
 
@@ -214,9 +226,11 @@ struct Placement {
   int n_hosted = 0;         // of these, those whose experts are in RAM
   bool card_reads = false;  // these experts, and has a slot for `n_slots` of each layer's
   int n_slots = 0;
-  uint64_t host_bytes = 0;        // of these experts
-  uint64_t card_bytes = 0;        // of the weights on the card
-  uint64_t budget_bytes = 0;      // of the card's memory, what may be used
+  int n_layers = 0;           // that may be in RAM
+  int n_layers_in_ram = 0;    // of these, those whose other weights are there, and brought to the card for every pass
+  uint64_t host_bytes = 0;    // of all that is in RAM
+  uint64_t card_bytes = 0;    // of the weights on the card
+  uint64_t budget_bytes = 0;  // of the card's memory, what may be used
   uint64_t everything_bytes = 0;  // what it would take to have all of them there, with working memory and states
   std::string text;               // in words
 };

@@ -86,10 +86,13 @@ class Forecaster {
     if (!p) return machine_.ram_bytes_s();
     return is_cached ? p->cached_bytes_s : p->decode_bytes_s;
   }
+  bool is_expert_in_ram(size_t i) const {
+    return f_.memory.matrices[i].tier == Tier::ram && std::string_view(uses_[i].role) == "routed experts";
+  }
   // Of the experts that the card reads from RAM, those that it has itself.
   double slot_share() const {
     uint64_t in_ram = 0;
-    for (const MemoryPlan::Matrix& m : f_.memory.matrices) in_ram += m.tier == Tier::ram ? m.bytes : 0;
+    for (size_t i = 0; i < uses_.size(); ++i) in_ram += is_expert_in_ram(i) ? f_.memory.matrices[i].bytes : 0;
     return in_ram > 0 ? static_cast<double>(f_.memory.slot_bytes) / static_cast<double>(in_ram) : 0;
   }
   double cpu_product_seconds(double cached_share) const;
@@ -124,7 +127,7 @@ void Forecaster::add_parts() {
 Status Forecaster::add_states() {
   const LoadOptions& load = options_.load;
   TRY_ASSIGN(const StateLayout layout, StateLayout::create(program_.kv_layers, program_.recurrent_layers, load.kv));
-  const auto n = static_cast<uint64_t>(load.n_sequences);
+  const auto n = static_cast<uint64_t>(options_.n_sequences);
   const uint64_t pages = (static_cast<uint64_t>(std::max(1, load.context_tokens)) + kPageTokens - 1) / kPageTokens;
   recurrent_bytes_ = static_cast<uint64_t>(layout.recurrent_floats()) * sizeof(float);
   kv_token_bytes_ = static_cast<double>(layout.kv_bytes_per_token());
@@ -140,7 +143,8 @@ Status Forecaster::fit_ram() {
     if (part.tier == Tier::ram) (part.role == "routed experts" ? experts : others) += part.bytes;
   }
   if (on_card()) {
-    f_.card_bytes += f_.memory.mapped_bytes + f_.memory.working_bytes + f_.memory.context_bytes + state_bytes();
+    f_.card_bytes += f_.memory.mapped_bytes + f_.memory.brought_bytes + f_.memory.working_bytes +
+                     f_.memory.context_bytes + state_bytes();
   } else {
     others += f_.memory.working_bytes + state_bytes();
   }
@@ -162,7 +166,7 @@ double Forecaster::cpu_product_seconds(double cached_share) const {
   double seconds = 0;
   for (size_t i = 0; i < program_.matrices.size(); ++i) {
     const MemoryPlan::Matrix& m = f_.memory.matrices[i];
-    if (m.tier != Tier::ram || f_.memory.card_reads) continue;
+    if (m.tier != Tier::ram || f_.memory.card_reads || m.is_brought) continue;
     const double bytes = static_cast<double>(m.bytes) * uses_[i].share;
     const TensorView& matrix = program_.matrices[i];
     seconds += bytes * (cached_share / rate(matrix, true) + (1 - cached_share) / rate(matrix, false));
@@ -206,6 +210,11 @@ void Forecaster::add_speed() {
     (part.tier == Tier::card ? card : ram) += part.tier == Tier::file ? 0 : part.token_bytes;
     if (part.tier == Tier::ram && part.role == "routed experts") missed += disk_share_ * part.token_bytes;
   }
+  double brought = 0;
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    const MemoryPlan::Matrix& m = f_.memory.matrices[i];
+    if (m.is_brought) brought += static_cast<double>(m.bytes) * uses_[i].share;
+  }
   const double states = 2.0 * static_cast<double>(recurrent_bytes_);
   const double kv_end = kv_token_bytes_ * options_.load.context_tokens;
   f_.token_bytes = card + ram + states;
@@ -215,15 +224,17 @@ void Forecaster::add_speed() {
   const double cache = static_cast<double>(machine_.host.cache_bytes), touched = ram + states;
   const double cached = cache > 0 ? std::clamp(2 - 2 * touched / cache, 0.0, 1.0) : 0;
   double seconds = cpu_product_seconds(cached) + disk_s, per_kv_byte = 0;
+  double beside = 0;  // of the copies that run while all else is computed
   if (on_card() && machine_.card) {
     double to_host = kHandOverSeconds * f_.memory.n_hosted;
     if (f_.memory.card_reads) {
       // As if all experts were used alike, which is the worst case.
-      const double in_slots = ram * slot_share();
+      const double experts = ram - brought, in_slots = experts * slot_share();
       card += in_slots;
-      to_host = (ram - in_slots) / (kBusShare * machine_.card->to_card_pinned);
+      to_host = (experts - in_slots) / (kBusShare * machine_.card->to_card_pinned);
     }
-    seconds += (card + states) / machine_.card->copy_bytes_s + kCardOpSeconds * n_ops + to_host;
+    seconds += (card + brought + states) / machine_.card->copy_bytes_s + kCardOpSeconds * n_ops + to_host;
+    if (brought > 0) beside = brought / machine_.card->to_card_pinned;
     per_kv_byte = 1 / machine_.card->copy_bytes_s;
   } else if (!on_card()) {
     seconds += states / machine_.ram_bytes_s() + n_ops * (kPhases * machine_.barrier_s + kCpuOpSeconds);
@@ -232,8 +243,8 @@ void Forecaster::add_speed() {
     f_.prompt_tok_s = prompt > 0 ? 1 / prompt : 0;
   }
   if (missed > 0 && !machine_.disk) return;  // nobody knows
-  f_.decode_tok_s = 1 / seconds;
-  f_.decode_full_tok_s = 1 / (seconds + kv_end * per_kv_byte);
+  f_.decode_tok_s = 1 / std::max(seconds, beside);
+  f_.decode_full_tok_s = 1 / std::max(seconds + kv_end * per_kv_byte, beside);
 }
 
 }  // namespace
@@ -254,6 +265,18 @@ Result<Forecast> forecast(const Program& program, const ForecastOptions& options
   TRY(forecaster.fit_ram());
   forecaster.add_speed();
   return Result<Forecast>{std::move(f)};
+}
+
+Result<Forecast> forecast_of_load(const Program& program, const ForecastOptions& options, const Machine& machine) {
+  auto whole = forecast(program, options, machine);
+  const bool on_card = options.backend == models::BackendKind::cuda;
+  if (!on_card || !options.load.drafts_need_room || !program.has_drafts() || program.draft_blocks ||
+      (whole && !whole->memory.is_partly_in_ram())) {
+    return whole;
+  }
+  Program without = program;
+  without.drop_drafts();
+  return forecast(without, options, machine);
 }
 
 }  // namespace chimere::engine

@@ -5,6 +5,7 @@
 //   CPU   packed bytes / product speed of their format, from the caches where they all fit there; the states at the speed
 //         of memory; a barrier for each phase of an op
 //   card  bytes / copy bandwidth, and a time for each op that is all launches (kCardOpSeconds)
+//   card  layers in RAM: all of that, or bytes / bandwidth of the bus, whichever takes longer
 //   disk  experts beyond the RAM budget: uniform routing, so that the share that lies on disk is the share that is read
 // A prompt's time on the CPU is its arithmetic over the product speed of the format, and a share for all else.
 #pragma once
@@ -45,7 +46,8 @@ struct Forecast {
 
 struct ForecastOptions {
   models::BackendKind backend = models::BackendKind::cpu;
-  LoadOptions load;             // context_tokens and n_sequences are those of the states
+  LoadOptions load;             // context_tokens are those of the states
+  int n_sequences = 1;          // whose states are counted: load.n_sequences have room kept for them
   uint64_t ram_bytes = 0;       // of weights, working memory and states; 0: any
   int64_t more_card_bytes = 0;  // than there is
 };
@@ -55,5 +57,8 @@ std::vector<DType> cpu_formats(const Program& program);
 
 // Fails where the model has no place, with what is missing.
 Result<Forecast> forecast(const Program& program, const ForecastOptions& options, const Machine& machine);
+
+// The same of what models::Model then loads: without the file's draft pass where LoadOptions::drafts_need_room leaves it out.
+Result<Forecast> forecast_of_load(const Program& program, const ForecastOptions& options, const Machine& machine);
 
 }  // namespace chimere::engine

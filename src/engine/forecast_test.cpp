@@ -39,7 +39,7 @@ Program program_of(const char* spec, std::unique_ptr<models::WeightSource>& sour
 ForecastOptions options_for(int context, int parallel = 1) {
   ForecastOptions o;
   o.load.context_tokens = context;
-  o.load.n_sequences = parallel;
+  o.n_sequences = parallel;
   o.load.n_threads = 2;
   return o;
 }

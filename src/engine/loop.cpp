@@ -133,6 +133,7 @@ void Loop::thread_main() {
     remove_ended();
     release_forks();
     raise_limit();
+    note_slots();
     // A request that waits for the disk or for its mask is heard of through a message.
     can_go_on_ =
         !waits_for_card_ &&

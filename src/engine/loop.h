@@ -163,6 +163,7 @@ class Loop {
   bool give_way(uint64_t bytes);
   void lower_limit();
   void raise_limit();
+  void note_slots();
   void wait_for_memory(Active& a);
   Error no_room_for(const Active& a) const;
   void give_back(Active& a);
@@ -272,8 +273,9 @@ class Loop {
 
   models::Model& model_;
   const EngineConfig config_;
-  uint64_t state_limit_;            // config_.state_bytes, or what the device lately had
-  bool asks_beyond_limit_ = false;  // in the next step, in which nobody begins
+  std::optional<uint64_t> n_slots_;  // for experts on a card, when it was looked at last
+  uint64_t state_limit_;             // config_.state_bytes, or what the device lately had
+  bool asks_beyond_limit_ = false;   // in the next step, in which nobody begins
   std::chrono::steady_clock::time_point ask_again_{}, next_line_{}, embeds_rest_until_{};  // shortage.cpp
   Sampler sampler_;
   std::deque<std::unique_ptr<Active>> waiting_;

@@ -48,6 +48,20 @@ void Loop::lower_limit() {
   ask_again_ = Clock::now() + kAskAgain;
 }
 
+// Slots for experts on a card give way to states and come back without anybody's doing here.
+void Loop::note_slots() {
+  const auto experts = model_.executable().card_traffic();
+  if (!experts) return;
+  const uint64_t before = n_slots_.value_or(experts->n_slots), now = experts->n_slots;
+  n_slots_ = now;
+  if (before == now || !config_.log) return;
+  config_.log(now < before ? "the card has no more memory for conversations, as other programs take it: of " +
+                                 std::to_string(before) + " experts that it held, " + std::to_string(now) +
+                                 " stay there, and the others are read from RAM, which is slower"
+                           : "the card has memory again: it holds " + std::to_string(now) + " experts, " +
+                                 std::to_string(before) + " before");
+}
+
 void Loop::raise_limit() {
   const bool is_idle = running_.empty() && waiting_.empty() && !embeds_.has_work();
   const uint64_t below = config_.state_bytes - std::min(config_.state_bytes, state_limit_);

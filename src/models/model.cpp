@@ -203,6 +203,7 @@ Status Model::start(BackendKind backend, LoadOptions options, Compile compile) {
   }
   options.fingerprint = fingerprint_;
   if (options.context_tokens == 0) options.context_tokens = std::min(kUsualContext, context_length_);
+  if (options.before_load) TRY(options.before_load(program, options, backend == BackendKind::cuda));
   TRY_ASSIGN(executable_, compile(std::move(program), options));
   cache_key_ = models::cache_key(fingerprint_, options.kv, options.experts, has_drafts(), drafter);
   if (draft_blocks() && draft_blocks()->n_rows > executable_->max_rows()) {

@@ -75,6 +75,9 @@ class Model {
   const std::string& draft_problem() const { return draft_problem_; }
   // Why it is not on the card although there is one, and what would help; empty where there is nothing to say.
   const std::string& card_problem() const { return card_problem_; }
+  // How fast it is expected to be, in words, where whoever loaded it said so.
+  const std::string& expectation() const { return expectation_; }
+  void expect(std::string words) { expectation_ = std::move(words); }
   // It is a reranker: a head scores how well two texts match.
   bool scores_pairs() const { return executable_->program().score_head.has_value(); }
   // An error for callers that need logits, if it has none.
@@ -97,6 +100,7 @@ class Model {
   std::string architecture_;
   std::string draft_problem_;
   std::string card_problem_;
+  std::string expectation_;
   BackendKind backend_ = BackendKind::cpu;
   int context_length_ = 0;
   uint64_t fingerprint_ = 0;

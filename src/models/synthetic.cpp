@@ -34,6 +34,17 @@ constexpr ShapeNemotron kNemotron[] = {
     {"nemotron-tiny", "MEM*EMEM*E", 512, 32000, 4, 2, 128, 16, 64, 4, 128, 16, 4, 512, 512},
 };
 
+// Plain transformers.
+struct ShapeDense {
+  const char* name;
+  int hidden, layers, vocab, heads, kv_heads, head_dim, ff, context;
+};
+
+constexpr ShapeDense kDense[] = {
+    {"llama-8b", 4096, 32, 128256, 32, 8, 128, 14336, 131072},
+    {"llama-tiny", 512, 8, 32000, 8, 2, 64, 1536, 8192},
+};
+
 // Types of attention and SSM projections, shared expert, routed experts, embedding, head, and gates.
 struct Mix {
   const char* name;
@@ -80,6 +91,7 @@ class SyntheticSource final : public WeightSource {
  private:
   void write_metadata(const Shape35& s);
   void write_metadata(const ShapeNemotron& s);
+  void write_metadata(const ShapeDense& s);
   void write_common(const std::string& arch, const char* name, std::initializer_list<std::pair<const char*, int>> ints);
   void fill(TensorView& tensor);
   DType type_of(std::string_view name, uint64_t row) const;
@@ -157,6 +169,23 @@ void SyntheticSource::write_metadata(const ShapeNemotron& s) {
   metadata_.set_float(a + ".attention.layer_norm_rms_epsilon", 1e-5);
 }
 
+void SyntheticSource::write_metadata(const ShapeDense& s) {
+  const std::string a = "llama";
+  write_common(a, s.name,
+               {{"block_count", s.layers},
+                {"context_length", s.context},
+                {"embedding_length", s.hidden},
+                {"feed_forward_length", s.ff},
+                {"attention.head_count", s.heads},
+                {"attention.head_count_kv", s.kv_heads},
+                {"attention.key_length", s.head_dim},
+                {"attention.value_length", s.head_dim},
+                {"rope.dimension_count", s.head_dim},
+                {"vocab_size", s.vocab}});
+  metadata_.set_float(a + ".rope.freq_base", 5e5);
+  metadata_.set_float(a + ".attention.layer_norm_rms_epsilon", 1e-5);
+}
+
 DType SyntheticSource::type_of(std::string_view name, uint64_t row) const {
   DType type = mix_.attention;
   if (name == "token_embd.weight") type = mix_.embedding;
@@ -204,6 +233,7 @@ std::string synthetic_models() {
   std::string names;
   for (const auto& s : kQwen35) names += (names.empty() ? "" : ", ") + std::string(s.name);
   for (const auto& s : kNemotron) names += ", " + std::string(s.name);
+  for (const auto& s : kDense) names += ", " + std::string(s.name);
   return names;
 }
 
@@ -217,7 +247,7 @@ Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec) 
   const size_t colon = spec.find(':');
   const std::string model = spec.substr(0, colon);
   // Rows of 2688 elements are not a multiple of 256: a mix of such formats would leave Nemotron's matrices as halves.
-  const char* usual = model.starts_with("nemotron") ? "q4_0" : "iq3_s";
+  const char* usual = model.starts_with("nemotron") ? "q4_0" : model.starts_with("llama") ? "q4_k" : "iq3_s";
   const std::string mix_name = colon == std::string::npos ? usual : spec.substr(colon + 1);
   const Mix* mix = nullptr;
   for (const Mix& m : kMixes) {
@@ -232,6 +262,7 @@ Result<std::unique_ptr<WeightSource>> synthetic_source(const std::string& spec) 
   };
   look_in(kQwen35);
   look_in(kNemotron);
+  look_in(kDense);
   if (made) return Result<std::unique_ptr<WeightSource>>{std::move(made)};
   return Error{Code::invalid_argument, "synthetic model '" + model + "': expected one of " + synthetic_models()};
 }

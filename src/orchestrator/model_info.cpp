@@ -78,7 +78,7 @@ ModelInfo describe_model(const ChatModel& chat_model) {
   }
   info.placement.text = model.card_problem();
   if (const auto placed = model.executable().placement()) {
-    info.placement = {placed->text,       placed->n_mixtures, placed->n_hosted,
+    info.placement = {placed->text,       placed->n_mixtures, placed->n_hosted,    placed->n_layers_in_ram,
                       placed->host_bytes, placed->card_bytes, placed->budget_bytes};
   }
   info.layers = layers_of(program);

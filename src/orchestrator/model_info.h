@@ -37,6 +37,7 @@ struct ModelInfo {
     std::string text;
     int expert_layers = 0;
     int expert_layers_in_ram = 0;
+    int layers_in_ram = 0;  // of their other weights
     uint64_t ram_bytes = 0;
     uint64_t card_bytes = 0;
     uint64_t card_budget_bytes = 0;

@@ -111,6 +111,11 @@ refuses "$chimere" plan "$nano" --parallel 0
 expect "expected no --backend cuda" "$chimere" plan "$nano" --vram 0 --backend cuda
 "$chimere" plan "$nano" --vram 0 >/dev/null || fail "--vram 0 is the CPU"
 expect "--cpu-moe: expected a number" "$chimere" plan "$nano" --cpu-moe some
+expect "--gpu-layers: expected a number" "$chimere" plan "$nano" --gpu-layers some
+expect "--gpu-layers: expected a CUDA card" "$chimere" plan "$nano" --vram 0 --gpu-layers 3
+expect "feed-forward" "$chimere" plan --synthetic llama-tiny
+# Said at a start, from what is kept.
+expect "expected: " "$chimere" bench --model "$nano" -p 16 -n 4 -r 1
 "$chimere" doctor --json >"$work/doctor" 2>"$work/err" || fail "doctor: $(cat "$work/err")"
 cmp -s "$work/doctor" "$CHIMERE_HOME/machine.json" || fail "doctor kept something else than it said"
 for figure in '"version": 1' '"threads": 1' '"format": "IQ3_S"' '"random_bytes_per_second": '; do

@@ -2,7 +2,9 @@
 // planned and what is taken.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backend/cuda/runtime/device.h"
@@ -190,6 +192,51 @@ TEST(MappedExperts, TakeWhatWasPlanned) {
     EXPECT_LE((*report)->peak_bytes, options.device_bytes);
   }
   EXPECT_GT(fewer, 0);
+}
+
+// Another program takes what is left of the card: slots are given up one piece after another for the states of more
+// sequences, nothing of an answer changes, prompts go on though more experts have no slot than are brought for them, and
+// the slots come back with the memory.
+TEST(MappedExperts, GiveWayToStatesAndComeBack) {
+  const fs::path folder = fixture::kept("qwen3_5_moe-B-untied");
+  const std::vector<int32_t> tokens = some_tokens(folder, 42);
+  // Nearly enough for all experts beside one conversation.
+  LoadOptions options = mapped_options(false, kFittingMixtures, budget_for(folder, 0.95));
+  options.context_tokens = kPageTokens;
+  Loaded resident = open(folder, mapped_options(false, 0));
+  Loaded cached = open(folder, options);
+  ASSERT_TRUE(cached->card_traffic()) << cached->placement()->text;
+  const CardTraffic before = *cached->card_traffic();
+  ASSERT_GT(before.n_slots, 0u);
+  std::vector<Sequence> sequences;
+  const auto expected = feed_alone(*resident, tokens, {20, 1});
+  cuda::refuse_device_beyond(0);
+  for (int i = 0; i < 4000 && cached->card_traffic()->n_slots == before.n_slots; ++i) {
+    sequences.push_back(new_sequence(*cached));
+    const auto begun = sequences.back().begin(1);
+    ASSERT_TRUE(begun) << i << ": " << begun.error().message;
+  }
+  const CardTraffic fewer = *cached->card_traffic();
+  EXPECT_LT(fewer.n_slots, before.n_slots);
+  EXPECT_LT(fewer.slot_bytes, before.slot_bytes);
+  sequences.clear();
+  EXPECT_EQ(feed_alone(*cached, tokens, {20, 1}), expected);
+  // All of them.
+  while (cached->card_traffic()->n_slots > 0 && sequences.size() < 4000) {
+    sequences.push_back(new_sequence(*cached));
+    if (!sequences.back().begin(1)) break;
+  }
+  EXPECT_EQ(cached->card_traffic()->n_slots, 0u);
+  EXPECT_EQ(cached->card_traffic()->slot_bytes, 0u);
+  sequences.clear();
+  EXPECT_EQ(feed_alone(*cached, tokens, {20, 1}), expected);
+  cuda::refuse_device_beyond(UINT64_MAX);
+  for (int i = 0; i < 60 && cached->card_traffic()->n_slots < before.n_slots; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(feed_alone(*cached, tokens, {20, 1}), expected) << i;
+  }
+  EXPECT_EQ(cached->card_traffic()->n_slots, before.n_slots);
+  EXPECT_EQ(cached->card_traffic()->slot_bytes, before.slot_bytes);
 }
 
 // RAM for all of them, or the CPU computes them, with those beyond the RAM on disk.

@@ -122,7 +122,7 @@ class Translation {
       } const adders[] = {
           {{"--api-key"}, &Translation::add_keys},
           {{"--lora", "--lora-scaled"}, &Translation::add_adapters},
-          {{"-ngl", "--gpu-layers", "--n-gpu-layers"}, &Translation::add_layers},
+          {{"-ngl", "--n-gpu-layers"}, &Translation::add_layers},
           {{"-dev", "--device"}, &Translation::add_device},
           {{"-ot", "--override-tensor"}, &Translation::add_places},
           {{"--spec-type"}, &Translation::add_drafts},
@@ -194,8 +194,11 @@ class Translation {
     return Ok{};
   }
 
+  // A hundred layers and more are said of any model, by those who mean all that fits.
   Status add_layers(const std::string& layers) {
     if (layers == "0") return add_words("--vram", "0");
+    const bool is_number = !layers.empty() && layers.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number && layers.size() < 3 && layers != "99") return add_words("--gpu-layers", layers);
     note("-ngl", foreign_option("--fit")->ours);
     return Ok{};
   }

@@ -67,6 +67,9 @@ TEST(ForeignOptions, PlacesOfWeights) {
   ASSERT_FALSE(some);
   EXPECT_NE(some.error().message.find("--cpu-moe N"), std::string::npos) << some.error().message;
   EXPECT_EQ(translated({"-ngl", "0"}), (Words{"--vram", "0"}));
+  EXPECT_EQ(translated({"-ngl", "24"}), (Words{"--gpu-layers", "24"}));
+  EXPECT_EQ(translated({"--gpu-layers", "24"}), (Words{"--gpu-layers", "24"}));
+  for (const char* all : {"99", "999", "all", "-1"}) EXPECT_EQ(translated({"-ngl", all}), Words{}) << all;
   EXPECT_EQ(translated({"-dev", "none"}), (Words{"--backend", "cpu"}));
   EXPECT_EQ(translated({"-sm", "row", "--main-gpu", "1", "-ts", "3,1", "-dev", "CUDA0"}), Words{});
 }

@@ -9,7 +9,8 @@ using Kind = ForeignKind;
 
 constexpr std::string_view kBatches = "the size of batches is chosen by the engine";
 constexpr std::string_view kAlways = "it is always so";
-constexpr std::string_view kPlaced = "weights go to the card as far as they fit; --vram and --cpu-moe say otherwise";
+constexpr std::string_view kPlaced =
+    "weights go to the card as far as they fit; --vram, --cpu-moe and --gpu-layers say otherwise";
 constexpr std::string_view kOneCard = "one card computes; the variable CUDA_VISIBLE_DEVICES says which";
 constexpr std::string_view kThreads = "threads are placed by the system; `taskset` and `numactl` say otherwise";
 constexpr std::string_view kFromFile = "the file says so";

@@ -15,6 +15,7 @@ namespace chimere::cuda {
 
 struct CardPlan {
   int n_mixtures = 0;  // layers with routed experts
+  int n_layers = 0;    // that may be in RAM
   HostedLayers hosted;
   PackForm form = PackForm::compact;
   int max_rows = 0;   // of a batch
@@ -30,6 +31,7 @@ struct CardPlan {
   bool without_drafts = false;  // for want of room
 
   uint64_t without_state() const { return weights + working + inputs + context; }
+  bool is_partly_in_ram() const { return hosted.n_hosted > 0 || hosted.n_brought > 0 || hosted.table_in_ram; }
   uint64_t needed() const { return without_state() + state; }
 };
 
@@ -43,7 +45,8 @@ uint64_t sequence_bytes(const StateLayout& layout, int n_tokens);
 Result<CardPlan> plan_card(const Program& program, const StateLayout& layout, const DeviceInfo& device,
                            uint64_t budget_bytes, const LoadOptions& options);
 
-// Where everything went and why, in a line for people. host_bytes: of the experts in RAM.
-std::string placement_text(const CardPlan& plan, const DeviceInfo& device, uint64_t host_bytes, bool was_asked);
+// Where everything went and why, in a line for people. host_bytes: of what is in RAM.
+std::string placement_text(const CardPlan& plan, const DeviceInfo& device, uint64_t host_bytes,
+                           const LoadOptions& options);
 
 }  // namespace chimere::cuda

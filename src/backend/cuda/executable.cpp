@@ -81,10 +81,10 @@ class CudaExecutable final : public Executable {
 
  private:
   Status take_weights(const LoadOptions& options);
-  // Of experts.
   uint64_t ram_bytes() const {
     const MappedExperts* mapped = binding_.mapped();
-    return host_ ? host_->weight_bytes() : mapped ? mapped->ram_bytes() : 0;
+    const uint64_t of_experts = host_ ? host_->weight_bytes() : mapped ? mapped->ram_bytes() : 0;
+    return of_experts + binding_.ram_layers().ram_bytes();
   }
   // Writes what the pass reads into the parcel of the staging.
   Result<PassShape> stage(const Batch& batch, const Pass& pass, const Outputs& outputs);
@@ -185,16 +185,21 @@ Status CudaExecutable::load(const LoadOptions& options) {
     const auto floats = static_cast<size_t>(max_rows_) * static_cast<size_t>(program_.d_model);
     TRY_ASSIGN(host_draft_hidden_, PinnedBuffer<float>::create(floats));
   }
+  if (MappedExperts* mapped = binding_.mapped()) {
+    memory_.when_refused([this, mapped] { return mapped->give_up(stream_); });
+  }
   const uint64_t host_bytes = ram_bytes();
   placement_ = {plan_.n_mixtures,
                 plan_.hosted.n_hosted,
                 plan_.hosted.card_reads,
                 plan_.hosted.n_slots,
+                plan_.n_layers,
+                plan_.hosted.n_brought,
                 host_bytes,
                 binding_.size_bytes(),
                 plan_.budget,
                 plan_.everything,
-                placement_text(plan_, device_, host_bytes, options.cpu_moe != kFittingMixtures)};
+                placement_text(plan_, device_, host_bytes, options)};
   return stream_.synchronize();
 }
 
@@ -263,6 +268,7 @@ Status CudaExecutable::run(const Batch& batch, const Outputs& outputs) {
   const HostLane::Attention attention(host_ ? host_->lane() : nullptr);
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
     if (pass.is_decode && binding_.mapped()) {
+      if (binding_.mapped()->wants_memory()) memory_.trim();
       if (Status moved = binding_.mapped()->rearrange(stream_); !moved) return fail(std::move(moved.error()));
     }
     if (Status done = run_pass(batch, pass, outputs); !done) return fail(std::move(done.error()));
@@ -511,8 +517,12 @@ Status CudaExecutable::replay(float* recurrent, const float* recorded, int n_tok
 Result<std::optional<DeviceReport>> CudaExecutable::report() {
   TRY_ASSIGN(const double bandwidth, copy_bandwidth(ledger_, stream_));
   std::string memory = ledger_.text();
-  if (plan_.hosted.n_hosted > 0) {
-    memory += "; in RAM: experts of " + std::to_string(plan_.hosted.n_hosted) + " layers " + bytes_text(ram_bytes());
+  if (plan_.is_partly_in_ram()) {
+    const int hosted = plan_.hosted.n_hosted, brought = plan_.hosted.n_brought;
+    memory += "; in RAM: ";
+    if (hosted > 0) memory += "experts of " + std::to_string(hosted) + " layers ";
+    if (brought > 0) memory += (hosted > 0 ? "and " : "") + std::to_string(brought) + " layers ";
+    memory += bytes_text(ram_bytes());
   }
   return std::optional(DeviceReport{device_.name, std::move(memory), bandwidth, ledger_.peak_bytes()});
 }
@@ -529,7 +539,8 @@ Result<std::vector<FamilyTime>> CudaExecutable::profile(const Batch& batch, int 
   const SamplerState nothing_said;
   const std::vector<Draw> draws(batch.logit_rows.size(), {&usual, &nothing_said, {}, 0});
   for (const Pass& pass : split_batch(batch, lowering_->limits())) {
-    // Experts that are brought for a prompt come on a stream of their own, which no graph of a family has.
+    // Experts that are brought for a prompt come on a stream of their own, which no graph of a family has. Layers that
+    // are brought are where they were left: a family is timed without their way.
     if (!pass.is_decode && binding_.mapped()) continue;
     TRY_ASSIGN(const PassShape shape, stage(batch, pass, outputs));
     TRY(staging_->parcel().send(stream_));
@@ -557,7 +568,7 @@ Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& 
   TRY_ASSIGN(StateLayout layout, layout_of(program));
   auto plan = plan_card(program, layout, device, budget, options);
   if (options.drafts_need_room && program.has_drafts() && !program.draft_blocks &&
-      (!plan || plan->hosted.n_hosted > 0)) {
+      (!plan || plan->is_partly_in_ram())) {
     program.drop_drafts();
     TRY_ASSIGN(layout, layout_of(program));
     plan = plan_card(program, layout, device, budget, options);
@@ -565,7 +576,8 @@ Result<std::unique_ptr<Executable>> compile(Program program, const LoadOptions& 
   }
   if (!plan) return std::move(plan.error());
   // Some systems let a program pin less of the RAM than is free. Then the CPU computes what the card can not read.
-  const bool may_compute = plan->hosted.card_reads && options.ram_experts == RamExperts::automatic;
+  const bool may_compute =
+      plan->hosted.card_reads && plan->hosted.n_brought == 0 && options.ram_experts == RamExperts::automatic;
   std::optional<Program> again = may_compute ? std::optional(program) : std::nullopt;
   TRY_ASSIGN(Stream stream, Stream::create());
   auto executable =

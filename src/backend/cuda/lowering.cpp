@@ -77,10 +77,19 @@ std::span<const BoundOpPtr> Lowering::ops_of(const PassShape& pass) const {
 }
 
 Status Lowering::body(const Stream& stream, const PassShape& pass) const {
+  LayerBringer* const bringer = pass.drafts ? nullptr : context_.constants.bringer();
+  // Kernels that start before the one ahead of them has ended read their weights at once: none of those that wait for
+  // theirs to come may.
+  PassShape awaiting = pass;
+  awaiting.dependent = false;
+  if (bringer && bringer->has_ops()) TRY(bringer->begin(stream));
   for (const BoundOpPtr& op : ops_of(pass)) {
-    Status done = op->run(stream, pass);
+    const auto i = static_cast<size_t>(&op - ops_.data());
+    const bool is_brought = bringer && bringer->is_next(i);
+    if (is_brought) TRY(bringer->await(stream));
+    Status done = op->run(stream, is_brought ? awaiting : pass);
+    if (done && is_brought) done = bringer->done_with(stream);
     if (!done) {
-      const auto i = static_cast<size_t>(&op - ops_.data());
       done.error().message = std::string(op_name(context_.program.ops[i])) + ", op " + std::to_string(i) + ", " +
                              std::to_string(pass.batch.n_rows) + " rows: " + done.error().message;
       return done;

@@ -31,6 +31,10 @@ uint64_t expert_bytes(const TensorView& stack, PackForm form, int n_experts) {
   return packed_bytes(stack, form) / static_cast<uint64_t>(n_experts);
 }
 
+// Slots of a layer are in pieces in their order: where those of a piece begin, and the piece of a slot.
+int first_slot(int n_slots, int piece) { return n_slots * piece / kSlotPieces; }
+int piece_of(int n_slots, int slot) { return (kSlotPieces * (slot + 1) - 1) / n_slots; }
+
 }  // namespace
 
 MappedSizes::MappedSizes(const Program& program, std::span<const op::MoeFfn* const> mixtures, PackForm form,
@@ -46,6 +50,11 @@ MappedSizes::MappedSizes(const Program& program, std::span<const op::MoeFfn* con
     ram += n * record;
     const uint64_t in_slots = std::min(n, static_cast<uint64_t>(n_slots));
     slots += in_slots * record;
+    for (int p = 0; p < kSlotPieces; ++p) {
+      const int in_layer = static_cast<int>(in_slots);
+      pieces[static_cast<size_t>(p)] +=
+          static_cast<uint64_t>(first_slot(in_layer, p + 1) - first_slot(in_layer, p)) * record;
+    }
     const uint64_t staged = in_slots < n ? std::min(n, n - in_slots + kMostOfLayer) : 0;
     stage_up = std::max(stage_up, staged * head);
     stage_down = std::max(stage_down, staged * (record - head));
@@ -96,13 +105,21 @@ Result<std::unique_ptr<MappedExperts>> MappedExperts::create(const Program& prog
                                                         {std::move(down_brought), std::move(down_used)}));
   made->lay_out(program, mixtures, form, n_slots);
   const MappedSizes sizes(program, mixtures, form, n_slots);
-  TRY_ASSIGN(made->slots_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, sizes.slots));
+  made->ledger_ = &ledger;
+  made->piece_bytes_ = sizes.pieces;
+  for (size_t p = 0; p < made->slots_.size(); ++p) {
+    TRY_ASSIGN(made->slots_[p], DeviceBuffer<std::byte>::create(ledger, Purpose::weights, sizes.pieces[p]));
+  }
   TRY_ASSIGN(made->stage_, DeviceBuffer<std::byte>::create(ledger, Purpose::weights, sizes.stage()));
   TRY_ASSIGN(made->places_, DeviceBuffer<const uint8_t*>::create(ledger, Purpose::weights, 2 * made->n_places_));
   TRY_ASSIGN(made->counts_, DeviceBuffer<uint32_t>::create(ledger, Purpose::weights, made->n_experts_));
   TRY_ASSIGN(made->host_places_, PinnedBuffer<const uint8_t*>::create(2 * made->n_places_));
   TRY_ASSIGN(made->host_counts_, PinnedBuffer<uint32_t>::create(made->n_experts_));
   made->stage_up_ = sizes.stage_up;
+  for (Layer& layer : made->layers_) {
+    const uint64_t up = sizes.stage_up / layer.head, down = sizes.stage_down / (layer.record - layer.head);
+    layer.n_staged = static_cast<int>(std::min({up, down, static_cast<uint64_t>(layer.n_experts)}));
+  }
   made->traffic_.ram_bytes = sizes.ram;
   made->traffic_.slot_bytes = sizes.slots;
   TRY(made->counts_.zero(made->copies_));
@@ -170,9 +187,13 @@ Status MappedExperts::take(const Program& program, PackForm form, const LoadOpti
 
 // With those that were used most, as far as that is known, else with the first experts of every layer.
 Status MappedExperts::fill_slots() {
-  std::byte* at = slots_.data();
+  std::array<uint64_t, kSlotPieces> at{};
   for (Layer& layer : layers_) {
     layer.slots = at;
+    for (int p = 0; p < kSlotPieces; ++p) {
+      const int in_piece = first_slot(layer.n_slots, p + 1) - first_slot(layer.n_slots, p);
+      at[static_cast<size_t>(p)] += static_cast<uint64_t>(in_piece) * layer.record;
+    }
     std::vector<int> order(static_cast<size_t>(layer.n_experts));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
@@ -185,7 +206,6 @@ Status MappedExperts::fill_slots() {
       point(layer, e, slot_record(layer, slot));
     }
     point_prompts(layer);
-    at += layer.record * static_cast<uint64_t>(layer.n_slots);
   }
   TRY(send_tables(copies_));
   return copies_.synchronize();
@@ -198,11 +218,19 @@ void MappedExperts::point(const Layer& layer, int expert, const std::byte* recor
   }
 }
 
-// Those without a slot stand on the stage in their order.
+std::byte* MappedExperts::slot_record(const Layer& layer, int slot) const {
+  const int piece = piece_of(layer.n_slots, slot), in_piece = slot - first_slot(layer.n_slots, piece);
+  const auto p = static_cast<size_t>(piece);
+  return slots_[p].data() + layer.slots[p] + static_cast<uint64_t>(in_piece) * layer.record;
+}
+
+// Those without a slot stand on the stage in their order. When slots were given up there may be more of them than it has
+// room for: these are read where they are.
 void MappedExperts::point_prompts(const Layer& layer) {
   uint64_t rank = 0;
   for (int e = 0; e < layer.n_experts; ++e) {
-    const bool is_staged = layer.slot_of[static_cast<size_t>(e)] == kNone;
+    const bool is_staged =
+        layer.slot_of[static_cast<size_t>(e)] == kNone && rank < static_cast<uint64_t>(layer.n_staged);
     for (const Part& part : layer.parts) {
       const size_t at = part.first_place + static_cast<size_t>(e);
       const std::byte* staged = part.offset < layer.head
@@ -222,9 +250,11 @@ Status MappedExperts::bring(const Stream& stream, int mixture, Half half) {
   const uint64_t from = is_down ? layer.head : 0, width = is_down ? layer.record - layer.head : layer.head;
   std::byte* to = stage_.data() + (is_down ? stage_up_ : 0);
   // Neighbours without a slot go together.
-  for (int e = 0; e < layer.n_experts;) {
+  int room = layer.n_staged;
+  for (int e = 0; e < layer.n_experts && room > 0;) {
     int end = e;
-    while (end < layer.n_experts && layer.slot_of[static_cast<size_t>(end)] == kNone) ++end;
+    while (end < layer.n_experts && end - e < room && layer.slot_of[static_cast<size_t>(end)] == kNone) ++end;
+    room -= end - e;
     if (end > e) {
       const auto n = static_cast<uint64_t>(end - e);
       TRY(copies_.copy_rows({to, width}, {ram_record(layer, e) + from, layer.record}, width, n));
@@ -255,7 +285,8 @@ Status MappedExperts::rearrange(const Stream& stream) {
     if (!is_done) return Ok{};
     is_counting_ = false;
     learn();
-    return begin_moves(stream);
+    TRY_ASSIGN(const bool takes, take_again(stream));
+    return takes ? Ok{} : begin_moves(stream, chosen_moves());
   }
   if (++n_passes_ < kPassesCounted) return Ok{};
   n_passes_ = 0;
@@ -310,14 +341,88 @@ std::vector<MappedExperts::Move> MappedExperts::chosen_moves() {
   return moves;
 }
 
-Status MappedExperts::begin_moves(const Stream& stream) {
-  moves_ = chosen_moves();
+// For the slots of a piece, which nothing is in.
+std::vector<MappedExperts::Move> MappedExperts::moves_into(int piece) {
+  std::vector<Move> moves;
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_[l];
+    const int first = first_slot(layer.n_slots, piece), end = first_slot(layer.n_slots, piece + 1);
+    std::vector<int> outside;
+    for (int e = 0; e < layer.n_experts; ++e) {
+      if (layer.slot_of[static_cast<size_t>(e)] == kNone) outside.push_back(e);
+    }
+    std::stable_sort(outside.begin(), outside.end(), [&](int a, int b) {
+      return layer.heat[static_cast<size_t>(a)] > layer.heat[static_cast<size_t>(b)];
+    });
+    for (int slot = first; slot < end; ++slot) moves.push_back({l, outside[static_cast<size_t>(slot - first)], slot});
+  }
+  return moves;
+}
+
+Result<bool> MappedExperts::give_up(const Stream& stream) {
+  const auto given = std::find_if(slots_.rbegin(), slots_.rend(), [](const auto& piece) { return piece.size() > 0; });
+  if (given == slots_.rend()) return false;
+  const int piece = static_cast<int>(slots_.rend() - given) - 1;
+  TRY(rest(stream));
+  TRY(sent_.synchronize());
+  uint64_t n_slots = 0;
+  for (Layer& layer : layers_) {
+    for (int e = 0; e < layer.n_experts; ++e) {
+      int& slot = layer.slot_of[static_cast<size_t>(e)];
+      if (slot == kNone || piece_of(layer.n_slots, slot) != piece) continue;
+      slot = kNone;
+      point(layer, e, ram_record(layer, e));
+      ++n_slots;
+    }
+    point_prompts(layer);
+  }
+  TRY(send_tables(stream));
+  TRY(stream.synchronize());
+  *given = {};
+  take_again_at_ = std::chrono::steady_clock::now() + take_again_after_;
+  take_again_after_ = std::min<std::chrono::steady_clock::duration>(2 * take_again_after_, kLongestWait);
+  std::lock_guard lock(mutex_);
+  traffic_.n_slots -= n_slots;
+  traffic_.slot_bytes -= piece_bytes_[static_cast<size_t>(piece)];
+  return true;
+}
+
+bool MappedExperts::wants_memory() const {
+  for (size_t p = 0; p < slots_.size(); ++p) {
+    if (slots_[p].size() == 0 && piece_bytes_[p] > 0) return std::chrono::steady_clock::now() >= take_again_at_;
+  }
+  return false;
+}
+
+Result<bool> MappedExperts::take_again(const Stream& stream) {
+  for (size_t p = 0; p < slots_.size(); ++p) {
+    if (slots_[p].size() > 0 || piece_bytes_[p] == 0) continue;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < take_again_at_) return false;
+    take_again_at_ = now + kFirstWait;
+    auto piece = DeviceBuffer<std::byte>::create(*ledger_, Purpose::weights, piece_bytes_[p]);
+    if (!piece) return false;  // not yet
+    slots_[p] = std::move(*piece);
+    std::vector<Move> moves = moves_into(static_cast<int>(p));
+    {
+      std::lock_guard lock(mutex_);
+      traffic_.n_slots += moves.size();
+      traffic_.slot_bytes += piece_bytes_[p];
+    }
+    TRY(begin_moves(stream, std::move(moves)));
+    return true;
+  }
+  return false;
+}
+
+Status MappedExperts::begin_moves(const Stream& stream, std::vector<Move> moves) {
+  moves_ = std::move(moves);
   if (moves_.empty()) return Ok{};
   TRY(sent_.synchronize());
   for (const Move& move : moves_) {
     Layer& layer = layers_[move.layer];
     const auto leaving = std::find(layer.slot_of.begin(), layer.slot_of.end(), move.slot);
-    CHECK(leaving != layer.slot_of.end());
+    if (leaving == layer.slot_of.end()) continue;
     *leaving = kNone;
     const int expert = static_cast<int>(leaving - layer.slot_of.begin());
     point(layer, expert, ram_record(layer, expert));

@@ -20,8 +20,9 @@ Result<MemoryPlan> plan_memory(const Program& program, const LoadOptions& option
   for (size_t i = 0; i < program.matrices.size(); ++i) {
     const TensorView& m = program.matrices[i];
     const bool on_card = !binding.is_in_ram(static_cast<MatrixId>(i));
-    const uint64_t bytes = on_card || card.hosted.card_reads ? packed_bytes(m, card.form) : cpu::packed_bytes(m);
-    plan.matrices.push_back({on_card ? Tier::card : Tier::ram, bytes});
+    const auto id = static_cast<MatrixId>(i);
+    const uint64_t bytes = binding.is_computed_there(id) ? cpu::packed_bytes(m) : packed_bytes(m, card.form);
+    plan.matrices.push_back({on_card ? Tier::card : Tier::ram, bytes, binding.is_brought(id)});
     if (!on_card) host_bytes += plan.matrices.back().bytes;
   }
   plan.n_mixtures = card.n_mixtures;
@@ -30,13 +31,16 @@ Result<MemoryPlan> plan_memory(const Program& program, const LoadOptions& option
   plan.n_slots = card.hosted.n_slots;
   plan.slot_bytes = binding.slot_bytes();
   plan.mapped_bytes = binding.mapped_bytes();
+  plan.n_layers = card.n_layers;
+  plan.n_layers_in_ram = card.hosted.n_brought;
+  plan.brought_bytes = binding.ram_layers().card_bytes();
   plan.max_rows = card.max_rows;
   plan.prefill_rows = chimere::prefill_rows(card.max_rows, options.decode_rows);
   plan.working_bytes = card.working + card.inputs;
   plan.context_bytes = card.context;
   plan.budget_bytes = card.budget;
   plan.card = device.name;
-  plan.text = placement_text(card, device, host_bytes, options.cpu_moe != kFittingMixtures);
+  plan.text = placement_text(card, device, host_bytes, options);
   return Result<MemoryPlan>{std::move(plan)};
 }
 

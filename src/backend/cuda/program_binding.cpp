@@ -12,7 +12,10 @@
 namespace chimere::cuda {
 
 ProgramBinding::ProgramBinding(const Program& program, const HostedLayers& hosted, PackForm form)
-    : layers_(hosted), form_(form), hosted_(program.matrices.size(), kNone) {
+    : layers_(hosted),
+      form_(form),
+      hosted_(program.matrices.size(), kNone),
+      ram_layers_(program, hosted.n_brought, hosted.table_in_ram, form) {
   for (const Op& op : program.ops) {
     const auto* moe = std::get_if<op::MoeFfn>(&op);
     if (!moe || static_cast<int>(mixtures_.size()) == hosted.n_hosted) continue;
@@ -64,9 +67,13 @@ void ProgramBinding::place(const Program& program, std::byte* base) {
   for (size_t i = 0; i < program.matrices.size(); ++i) {
     const TensorView& m = program.matrices[i];
     const auto id = static_cast<MatrixId>(i);
-    const bool is_mapped = is_in_ram(id) && layers_.card_reads;
+    const bool is_mapped = is_expert_in_ram(id) && layers_.card_reads;
     const void* data = is_in_ram(id) ? nullptr : take(packed_bytes(m, form_));
     if (is_mapped) data = mapped_ ? static_cast<const void*>(mapped_->data(id)) : base;
+    if (ram_layers_.has(id)) {
+      const bool is_table = id == ram_layers_.table();
+      data = !bringer_ ? base : is_table ? bringer_->table() : bringer_->places() + ram_layers_.card_offset(id);
+    }
     weights_.push_back(packed_weight(m, data, reinterpret_cast<const IqGrids*>(grids_), form_));
     if (is_mapped) {
       weights_.back().places = mapped_ ? mapped_->places(id) : reinterpret_cast<const uint8_t* const*>(base);
@@ -80,19 +87,25 @@ Status ProgramBinding::upload(const Program& program, Ledger& ledger, const Load
   uint64_t total = 0;
   for (size_t i = 0; i < program.matrices.size(); ++i)
     total += is_in_ram(static_cast<MatrixId>(i)) ? 0 : packed_bytes(program.matrices[i], form_);
-  LoadProgress progress = options.progress;
+  const uint64_t mapped = layers_.card_reads ? MappedSizes(program, mixtures_, form_, layers_.n_slots).ram : 0;
+  const uint64_t all = mapped + ram_layers_.ram_bytes() + total;
+  // One after another, each with what was done before it.
+  const auto after = [&](uint64_t before) -> LoadProgress {
+    if (!options.progress) return {};
+    return [&options, before, all](uint64_t done, uint64_t) { options.progress(before + done, all); };
+  };
+  LoadOptions first = options;
   if (layers_.card_reads) {
-    const uint64_t in_ram = MappedSizes(program, mixtures_, form_, layers_.n_slots).ram;
-    LoadOptions first = options;
-    if (progress) {
-      first.progress = [&](uint64_t done, uint64_t all) { options.progress(done, all + total); };
-      progress = [&options, in_ram](uint64_t done, uint64_t all) { options.progress(in_ram + done, in_ram + all); };
-    }
+    first.progress = after(0);
     TRY_ASSIGN(mapped_, MappedExperts::create(program, mixtures_, form_, layers_.n_slots, ledger, first));
+  }
+  if (ram_layers_.ram_bytes() > 0) {
+    first.progress = after(mapped);
+    TRY_ASSIGN(bringer_, LayerBringer::create(program, ram_layers_, form_, ledger, first));
   }
   place(program, memory_.data());
 
-  TRY_ASSIGN(Uploader uploader, Uploader::create(total, std::move(progress)));
+  TRY_ASSIGN(Uploader uploader, Uploader::create(total, after(all - total)));
   ThreadPool pool(options.n_threads);
   for (size_t i = 0; i < program.matrices.size(); ++i) {
     if (is_in_ram(static_cast<MatrixId>(i))) continue;

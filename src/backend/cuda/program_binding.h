@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cuda/ram_layers.h"
 #include "backend/cuda/runtime/buffer.h"
 #include "backend/cuda/runtime/ledger.h"
 #include "backend/cuda/weights/pack.h"
@@ -17,11 +18,13 @@ namespace chimere::cuda {
 
 class MappedExperts;
 
-// The first n_hosted MoE layers keep their routed experts in RAM.
+// What is in RAM: the routed experts of the first n_hosted MoE layers, and other matrices.
 struct HostedLayers {
   int n_hosted = 0;
   bool card_reads = false;  // them, with n_slots of each layer on the card; else they are computed elsewhere
   int n_slots = 0;
+  int n_brought = 0;          // layers whose other matrices come to the card for every pass (ram_layers.h)
+  bool table_in_ram = false;  // that of tokens
 };
 
 class ProgramBinding {
@@ -43,22 +46,30 @@ class ProgramBinding {
   int mapped_layer(const op::MoeFfn& mixture) const { return layers_.card_reads ? hosted_[mixture.up] : kNone; }
   // The index of the layer among those computed elsewhere, or kNone.
   int hosted(const op::MoeFfn& mixture) const { return layers_.card_reads ? kNone : hosted_[mixture.up]; }
-  bool is_in_ram(MatrixId id) const { return hosted_[id] != kNone; }
+  bool is_in_ram(MatrixId id) const { return is_expert_in_ram(id) || ram_layers_.has(id); }
+  // In RAM, and computed there.
+  bool is_computed_there(MatrixId id) const { return is_expert_in_ram(id) && !layers_.card_reads; }
+  bool is_brought(MatrixId id) const { return ram_layers_.has(id) && id != ram_layers_.table(); }
   // Where decode passes count the uses of its experts, or null.
   uint32_t* uses(const op::MoeFfn& mixture) const;
   const float* vector(VectorId id) const { return id == kNone ? nullptr : vectors_[id]; }
   const float* frequencies(RopeId id) const { return id == kNone ? nullptr : frequencies_[id]; }
 
   // On the card.
-  uint64_t size_bytes() const { return bytes_ + mapped_bytes_; }
-  uint64_t taken_bytes() const { return Ledger::taken_bytes(bytes_) + mapped_taken_; }  // as the ledger counts
+  uint64_t size_bytes() const { return bytes_ + mapped_bytes_ + ram_layers_.card_bytes(); }
+  uint64_t taken_bytes() const {  // as the ledger counts
+    return Ledger::taken_bytes(bytes_) + mapped_taken_ + Ledger::taken_bytes(ram_layers_.card_bytes());
+  }
   uint64_t slot_bytes() const { return slot_bytes_; }
   uint64_t mapped_bytes() const { return mapped_bytes_; }  // of size_bytes(), what experts in RAM take
   MappedExperts* mapped() const { return mapped_.get(); }
+  const RamLayers& ram_layers() const { return ram_layers_; }
+  LayerBringer* bringer() const { return bringer_.get(); }  // null: no layers are in RAM
   PackForm form() const { return form_; }
 
  private:
   void place(const Program& program, std::byte* base);
+  bool is_expert_in_ram(MatrixId id) const { return hosted_[id] != kNone; }
 
   const HostedLayers layers_;
   PackForm form_;
@@ -70,6 +81,8 @@ class ProgramBinding {
   DeviceBuffer<std::byte> memory_;
   std::vector<const op::MoeFfn*> mixtures_;  // those of layers_
   std::unique_ptr<MappedExperts> mapped_;
+  const RamLayers ram_layers_;
+  std::unique_ptr<LayerBringer> bringer_;
 };
 
 }  // namespace chimere::cuda

@@ -27,6 +27,7 @@ Json model_json(const ModelInfo& model, int context_length) {
     json["placement"] = Json{{"text", at.text},
                              {"expert_layers", at.expert_layers},
                              {"expert_layers_in_ram", at.expert_layers_in_ram},
+                             {"layers_in_ram", at.layers_in_ram},
                              {"ram_bytes", at.ram_bytes},
                              {"card_bytes", at.card_bytes},
                              {"card_budget_bytes", at.card_budget_bytes}};

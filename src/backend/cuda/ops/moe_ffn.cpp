@@ -41,6 +41,11 @@ class BoundMoeFfn final : public BoundOp {
     if (pass.is_decode && takes_decode_) return is_hosted() ? hosted(stream, pass) : moe(stream, decode_args(pass));
     PrefillMoe args = prefill_;
     args.in.n_rows = pass.batch.n_rows;
+    if (pass.is_decode) {
+      // A step is a graph, beside which nothing is brought: experts in RAM are read where they are.
+      args.mapped_layer = kNone;
+      args.experts = step_experts_;
+    }
     return prefill_moe(stream, args, scratch_);
   }
 
@@ -71,6 +76,10 @@ class BoundMoeFfn final : public BoundOp {
                         c.vector(o.up_bias),
                         c.vector(o.down_bias),
                         o.activation};
+    step_experts_ = prefill_.experts;
+    step_experts_.gate = c.weight(o.gate);
+    step_experts_.up = c.weight(o.up);
+    step_experts_.down = c.weight(o.down);
     prefill_.mapped = constants.mapped();
     prefill_.mapped_layer = constants.mapped_layer(o);
     prefill_.n_used = o.n_used;
@@ -165,6 +174,7 @@ class BoundMoeFfn final : public BoundOp {
   HostExperts* const host_;
   const PrefillScratch scratch_;
   PrefillMoe prefill_;
+  FfnWeights step_experts_;  // as decode passes without kernels of their own read them
   MoeArgs decode_;
   bool takes_decode_ = false;
   std::optional<DecodeFfn> hosted_shared_;

@@ -1,6 +1,8 @@
 // event.cpp  Events of the device and of the emulator.
 #include "backend/cuda/runtime/event.h"
 
+#include "base/check.h"
+
 #ifndef CHIMERE_SIMT_EMULATOR
 #include "backend/cuda/runtime/error.h"
 #endif
@@ -17,6 +19,7 @@ Event::~Event() = default;
 Status Event::record(const Stream& stream) {
   queue_ = stream.queue_;
   mark_ = queue_ ? queue_->n_given : 0;
+  recording_ = queue_ ? queue_->recording : nullptr;
   return Ok{};
 }
 
@@ -30,7 +33,16 @@ Result<bool> Event::is_done() const {
   return true;
 }
 
+// What is captured is kept in the order in which it was given: nothing in it has to wait. The captured stream, when it
+// waits for one that has joined the capture, lets it go.
 Status Event::hold(const Stream& stream) const {
+  if (recording_) {
+    EmulatedQueue& held = *stream.queue_;
+    CHECK(!held.recording || held.recording == recording_);
+    if (held.recording && queue_ != stream.queue_) queue_->recording = nullptr;
+    held.recording = recording_;
+    return Ok{};
+  }
   stream.submit([queue = queue_, mark = mark_] {
     if (queue) queue->run_until(mark);
   });

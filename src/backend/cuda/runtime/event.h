@@ -29,7 +29,8 @@ class Event {
   Result<bool> is_done() const;
   // Waits for the work given before the last record(); at once when there was none.
   Status synchronize() const;
-  // Makes the stream wait for the mark.
+  // Makes the stream wait for the mark. Where that is in a graph that is being captured, the stream joins the capture: the
+  // captured stream has to wait for it before the capture ends.
   Status hold(const Stream& stream) const;
   // Whether the stream has finished all its work. In the emulator, does that work now.
   static Result<bool> none_waits(const Stream& stream);
@@ -42,11 +43,13 @@ class Event {
     std::swap(handle_, other.handle_);
     std::swap(queue_, other.queue_);
     std::swap(mark_, other.mark_);
+    std::swap(recording_, other.recording_);
   }
 
   CUevent_st* handle_ = nullptr;
   std::shared_ptr<EmulatedQueue> queue_;
   uint64_t mark_ = 0;
+  std::vector<EmulatedQueue::Work>* recording_ = nullptr;  // the graph that the mark is in, while it is captured
 };
 
 }  // namespace chimere::cuda

@@ -40,6 +40,14 @@ Result<DeviceStateMemory::Slab*> DeviceStateMemory::grow(Slabs& slabs, uint64_t 
   return attempt(1);
 }
 
+bool DeviceStateMemory::makes_room(uint64_t block_bytes) {
+  if (!make_room_ || ledger_.free_bytes() < Ledger::taken_bytes(block_bytes)) return false;
+  Result<bool> made = make_room_();
+  if (made) return *made;
+  note(std::move(made.error()));
+  return false;
+}
+
 Result<std::byte*> DeviceStateMemory::allocate(uint64_t bytes, uint64_t unset_bytes) {
   const uint64_t block_bytes = block_bytes_of(bytes);
   Slabs& slabs = by_size_[block_bytes];
@@ -47,6 +55,7 @@ Result<std::byte*> DeviceStateMemory::allocate(uint64_t bytes, uint64_t unset_by
   Slab* slab = open != slabs.end() ? &open->second : nullptr;
   if (!slab) {
     auto grown = grow(slabs, block_bytes);
+    while (!grown && makes_room(block_bytes)) grown = grow(slabs, block_bytes);
     if (!grown) {
       grown.error().message = "sequence state: " + grown.error().message;
       return std::move(grown.error());

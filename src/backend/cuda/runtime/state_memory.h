@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -36,6 +37,9 @@ class DeviceStateMemory final : public StateMemory {
   void read(std::byte* host, const std::byte* from, uint64_t bytes) override;
   void write(std::byte* to, const std::byte* host, uint64_t bytes) override;
 
+  // Called where the device has less than the budget allows, so that something else there gives way. True: it did.
+  void when_refused(std::function<Result<bool>()> make_room) { make_room_ = std::move(make_room); }
+
   // Returns slabs without blocks in use to the ledger.
   void trim();
 
@@ -53,12 +57,14 @@ class DeviceStateMemory final : public StateMemory {
 
   Purpose purpose_of(uint64_t block_bytes) const;
   Result<Slab*> grow(Slabs& slabs, uint64_t block_bytes);
+  bool makes_room(uint64_t block_bytes);
   void note(Status status);
 
   Ledger& ledger_;
   const Stream& stream_;
   const uint64_t kv_page_bytes_;
   std::map<uint64_t, Slabs> by_size_;
+  std::function<Result<bool>()> make_room_;
   std::optional<Error> failure_;
 };
 
