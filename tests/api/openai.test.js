@@ -18,9 +18,12 @@ after(() => server?.stop());
 test("lists and retrieves models", async () => {
   const models = [];
   for await (const model of client.models.list()) models.push(model);
-  // The model, and the orchestrator's names for it.
+  // The model, the orchestrator's names for it, and the one in the box that embeds.
+  const [embedder] = models.splice(-1);
+  assert.deepEqual([embedder.id, embedder.capabilities], ["chimere-embed", ["embedding"]]);
   assert.ok(models.slice(1).every((model) => model.id.startsWith("odo") && model.parent === models[0].id));
   assert.equal(models[0].parent, undefined);
+  models.push(embedder);
   for (const { id } of models) assert.equal((await client.models.retrieve(id)).id, id);
   await assert.rejects(client.models.retrieve("absent"), OpenAI.NotFoundError);
 });
