@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "odo/judge.h"
 #include "server/endpoints.h"
 #include "server/http/json.h"
 #include "server/job_answer.h"
@@ -26,6 +27,7 @@ Json list_json(ChatService& chat) {
     item["file"] = std::filesystem::path(entry.path).filename().string();
     item["scale"] = entry.scale;
     item["bytes"] = entry.n_bytes;
+    item["use"] = entry.name == odo::kJudgeAdapter ? "judge" : "answer";  // what offers adapters leaves a judge out
     json["data"].push_back(std::move(item));
   }
   return json;

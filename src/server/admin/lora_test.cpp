@@ -40,6 +40,12 @@ class Lora : public testing::Test {
   ServerForTest server_;
 };
 
+TEST_F(Lora, TheJudgeOfAnswersIsListedAsOne) {
+  std::filesystem::copy_file(scratch_ / "tone1.gguf", scratch_ / "prm.gguf");
+  ASSERT_EQ(server_.post("/v1/lora", R"({"name":"prm"})").status, 200);
+  EXPECT_EQ(server_.get_json("/v1/lora")["data"][0]["use"], "judge");
+}
+
 TEST_F(Lora, IsLoadedNamedByRequestsAndUnloaded) {
   const std::string plain = answer("");
   EXPECT_EQ(server_.post("/v1/lora", R"({"name":"tone1"})").status, 200);
@@ -49,6 +55,7 @@ TEST_F(Lora, IsLoadedNamedByRequestsAndUnloaded) {
   EXPECT_EQ(list["data"][0]["name"], "tone1");
   EXPECT_EQ(list["data"][1]["scale"], 0.5);
   EXPECT_EQ(list["data"][1]["file"], "tone2.gguf");
+  EXPECT_EQ(list["data"][1]["use"], "answer");
 
   const std::string first = answer(R"(,"lora":"tone1")");
   EXPECT_NE(first, plain);

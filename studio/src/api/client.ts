@@ -126,7 +126,9 @@ export const clearCache = () => json<Cleared>('/v1/cache', { method: 'DELETE' })
 export const sleep = () => post<unknown>('/sleep', {})
 export const wakeUp = () => post<unknown>('/wake_up', {})
 export const countTokens = async (body: object) => (await post<{ count: number }>('/tokenize', body)).count
-export const adapters = async () => (await json<{ data: Adapter[] }>('/v1/lora')).data
+// Those that an answer can have; the judge of answers is none.
+export const adapters = async () =>
+  (await json<{ data: Adapter[] }>('/v1/lora')).data.filter((adapter) => adapter.use !== 'judge')
 const ofUser = (user: string) => `?user=${encodeURIComponent(user)}`
 export const memory = (user: string) => json<Memory>(`/v1/engram${ofUser(user)}`)
 export const notes = async (user: string) => (await json<{ data: Note[] }>(`/v1/engram/notes${ofUser(user)}`)).data

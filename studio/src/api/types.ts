@@ -108,6 +108,7 @@ export interface EngramUse {
 export interface Adapter {
   name: string
   scale: number
+  use?: 'answer' | 'judge'
 }
 
 export interface Memory {
