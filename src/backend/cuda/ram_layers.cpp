@@ -8,8 +8,6 @@
 namespace chimere::cuda {
 namespace {
 
-constexpr uint64_t padded(uint64_t bytes) { return DeviceArena::padded(bytes); }
-
 // The matrices of an op, in the order in which it reads them.
 std::vector<MatrixId> read_by(const Op& op) {
   std::vector<MatrixId> ids;
@@ -74,7 +72,7 @@ RamLayers::RamLayers(const Program& program, int n_in_ram, bool with_table, Pack
       RamOp op{i, {}, 0};
       for (const MatrixId id : ids) {
         op.pieces.push_back({id, op.bytes});
-        op.bytes += padded(packed_bytes(program.matrices[id], form));
+        op.bytes += DeviceArena::padded(packed_bytes(program.matrices[id], form));
         ram_bytes_ += packed_bytes(program.matrices[id], form);
       }
       uint64_t& place = place_bytes_[ops_.size() % 2];
