@@ -121,7 +121,7 @@ class CudaTiers : public testing::Test, protected SpeculationRuns {
 TEST_F(CudaTiers, AnswersDoNotTellTheBudget) {
   const LoadOptions all = options(RamExperts::card, 0), none = options(RamExperts::card, kAllMixtures);
   const auto with_budget = [&](int gpu_layers, auto budget) {
-    return [this, gpu_layers, budget](bool drafts) {
+    return [gpu_layers, budget](bool drafts) {
       LoadOptions o = options(RamExperts::card, kFittingMixtures, gpu_layers);
       o.device_bytes = budget(o, drafts);
       return o;
