@@ -32,6 +32,8 @@ void add_thinking_options(CLI::App& command, orchestrator::ThinkingOptions& o) {
       "certainty from which words of reflection can not be drawn; above 1: never")
       ->check(certainty);
   add("--thinking-release-below", o.release_below, "certainty below which they can again")->check(certainty);
+  add("--thinking-close-at-reflection", o.close_at_reflection,
+      "true or false: instead, a sentence that begins with such a word ends the thought");
   add("--thinking-triggers", o.triggers, "the words; those of several languages when absent");
   add("--loop-guard", o.loop_guard, "true or false: make repetitions unlikely, then end them");
   add("--loop-tokens", o.loop_tokens, "tokens of a repetition before it counts as a loop")->check(CLI::Range(4, 4096));

@@ -48,7 +48,7 @@ AnswerState::Row AnswerState::before(std::span<const int32_t> tokens) {
   return row;
 }
 
-AnswerState::Verdict AnswerState::judge(int32_t id, TokenConstraint* constraint) {
+AnswerState::Verdict AnswerState::judge(int32_t id, std::span<const int32_t> tokens, TokenConstraint* constraint) {
   const bool was_drawn = origin_ == Origin::model;
   if (contains(request_->stop_ids, id)) {
     if (is_thinking_) {
@@ -65,6 +65,10 @@ AnswerState::Verdict AnswerState::judge(int32_t id, TokenConstraint* constraint)
   }
   if (!was_drawn) return Verdict::stands;
   if (is_thinking_) {
+    if (ends_in_reflection(id, tokens)) {
+      close_thought();
+      return forced_.empty() ? Verdict::stands : Verdict::replaced;
+    }
     const std::vector<int32_t>& ends = request_->thought.end_ids;
     if (ends.empty() || id != ends.front() || !extends_thought()) return Verdict::stands;
     force(request_->thinking.extension, Origin::phrase);
@@ -175,6 +179,15 @@ bool AnswerState::extends_thought() {
   return true;
 }
 
+bool AnswerState::ends_in_reflection(int32_t id, std::span<const int32_t> tokens) const {
+  const ThinkingParams& p = request_->thinking;
+  if (!p.closes_at_reflection || !suppresses_ || !p.triggers || n_thought_ < p.least) return false;
+  const std::span<const int32_t> sentence = tokens.last(n_sentence_);
+  return std::any_of(p.triggers->begin(), p.triggers->end(), [&](const std::vector<int32_t>& word) {
+    return word.back() == id && std::equal(sentence.begin(), sentence.end(), word.begin(), word.end() - 1);
+  });
+}
+
 bool AnswerState::is_certain() const {
   return window_.is_full() && window_.certainty() >= request_->thinking.close_above;
 }
@@ -183,6 +196,7 @@ void AnswerState::watch_thought(const Sampled& token) {
   const ThinkingParams& p = request_->thinking;
   const auto word = static_cast<size_t>(token.id) / 64;
   is_at_break_ = !p.breaks || (word < p.breaks->size() && ((*p.breaks)[word] >> (token.id % 64) & 1) != 0);
+  n_sentence_ = is_at_break_ ? 0 : n_sentence_ + 1;
   // The stats of a forced token say nothing about the model's mind.
   if (origin_ != Origin::model) return;
   window_.push(token.max_prob, token.entropy);
@@ -195,7 +209,7 @@ void AnswerState::watch_thought(const Sampled& token) {
 void AnswerState::collect_bias(std::span<const int32_t> tokens) {
   bias_.clear();
   const auto& triggers = request_->thinking.triggers;
-  if (is_thinking_ && suppresses_ && triggers) {
+  if (is_thinking_ && suppresses_ && triggers && !request_->thinking.closes_at_reflection) {
     for (const std::vector<int32_t>& word : *triggers) {
       // A word of several tokens loses its last one where the others stand already.
       const size_t before = word.size() - 1;

@@ -2,7 +2,8 @@
 //
 //                 before(): the next row             judge(): the drawn token            after(): the token taken
 //   thought       drawn, or a phrase that steers it  its end may become an extension;    counted; ends the thought
-//                                                    a stop becomes the close
+//                                                    a stop, or a word of reflection,
+//                                                    becomes the close
 //   close         forced                             stands                              no part of the answer
 //   answer        drawn                              a stop ends it, or is replaced by   counted; ends a whole answer; a
 //                                                    what completes its form or by its   loop is broken or ends it
@@ -53,7 +54,7 @@ class AnswerState {
 
   // `tokens` is all of the text, prompt and answer; in after() with the new token last.
   Row before(std::span<const int32_t> tokens);
-  Verdict judge(int32_t id, TokenConstraint* constraint);
+  Verdict judge(int32_t id, std::span<const int32_t> tokens, TokenConstraint* constraint);
   // Why the answer ends behind this token, if it does.
   std::optional<FinishReason> after(const Sampled& token, std::span<const int32_t> tokens, TokenConstraint* constraint);
   void update(const Update& update);
@@ -80,6 +81,8 @@ class AnswerState {
   void close_thought();
   void steer_thought();
   bool extends_thought();
+  // Whether this token is the last of a word that begins a reconsideration behind a sentence.
+  bool ends_in_reflection(int32_t id, std::span<const int32_t> tokens) const;
   // Tokens that the open thought may have in all, of which it has some.
   int32_t thought_limit() const;
   bool is_certain() const;
@@ -102,8 +105,9 @@ class AnswerState {
   CertaintyWindow window_;  // of the thought
   int32_t n_extensions_ = 0;
   bool is_at_break_ = false;  // the thought stands behind a sentence
+  size_t n_sentence_ = 0;     // tokens of the thought since then
   bool was_warned_ = false;
-  bool suppresses_ = false;  // ThinkingParams::triggers can not be drawn
+  bool suppresses_ = false;  // ThinkingParams::triggers can not be drawn, or end the thought
   std::vector<TokenBias> bias_;
 };
 

@@ -43,7 +43,7 @@ class AnswerStateTest : public testing::Test {
   std::optional<int32_t> say(int32_t id, float certainty = 0.5f, TokenConstraint* constraint = nullptr) {
     AnswerState::Row row = state_->before(text_);
     Sampled token = sampled(row.forced.value_or(id), certainty);
-    const Verdict verdict = state_->judge(token.id, constraint);
+    const Verdict verdict = state_->judge(token.id, text_, constraint);
     if (verdict == Verdict::ends) {
       end_ = FinishReason::stop;
       return std::nullopt;
@@ -172,7 +172,7 @@ TEST_F(AnswerStateTest, ExtendsInDoubtWhileTheBudgetHoldsThePhrase) {
     AnswerState copy = *state_;
     copy.update({.thinking_budget = budget});
     copy.before(text_);
-    return copy.judge(kEndId, nullptr) == Verdict::replaced;
+    return copy.judge(kEndId, text_, nullptr) == Verdict::replaced;
   };
   EXPECT_FALSE(extends(100));  // nothing is known yet
   for (int i = 0; i < 4; ++i) say(i, 0.7f);
@@ -214,6 +214,36 @@ TEST_F(AnswerStateTest, SuppressesTriggersWhileCertainAndReleasesThem) {
   EXPECT_TRUE(bans(50));
   for (int i = 0; i < 4; ++i) say(i, 0.5f);
   EXPECT_FALSE(bans(50));
+}
+
+TEST_F(AnswerStateTest, ClosesWhereASentenceBeginsToReflectWhileCertain) {
+  r_.thinking.suppress_above = 0.9f;
+  r_.thinking.release_below = 0.6f;
+  r_.thinking.closes_at_reflection = true;
+  r_.thinking.least = 5;
+  r_.thinking.triggers =
+      std::make_shared<const std::vector<std::vector<int32_t>>>(std::vector<std::vector<int32_t>>{{50}, {60, 61}});
+  begin();
+  for (const int32_t id : {1, 2, 3, 100}) say(id, 0.95f);
+  EXPECT_TRUE(bias().empty()) << "nothing is forbidden";
+  EXPECT_EQ(say(50, 0.95f), 50) << "below the minimum";
+  EXPECT_EQ(say(50, 0.95f), 50) << "in the middle of a sentence";
+  say(100, 0.95f);
+  const AnswerState certain = *state_;
+  EXPECT_EQ(say(50, 0.95f), kCloseIds[0]);
+  EXPECT_EQ(say(50, 0.95f), kCloseIds[1]);
+  EXPECT_FALSE(state_->is_thinking());
+  EXPECT_EQ(state_->n_thought(), 7);
+  EXPECT_EQ(say(50, 0.95f), 50) << "an answer may say so";
+  // A word of several tokens ends it with its last one; another word that begins like it does not.
+  text_.resize(3 + 7);
+  state_ = certain;
+  for (const int32_t id : {60, 62, 60, 61, 100, 60}) EXPECT_EQ(say(id, 0.95f), id);
+  EXPECT_EQ(say(61, 0.95f), kCloseIds[0]);
+  text_.resize(3 + 7);
+  state_ = certain;
+  for (int i = 0; i < 4; ++i) say(100, 0.5f);
+  EXPECT_EQ(say(50, 0.5f), 50) << "a doubt that the model has";
 }
 
 TEST_F(AnswerStateTest, ALoopEndsTheThoughtAndThenTheAnswer) {

@@ -548,7 +548,7 @@ void Loop::accept(Active& a, Sampled sampled) {
     a.first_token = Clock::now();
     a.usage.prefill_seconds = seconds(a.started, a.first_token);
   }
-  const AnswerState::Verdict verdict = a.answer.judge(sampled.id, a.constraint.get());
+  const AnswerState::Verdict verdict = a.answer.judge(sampled.id, a.sampler.tokens(), a.constraint.get());
   if (verdict == AnswerState::Verdict::ends) return finish(a, FinishReason::stop);
   if (verdict == AnswerState::Verdict::replaced) {
     set_inputs(a);

@@ -173,6 +173,7 @@ TEST_F(SteeredThought, IsTheSameAloneAndInABatch) {
     r.thinking.release_below = 0.1f;
     r.thinking.triggers =
         std::make_shared<const std::vector<std::vector<int32_t>>>(std::vector<std::vector<int32_t>>{{50}, {60, 61}});
+    r.thinking.closes_at_reflection = seed % 2 == 1;
     r.thinking.loop = {.is_on = true, .tokens = 4, .penalty = 4};
     return r;
   };

@@ -24,15 +24,17 @@ ThinkingOptions preset(ThinkingMode mode) {
       o.close_above = 0.99f;
       o.suppress_above = 0.9f;
       o.release_below = 0.8f;
+      o.close_at_reflection = true;
       break;
     case ThinkingMode::quality:
       o.window = 32;
-      o.min_tokens = 64;
+      o.min_tokens = 24;
       o.close_above = 0.99f;
       o.extend_below = 0.7f;
       o.max_extensions = 1;
       o.suppress_above = 0.97f;
       o.release_below = 0.9f;
+      o.close_at_reflection = true;
       o.warn_before = 32;
       break;
     case ThinkingMode::ultra:
@@ -109,6 +111,7 @@ ThinkingOptions ThinkingOptions::over(const ThinkingOptions& defaults) const {
   fill(o.answer_tokens, defaults.answer_tokens);
   fill(o.suppress_above, defaults.suppress_above);
   fill(o.release_below, defaults.release_below);
+  fill(o.close_at_reflection, defaults.close_at_reflection);
   fill(o.triggers, defaults.triggers);
   fill(o.loop_guard, defaults.loop_guard);
   fill(o.loop_tokens, defaults.loop_tokens);
@@ -132,6 +135,7 @@ ThinkingParams ThinkingResolver::resolve(const ThinkingOptions& options) {
   p.max_extensions = o.max_extensions.value_or(p.extend_below > 0 ? 1 : 0);
   p.suppress_above = o.suppress_above.value_or(p.suppress_above);
   p.release_below = o.release_below.value_or(p.suppress_above);
+  p.closes_at_reflection = o.close_at_reflection.value_or(false);
   p.warn_before = o.warn_before.value_or(0);
   p.answer_tokens = o.answer_tokens.value_or(0);
   if (!o.loop_guard) p.loop = kUnasked;
@@ -148,7 +152,7 @@ ThinkingParams ThinkingResolver::resolve(const ThinkingOptions& options) {
   const bool closes = p.close_above <= 1, extends = p.extend_below > 0 && p.max_extensions > 0;
   const bool suppresses = p.suppress_above <= 1;
   if (extends) p.extension = phrase(o.extension, kExtension);
-  if (closes) p.breaks = breaks();
+  if (closes || (suppresses && p.closes_at_reflection)) p.breaks = breaks();
   if (suppresses) {
     if (o.triggers) {
       p.triggers = triggers(*o.triggers);

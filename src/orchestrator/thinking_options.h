@@ -36,6 +36,7 @@ struct ThinkingOptions {
   std::optional<int32_t> answer_tokens = {};  // of all tokens of the request, kept for the answer
   std::optional<float> suppress_above = {};   // certainty from which reflection is suppressed; above 1: never
   std::optional<float> release_below = {};    // certainty below which it is allowed again
+  std::optional<bool> close_at_reflection = {};  // instead, a sentence that begins with such a word ends the thought
   std::optional<std::vector<std::string>> triggers = {};  // words that begin a reflection
   std::optional<bool> loop_guard = {};                    // absent: on, but only for loops that nobody can mean
   std::optional<int32_t> loop_tokens = {};                // of a repetition before it counts as a loop

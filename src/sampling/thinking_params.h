@@ -2,7 +2,8 @@
 //
 //   budget      so many tokens, then the thought is closed; a phrase that says so may come a little before
 //   adaptive    a model that is certain ends early; one that ends its thought in doubt is made to go on
-//   reflection  words that begin a reconsideration ("Wait") can not be drawn while the model is certain
+//   reflection  words that begin a reconsideration ("Wait") can not be drawn while the model is certain, or end the
+//               thought there
 //   loop        a repetition is made unlikely, then ends the thought, then the answer
 #pragma once
 
@@ -34,6 +35,8 @@ struct ThinkingParams {
 
   float suppress_above = kNever;  // certainty from which `triggers` can not be drawn
   float release_below = 0;        // and below which they can again
+  // Instead of that, one that begins a sentence or line ends the thought, behind `least` tokens.
+  bool closes_at_reflection = false;
   std::shared_ptr<const std::vector<std::vector<int32_t>>> triggers;  // words as ids; null: none
 
   LoopGuardParams loop;

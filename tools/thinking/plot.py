@@ -1,7 +1,7 @@
 """Accuracy against tokens of thought, one line a family, as SVG without any library."""
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 400, 56, 44, 20, 130
-COLOURS = {"budget": "#777777", "ABF": "#1f6feb", "ABF + CGRS": "#d1495b", "modes": "#2a9d5c"}
+COLOURS = {"budget": "#777777", "ABF": "#1f6feb", "ABF + CGRS": "#d1495b", "CGRS that closes": "#8250df", "modes": "#2a9d5c"}
 
 
 def curve_svg(lines):

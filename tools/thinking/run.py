@@ -21,6 +21,7 @@ from plot import curve_svg
 from tasks import KINDS, is_right, tasks
 
 CGRS = {"suppress_above": 0.9, "release_below": 0.8}
+CLOSING = {**CGRS, "close_at_reflection": True, "window": 16, "min_tokens": 24}
 
 
 def configurations(kind):
@@ -36,6 +37,10 @@ def configurations(kind):
         if least in (8, 24) and threshold in (0.99, 0.999):
             name = f"ABF {threshold}, window {window}, at least {least}, CGRS"
             yield name, "ABF + CGRS", {"thinking_control": {**abf, **CGRS}}
+    for threshold in (0.9, 0.99):
+        name = f"CGRS that closes, ABF {threshold}, window 16, at least 24"
+        yield name, "CGRS that closes", {"thinking_control": {**CLOSING, "close_above": threshold}}
+    yield "CGRS that closes, alone", "CGRS that closes", {"thinking_control": CLOSING}
     if kind == "steps":
         yield "CGRS alone", "ABF + CGRS", {"thinking_control": CGRS}
         for least, threshold in ((40, 0.9), (48, 0.8), (48, 0.9), (48, 0.95), (48, 0.99), (64, 0.9), (64, 0.99)):

@@ -51,7 +51,7 @@ TEST(ChatRequest, ThinkingControlHasItsOwnFields) {
   const ChatCall call = accepted(
       R"("token_stats":true,"thinking_control":{"mode":"quality","window":9,"min_tokens":10,"close_above":0.5,
          "extend_below":0.4,"max_extensions":2,"extension":"go on","warning":"soon","warn_before":7,"answer_tokens":30,
-         "suppress_above":0.9,"release_below":0.8,"triggers":["Wait","Hmm"],"loop_guard":true,"loop_tokens":40,
+         "suppress_above":0.9,"release_below":0.8,"close_at_reflection":true,"triggers":["Wait","Hmm"],"loop_guard":true,"loop_tokens":40,
          "loop_penalty":3})");
   const orchestrator::ThinkingOptions& o = call.request.thinking;
   EXPECT_TRUE(call.request.token_stats);
@@ -67,6 +67,7 @@ TEST(ChatRequest, ThinkingControlHasItsOwnFields) {
   EXPECT_EQ(o.answer_tokens, 30);
   EXPECT_EQ(o.suppress_above, 0.9f);
   EXPECT_EQ(o.release_below, 0.8f);
+  EXPECT_EQ(o.close_at_reflection, true);
   EXPECT_EQ(o.triggers, (std::vector<std::string>{"Wait", "Hmm"}));
   EXPECT_EQ(o.loop_guard, true);
   EXPECT_EQ(o.loop_tokens, 40);

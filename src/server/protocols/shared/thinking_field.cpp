@@ -27,6 +27,13 @@ void integer(JsonFields& fields, const char* name, std::optional<int32_t>& out, 
   out = value;
 }
 
+void boolean(JsonFields& fields, const char* name, std::optional<bool>& out) {
+  if (!fields.find(name)) return;
+  bool value = false;
+  fields.boolean(name, value);
+  out = value;
+}
+
 void phrase(JsonFields& fields, const char* name, std::optional<std::string>& out) {
   if (!fields.find(name)) return;
   std::string value;
@@ -61,12 +68,9 @@ void read_thinking_control(JsonFields& fields, ThinkingOptions& options) {
   integer(inner, "answer_tokens", options.answer_tokens, 0, kMaxInt);
   number(inner, "suppress_above", options.suppress_above, 0, kMaxCertainty);
   number(inner, "release_below", options.release_below, 0, kMaxCertainty);
+  boolean(inner, "close_at_reflection", options.close_at_reflection);
   if (inner.find("triggers")) options.triggers = read_strings(inner, "triggers", kMaxTriggers, kMaxTriggerBytes);
-  if (inner.find("loop_guard")) {
-    bool guard = false;
-    inner.boolean("loop_guard", guard);
-    options.loop_guard = guard;
-  }
+  boolean(inner, "loop_guard", options.loop_guard);
   integer(inner, "loop_tokens", options.loop_tokens, 4, 4096);
   number(inner, "loop_penalty", options.loop_penalty, 0, 100);
   for (const std::string& name : inner.unknown()) {
