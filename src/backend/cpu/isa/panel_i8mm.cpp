@@ -15,11 +15,6 @@ struct Vec : VecNeon<Vec> {
   static uint32x4_t dot_part(uint32x4_t acc, uint32x4_t w, int8x16_t x) {
     return vreinterpretq_u32_s32(vusdotq_s32(vreinterpretq_s32_u32(acc), bytes(w), x));
   }
-  static I dot(I acc, I w, const int8_t* q) {
-    const int8x16_t x = word(q);
-    return {dot_part(acc.lo, w.lo, x), dot_part(acc.hi, w.hi, x)};
-  }
-  static I dot_wide(I acc, I w, const int8_t* q) { return dot(acc, w, q); }
 };
 
 }  // namespace i8mm

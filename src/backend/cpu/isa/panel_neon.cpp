@@ -16,11 +16,6 @@ struct Vec : VecNeon<Vec> {
     const int16x8_t low = vmull_s8(vget_low_s8(codes), vget_low_s8(x)), high = vmull_high_s8(codes, x);
     return vreinterpretq_u32_s32(vpadalq_s16(vreinterpretq_s32_u32(acc), vpaddq_s16(low, high)));
   }
-  static I dot(I acc, I w, const int8_t* q) {
-    const int8x16_t x = word(q);
-    return {dot_part(acc.lo, w.lo, x), dot_part(acc.hi, w.hi, x)};
-  }
-  static I dot_wide(I acc, I w, const int8_t* q) { return dot(acc, w, q); }
 };
 
 }  // namespace neon

@@ -1,6 +1,6 @@
 // panel_vec_neon.h  The vector type of panel_body.h in NEON: half a panel, 8 rows in two registers.
 //
-// A class template over the level's own tag, so that two levels compiled with different flags share no symbol.
+// A class template over the level's own type, so that two levels compiled with different flags share no symbol.
 //
 // Not measured: no arm64 machine ran it, only an emulator, which tells right from wrong and not fast from slow.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace chimere::cpu {
 
-template <class Tag>
+template <class Level>
 struct VecNeon {
   struct I {
     uint32x4_t lo, hi;
@@ -118,6 +118,12 @@ struct VecNeon {
     __builtin_memcpy(&four, q, 4);
     return vreinterpretq_s8_s32(vdupq_n_s32(four));
   }
+  // Half of a dot product is what levels differ in: they write `dot_part`, of four lanes.
+  static I dot(I acc, I w, const int8_t* q) {
+    const int8x16_t x = word(q);
+    return {Level::dot_part(acc.lo, w.lo, x), Level::dot_part(acc.hi, w.hi, x)};
+  }
+  static I dot_wide(I acc, I w, const int8_t* q) { return dot(acc, w, q); }
 
   static F zero() { return set1(0.0f); }
   static F set1(float v) { return {vdupq_n_f32(v), vdupq_n_f32(v)}; }
