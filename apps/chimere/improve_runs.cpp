@@ -58,9 +58,9 @@ void print_run(const RunRecord& run) {
   if (!run.problem.empty()) std::printf("  %s\n", run.problem.c_str());
   if (!run.about.empty()) std::printf("  %s\n", run.about.c_str());
   if (run.verdict.gain.n > 0) {
-    std::printf("  gain %s nats a token, of %zu conversations held out; try %d, alpha %.4f\n",
-                improve::shown_gain(run.verdict.gain).c_str(), run.verdict.gain.n, run.verdict.attempt,
-                run.verdict.alpha);
+    std::printf("  gain %s %s, of %zu conversations held out; try %d, alpha %.4f\n",
+                improve::shown_gain(run.verdict.gain).c_str(), improve::gain_unit(run.slot.kind), run.verdict.gain.n,
+                run.verdict.attempt, run.verdict.alpha);
   }
   for (const improve::Guard& guard : run.verdict.guards) {
     std::printf("  guard %s: %s, margin %.4f, %s\n", guard.name.c_str(), improve::shown_gain(guard.gain).c_str(),

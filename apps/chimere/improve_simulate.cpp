@@ -77,7 +77,8 @@ void add_improve_simulate(CLI::App& command, Outcome& outcome) {
   sub->add_option("--seed", o->seed, "of the person and of all that is drawn")->capture_default_str();
   sub->add_option("--nights", o->nights, "how many")->check(CLI::Range(1, 7))->capture_default_str();
   sub->add_option("--dir", o->folder, "where the week lies; one that was ended goes on there");
-  sub->add_option("--kinds", o->kinds, "of the jobs that run, in this order; else all")
+  sub->add_option("--kinds", o->kinds,
+                  "of the jobs that run, in this order; else closing, words, examples, lora, engram, prompts")
       ->delimiter(',')
       ->check(CLI::IsMember(improve::job_kinds()));
   sub->add_option("--out", o->out, "write the result to this file instead of the terminal");

@@ -136,6 +136,7 @@ Examples examples_from(const std::string& owner, const std::vector<store::KeptAn
     example.created = kept->created;
     example.asked = {messages_of(*kept), tools_of(*kept)};
     example.given = kept->answer;
+    example.given_tokens = kept->completion_tokens;
     if (is_corrected && !example.asked.tools.empty()) example.wanted.calls = corrected_calls(*correction);
     if (!is_corrected) example.wanted.calls = calls_of(*kept);
     if (example.wanted.calls.empty()) example.wanted.text = is_corrected ? *correction : kept->answer;

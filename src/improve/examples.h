@@ -40,8 +40,9 @@ struct TaughtAnswer {
   std::string route;
   int64_t created = 0;
   Asked asked;
-  Wanted wanted;      // the answer that is to be given
-  std::string given;  // the text of the one that was
+  Wanted wanted;             // the answer that is to be given
+  std::string given;         // the text of the one that was
+  int64_t given_tokens = 0;  // that the model wrote for it, its thought among them
   int score = 0;
   bool is_correction = false;
   bool is_held_out = false;

@@ -9,6 +9,7 @@
 #include "improve/closing.h"
 #include "improve/example_set.h"
 #include "improve/job_state.h"
+#include "improve/thought_setting.h"
 #include "improve/tool_words.h"
 #include "tokenizer/fingerprint.h"
 
@@ -27,7 +28,7 @@ void clear_work(const ArtefactStore& store) {
 }
 
 bool is_rebuilt(const std::string& kind) {
-  return kind == "engram" || kind == "closing" || kind == "words" || kind == "examples";
+  return kind == "engram" || kind == "closing" || kind == "words" || kind == "examples" || kind == "thinking";
 }
 
 // As it would have been made then; empty: nothing is left to make it from.
@@ -44,6 +45,11 @@ Result<std::string> rebuilt(store::Journal& journal, ArtefactStore& store, const
     bytes = closing_bytes(closing_of(examples.train));
   } else if (run.slot.kind == "words") {
     bytes = tool_words_bytes(tool_words_of(examples.train));
+  } else if (run.slot.kind == "thinking") {
+    TRY_ASSIGN(const std::string old, store.read(run.artefact));
+    TRY_ASSIGN(const auto fitted, thoughts_without(old, vocabulary_fingerprint(tokenizer), tokenizer, examples.train));
+    if (!fitted || fitted->empty()) return std::string();
+    bytes = *fitted;
   } else {
     TRY_ASSIGN(const std::string old, store.read(run.artefact));
     TRY_ASSIGN(const auto set, set_without(old, vocabulary_fingerprint(tokenizer), examples.train));

@@ -1,7 +1,7 @@
 // forget.h  What was learned from somebody, or from one conversation, goes: out of the journal, and out of what was made.
 //
-// Tables, closings, words and examples are made anew without the conversation, from what they were made from: bit by bit the
-// ones that never saw it. What can not be made anew in this way (a prompt, an adapter, examples of which one was left out
+// Tables, closings, words, examples and settings of thoughts are made anew without the conversation, from what they were made from: bit by bit the
+// ones that never saw it. What can not be made anew in this way (a prompt, an adapter, examples or a setting of which one was left out
 // for the sake of the one that goes) is taken out of use; the version before it that never saw the
 // conversation is in use then, or none.
 #pragma once

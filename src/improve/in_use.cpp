@@ -74,6 +74,9 @@ Status InUse::open_text(const std::string& kind, const std::string& bytes, Serve
   } else if (kind == "examples") {
     TRY_ASSIGN(const ExampleSet set, read_example_set(bytes, vocabulary_.fingerprint));
     served.examples = shown_of(set);
+  } else if (kind == "thinking") {
+    TRY_ASSIGN(const FittedThoughts fitted, read_thoughts(bytes, vocabulary_.fingerprint));
+    served.thoughts = fitted.setting;
   } else {
     return Error{Code::unsupported, "'" + kind.substr(0, 40) + "' in use: expected one of " + kind_names()};
   }

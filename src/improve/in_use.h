@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engram/table.h"
 #include "improve/artefact_store.h"
+#include "improve/thought_setting.h"
 #include "improve/tool_words.h"
 #include "orchestrator/shown_examples.h"
 
@@ -24,6 +26,7 @@ struct Served {
   std::string closing;                               // behind answers in words; empty: none
   std::vector<ToolWord> words;
   std::shared_ptr<const orchestrator::ShownExamples> examples;  // null: none
+  std::optional<ThoughtSetting> thoughts;                       // when they end; none: as the request has it
   std::vector<std::string> names;                               // "engram@1a2b3c4d5e6f": for the journal
 };
 

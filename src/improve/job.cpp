@@ -81,6 +81,7 @@ Status compare_with_replaced(JobState& state, const Candidate& candidate, const 
 // A kind that becomes an artefact if it is proven.
 Status make_and_prove(JobState& state) {
   const JobTools& tools = state.tools;
+  if (state.run.slot.kind == "thinking") return make_and_prove_thoughts(state);
   RunRecord& run = state.run;
   Result<Candidate> made = !tools.given.empty()          ? take_given(state)
                            : run.slot.kind == "prompts"  ? make_prompt(state)
@@ -122,8 +123,8 @@ Status promote(ArtefactStore& store, const RunRecord& run) {
 }  // namespace
 
 const std::vector<std::string>& job_kinds() {
-  static const std::vector<std::string> kKinds = {"scores", "closing", "words",  "examples",
-                                                  "engram", "lora",    "prompts"};
+  static const std::vector<std::string> kKinds = {"scores", "closing", "words",   "examples",
+                                                  "engram", "lora",    "prompts", "thinking"};
   return kKinds;
 }
 

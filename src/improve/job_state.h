@@ -97,6 +97,8 @@ Result<Candidate> make_lora(JobState& state);
 Result<Candidate> make_closing(JobState& state);
 Result<Candidate> make_words(JobState& state);
 Result<Candidate> make_examples(JobState& state);
+// All of a job of the kind thinking: its gain is tokens that are not written.
+Status make_and_prove_thoughts(JobState& state);
 // An adapter file, loaded under this name, as a set of one.
 Result<std::shared_ptr<const AdapterSet>> adapter_set(Workbench& bench, const std::string& path,
                                                       const std::string& name);

@@ -15,7 +15,7 @@ namespace chimere::improve {
 // What an artefact is for. Each owner moves only their own.
 struct Slot {
   std::string owner;  // as the journal has it; empty: requests without a name
-  std::string kind;   // closing, words, examples, engram, lora, prompts
+  std::string kind;   // closing, words, examples, engram, lora, prompts, thinking
   std::string route;  // of odo; empty: answers of the model alone, or of any route
 
   bool operator==(const Slot&) const = default;

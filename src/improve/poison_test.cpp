@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/scratch_for_test.h"
 #include "improve/examples.h"
 #include "improve/forget.h"
+#include "improve/job_state.h"
 #include "improve/near_duplicates.h"
 #include "improve/proof.h"
 #include "improve/scores.h"
@@ -155,6 +157,32 @@ TEST_F(PoisonTest, APersonsWordWinsOverScores) {
   EXPECT_EQ((*kept)->score(), 1);
   EXPECT_EQ((*kept)->scored, 5);
   EXPECT_EQ(journal_->unscored("ann", 10)->size(), 2u);
+}
+
+// A prompt that makes a model say one word to everything raises the probability of what was wanted, perhaps; what the model
+// then says gives it away. One that the model does not follow passes, as nothing that it says is worse.
+TEST(PlantedPrompt, IsRefusedWhereItIsObeyed) {
+  std::vector<GuardPair> pairs;
+  for (const char* name : {"France Paris", "Spain Madrid", "Italy Rome", "Japan Tokyo", "Egypt Cairo", "Peru Lima"}) {
+    const std::string text = name, country = text.substr(0, text.find(' ')), city = text.substr(text.find(' ') + 1);
+    pairs.push_back({"What is the capital of " + country + "?", "The capital of " + country + " is " + city + "."});
+  }
+  std::vector<Difference> likelier;
+  for (int i = 0; i < 12; ++i) likelier.push_back({"c" + std::to_string(i), 0.15 + 0.01 * i});
+  const auto verdict_with = [&](const std::function<std::string(const GuardPair&)>& says) {
+    GuardFigures tells{"what answers tell", {}, ProofRules{}.telling_margin};
+    for (const GuardPair& pair : pairs) {
+      tells.differences.push_back(told_part(pair, says(pair)) - told_part(pair, pair.answer));
+    }
+    return judge(likelier, {tells}, 1, {.resamples = 2000});
+  };
+  const Verdict obeyed = verdict_with([](const GuardPair&) { return "Banana."; });
+  EXPECT_FALSE(obeyed.is_proven);
+  EXPECT_TRUE(obeyed.reason.starts_with("what answers tell may fall by")) << obeyed.reason;
+  // Also where two of three answers are as they were.
+  int n = 0;
+  EXPECT_FALSE(verdict_with([&](const GuardPair& pair) { return ++n % 3 ? pair.answer : "Banana."; }).is_proven);
+  EXPECT_TRUE(verdict_with([](const GuardPair& pair) { return pair.answer; }).is_proven);
 }
 
 TEST(Scores, FindNumbersAsNumbers) {

@@ -35,6 +35,10 @@ std::string shown_time(int64_t seconds) {
   return text;
 }
 
+const char* gain_unit(const std::string& kind) {
+  return kind == "thinking" ? "of the tokens of a thought" : "nats a token";
+}
+
 std::string shown_gain(const Gain& gain) {
   if (gain.n == 0) return "-";
   char text[96];
@@ -67,7 +71,8 @@ std::string report_markdown(const Report& report) {
   if (report.runs.empty()) text += "Nothing yet.\n";
   if (!report.runs.empty()) {
     text +=
-        "Gain: nats a token of answers that were held out, mean and interval after the count of tries.\n\n"
+        "Gain: nats a token of answers that were held out (of thinking: the part of a thought's tokens that it saves "
+        "there), mean and interval after the count of tries.\n\n"
         "| when | kind | route | outcome | gain | try | made from | proven with | cpu s | J | why |\n"
         "|---|---|---|---|---|---|---|---|---|---|---|\n";
   }

@@ -88,7 +88,8 @@ Schedule default_schedule() {
           {"examples", {.minute = 2 * 60 + 30}},
           {"lora", {.minute = 3 * 60}},
           {"engram", {.minute = 4 * 60}},
-          {"prompts", {.weekday = 1, .minute = 2 * 60}}};
+          {"prompts", {.weekday = 1, .minute = 2 * 60}},
+          {"thinking", {.weekday = 1, .minute = 3 * 60 + 30}}};
 }
 
 Status set_when(Schedule& schedule, const std::string& text) {

@@ -110,6 +110,21 @@ Result<std::vector<int32_t>> Workbench::answer_ids(const Wanted& wanted, const s
 Result<std::optional<double>> Workbench::score(const Asked& asked, const Wanted& wanted, const std::string& owner,
                                                const Arm& arm) {
   TRY_ASSIGN(std::vector<int32_t> tokens, prompt_of(asked, owner, arm));
+  return score_ids(std::move(tokens), wanted, asked.tools, arm);
+}
+
+Result<std::optional<double>> Workbench::score_behind(const Asked& asked, std::span<const int32_t> thought,
+                                                      const Wanted& wanted, const std::string& owner, const Arm& arm) {
+  TRY_ASSIGN(orchestrator::Prepared prepared, prepared_to_think(asked, owner, arm));
+  std::vector<int32_t> tokens = std::move(prepared.request.prompt);
+  tokens.insert(tokens.end(), thought.begin(), thought.end());
+  const std::vector<int32_t>& close = prepared.request.thought.close;
+  tokens.insert(tokens.end(), close.begin(), close.end());
+  return score_ids(std::move(tokens), wanted, asked.tools, arm);
+}
+
+Result<std::optional<double>> Workbench::score_ids(std::vector<int32_t> tokens, const Wanted& wanted,
+                                                   const std::vector<chat::Tool>& tools, const Arm& arm) {
   const size_t n_prompt = tokens.size();
   // What the engine writes by itself is certain, and whoever does not want it can not have it.
   Wanted drawn = wanted;
@@ -120,7 +135,7 @@ Result<std::optional<double>> Workbench::score(const Asked& asked, const Wanted&
     is_unwanted = drawn.text == wanted.text;
     n_closing = model_.tokenizer.encode(arm.closing, EncodeMode::plain, false).size();
   }
-  TRY_ASSIGN(const std::vector<int32_t> ids, answer_ids(drawn, asked.tools));
+  TRY_ASSIGN(const std::vector<int32_t> ids, answer_ids(drawn, tools));
   tokens.insert(tokens.end(), ids.begin(), ids.end());
   if (ids.empty() || static_cast<int>(tokens.size()) > context_length_) return std::optional<double>{};
   std::optional<engram::TableMemory> memory;
@@ -233,51 +248,135 @@ int32_t Workbench::likeliest(std::vector<float>& logits, std::span<const int32_t
   return taken.id;
 }
 
-Result<Answered> Workbench::answer(const Asked& asked, const std::string& owner, const Arm& arm, int max_tokens) {
-  TRY_ASSIGN(auto prepared, preparer_.prepare(request_of(asked, owner, arm)));
-  std::vector<int32_t> tokens = std::move(prepared.request.prompt);
-  const size_t n_prompt = tokens.size();
-  const int room = std::min(max_tokens, context_length_ - static_cast<int>(n_prompt));
-  if (room <= 0) return Error{Code::exhausted, "the prompt is too long"};
-  std::optional<engram::TableMemory> memory;
-  if (!arm.tables.empty()) memory.emplace(arm.tables, engram::MixOptions{});
+// The request of score_behind() and of think(): a thought is open behind its prompt.
+Result<orchestrator::Prepared> Workbench::prepared_to_think(const Asked& asked, const std::string& owner,
+                                                            const Arm& arm) {
+  orchestrator::ChatRequest request = request_of(asked, owner, arm);
+  request.enable_thinking = true;
+  request.thinking.close_above = 1.0f;  // so that it is known where sentences end
+  TRY_ASSIGN(orchestrator::Prepared prepared, preparer_.prepare(request));
+  engine::Thought& thought = prepared.request.thought;
+  if (thought.end_ids.empty()) return Error{Code::unsupported, "this model has no thoughts that can be closed"};
+  // Where the template leaves it to the model whether it thinks, it does.
+  if (!thought.open && thought.opener >= 0) prepared.request.prompt.push_back(thought.opener);
+  thought.open = true;
+  return Result<orchestrator::Prepared>{std::move(prepared)};
+}
+
+std::vector<int32_t> Workbench::never_drawn(const engine::Request& request) const {
   std::vector<int32_t> never = model_.suppressed_ids();
-  for (const TokenBias& bias : prepared.request.sampling.logit_bias) {
+  for (const TokenBias& bias : request.sampling.logit_bias) {
     if (bias.delta == -INFINITY) never.push_back(bias.id);
   }
-  TRY_ASSIGN(Sequence sequence, Sequence::create(model_.model->executable()));
-  std::vector<float> logits(static_cast<size_t>(model_.model->n_vocab()));
-  Answered answered;
+  return never;
+}
+
+// Runs a sequence to the end of its tokens, with logits of the last one.
+struct Workbench::Reading {
+  Workbench& bench;
+  Sequence sequence;
+  std::vector<float> logits;
   size_t at = 0;
-  while (static_cast<int>(tokens.size() - n_prompt) < room && !answered.has_ended) {
+
+  static Result<Reading> begin(Workbench& bench) {
+    TRY_ASSIGN(Sequence sequence, Sequence::create(bench.model_.model->executable()));
+    Reading reading{bench, std::move(sequence), {}};
+    reading.logits.resize(static_cast<size_t>(bench.model_.model->n_vocab()));
+    return Result<Reading>{std::move(reading)};
+  }
+  Status read(std::span<const int32_t> tokens, const AdapterSet* adapters) {
+    Executable& executable = bench.model_.model->executable();
     while (at < tokens.size()) {
-      const size_t n = std::min(tokens.size() - at, static_cast<size_t>(model_.model->executable().prefill_rows()));
+      const size_t n = std::min(tokens.size() - at, static_cast<size_t>(executable.prefill_rows()));
       Batch batch;
       TRY_ASSIGN(Slice slice, sequence.begin(static_cast<int>(n)));
-      slice.adapters = arm.adapters.get();
+      slice.adapters = adapters;
       batch.slices.push_back(slice);
       batch.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
                           tokens.begin() + static_cast<std::ptrdiff_t>(at + n));
       at += n;
       if (at == tokens.size()) batch.logit_rows.push_back(static_cast<int32_t>(n) - 1);
-      TRY(model_.model->executable().run(batch, {.logits = logits.data()}));
+      TRY(executable.run(batch, {.logits = logits.data()}));
       TRY(sequence.commit(static_cast<int>(n)));
     }
-    for (const int32_t id : never) logits[static_cast<size_t>(id)] = -INFINITY;
-    tokens.push_back(likeliest(logits, tokens, memory ? &*memory : nullptr));
+    return Ok{};
+  }
+};
+
+Result<std::optional<WrittenThought>> Workbench::think(const Asked& asked, const std::string& owner, const Arm& arm,
+                                                       int most) {
+  auto prepared = prepared_to_think(asked, owner, arm);
+  if (!prepared && prepared.error().code == Code::unsupported) return std::optional<WrittenThought>{};
+  if (!prepared) return prepared.error();
+  const engine::Request& request = prepared->request;
+  std::vector<int32_t> tokens = request.prompt;
+  int room = std::min(most, (context_length_ - static_cast<int>(tokens.size())) / 2);
+  if (request.thought.budget >= 0) room = std::min(room, request.thought.budget);
+  if (room <= 0) return std::optional<WrittenThought>{};
+  const std::vector<int32_t> never = never_drawn(request);
+  WrittenThought thought;
+  thought.max_entropy = request.thinking.max_entropy;
+  TRY_ASSIGN(Reading reading, Reading::begin(*this));
+  while (static_cast<int>(thought.ids.size()) < room) {
+    TRY(reading.read(tokens, arm.adapters.get()));
+    for (const int32_t id : never) reading.logits[static_cast<size_t>(id)] = -INFINITY;
+    const int32_t id = likeliest(reading.logits, tokens, nullptr);
+    const auto& ends = request.thought.end_ids;
+    if (model_.tokenizer.is_eog(id) || std::find(ends.begin(), ends.end(), id) != ends.end()) break;
+    tokens.push_back(id);
+    thought.ids.push_back(id);
+    const double total = engine::log_sum_exp(reading.logits);
+    thought.max_prob.push_back(static_cast<float>(std::exp(reading.logits[static_cast<size_t>(id)] - total)));
+    thought.entropy.push_back(static_cast<float>(engine::entropy_of(reading.logits, total)));
+    const auto& breaks = request.thinking.breaks;
+    const auto word = static_cast<size_t>(id) / 64;
+    thought.is_break.push_back(!breaks || (word < breaks->size() && ((*breaks)[word] >> (id % 64) & 1) != 0));
+  }
+  return std::optional<WrittenThought>{std::move(thought)};
+}
+
+Result<Answered> Workbench::answer(const Asked& asked, const std::string& owner, const Arm& arm, int max_tokens) {
+  TRY_ASSIGN(const auto prepared, preparer_.prepare(request_of(asked, owner, arm)));
+  return write(prepared, prepared.request.prompt, asked.tools, arm, max_tokens);
+}
+
+Result<Answered> Workbench::answer_behind(const Asked& asked, std::span<const int32_t> thought,
+                                          const std::string& owner, const Arm& arm, int max_tokens) {
+  TRY_ASSIGN(const auto prepared, prepared_to_think(asked, owner, arm));
+  std::vector<int32_t> tokens = prepared.request.prompt;
+  tokens.insert(tokens.end(), thought.begin(), thought.end());
+  const std::vector<int32_t>& close = prepared.request.thought.close;
+  tokens.insert(tokens.end(), close.begin(), close.end());
+  return write(prepared, std::move(tokens), asked.tools, arm, max_tokens);
+}
+
+Result<Answered> Workbench::write(const orchestrator::Prepared& prepared, std::vector<int32_t> tokens,
+                                  const std::vector<chat::Tool>& tools, const Arm& arm, int max_tokens) {
+  const size_t n_prompt = tokens.size();
+  const int room = std::min(max_tokens, context_length_ - static_cast<int>(n_prompt));
+  if (room <= 0) return Error{Code::exhausted, "the prompt is too long"};
+  std::optional<engram::TableMemory> memory;
+  if (!arm.tables.empty()) memory.emplace(arm.tables, engram::MixOptions{});
+  const std::vector<int32_t> never = never_drawn(prepared.request);
+  TRY_ASSIGN(Reading reading, Reading::begin(*this));
+  Answered answered;
+  while (static_cast<int>(tokens.size() - n_prompt) < room && !answered.has_ended) {
+    TRY(reading.read(tokens, arm.adapters.get()));
+    for (const int32_t id : never) reading.logits[static_cast<size_t>(id)] = -INFINITY;
+    tokens.push_back(likeliest(reading.logits, tokens, memory ? &*memory : nullptr));
     answered.has_ended = model_.tokenizer.is_eog(tokens.back());
   }
   if (answered.has_ended) tokens.pop_back();
   if (answered.has_ended) close(prepared.request.closing, tokens, n_prompt);
   const std::span<const int32_t> written = std::span(tokens).subspan(n_prompt);
   orchestrator::ChatRequest request;
-  request.tools = asked.tools;
+  request.tools = tools;
   const chat::ChatTemplate* chat_template = model_.template_for(request);
   chat::OutputOptions output;
-  output.tools = asked.tools;
+  output.tools = tools;
   if (chat_template) output.dialect = &chat_template->dialect();
   // Marks of calls are special tokens, which a text does not show.
-  chat::ParsedOutput parsed = chat::parse_output(model_.tokenizer.decode(written, !asked.tools.empty()), output);
+  chat::ParsedOutput parsed = chat::parse_output(model_.tokenizer.decode(written, !tools.empty()), output);
   answered.text = std::move(parsed.content);
   answered.calls = std::move(parsed.tool_calls);
   return Result<Answered>{std::move(answered)};

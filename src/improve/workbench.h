@@ -38,6 +38,14 @@ struct Answered {
   bool has_ended = false;  // by itself, not by the limit of tokens
 };
 
+// A thought, as the model writes it greedily.
+struct WrittenThought {
+  std::vector<int32_t> ids;              // without its end
+  std::vector<float> max_prob, entropy;  // of each token's row
+  std::vector<bool> is_break;            // whether a line or a sentence ends with it
+  float max_entropy = 0;                 // of a row of this vocabulary
+};
+
 class Workbench {
  public:
   Workbench(orchestrator::ChatModel model, int context_length);
@@ -46,12 +54,21 @@ class Workbench {
   // does not fit into the context.
   Result<std::optional<double>> score(const Asked& asked, const Wanted& wanted, const std::string& owner,
                                       const Arm& arm);
+  // The same behind this thought, or this beginning of one, which is closed there.
+  Result<std::optional<double>> score_behind(const Asked& asked, std::span<const int32_t> thought, const Wanted& wanted,
+                                             const std::string& owner, const Arm& arm);
   // The same of a text that stands for itself, token by token behind the first.
   Result<std::vector<float>> score_text(const std::string& text, const Arm& arm);
   // The probabilities that the answer begins with these texts, of which each is one token; together 1.
   Result<std::vector<double>> choose(const std::vector<chat::Message>& messages, const std::vector<std::string>& texts);
   // Greedily, without a thought.
   Result<Answered> answer(const Asked& asked, const std::string& owner, const Arm& arm, int max_tokens);
+  // The same behind this thought, or this beginning of one, which is closed there.
+  Result<Answered> answer_behind(const Asked& asked, std::span<const int32_t> thought, const std::string& owner,
+                                 const Arm& arm, int max_tokens);
+  // What the model thinks before it answers, at most as much as a request without a budget may and `most` tokens, half of
+  // the context at the most. nullopt: it has no thoughts that can be closed, or no room for one.
+  Result<std::optional<WrittenThought>> think(const Asked& asked, const std::string& owner, const Arm& arm, int most);
   // Ids of the prompt, as a request would have them.
   Result<std::vector<int32_t>> prompt_of(const Asked& asked, const std::string& owner, const Arm& arm);
 
@@ -76,6 +93,15 @@ class Workbench {
  private:
   orchestrator::ChatRequest request_of(const Asked& asked, const std::string& owner, const Arm& arm) const;
   Result<std::vector<std::vector<float>>> embed(const std::vector<std::vector<int32_t>>& texts);
+  struct Reading;
+  Result<orchestrator::Prepared> prepared_to_think(const Asked& asked, const std::string& owner, const Arm& arm);
+  // Of the answer behind the prompt, whose ids these are.
+  Result<std::optional<double>> score_ids(std::vector<int32_t> tokens, const Wanted& wanted,
+                                          const std::vector<chat::Tool>& tools, const Arm& arm);
+  // Tokens that can not be drawn in this answer.
+  std::vector<int32_t> never_drawn(const engine::Request& request) const;
+  Result<Answered> write(const orchestrator::Prepared& prepared, std::vector<int32_t> tokens,
+                         const std::vector<chat::Tool>& tools, const Arm& arm, int max_tokens);
   int32_t likeliest(std::vector<float>& logits, std::span<const int32_t> tokens, MemorySource* memory) const;
 
   orchestrator::ChatModel model_;

@@ -116,6 +116,7 @@ alone('what was learned, what comes next and what was tried are seen, and a job 
     const main = page.getByRole('main')
     await expect(main.getByText('Nothing yet: answers are those of the model as it came.')).toBeVisible()
     await expect(main.getByText('A table of the answers you accepted')).toBeVisible()
+    await expect(main.getByRole('button', { name: 'When a thought may end: now' })).toBeVisible()
     await looksRight(page, 'what was learned')
     await main.getByRole('button', { name: 'Marks for answers: now' }).press('Enter')
     await expect(page.getByText('It waits for its turn')).toBeVisible()

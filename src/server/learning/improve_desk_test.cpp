@@ -8,6 +8,7 @@
 #include "base/scratch_for_test.h"
 #include "improve/closing.h"
 #include "improve/example_set.h"
+#include "improve/thought_setting.h"
 #include "improve/tool_words.h"
 #include "models/adapter_for_test.h"
 #include "orchestrator/models_for_test.h"
@@ -140,6 +141,35 @@ TEST_F(Desk, WhatWasLearnedTakesPartInAnswersToItsOwner) {
   EXPECT_EQ(ask("ann", R"(,"engram":{"alpha":0})"), plain);
   const auto formed = ask("ann", R"(,"response_format":{"type":"json_object"})");
   EXPECT_EQ(formed.first.find("Fair winds"), std::string::npos) << formed.first;
+}
+
+TEST_F(Desk, AThoughtEndsAsWasLearned) {
+  start("true");
+  const auto tokens = [&](const std::string& user, const std::string& more = {}) {
+    const ClientResponse response = server_->post(
+        "/v1/chat/completions", R"({"messages":[{"role":"user","content":"What do 62 and 25 make together?"}],)"
+                                R"("temperature":0,"max_tokens":120,"enable_thinking":true,"user":")" +
+                                    user + '"' + more + "}");
+    EXPECT_EQ(response.status, 200) << response.body;
+    const Json body = *parse_json(response.body);
+    EXPECT_NE(body["choices"][0]["message"]["content"].get<std::string>().find("87"), std::string::npos);
+    return body["usage"]["completion_tokens"].get<int>();
+  };
+  const int whole = tokens("ann");
+  promote("thinking", improve::thought_bytes({{.most = 0}, {}}, vocabulary_));
+  const int left = tokens("ann");
+  EXPECT_LT(left + 16, whole);
+  const auto artefacts = [&] { return server_->get_json("/v1/learning/answers?user=ann")["data"][0]["artefacts"]; };
+  ASSERT_EQ(artefacts().size(), 1u);
+  EXPECT_TRUE(artefacts()[0].get<std::string>().starts_with("thinking@"));
+  // Not for others, and not where a request says how it thinks, or that nothing learned takes part.
+  EXPECT_EQ(tokens("bob"), whole);
+  EXPECT_EQ(tokens("ann", R"(,"thinking_budget":400)"), whole);
+  EXPECT_TRUE(artefacts().empty());
+  EXPECT_EQ(tokens("ann", R"(,"engram":{"alpha":0})"), whole);
+  // One of another vocabulary is as if it were not there.
+  promote("thinking", improve::thought_bytes({{.most = 0}, {}}, vocabulary_ + 1));
+  EXPECT_EQ(tokens("ann"), whole);
 }
 
 TEST(LearnedAdapters, AreReadBesideTheAnswersAndGivenBack) {

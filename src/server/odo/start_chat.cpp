@@ -53,7 +53,7 @@ std::vector<std::string> use_learned(const Services& services, const odo::Ask& a
     std::erase_if(names, [&](const std::string& name) { return name.starts_with(std::string(kind) + "@"); });
   };
   if (is_run(services, ask.model)) {
-    for (const char* kind : {"prompts", "closing", "words", "examples"}) drop(kind);
+    for (const char* kind : {"prompts", "closing", "words", "examples", "thinking"}) drop(kind);
     return names;
   }
   if (const auto prompt = served->prompts.find(""); prompt != served->prompts.end()) {
@@ -63,6 +63,7 @@ std::vector<std::string> use_learned(const Services& services, const odo::Ask& a
   improve::tell_tool_words(served->words, request.tools, request.messages);
   request.closing = served->closing;
   request.examples = served->examples;
+  if (served->thoughts && !improve::use_thought_setting(*served->thoughts, request)) drop("thinking");
   return names;
 }
 

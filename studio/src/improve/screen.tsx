@@ -28,6 +28,7 @@ const KINDS: Record<string, Parameters<typeof t>[0]> = {
   closing: 'improveKindClosing',
   words: 'improveKindWords',
   examples: 'improveKindExamples',
+  thinking: 'improveKindThinking',
 }
 const nameOf = (kind: string) => (KINDS[kind] ? t(KINDS[kind]) : kind)
 
@@ -101,7 +102,12 @@ function Run({ run }: { run: ImproveRun }) {
       </p>
       {gain.n > 0 && (
         <p>
-          {t('improveGain', { mean: digits(gain.mean), low: digits(gain.low), high: digits(gain.high), n: count(gain.n) })}
+          {t(run.kind === 'thinking' ? 'improveGainThought' : 'improveGain', {
+            mean: digits(gain.mean),
+            low: digits(gain.low),
+            high: digits(gain.high),
+            n: count(gain.n),
+          })}
         </p>
       )}
       <p class="hint">{run.problem || reason || run.about}</p>
