@@ -115,7 +115,6 @@ Status serve(ServeOptions& o) {
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
   if (!o.model_folders.empty()) return serve_folders(o, chat_template);
-  TRY(open_kept_of_one_model(o.kept, o.server));
   fit_states(o);
   ModelOptions model_options = o.model;
   if (o.model.ram_bytes > 0) {
