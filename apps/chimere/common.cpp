@@ -14,6 +14,7 @@
 #include "chat/named_templates.h"
 #include "data_folder.h"
 #include "expected_speed.h"
+#include "model_file.h"
 #include "odo/judge.h"
 
 namespace chimere::apps {
@@ -194,7 +195,10 @@ std::filesystem::path beside_program(const char* name, std::string* looked_in = 
 }  // namespace
 
 Result<std::string> model_path(const std::string& given) {
-  if (!given.empty()) return given;
+  if (!given.empty()) {
+    TRY(check_model_file(given));
+    return given;
+  }
   constexpr const char* kName = "chimere-nano.gguf";
   std::string looked_in;
   if (const auto file = beside_program(kName, &looked_in); !file.empty()) return file.string();

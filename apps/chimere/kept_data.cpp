@@ -124,11 +124,8 @@ void add_kept_options(CLI::App& command, KeptOptions& o) {
 Status open_kept(const KeptOptions& options, server::ServerConfig& config) {
   TRY(open_conversations(options, config));
   TRY(open_journal(options, config));
+  TRY(open_batches(options, config));
   return open_collections(options, config);
-}
-
-Status open_kept_of_one_model(const KeptOptions& options, server::ServerConfig& config) {
-  return open_batches(options, config);
 }
 
 }  // namespace chimere::apps

@@ -35,9 +35,7 @@ std::string improve_folder(const KeptOptions& options);
 // What was learned from answers; what `improve` of the server needs but its in_use. Null where nothing is learned.
 Result<std::shared_ptr<improve::ArtefactStore>> open_learned(const KeptOptions& options, server::ServerConfig& config);
 
-// Conversations, answers and collections, of any number of models.
+// Conversations, answers, batches and collections, of any number of models.
 Status open_kept(const KeptOptions& options, server::ServerConfig& config);
-// Batches, which belong to one model.
-Status open_kept_of_one_model(const KeptOptions& options, server::ServerConfig& config);
 
 }  // namespace chimere::apps

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "data_folder.h"
 #include "gguf/gguf.h"
+#include "model_file.h"
 #include "own_options.h"
 #include "reloads.h"
 #include "serve_folders.h"
@@ -56,13 +57,6 @@ Status check_lora_folder(const std::string& folder) {
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return Ok{};
   return Error{Code::not_found, "--lora-dir " + folder + ": expected a folder of adapters, found " +
                                     (std::filesystem::exists(folder, error) ? "something else" : "nothing there")};
-}
-
-Status check_no_folder(const std::string& model) {
-  std::error_code error;
-  if (model.empty() || !std::filesystem::is_directory(model, error)) return Ok{};
-  return Error{Code::invalid_argument, model + ": is a folder; `chimere serve --models " + model +
-                                           "` serves the GGUF files in it by their names"};
 }
 
 void allow_connections(server::HttpConfig& http) {
@@ -115,13 +109,12 @@ Status serve(ServeOptions& o) {
   TRY(open_to_lan(o.lan, o.server));
   TRY(server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
-  TRY(check_no_folder(o.model.path));
+  if (!o.model.path.empty()) TRY(check_model_file(o.model.path));
   TRY(open_kept(o.kept, o.server));
   TRY(open_tracer(o));
   TRY_ASSIGN(const std::string chat_template, read_chat_template(o.chat_template_file));
   allow_connections(o.server.http);
   if (!o.model_folders.empty()) return serve_folders(o, chat_template);
-  TRY(open_kept_of_one_model(o.kept, o.server));
   fit_states(o);
   ModelOptions model_options = o.model;
   if (o.model.ram_bytes > 0) {
@@ -183,7 +176,7 @@ Status check_serve(const Configuration& configuration) {
   if (o.odo.port) o.server.http.side_port = 0;
   TRY(o.lan.is_on ? check_address(o.server.http) : server::Server::check(o.server));
   TRY(check_lora_folder(o.server.lora_folder));
-  TRY(check_no_folder(o.model.path));
+  if (!o.model.path.empty()) TRY(check_model_file(o.model.path));
   TRY(trace_config(o.otlp));
   TRY(read_chat_template(o.chat_template_file));
   orchestrator::Defaults defaults;

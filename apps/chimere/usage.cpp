@@ -41,6 +41,30 @@ std::string first_word(int argc, char** argv) {
   return "";
 }
 
+// Commands of other programs for the same work.
+std::string instead_of(const std::string& command) {
+  constexpr std::pair<const char*, const char*> kKnown[] = {
+      {"pull",
+       "Nothing is downloaded here: fetch a GGUF file, then `chimere serve FILE`; `chimere serve --models "
+       "ollama` serves what Ollama has."},
+      {"list", "`chimere serve --models FOLDER` serves every GGUF file of a folder; GET /v1/models lists them."},
+      {"ps", "`chimere top` shows a running server, and what it has loaded."},
+      {"show", "`chimere inspect FILE` shows what is in a GGUF file."},
+      {"start", "`chimere serve` starts a server."},
+      {"stop", "Ctrl-C ends a server in its terminal."},
+  };
+  constexpr std::pair<const char*, const char*> kSame[] = {{"download", "pull"}, {"get", "pull"},  {"ls", "list"},
+                                                           {"models", "list"},   {"info", "show"}, {"status", "ps"}};
+  std::string name = command;
+  for (const auto& [other, known] : kSame) {
+    if (command == other) name = known;
+  }
+  for (const auto& [known, text] : kKnown) {
+    if (name == known) return text;
+  }
+  return {};
+}
+
 void print_guess(const std::string& guess) {
   if (!guess.empty()) std::fprintf(stderr, "Did you mean `%s`?\n", guess.c_str());
 }
@@ -107,7 +131,9 @@ int explain_usage(const CLI::App& app, const CLI::ParseError& error, int argc, c
   }
   if (chosen.empty() && !word.empty()) {
     std::fprintf(stderr, "chimere: there is no command '%s'\n", harmless(word).c_str());
-    print_guess(nearest_word(word, command_names(app)));
+    const std::string instead = instead_of(word);
+    if (!instead.empty()) std::fprintf(stderr, "%s\n", instead.c_str());
+    if (instead.empty()) print_guess(nearest_word(word, command_names(app)));
     std::fprintf(stderr, "`chimere --help` lists the commands.\n");
     return kUsageError;
   }

@@ -48,7 +48,8 @@ class Parser {
 
   Error truncated(const std::string& where, uint64_t need) const {
     return corrupt(where, "needs " + text(need) + " bytes at byte " + text(cursor_.position()) + ", but only " +
-                              text(cursor_.remaining()) + " remain");
+                              text(cursor_.remaining()) +
+                              " remain: the file ends too early; was it copied or downloaded whole?");
   }
 
   Status charge(const std::string& where, uint64_t bytes) {

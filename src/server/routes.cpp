@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -54,6 +55,12 @@ HttpResponse connection_error(const HttpRequest& head, int status, std::string m
   return shaped_for(head, {status, std::move(message), ours ? "server_error" : "invalid_request_error", "", ""});
 }
 
+bool has_others(const Monitor& monitor, const BatchHouse::IsOwn& is_own) {
+  const auto& records = monitor.records();
+  return std::any_of(records.begin(), records.end(),
+                     [&](const RequestRecord* record) { return record->can_be_cancelled() && !is_own(record->id()); });
+}
+
 Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchConfig watch)
     : services_(services),
       access_(std::move(access)),
@@ -89,9 +96,19 @@ Routes::Routes(const Services& services, std::shared_ptr<Access> access, WatchCo
 
 void Routes::set_wake(Wake wake) {
   if (!services_.batches) return;
-  const auto ask = [this, wake](HttpRequest request) { return handle(std::move(request), wake); };
-  batches_ = std::make_unique<BatchRunner>(services_, access_, ask, wake);
+  wake_ = std::move(wake);
+  BatchRunner::Means means{services_.batches, services_.workers, services_.monitor, access_};
+  BatchHouse& house = *this;
+  batches_ = std::make_unique<BatchRunner>(std::move(means), house, wake_);
 }
+
+std::unique_ptr<Answer> Routes::ask_for_batch(HttpRequest request) { return handle(std::move(request), wake_); }
+
+bool Routes::others_ask(const IsOwn& is_own) { return has_others(services_.monitor, is_own); }
+
+std::optional<engine::EngineStats> Routes::stats_of(const std::string&) { return services_.chat.engine().stats(); }
+
+void Routes::tell_ends(std::function<void()> ring) { services_.monitor.on_end = std::move(ring); }
 
 void Routes::work() {
   if (batches_) batches_->work();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "server/admin/housekeeping.h"
+#include "server/batch/batch_house.h"
 #include "server/batch/batch_runner.h"
 #include "server/endpoints.h"
 #include "server/http/access.h"
@@ -27,7 +28,10 @@ HttpResponse shaped_for(const HttpRequest& head, const ApiError& error);
 // Of what never became a request, or whose handler threw.
 HttpResponse connection_error(const HttpRequest& head, int status, std::string message);
 
-class Routes : public HttpHandler {
+// Requests that people have under way and that can be cancelled: those that batches give way to.
+bool has_others(const Monitor& monitor, const BatchHouse::IsOwn& is_own);
+
+class Routes : public HttpHandler, private BatchHouse {
  public:
   Routes(const Services& services, std::shared_ptr<Access> access, WatchConfig watch);
 
@@ -43,11 +47,20 @@ class Routes : public HttpHandler {
   std::optional<ApiError> refusal_of(HttpRequest& head, const Router::Match& match);
   HttpResponse logged(const HttpRequest& request, const Route* route, HttpResponse response);
 
+  std::unique_ptr<Answer> ask_for_batch(HttpRequest request) override;
+  bool others_ask(const IsOwn& is_own) override;
+  bool others_wait_for_model(const IsOwn&) const override { return false; }
+  std::string model_of(const HttpRequest&) override { return {}; }
+  std::optional<engine::EngineStats> stats_of(const std::string& model) override;
+  bool may_load() override { return false; }
+  void tell_ends(std::function<void()> ring) override;
+
   const Services services_;
   Router router_;
   const std::shared_ptr<Access> access_;
   const bool log_prompts_;
   Housekeeping housekeeping_;
+  Wake wake_;
   std::unique_ptr<BatchRunner> batches_;  // null: none are taken; its answers go before all else does
 };
 

@@ -113,6 +113,8 @@ Result<std::unique_ptr<Server>> Server::listen(ServerConfig config, ModelShelf& 
   lobby.journal = config.journal;
   lobby.odo = config.odo;
   lobby.collections = config.collections;
+  lobby.batches = config.batches;
+  lobby.batches_load_after = config.batches_load_after;
   lobby.max_body_bytes = config.http.max_body_bytes;
   lobby.watch = config.watch;
   lobby.tracer = config.tracer.get();

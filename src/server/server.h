@@ -48,8 +48,10 @@ struct ServerConfig {
   std::chrono::seconds keep_responses{3600};  // answers of /v1/responses; 0: none is kept
   std::shared_ptr<Workers> workers;           // null: some of its own
   std::shared_ptr<Pairing> pairing;           // lets browsers in by a code; null: keys alone do
-  std::shared_ptr<BatchStore> batches;        // null: none are taken; servers of one model alone
-  odo::Odo* odo = nullptr;                    // outlives the server; null: the model alone answers
+  std::shared_ptr<BatchStore> batches;        // null: none are taken
+  // Of several models one is loaded for a batch when nobody has asked for anything for so long.
+  std::chrono::milliseconds batches_load_after{30'000};
+  odo::Odo* odo = nullptr;  // outlives the server; null: the model alone answers
   // Documents; null: none are kept here; servers of one model alone. They use the embedder of listen().
   std::shared_ptr<retrieval::Collections> collections;
   orchestrator::Embedder* reranker = nullptr;        // a cross-encoder for searches in them, which outlives the server

@@ -57,6 +57,21 @@ expect 'Did you mean `--port`?' "$chimere" serve --prot 1
 usage "$chimere"
 expect "chimere serve MODEL.gguf" "$chimere"
 expect "$work: is a folder; \`chimere serve --models $work\` serves the GGUF files in it" "$chimere" serve "$work"
+# What is no file of a model is told what would be one, in every command.
+mkdir -p "$work/given/hub"
+cp "$model" "$work/given/small-q4.gguf"
+head -c 2000 "$model" >"$work/given/cut.gguf"
+echo '{}' >"$work/given/hub/config.json"
+for command in serve "chat -p hi" inspect plan; do  # split where it is used
+  expect "https://example.org/m.gguf: is an address, and nothing is downloaded here: fetch the file first" "$chimere" $command https://example.org/m.gguf
+  expect "maker/model:Q4_K_M: no such file. As a name at Hugging Face: nothing is downloaded here" "$chimere" $command maker/model:Q4_K_M
+  expect "did you mean $work/given/small-q4.gguf?" "$chimere" $command "$work/given/smal-q4"
+  expect "chimere convert $work/given/hub --out MODEL.gguf" "$chimere" $command "$work/given/hub"
+  expect "$work/given: is a folder; \`chimere serve --models $work/given\` serves the GGUF files in it by their names: cut.gguf, small-q4.gguf" "$chimere" $command "$work/given"
+done
+expect "the file ends too early; was it copied or downloaded whole?" "$chimere" inspect "$work/given/cut.gguf"
+expect "Nothing is downloaded here" "$chimere" pull qwen3
+expect '`chimere top` shows a running server' "$chimere" ps
 # A command line of llama-server is understood, or told what there is instead.
 expect "-hf: nothing is downloaded here" "$chimere" serve -hf someone/model
 usage "$chimere" serve -hf someone/model

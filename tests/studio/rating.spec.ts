@@ -19,6 +19,8 @@ async function withJournal(page: Page, options: string[], visit: (studio: Studio
   }
 }
 
+const DANGER = 'rgb(166, 27, 27)' // of what deletes
+
 const kept = async (server: Server) => {
   const user = '?user=me'
   const named = await (await fetch(`${server.url}/v1/learning/answers${user}`)).json()
@@ -35,7 +37,11 @@ alone('a thumb asks first whether answers may be kept, and the answer that was r
     const bad = studio.answers.getByRole('button', { name: 'Bad answer' })
 
     await good.click()
-    await expect(page.getByRole('dialog')).toContainText('May the server keep your answers')
+    const question = page.getByRole('dialog', { name: 'May the server keep your answers to become better?' })
+    await expect(question).toHaveAccessibleDescription(/stay on its machine/)
+    // A yes loses nothing: it does not look like Delete.
+    await expect(page.getByRole('button', { name: 'Keep them' })).not.toHaveCSS('border-top-color', DANGER)
+    await expect(page.getByRole('button', { name: 'Keep them' })).not.toHaveCSS('color', DANGER)
     await page.getByRole('button', { name: 'Not now' }).click()
     await expect(good).toHaveAttribute('aria-pressed', 'false')
     expect(await kept(server)).toEqual([])
@@ -118,6 +124,13 @@ alone('what was learned, what comes next and what was tried are seen, and a job 
     await expect(main.getByText('A table of the answers you accepted')).toBeVisible()
     await expect(main.getByRole('button', { name: 'When a thought may end: now' })).toBeVisible()
     await looksRight(page, 'what was learned')
+    // The button stands beside what it is for, and dates are as people here write them.
+    const next = main.getByRole('listitem').filter({ hasText: 'A table of the answers you accepted' }).first()
+    await expect(next).toHaveText(/next at \d{1,2} \w{3,4} 20\d\d, \d\d:\d\d/)
+    const [words, button] = await Promise.all([next.locator('p').boundingBox(), next.getByRole('button').boundingBox()])
+    expect(button!.y).toBeLessThan(words!.y + words!.height)
+    expect(button!.y + button!.height).toBeGreaterThan(words!.y)
+    expect(button!.x).toBeGreaterThanOrEqual(words!.x + words!.width)
     await main.getByRole('button', { name: 'Marks for answers: now' }).press('Enter')
     await expect(page.getByText('It waits for its turn')).toBeVisible()
     const tried = main.getByRole('listitem').filter({ hasText: 'of computing' })

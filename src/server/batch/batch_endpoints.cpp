@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "server/batch/batch_desk.h"
 #include "server/batch/batch_json.h"
 #include "server/batch/batch_store.h"
 #include "server/batch/multipart.h"
@@ -33,19 +34,19 @@ ApiError batch_failure(const Error& error) {
 
 // On a worker, since it waits for the disk.
 template <class T>
-std::unique_ptr<Answer> on_worker(const Services& services, Call& call, std::function<Result<T>()> work,
+std::unique_ptr<Answer> on_worker(const BatchDesk& desk, Call& call, std::function<Result<T>()> work,
                                   std::function<HttpResponse(const T&)> write) {
-  auto job = services.workers->run<T>(std::move(work), call.wake);
+  auto job = desk.workers->run<T>(std::move(work), call.wake);
   return std::make_unique<JobAnswer<T>>(std::move(job), std::move(call.record), std::move(write), batch_failure);
 }
 
 // A file as it is read, piece by piece: results may be larger than what a connection should hold.
 class ContentAnswer : public Answer {
  public:
-  ContentAnswer(const Services& services, Call call)
-      : workers_(services.workers), wake_(std::move(call.wake)), record_(std::move(call.record)) {
+  ContentAnswer(const BatchDesk& desk, Call call)
+      : workers_(desk.workers), wake_(std::move(call.wake)), record_(std::move(call.record)) {
     job_ = workers_->run<Chunk>(
-        [store = services.batches, owner = call.request.client, id = call.parameter]() -> Result<Chunk> {
+        [store = desk.batches, owner = call.request.client, id = call.parameter]() -> Result<Chunk> {
           TRY_ASSIGN(auto in, store->content(owner, id));
           return next(std::move(in));
         },
@@ -140,22 +141,21 @@ Result<StoredFile> store_upload(BatchStore& store, const std::string& owner, con
   return store.add_file(owner, file->filename.empty() ? "batch.jsonl" : file->filename, purpose, file->content);
 }
 
-std::unique_ptr<Answer> upload(const Services& services, Call call) {
-  const auto work = [store = services.batches, owner = call.request.client, lease = call.request.body_lease,
+std::unique_ptr<Answer> upload(const BatchDesk& desk, Call call) {
+  const auto work = [store = desk.batches, owner = call.request.client, lease = call.request.body_lease,
                      type = std::string(call.request.header("Content-Type")),
                      body = std::make_shared<std::string>(std::move(call.request.body))] {
     return store_upload(*store, owner, type, *body);
   };
-  return on_worker<StoredFile>(services, call, work,
-                               [](const StoredFile& file) { return json_response(file_json(file)); });
+  return on_worker<StoredFile>(desk, call, work, [](const StoredFile& file) { return json_response(file_json(file)); });
 }
 
-std::unique_ptr<Answer> file_content(const Services& services, Call call) {
-  return std::make_unique<ContentAnswer>(services, std::move(call));
+std::unique_ptr<Answer> file_content(const BatchDesk& desk, Call call) {
+  return std::make_unique<ContentAnswer>(desk, std::move(call));
 }
 
-std::unique_ptr<Answer> list_files(const Services& services, Call call) {
-  const auto work = [store = services.batches, request = call.request]() -> Result<Json> {
+std::unique_ptr<Answer> list_files(const BatchDesk& desk, Call call) {
+  const auto work = [store = desk.batches, request = call.request]() -> Result<Json> {
     auto files = store->files(request.client);
     for (const auto& field : query_fields(request.query)) {
       if (field.first != "purpose") continue;
@@ -163,24 +163,24 @@ std::unique_ptr<Answer> list_files(const Services& services, Call call) {
     }
     return page_of(request, files, file_json);
   };
-  return on_worker<Json>(services, call, work, json_response);
+  return on_worker<Json>(desk, call, work, json_response);
 }
 
-std::unique_ptr<Answer> show_file(const Services& services, Call call) {
-  const auto work = [store = services.batches, owner = call.request.client, id = call.parameter]() -> Result<Json> {
+std::unique_ptr<Answer> show_file(const BatchDesk& desk, Call call) {
+  const auto work = [store = desk.batches, owner = call.request.client, id = call.parameter]() -> Result<Json> {
     const auto found = store->file(owner, id);
     if (!found) return Error{Code::not_found, "there is no file '" + id + "'"};
     return file_json(*found);
   };
-  return on_worker<Json>(services, call, work, json_response);
+  return on_worker<Json>(desk, call, work, json_response);
 }
 
-std::unique_ptr<Answer> delete_file(const Services& services, Call call) {
-  const auto work = [store = services.batches, owner = call.request.client, id = call.parameter]() -> Result<Ok> {
+std::unique_ptr<Answer> delete_file(const BatchDesk& desk, Call call) {
+  const auto work = [store = desk.batches, owner = call.request.client, id = call.parameter]() -> Result<Ok> {
     TRY(store->remove_file(owner, id));
     return Ok{};
   };
-  return on_worker<Ok>(services, call, work, [id = call.parameter](const Ok&) {
+  return on_worker<Ok>(desk, call, work, [id = call.parameter](const Ok&) {
     return json_response(Json{{"id", id}, {"object", "file"}, {"deleted", true}});
   });
 }
@@ -196,7 +196,7 @@ void read_metadata(JsonFields& fields, Batch& batch) {
   batch.metadata = metadata->dump();
 }
 
-std::unique_ptr<Answer> create_batch(const Services& services, Call call, OwnedJson& body) {
+std::unique_ptr<Answer> create_batch(const BatchDesk& desk, Call call, OwnedJson& body) {
   JsonFields fields(body);
   Batch batch;
   batch.owner = call.request.client;
@@ -212,39 +212,39 @@ std::unique_ptr<Answer> create_batch(const Services& services, Call call, OwnedJ
   }
   if (batch.window != "24h") fields.fail("completion_window", "expected \"24h\"");
   if (!fields.ok()) return answer_now(call, error_response(fields.error()));
-  const auto work = [store = services.batches, batch] { return store->create(batch); };
-  return on_worker<Batch>(services, call, work, [](const Batch& made) { return json_response(batch_json(made)); });
+  const auto work = [store = desk.batches, batch] { return store->create(batch); };
+  return on_worker<Batch>(desk, call, work, [](const Batch& made) { return json_response(batch_json(made)); });
 }
 
-std::unique_ptr<Answer> cancel_batch(const Services& services, Call call) {
-  const auto work = [store = services.batches, owner = call.request.client, id = call.parameter] {
+std::unique_ptr<Answer> cancel_batch(const BatchDesk& desk, Call call) {
+  const auto work = [store = desk.batches, owner = call.request.client, id = call.parameter] {
     return store->cancel(owner, id);
   };
-  return on_worker<Batch>(services, call, work, [](const Batch& batch) { return json_response(batch_json(batch)); });
+  return on_worker<Batch>(desk, call, work, [](const Batch& batch) { return json_response(batch_json(batch)); });
 }
 
-std::unique_ptr<Answer> list_batches(const Services& services, Call call) {
-  const auto work = [store = services.batches, request = call.request]() -> Result<Json> {
+std::unique_ptr<Answer> list_batches(const BatchDesk& desk, Call call) {
+  const auto work = [store = desk.batches, request = call.request]() -> Result<Json> {
     return page_of(request, store->batches(request.client), batch_json);
   };
-  return on_worker<Json>(services, call, work, json_response);
+  return on_worker<Json>(desk, call, work, json_response);
 }
 
-std::unique_ptr<Answer> show_batch(const Services& services, Call call) {
-  const auto work = [store = services.batches, owner = call.request.client, id = call.parameter]() -> Result<Json> {
+std::unique_ptr<Answer> show_batch(const BatchDesk& desk, Call call) {
+  const auto work = [store = desk.batches, owner = call.request.client, id = call.parameter]() -> Result<Json> {
     const auto found = store->batch(owner, id);
     if (!found) return Error{Code::not_found, "there is no batch '" + id + "'"};
     return batch_json(*found);
   };
-  return on_worker<Json>(services, call, work, json_response);
+  return on_worker<Json>(desk, call, work, json_response);
 }
 
 }  // namespace
 
-void add_batch_endpoints(Router& router, const Services& services) {
-  if (!services.batches) return;
-  const auto with = [services](std::unique_ptr<Answer> (*handler)(const Services&, Call)) {
-    return [services, handler](Call call) { return handler(services, std::move(call)); };
+void add_batch_endpoints(Router& router, const BatchDesk& desk) {
+  if (!desk.batches) return;
+  const auto with = [desk](std::unique_ptr<Answer> (*handler)(const BatchDesk&, Call)) {
+    return [desk, handler](Call call) { return handler(desk, std::move(call)); };
   };
   router.add({.method = "GET", .path = "/v1/files", .handler = with(list_files)});
   router.add({.method = "POST", .path = "/v1/files", .handler = with(upload)});
@@ -252,10 +252,22 @@ void add_batch_endpoints(Router& router, const Services& services) {
   router.add({.method = "DELETE", .path = "/v1/files/{id}", .handler = with(delete_file)});
   router.add({.method = "GET", .path = "/v1/files/{id}/content", .handler = with(file_content)});
   router.add({.method = "GET", .path = "/v1/batches", .handler = with(list_batches)});
-  add_parsed_route(router, services, "/v1/batches", parse_body, create_batch);
+  router.add({.method = "POST", .path = "/v1/batches", .handler = [desk](Call call) {
+                const auto then = [desk](Call parsed_call, Parsed<OwnedJson>& parsed) {
+                  if (const ApiError* error = std::get_if<ApiError>(&parsed)) {
+                    return answer_now(parsed_call, error_response(*error));
+                  }
+                  return create_batch(desk, std::move(parsed_call), std::get<OwnedJson>(parsed));
+                };
+                return parse_first<Parsed<OwnedJson>>(desk.workers, std::move(call), parse_body, then);
+              }});
   // Clients ask again and again whether it has ended.
   router.add({.method = "GET", .path = "/v1/batches/{id}", .handler = with(show_batch), .is_polled = true});
   router.add({.method = "POST", .path = "/v1/batches/{id}/cancel", .handler = with(cancel_batch)});
+}
+
+void add_batch_endpoints(Router& router, const Services& services) {
+  add_batch_endpoints(router, BatchDesk{services.batches, services.workers});
 }
 
 }  // namespace chimere::server

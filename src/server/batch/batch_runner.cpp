@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 #include <utility>
 
 #include "server/http/json.h"
@@ -17,8 +18,14 @@ constexpr int kMaxTries = 5;
 // The engine hears that an answer is given up within a step, gives its place to another in the next, and says so.
 constexpr uint64_t kStepsToLeave = 3;
 
-// Those who find no room come again; so do those whom a stop has ended.
-bool is_worth_another_try(const HttpResponse& response) { return response.status == 429 || response.status == 503; }
+// Those who find no room come again; so do those whom a stop has ended. A model that takes more than all there is will
+// not fit later, either.
+bool is_worth_another_try(const HttpResponse& response) {
+  if (response.status != 429 && response.status != 503) return false;
+  const auto body = parse_json(response.body);
+  const bool has_words = body && body->is_object() && body->contains("error") && (*body)["error"].is_object();
+  return !has_words || (*body)["error"].value("param", Json()) != "model";
+}
 
 std::string new_line_id() { return "batch_req_" + random_key().substr(3, 24); }
 
@@ -47,21 +54,21 @@ BatchResult refused(const std::string& custom_id, const char* code, const std::s
 
 }  // namespace
 
-BatchRunner::BatchRunner(const Services& services, std::shared_ptr<Access> access, Ask ask, Wake wake)
-    : services_(services), access_(std::move(access)), ask_(std::move(ask)), wake_(std::move(wake)) {
-  services_.batches->watch([changed = store_changed_, ring = wake_] {
+BatchRunner::BatchRunner(Means means, BatchHouse& house, Wake wake)
+    : means_(std::move(means)), house_(house), wake_(std::move(wake)) {
+  means_.store->watch([changed = store_changed_, ring = wake_] {
     changed->store(true);
     ring();
   });
-  services_.monitor.on_end = [this] {
+  house_.tell_ends([this] {
     if (!waiting_.empty()) wake_();
-  };
+  });
   wake_();  // batches of an earlier start
 }
 
 BatchRunner::~BatchRunner() {
-  services_.batches->watch({});
-  services_.monitor.on_end = {};
+  means_.store->watch({});
+  house_.tell_ends({});
 }
 
 void BatchRunner::look(bool is_tick) {
@@ -104,8 +111,8 @@ bool BatchRunner::has_batch() {
 void BatchRunner::look_for_batch() {
   if (!listing_) {
     if (!std::exchange(is_due_, false)) return;
-    listing_ = services_.workers->run<std::vector<Batch>>(
-        [store = services_.batches]() -> Result<std::vector<Batch>> { return store->open_batches(); }, wake_);
+    listing_ = means_.workers->run<std::vector<Batch>>(
+        [store = means_.store]() -> Result<std::vector<Batch>> { return store->open_batches(); }, wake_);
     return;
   }
   const auto listed = listing_->poll();
@@ -117,7 +124,7 @@ void BatchRunner::look_for_batch() {
     return batch.status == "cancelling" || batch.is_expired() || may_run(batch);
   });
   if (next == (*listed)->end()) return;
-  const auto open = [store = services_.batches, owner = next->owner, id = next->id]() -> Result<Opened> {
+  const auto open = [store = means_.store, owner = next->owner, id = next->id]() -> Result<Opened> {
     Opened opened;
     auto lines = store->begin(owner, id);
     if (lines) {
@@ -129,7 +136,7 @@ void BatchRunner::look_for_batch() {
     opened.batch = store->batch(owner, id);
     return Result<Opened>{std::move(opened)};
   };
-  opening_ = services_.workers->run<Opened>(open, wake_);
+  opening_ = means_.workers->run<Opened>(open, wake_);
 }
 
 bool BatchRunner::take_opened() {
@@ -150,7 +157,8 @@ bool BatchRunner::take_opened() {
   if (batch_->status == "cancelling") return true;
   for (BatchLine& line : (*opened)->lines) {
     if (line.problem.empty()) {
-      waiting_.push_back({std::move(line)});
+      Waiting& waiting = waiting_.emplace_back(Waiting{std::move(line), {}});
+      waiting.model = house_.model_of(request_of(waiting, {}));
     } else {
       add_result(refused(line.custom_id, "invalid_request", line.problem));
     }
@@ -160,7 +168,7 @@ bool BatchRunner::take_opened() {
 
 // Its key may have been taken away since.
 bool BatchRunner::may_run(const Batch& batch) const {
-  return access_->has_client(batch.owner) && !is_over_budget(batch);
+  return means_.access->has_client(batch.owner) && !is_over_budget(batch);
 }
 
 bool BatchRunner::is_over_budget(const Batch& batch) const {
@@ -168,7 +176,7 @@ bool BatchRunner::is_over_budget(const Batch& batch) const {
   request.client = batch.owner;
   request.method = "POST";
   request.path = batch.endpoint;
-  return access_->refuse_over_budget(request).has_value();
+  return means_.access->refuse_over_budget(request).has_value();
 }
 
 void BatchRunner::read_answers() {
@@ -205,7 +213,7 @@ void BatchRunner::finish(Running& running) {
 }
 
 void BatchRunner::add_result(BatchResult result) {
-  ++(result.is_success ? services_.monitor.batch_requests_completed : services_.monitor.batch_requests_failed);
+  ++(result.is_success ? means_.monitor.batch_requests_completed : means_.monitor.batch_requests_failed);
   results_.push_back(std::move(result));
 }
 
@@ -230,9 +238,9 @@ void BatchRunner::save() {
   }
   if (results_.empty() && (!is_due_ || (running_.empty() && waiting_.empty()))) return;
   is_due_ = false;
-  const auto put = [store = services_.batches, owner = batch_->owner, id = batch_->id,
+  const auto put = [store = means_.store, owner = batch_->owner, id = batch_->id,
                     results = std::exchange(results_, {})] { return store->add_results(owner, id, results); };
-  saving_ = services_.workers->run<Batch>(put, wake_);
+  saving_ = means_.workers->run<Batch>(put, wake_);
 }
 
 // What has no answer by now gets none.
@@ -246,66 +254,100 @@ void BatchRunner::expire() {
   waiting_.clear();
 }
 
-bool BatchRunner::others_ask() const {
-  const auto& records = services_.monitor.records();
-  return std::any_of(records.begin(), records.end(), [&](const RequestRecord* record) {
-    const auto is_it = [&](const Running& running) { return running.id == record->id(); };
-    return record->can_be_cancelled() && std::none_of(running_.begin(), running_.end(), is_it);
-  });
+BatchHouse::IsOwn BatchRunner::own() const {
+  return [this](const std::string& id) {
+    return std::any_of(running_.begin(), running_.end(), [&](const Running& running) { return running.id == id; });
+  };
 }
 
-// Who waits beside a free place has it at the next step, unless it is memory that is missing: that shows by waiting.
-bool BatchRunner::should_give_way(const engine::EngineStats& stats, bool is_tick) const {
-  if (stats.queued == 0 || running_.empty()) return false;
-  return is_tick || (stats.running >= stats.max_running && stats.steps >= left_by_step_);
+void BatchRunner::give_way(bool is_tick) {
+  if (running_.empty()) return;
+  const auto give_up_last = [this] {
+    waiting_.push_front(std::move(running_.back().request));
+    running_.pop_back();
+  };
+  // Theirs may have to take the place of this one.
+  if (is_tick && house_.others_wait_for_model(own())) {
+    while (!running_.empty()) give_up_last();
+    return;
+  }
+  const auto stats = house_.stats_of(running_.back().request.model);
+  if (!stats || stats->queued == 0) return;
+  // Who waits beside a free place has it at the next step, unless it is memory that is missing: that shows by waiting.
+  if (!is_tick && (stats->running < stats->max_running || stats->steps < left_by_step_)) return;
+  left_by_step_ = stats->steps + kStepsToLeave;
+  give_up_last();
 }
 
 void BatchRunner::give_way_or_start(bool is_tick) {
-  const engine::EngineStats stats = services_.chat.engine().stats();
-  if (others_ask()) {
-    if (!should_give_way(stats, is_tick)) return;
-    left_by_step_ = stats.steps + kStepsToLeave;
-    waiting_.push_front(std::move(running_.back().request));
-    running_.pop_back();
-    return;
-  }
-  // Who gave the card to another program wants it to have it.
-  if (stats.asleep_bytes > 0 || waiting_.empty() || is_resting_) return;
+  if (house_.others_ask(own())) return give_way(is_tick);
+  if (waiting_.empty() || is_resting_) return;
   if (!may_run(*batch_)) {
     is_postponed_ = true;
     return waiting_.clear();
   }
-  // One place stays free, so that a person who comes has it at once.
-  const auto at_once = static_cast<size_t>(std::clamp(stats.max_running - 1, 1, kAtOnce));
-  if (running_.size() >= at_once) return;
-  while (running_.size() < at_once && !waiting_.empty()) start_next();
-  wake_();  // some may be refused already
+  bool has_started = false;
+  for (auto next = next_to_start(); next != waiting_.end(); next = next_to_start()) {
+    start(next);
+    has_started = true;
+  }
+  if (has_started) wake_();  // some may be refused already
 }
 
-void BatchRunner::start_next() {
-  Running next{std::move(waiting_.front()), new_line_id(), nullptr, {}};
-  waiting_.pop_front();
+// One that may begin now.
+std::deque<BatchRunner::Waiting>::iterator BatchRunner::next_to_start() {
+  if (!running_.empty()) {
+    if (running_.size() >= at_once()) return waiting_.end();
+    return std::find_if(waiting_.begin(), waiting_.end(),
+                        [&](const Waiting& waiting) { return waiting.model == running_.back().request.model; });
+  }
+  std::set<std::string> away;
+  auto to_load = waiting_.end();
+  for (auto next = waiting_.begin(); next != waiting_.end(); ++next) {
+    if (away.contains(next->model)) continue;
+    const auto stats = house_.stats_of(next->model);
+    // Who gave the card to another program wants it to have it.
+    if (stats && stats->asleep_bytes == 0) return next;
+    if (!stats && to_load == waiting_.end()) to_load = next;
+    away.insert(next->model);
+  }
+  return to_load != waiting_.end() && house_.may_load() ? to_load : waiting_.end();
+}
+
+// Of requests for the model of those that run. One place stays free, so that a person who comes has it at once.
+size_t BatchRunner::at_once() const {
+  const auto stats = house_.stats_of(running_.back().request.model);
+  return stats ? static_cast<size_t>(std::clamp(stats->max_running - 1, 1, kAtOnce)) : 1;
+}
+
+HttpRequest BatchRunner::request_of(const Waiting& waiting, std::string id) const {
   HttpRequest request;
-  request.id = next.id;
+  request.id = std::move(id);
   request.client = batch_->owner;
   request.method = "POST";
   request.path = batch_->endpoint;
-  request.body = next.request.line.body;
+  request.body = waiting.line.body;
+  return request;
+}
+
+void BatchRunner::start(std::deque<Waiting>::iterator next) {
+  Running running{std::move(*next), new_line_id(), nullptr, {}};
+  waiting_.erase(next);
+  if (running_.empty()) left_by_step_ = 0;  // its engine may be another
   try {
-    next.answer = ask_(std::move(request));
+    running.answer = house_.ask_for_batch(request_of(running.request, running.id));
   } catch (const std::exception& e) {
-    next.answer = immediate(error_response({500, without_folders(e.what()), "server_error", "", ""}));
+    running.answer = immediate(error_response({500, without_folders(e.what()), "server_error", "", ""}));
   }
-  running_.push_back(std::move(next));
+  running_.push_back(std::move(running));
 }
 
 void BatchRunner::end(const std::string& status, const std::string& problem) {
-  const auto finish = [store = services_.batches, owner = batch_->owner, id = batch_->id, status,
-                       problem]() -> Result<Ok> {
+  const auto finish = [store = means_.store, owner = batch_->owner, id = batch_->id, status, problem]() -> Result<Ok> {
     TRY(store->end(owner, id, status, problem));
     return Ok{};
   };
-  ending_ = services_.workers->run<Ok>(finish, wake_);
+  ending_ = means_.workers->run<Ok>(finish, wake_);
 }
 
 }  // namespace chimere::server

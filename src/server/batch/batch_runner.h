@@ -1,8 +1,10 @@
 // batch_runner.h  Runs batches below people: requests of a batch begin only while nobody else is being answered, a few
 // at a time, and one is given up and made again later when somebody has to wait for its place.
 //
-// It asks the routes as a connection does, so that a request of a batch is a request like any other: limited, counted
-// for its key, listed and logged. On the I/O thread; the disk is left to workers.
+// It asks its house as a connection does, so that a request of a batch is a request like any other: limited, counted
+// for its key, listed and logged. Of several models one runs requests of batches at a time: what asks for one that is
+// loaded comes first, and another is loaded when nobody would miss what it displaces (BatchHouse::may_load()). On the I/O
+// thread; the disk is left to workers.
 #pragma once
 
 #include <atomic>
@@ -13,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "server/batch/batch_house.h"
 #include "server/batch/batch_store.h"
 #include "server/endpoints.h"
 #include "server/http/access.h"
@@ -21,10 +24,15 @@ namespace chimere::server {
 
 class BatchRunner {
  public:
-  using Ask = std::function<std::unique_ptr<Answer>(HttpRequest)>;
+  struct Means {
+    std::shared_ptr<BatchStore> store;  // never null
+    std::shared_ptr<Workers> workers;
+    Monitor& monitor;  // counts what has a result
+    std::shared_ptr<Access> access;
+  };
 
-  // REQUIRES: services.batches. `wake` asks for a call of work(), and so do the answers of `ask`.
-  BatchRunner(const Services& services, std::shared_ptr<Access> access, Ask ask, Wake wake);
+  // The house outlives it. `wake` asks for a call of work(), and so do the answers of the house.
+  BatchRunner(Means means, BatchHouse& house, Wake wake);
   ~BatchRunner();
 
   // When it was woken: an answer, the disk, the end of somebody's request, a new batch.
@@ -37,7 +45,8 @@ class BatchRunner {
  private:
   struct Waiting {
     BatchLine line;
-    int tries = 0;  // that ended because the server had no room
+    std::string model;  // that it is for
+    int tries = 0;      // that ended because the server had no room
   };
   struct Running {
     Waiting request;
@@ -65,14 +74,16 @@ class BatchRunner {
   void save();
   void expire();
   void give_way_or_start(bool is_tick);
-  bool should_give_way(const engine::EngineStats& stats, bool is_tick) const;
-  void start_next();
+  void give_way(bool is_tick);
+  HttpRequest request_of(const Waiting& waiting, std::string id) const;
+  std::deque<Waiting>::iterator next_to_start();
+  size_t at_once() const;
+  void start(std::deque<Waiting>::iterator next);
   void end(const std::string& status, const std::string& problem = {});
-  bool others_ask() const;
+  BatchHouse::IsOwn own() const;
 
-  const Services services_;
-  const std::shared_ptr<Access> access_;
-  const Ask ask_;
+  const Means means_;
+  BatchHouse& house_;
   const Wake wake_;
   const std::shared_ptr<std::atomic<bool>> store_changed_ = std::make_shared<std::atomic<bool>>(false);
   bool is_due_ = true;  // what the store says has to be read again
@@ -82,8 +93,8 @@ class BatchRunner {
   bool is_resting_ = false;    // one found no room: nothing begins before the next tick
   bool is_postponed_ = false;  // its key has no tokens left: others come first until it has
   std::deque<Waiting> waiting_;
-  std::vector<Running> running_;
-  uint64_t left_by_step_ = 0;         // of the engine: what was given up is gone by then
+  std::vector<Running> running_;      // all of one model
+  uint64_t left_by_step_ = 0;         // of its engine: what was given up is gone by then
   std::vector<BatchResult> results_;  // not yet on the disk
   Job<std::vector<Batch>> listing_;
   Job<Opened> opening_;

@@ -165,6 +165,23 @@ std::string embedded_text(const OllamaEmbedCall& asked, const Embedded& embedded
   return to_text(json);
 }
 
+// Cuts what is too long, unless it was told not to.
+Parsed<OllamaEmbedCall> parse_embed(const Services& services, const std::string& body, bool is_legacy) {
+  const EmbeddingShapeOf shape = [&services](const std::string& model) -> EmbeddingShape {
+    return {services.embedder_for(model).dimensions()};
+  };
+  auto parsed = parse_ollama_embed(body, shape, is_legacy);
+  OllamaEmbedCall* call = std::get_if<OllamaEmbedCall>(&parsed);
+  if (!call || !call->cuts) return parsed;
+  constexpr size_t kOwnTokens = 2;  // at its beginning and its end; of the others there are no more than bytes
+  const orchestrator::Embedder& embedder = services.embedder_for(call->model);
+  for (orchestrator::EmbedInput& input : call->inputs) {
+    const bool may_be_long = input.text.size() + kOwnTokens > static_cast<size_t>(embedder.context_length());
+    if (input.ids.empty() && may_be_long) input = embedder.cut_to_fit(input.text);
+  }
+  return parsed;
+}
+
 std::unique_ptr<Answer> embed(const Services& services, Call call, OllamaEmbedCall& parsed) {
   auto asked = std::make_shared<OllamaEmbedCall>(std::move(parsed));
   if (const auto error = services.names.refuse_to_embed(asked->model)) {
@@ -210,16 +227,11 @@ void add_ollama_endpoints(Router& router, const Services& services) {
       router, services, "/api/generate",
       [&chat](const std::string& body) { return parse_ollama_generate(body, chat.defaults(), &chat.tokenizer()); },
       generate, ollama_error_response);
-  const EmbeddingShapeOf shape = [services](const std::string& model) -> EmbeddingShape {
-    return {services.embedder_for(model).dimensions()};
+  const auto parse_for = [services](bool is_legacy) {
+    return [services, is_legacy](const std::string& body) { return parse_embed(services, body, is_legacy); };
   };
-  add_parsed_route(
-      router, services, "/api/embed",
-      [shape](const std::string& body) { return parse_ollama_embed(body, shape, false); }, embed,
-      ollama_error_response);
-  add_parsed_route(
-      router, services, "/api/embeddings",
-      [shape](const std::string& body) { return parse_ollama_embed(body, shape, true); }, embed, ollama_error_response);
+  add_parsed_route(router, services, "/api/embed", parse_for(false), embed, ollama_error_response);
+  add_parsed_route(router, services, "/api/embeddings", parse_for(true), embed, ollama_error_response);
 }
 
 }  // namespace chimere::server

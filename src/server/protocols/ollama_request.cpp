@@ -217,9 +217,13 @@ std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body
   const auto shape = [&shape_of](const std::string& model) -> EmbeddingShape {
     return {shape_of(without_tag(model)).dimensions};
   };
+  OllamaEmbedCall call;
+  JsonFields fields(json);
+  fields.boolean("truncate", call.cuts);
+  if (!fields.ok()) return fields.error();
+  json.erase("truncate");
   auto usual = parse_embedding_call(to_text(json), shape);
   if (ApiError* error = std::get_if<ApiError>(&usual)) return std::move(*error);
-  OllamaEmbedCall call;
   static_cast<EmbeddingCall&>(call) = std::move(std::get<EmbeddingCall>(usual));
   call.named = call.model;
   call.model = without_tag(call.named);

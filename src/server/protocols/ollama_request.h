@@ -29,6 +29,7 @@ std::variant<OllamaCall, ApiError> parse_ollama_generate(std::string_view body, 
 struct OllamaEmbedCall : EmbeddingCall {
   std::string named;
   bool is_legacy = false;  // /api/embeddings: a `prompt`, and one vector back
+  bool cuts = true;        // `truncate`: a text longer than the context is cut to it
 };
 
 std::variant<OllamaEmbedCall, ApiError> parse_ollama_embed(std::string_view body, const EmbeddingShapeOf& shape_of,

@@ -130,5 +130,22 @@ TEST(OllamaServer, AnswersAndRefusesInItsOwnWords) {
   EXPECT_EQ(server.post("/api/show", R"({"model":"any"})").status, 200);
 }
 
+// Programs that split documents by letters do not know how many tokens a part has.
+TEST(OllamaEmbed, CutsATextThatIsTooLongUnlessToldNotTo) {
+  ServerForTest server;
+  server.engine.context_length = 50;
+  server.start();
+  const std::string text = R"("input":[")" + std::string(400, 'x') + R"(","a cat"])";
+  const ClientResponse cut = server.post("/api/embed", "{" + text + "}");
+  ASSERT_EQ(cut.status, 200) << cut.body;
+  const auto json = parse_json(cut.body);
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["embeddings"].size(), 2u);
+  EXPECT_LT((*json)["prompt_eval_count"].get<int>(), 60) << "fifty of one, and those of the other";
+  EXPECT_EQ(server.post("/api/embed", R"({"truncate":true,)" + text + "}").header("X-Chimere-Ignored"), "");
+  EXPECT_EQ(server.post("/api/embed", R"({"truncate":false,)" + text + "}").status, 400);
+  EXPECT_EQ(server.post("/api/embed", R"({"truncate":3,)" + text + "}").status, 400);
+}
+
 }  // namespace
 }  // namespace chimere::server

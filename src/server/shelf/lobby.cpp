@@ -9,6 +9,7 @@
 #include "server/admin/request_desk.h"
 #include "server/admin/stall_watch.h"
 #include "server/admin/status_json.h"
+#include "server/batch/batch_desk.h"
 #include "server/odo/start_chat.h"
 #include "server/shelf/body_field.h"
 #include "server/shelf/shelf_json.h"
@@ -27,11 +28,6 @@ ApiError unknown_model(const std::string& name, const std::string& names, const 
 ApiError in_use(const std::string& name) {
   return {409, "model '" + name + "' is answering: an admin's key may unload it now, others when nobody uses it",
           "invalid_request_error", "model", "model_in_use"};
-}
-
-ApiError no_batches() {
-  return {404, "a server of several models takes no files and no batches: start one with the model alone",
-          "invalid_request_error", "", "batches_unsupported"};
 }
 
 // Only Ollama's requests have one.
@@ -71,9 +67,10 @@ Json with_runs(Json json, odo::Odo* odo, const std::string& parent) {
 // use of the model.
 class Lobby::WaitingAnswer : public Answer {
  public:
-  WaitingAnswer(Lobby& lobby, std::string name, HttpRequest request, const Wake& wake)
+  WaitingAnswer(Lobby& lobby, std::string name, HttpRequest request, const Wake& wake, bool is_of_batch = false)
       : lobby_(lobby),
         name_(std::move(name)),
+        is_of_batch_(is_of_batch),
         request_(std::move(request)),
         wake_(wake),
         ticket_(lobby.shelf_.ask(name_, wake, keep_alive(request_))) {
@@ -94,7 +91,9 @@ class Lobby::WaitingAnswer : public Answer {
     lease_.emplace(std::move(**given));
     Room& room = lobby_.room_of(**lease_);
     lobby_.tell_counts(request_.path, room);
-    if (auto refused = room.routes->refuse(request_)) return {std::move(*refused), {}, true};
+    if (auto refused = is_of_batch_ ? std::nullopt : room.routes->refuse(request_)) {
+      return {std::move(*refused), {}, true};
+    }
     inner_ = room.routes->handle(std::move(request_), wake_);
     return inner_->poll();
   }
@@ -127,6 +126,7 @@ class Lobby::WaitingAnswer : public Answer {
 
   Lobby& lobby_;
   const std::string name_;
+  const bool is_of_batch_;  // its key was let in when the batch was made
   HttpRequest request_;
   const Wake wake_;
   const Monitor::Clock::time_point began_ = Monitor::Clock::now();
@@ -146,6 +146,9 @@ Lobby::Room& Lobby::room_of(ModelShelf::Loaded& model) {
   if (!model.attached) {
     auto room = std::make_shared<Room>();
     room->monitor.tracer = config_.tracer;
+    room->monitor.on_end = [this] {
+      if (tell_end_) tell_end_();
+    };
     orchestrator::ChatService& chat = *model.service;
     room->services.reset(new Services{chat, chat.embedder(), room->monitor, config_.version});
     Services& services = *room->services;
@@ -219,20 +222,15 @@ void Lobby::add_own_endpoints() {
                 shelf_.ask(name, {});
                 return answer_now(call, json_response(Json{{"success", true}}));
               }});
-  // Said here, before a model is loaded to say less.
-  const auto refuse = [](Call call) { return answer_now(call, error_response(no_batches())); };
-  router.add({.method = "GET", .path = "/v1/files", .handler = refuse});
-  router.add({.method = "POST", .path = "/v1/files", .handler = refuse});
-  router.add({.method = "GET", .path = "/v1/batches", .handler = refuse});
-  router.add({.method = "POST", .path = "/v1/batches", .handler = refuse});
+  add_batch_endpoints(own_, BatchDesk{config_.batches, config_.workers});
   add_odo_endpoints(own_, {config_.odo, config_.version, [this]() -> std::optional<retrieval::NoteUsage> {
                              const auto latest = shelf_.latest();
                              return latest ? (*latest)->service->memory().usage() : std::nullopt;
                            }});
   add_conversation_endpoints(own_, config_.conversations, config_.workers);
   add_learning_endpoints(own_, config_.journal, learning_workers(config_.journal, config_.workers));
-  add_collection_endpoints(own_,
-                           {config_.collections, nullptr, &monitor_, config_.request_timeout, config_.max_body_bytes});
+  add_collection_endpoints(
+      own_, {config_.collections, config_.batches, &monitor_, config_.request_timeout, config_.max_body_bytes});
   add_pair_endpoints(own_, access_);
   if (config_.page) add_page_endpoints(own_);
 }
@@ -284,6 +282,8 @@ void Lobby::tell_counts(const std::string& path, Room& room) const {
   room.monitor.collections = monitor_.collections;
   room.monitor.documents_added = monitor_.documents_added;
   room.monitor.search_seconds = monitor_.search_seconds;
+  room.monitor.batch_requests_completed = monitor_.batch_requests_completed;
+  room.monitor.batch_requests_failed = monitor_.batch_requests_failed;
 }
 
 // All models, and what a server of one model says, of the one that was used last.
@@ -405,7 +405,61 @@ std::unique_ptr<Answer> Lobby::handle(HttpRequest request, Wake wake) {
   if (const ApiError* error = std::get_if<ApiError>(&found)) {
     return immediate(logged(request, shaped_for(request, *error)));
   }
+  if (request.method == "POST") last_asked_ = Monitor::Clock::now();
   return std::make_unique<WaitingAnswer>(*this, std::get<std::string>(found), std::move(request), wake);
+}
+
+std::unique_ptr<Answer> Lobby::ask_for_batch(HttpRequest request) {
+  auto found = model_for(request);
+  if (const ApiError* error = std::get_if<ApiError>(&found)) return immediate(logged(request, error_response(*error)));
+  return std::make_unique<WaitingAnswer>(*this, std::get<std::string>(found), std::move(request), wake_, true);
+}
+
+bool Lobby::others_ask(const IsOwn& is_own) {
+  bool any = has_others(monitor_, is_own) || others_wait_for_model(is_own);
+  for (const ModelShelf::Lease& lease : shelf_.loaded()) {
+    any = any || (lease->attached && has_others(room_of(*lease).monitor, is_own));
+  }
+  if (any) last_asked_ = Monitor::Clock::now();
+  return any;
+}
+
+bool Lobby::others_wait_for_model(const IsOwn& is_own) const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [&](const WaitingAnswer* answer) { return answer->generates() && !is_own(answer->id()); });
+}
+
+std::string Lobby::model_of(const HttpRequest& request) {
+  const auto found = model_for(request);
+  const std::string* name = std::get_if<std::string>(&found);
+  return name ? *name : std::string();
+}
+
+std::optional<engine::EngineStats> Lobby::stats_of(const std::string& model) {
+  if (model.empty()) return engine::EngineStats();
+  for (const ModelShelf::Lease& lease : shelf_.loaded()) {
+    if (lease->file.name == model) return lease->service->engine().stats();
+  }
+  return std::nullopt;
+}
+
+// Who reads an answer will go on with its model in a moment.
+bool Lobby::may_load() {
+  return !last_asked_ || Monitor::Clock::now() - *last_asked_ >= config_.batches_load_after || shelf_.loaded().empty();
+}
+
+void Lobby::tell_ends(std::function<void()> ring) { tell_end_ = std::move(ring); }
+
+void Lobby::set_wake(Wake wake) {
+  if (!config_.batches) return;
+  wake_ = std::move(wake);
+  BatchRunner::Means means{config_.batches, config_.workers, monitor_, access_};
+  BatchHouse& house = *this;
+  batches_ = std::make_unique<BatchRunner>(std::move(means), house, wake_);
+}
+
+void Lobby::work() {
+  if (batches_) batches_->work();
 }
 
 std::variant<std::string, ApiError> Lobby::model_for(const HttpRequest& request) {
@@ -449,12 +503,14 @@ HttpResponse Lobby::error(const HttpRequest& head, int status, std::string messa
 }
 
 void Lobby::tick() {
+  if (batches_) batches_->tick();
   for (const ModelShelf::Lease& lease : shelf_.loaded()) {
     if (lease->attached) room_of(*lease).routes->tick();
   }
 }
 
 void Lobby::end_answers() {
+  if (batches_) batches_->stop();
   for (const ModelShelf::Lease& lease : shelf_.loaded()) {
     if (lease->attached) room_of(*lease).routes->end_answers();
   }

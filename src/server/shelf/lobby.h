@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "server/batch/batch_house.h"
+#include "server/batch/batch_runner.h"
 #include "server/http/access.h"
 #include "server/http/json.h"
 #include "server/protocols/kept_responses.h"
@@ -36,13 +38,16 @@ struct LobbyConfig {
   std::shared_ptr<ConversationStore> conversations;     // null: none are kept here
   std::shared_ptr<store::Journal> journal;              // of answers, to learn from; null: none are kept
   std::shared_ptr<retrieval::Collections> collections;  // of documents; null: none are kept here
-  size_t max_body_bytes = 0;                            // of a request
+  std::shared_ptr<BatchStore> batches;                  // null: none are taken
+  // A batch has a model loaded for it when nobody has asked for anything for so long.
+  std::chrono::milliseconds batches_load_after{30'000};
+  size_t max_body_bytes = 0;  // of a request
   WatchConfig watch;
   Tracer* tracer = nullptr;  // outlives the lobby; null: nothing is sent
   std::shared_ptr<Workers> workers = std::make_shared<Workers>();
 };
 
-class Lobby : public HttpHandler {
+class Lobby : public HttpHandler, private BatchHouse {
  public:
   // All of them outlive it.
   Lobby(ModelShelf& shelf, std::shared_ptr<Access> access, KeptResponses& kept, LobbyConfig config);
@@ -51,6 +56,8 @@ class Lobby : public HttpHandler {
   std::unique_ptr<Answer> handle(HttpRequest request, Wake wake) override;
   HttpResponse error(const HttpRequest& head, int status, std::string message) override;
   void tick() override;
+  void set_wake(Wake wake) override;
+  void work() override;
   void end_answers() override;
 
  private:
@@ -81,6 +88,14 @@ class Lobby : public HttpHandler {
   bool has_files();
   bool stands_still();
 
+  std::unique_ptr<Answer> ask_for_batch(HttpRequest request) override;
+  bool others_ask(const IsOwn& is_own) override;
+  bool others_wait_for_model(const IsOwn& is_own) const override;
+  std::string model_of(const HttpRequest& request) override;
+  std::optional<engine::EngineStats> stats_of(const std::string& model) override;
+  bool may_load() override;
+  void tell_ends(std::function<void()> ring) override;
+
   ModelShelf& shelf_;
   const std::shared_ptr<Access> access_;
   KeptResponses& kept_;
@@ -88,6 +103,10 @@ class Lobby : public HttpHandler {
   Monitor monitor_;
   std::set<WaitingAnswer*> waiting_;  // for their models
   Router own_;
+  std::optional<Monitor::Clock::time_point> last_asked_;  // by people
+  Wake wake_;
+  std::function<void()> tell_end_;        // empty: nobody wants to know that a request has ended
+  std::unique_ptr<BatchRunner> batches_;  // null: none are taken; its answers go before all else does
 };
 
 }  // namespace chimere::server

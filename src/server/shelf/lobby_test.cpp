@@ -16,164 +16,12 @@
 #include "server/http/json.h"
 #include "server/server.h"
 #include "server/shelf/body_field.h"
+#include "server/shelf/lobby_for_test.h"
 
 namespace chimere::server {
 namespace {
 
 namespace fs = std::filesystem;
-
-const char* const kModels[] = {"qwen3_5-A", "qwen2-A", "mamba-A"};
-
-fs::path golden(const std::string& name) {
-  return fs::path(CHIMERE_TESTS_DIR) / "golden" / "models" / name / "model.gguf";
-}
-
-constexpr uint64_t kStateBytes = 32 << 20;
-
-Result<ModelShelf::Opened> open(const std::string& path) {
-  LoadOptions options;
-  options.max_rows = 64;
-  TRY_ASSIGN(auto model, models::Model::load(path, models::BackendKind::reference, options));
-  TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
-  engine::EngineConfig engine;
-  engine.max_running = 4;
-  engine.context_length = 200;
-  engine.state_bytes = kStateBytes;
-  ModelShelf::Opened opened{std::make_unique<orchestrator::ChatService>(std::move(chat_model), engine)};
-  opened.memory = memory_of(*opened.service, kStateBytes);
-  return Result<ModelShelf::Opened>{std::move(opened)};
-}
-
-class LobbyTest : public testing::Test {
- protected:
-  void SetUp() override {
-    fs::create_directories(folder_ / "maker");
-    for (const char* name : kModels) fs::copy_file(golden(name), folder_ / "maker" / (std::string(name) + ".gguf"));
-  }
-  void TearDown() override {
-    if (server_) {
-      server_->stop();
-      thread_.join();
-    }
-    server_.reset();
-    odo_.reset();
-    shelf_.reset();
-    collections_.reset();
-  }
-  // The orchestrator for all of them, with no tools.
-  void start_with_odo(ShelfLimits limits = {}) {
-    odo::Shelves shelves;
-    shelves.collections = collections_.get();
-    odo_ = std::make_unique<odo::Odo>(nullptr, box_, shelves, odo::OdoConfig());
-    start(limits);
-  }
-  ClientResponse chat(const std::string& fields, std::optional<uint16_t> port = std::nullopt) const {
-    const std::string body =
-        R"({"messages":[{"role":"user","content":"Hello"}],"max_tokens":4,"temperature":0)" + fields + "}";
-    return Client(port.value_or(server_->port())).request("POST", "/v1/chat/completions", body, {});
-  }
-  void start(ShelfLimits limits) {
-    const auto find = [this] {
-      auto files = find_models(folder_.string());
-      return files ? *files : std::vector<ModelFile>();
-    };
-    const auto load = [this](const ModelFile& file, const ModelMemory& share, const ModelShelf::Progress& progress) {
-      progress(1, 2);
-      ++n_loads_;
-      return load_ ? load_(file, share) : open(file.path);
-    };
-    shelf_ = std::make_unique<ModelShelf>(find, load, limits, plan_);
-    ServerConfig config;
-    config.http.port = 0;
-    config.keys = keys_;
-    config.odo = odo_.get();
-    config.collections = collections_;
-    config.http.side_port = side_port_;
-    auto listening = Server::listen(config, *shelf_);
-    ASSERT_TRUE(listening) << listening.error().message;
-    server_ = std::move(*listening);
-    thread_ = std::thread([this] { server_->run(); });
-  }
-  ClientResponse ask(const std::string& model) const {
-    return Client(server_->port())
-        .request("POST", "/v1/completions",
-                 R"({"model":")" + model + R"(","prompt":"Hello","max_tokens":6,"temperature":0})", {});
-  }
-  Json get(const std::string& path) const {
-    const auto json = parse_json(Client(server_->port()).request("GET", path, {}, {}).body);
-    EXPECT_TRUE(json);
-    return json ? *json : Json();
-  }
-  std::string state_of(const std::string& name) const {
-    const Json list = get("/v1/models");
-    for (const Json& model : list["data"]) {
-      if (model["id"] == name) return model["status"]["value"];
-    }
-    return "not listed";
-  }
-  // What each says alone.
-  std::map<std::string, std::string> answers_alone() {
-    std::map<std::string, std::string> alone;
-    for (const char* name : kModels) {
-      start({});
-      alone[name] = text_of(ask(name));
-      TearDown();
-    }
-    return alone;
-  }
-  // Of four clients with names by chance, how many things were wrong: answers, and looks at which models were loaded
-  // that are not to be together.
-  int count_wrong(std::map<std::string, std::string> alone,
-                  const std::function<uint64_t(const ModelShelf::Listed&)>& size, uint64_t most) const {
-    std::atomic<int> n_wrong = 0;
-    std::atomic<bool> ends = false;
-    std::thread watch([&] {
-      while (!ends) {
-        uint64_t all = 0;
-        shelf_->list([&](const ModelShelf::Listed& listed) {
-          if (listed.state == ModelShelf::State::loaded) all += size(listed);
-        });
-        if (all > most) ++n_wrong;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    });
-    std::vector<std::thread> clients;
-    for (unsigned seed = 0; seed < 4; ++seed) {
-      clients.emplace_back([&, seed] {
-        std::mt19937 random(seed);
-        for (int i = 0; i < 50; ++i) {
-          const char* name = kModels[random() % 3];
-          const std::string text = text_of(ask(name));
-          if (text == alone.at(name)) continue;
-          ++n_wrong;
-          ADD_FAILURE() << name << ": " << text;
-        }
-      });
-    }
-    for (std::thread& client : clients) client.join();
-    ends = true;
-    watch.join();
-    return n_wrong;
-  }
-  static std::string text_of(const ClientResponse& response) {
-    const auto json = parse_json(response.body);
-    if (response.status != 200 || !json) return "status " + std::to_string(response.status) + ": " + response.body;
-    return (*json)["choices"][0]["text"];
-  }
-
-  const fs::path folder_ = fixture::scratch_folder();
-  ApiKeys keys_;
-  ModelShelf::Plan plan_;
-  std::function<Result<ModelShelf::Opened>(const ModelFile& file, const ModelMemory& share)> load_;  // open() without
-  std::atomic<int> n_loads_ = 0;
-  tools::Toolbox box_;
-  std::optional<uint16_t> side_port_;
-  std::unique_ptr<ModelShelf> shelf_;
-  std::shared_ptr<retrieval::Collections> collections_;
-  std::unique_ptr<odo::Odo> odo_;  // ends before the shelf: its runs hold models
-  std::unique_ptr<Server> server_;
-  std::thread thread_;
-};
 
 TEST_F(LobbyTest, ModelsAreListedAndLoadedByName) {
   start({});
@@ -327,7 +175,7 @@ TEST_F(LobbyTest, ModelsShareABudgetOfMemory) {
   const auto alone = answers_alone();
   std::vector<uint64_t> taken;
   for (const char* name : kModels) {
-    const auto opened = open(golden(name).string());
+    const auto opened = open_tiny(golden(name).string());
     ASSERT_TRUE(opened) << opened.error().message;
     EXPECT_GT(opened->memory.ram, kStateBytes + fs::file_size(golden(name)) / 2) << "weights and states";
     taken.push_back(opened->memory.ram);
@@ -351,7 +199,7 @@ TEST_F(LobbyTest, ModelsShareABudgetOfMemory) {
 TEST_F(LobbyTest, TheLeastRecentlyUsedGivesWay) {
   plan_ = [](const ModelFile&) { return ModelMemory{100, 0}; };
   load_ = [](const ModelFile& file, const ModelMemory& share) {
-    auto opened = open(file.path);
+    auto opened = open_tiny(file.path);
     if (opened) opened->memory = share;
     return opened;
   };
@@ -383,7 +231,7 @@ TEST_F(LobbyTest, WhoseShareOfTheCardIsTooSmallHasItAll) {
   load_ = [&](const ModelFile& file, const ModelMemory& share) -> Result<ModelShelf::Opened> {
     shares.push_back(share.vram);
     if (file.name == "mamba-A" && share.vram < 90) return Error{Code::exhausted, "does not fit on the card"};
-    auto opened = open(file.path);
+    auto opened = open_tiny(file.path);
     if (opened) opened->memory = share;
     return opened;
   };
@@ -513,17 +361,6 @@ TEST_F(LobbyTest, AModelInUseIsUnloadedByAnAdminAlone) {
   EXPECT_EQ(status, 200);
 }
 
-TEST_F(LobbyTest, BatchesAreRefusedBeforeAModelIsLoaded) {
-  start({});
-  for (const char* path : {"/v1/files", "/v1/batches"}) {
-    const ClientResponse refused = Client(server_->port()).request("POST", path, "{}", {});
-    EXPECT_EQ(refused.status, 404);
-    EXPECT_NE(refused.body.find("batches_unsupported"), std::string::npos) << refused.body;
-    EXPECT_EQ(Client(server_->port()).request("GET", path, {}, {}).status, 404);
-  }
-  EXPECT_EQ(n_loads_, 0);
-}
-
 TEST_F(LobbyTest, AModelThatCanNotFitIsRefused) {
   start({.bytes = 1000});
   const ClientResponse refused = ask("qwen2-A");
@@ -632,7 +469,7 @@ TEST_F(LobbyTest, RequestsAreThoseOfAllModels) {
   std::atomic<bool> holds = false;
   load_ = [&](const ModelFile& file, const ModelMemory&) {
     while (holds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return open(file.path);
+    return open_tiny(file.path);
   };
   start({});
   const auto cancel = [this](const std::string& id) {

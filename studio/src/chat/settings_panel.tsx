@@ -176,7 +176,7 @@ function KeepOnServer() {
     if (!isOn) return change({ keepOnServer: true })
     const hasSome = taken !== null && taken.count > 0
     stopSync()
-    if (hasSome) confirmThen(t('syncErase'), t('syncEraseYes'), () => void eraseOnServer(), t('syncEraseNo'))
+    if (hasSome) confirmThen(t('syncErase'), t('syncEraseYes'), () => void eraseOnServer(), { otherwise: t('syncEraseNo') })
   }
   return (
     <>

@@ -1,12 +1,12 @@
 // collection.tsx  One collection: adding files, searching in them, and the list of them.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { CollectionDocument } from '../api/types'
-import { language, t } from '../i18n'
+import { t } from '../i18n'
 import { collections, deleteDocument, openShelf, shelf } from '../store/collections'
 import { addFiles } from '../store/uploads'
 import { confirmThen } from '../ui/dialog'
 import { useDrop } from '../ui/drop'
-import { bytes, count } from '../ui/format'
+import { bytes, count, day } from '../ui/format'
 import { Back, Plus } from '../ui/icons'
 import { filesAddress } from '../ui/route'
 import { DeleteCollection } from './delete_collection'
@@ -57,8 +57,7 @@ function DocumentEntry({ collection, document: { name, title, kind, bytes: size,
     entry.current?.scrollIntoView({ block: 'center' })
     entry.current?.focus({ preventScroll: true })
   }, [isNamed])
-  const day = new Date(created_at * 1000).toLocaleDateString(language.value, { dateStyle: 'medium' })
-  const facts = [kind, bytes(size), chunks === 1 ? t('passagesOne') : t('passagesMany', { n: count(chunks) }), day]
+  const facts = [kind, bytes(size), chunks === 1 ? t('passagesOne') : t('passagesMany', { n: count(chunks) }), day(created_at)]
   const remove = () => {
     document.getElementById('documents')?.focus() // the button goes away
     void deleteDocument(collection, name)

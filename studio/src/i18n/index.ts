@@ -14,6 +14,11 @@ export const language = computed(() => {
   return navigator.languages.map((code) => code.slice(0, 2)).find((code) => code in languages) ?? 'en'
 })
 
+// As the browser has it for this language ("en-GB"): the order of days and months is not the same everywhere.
+export const locale = computed(
+  () => navigator.languages.find((code) => code.slice(0, 2) === language.value) ?? language.value,
+)
+
 effect(() => {
   document.documentElement.lang = language.value
 })

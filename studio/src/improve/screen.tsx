@@ -5,11 +5,10 @@ import { language, t } from '../i18n'
 import { forgetLearned, improve, loadImprove, promote, rollBack, startImproving } from '../store/improve'
 import { settings } from '../store/settings'
 import { confirmThen } from '../ui/dialog'
-import { count, duration } from '../ui/format'
+import { count, dayAndTime, duration } from '../ui/format'
 
 const POLL_MS = 5_000
 
-const date = (seconds: number) => new Date(seconds * 1000).toLocaleString(language.value)
 const STATES: Record<ImproveRun['state'], Parameters<typeof t>[0]> = {
   running: 'improveRunning',
   proven: 'improveProven',
@@ -44,9 +43,9 @@ function Clock() {
       )}
       <ul>
         {Object.entries(state.schedule).map(([kind, { next }]) => (
-          <li key={kind}>
+          <li key={kind} class="row">
             <p>
-              <strong>{nameOf(kind)}</strong> {next !== null && t('improveNext', { when: date(next) })}
+              <strong>{nameOf(kind)}</strong> {next !== null && t('improveNext', { when: dayAndTime(next) })}
             </p>
             <div class="buttons">
               <button type="button" aria-label={t('improveNowFor', { kind: nameOf(kind) })} onClick={() => void startImproving(kind)}>
@@ -68,9 +67,9 @@ function InUse() {
       {list.map(({ kind, versions }) => {
         const now = versions[versions.length - 1]
         return (
-          <li key={kind}>
+          <li key={kind} class="row">
             <p>
-              <strong>{nameOf(kind)}</strong> {now && t('improveSince', { when: date(now.since) })}{' '}
+              <strong>{nameOf(kind)}</strong> {now && t('improveSince', { when: dayAndTime(now.since) })}{' '}
               <code>{now?.artefact.slice(0, 12)}</code>
             </p>
             <div class="buttons">
@@ -97,7 +96,7 @@ function Run({ run }: { run: ImproveRun }) {
   return (
     <li>
       <p>
-        <strong>{nameOf(run.kind)}</strong> {t(STATES[run.state])} · {date(run.created)}
+        <strong>{nameOf(run.kind)}</strong> {t(STATES[run.state])} · {dayAndTime(run.created)}
         {run.state === 'running' && ` · ${count(run.progress.done)} / ${count(run.progress.total)}`}
       </p>
       {gain.n > 0 && (

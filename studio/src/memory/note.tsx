@@ -1,7 +1,7 @@
 // note.tsx  One note: what it says, where it came from, and correcting or forgetting it.
 import { useRef, useState } from 'preact/hooks'
 import type { Note } from '../api/types'
-import { language, t } from '../i18n'
+import { locale, t } from '../i18n'
 import { correct, forget } from '../store/memory'
 
 function CorrectForm({ note, onClose }: { note: Note; onClose: () => void }) {
@@ -40,7 +40,7 @@ function CorrectForm({ note, onClose }: { note: Note; onClose: () => void }) {
 export function NoteEntry({ note }: { note: Note }) {
   const [isEditing, setIsEditing] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
-  const day = new Date(note.created * 1000).toLocaleDateString(language.value, { dateStyle: 'medium', timeZone: 'UTC' })
+  const day = new Date(note.created * 1000).toLocaleDateString(locale.value, { dateStyle: 'medium', timeZone: 'UTC' })
   return (
     <li class="note">
       {isEditing ? (

@@ -1,6 +1,6 @@
 // dates.ts  Under which heading of the sidebar a conversation stands.
 import { signal } from '@preact/signals'
-import { language, t } from '../i18n'
+import { locale, t } from '../i18n'
 import type { Conversation } from './conversations'
 
 const DAY_MS = 86_400_000
@@ -24,7 +24,7 @@ function headingOf({ pinned, updated }: Conversation): string {
   if (days === 1) return t('yesterday')
   if (days <= 7) return t('lastWeek')
   if (days <= 30) return t('lastMonth')
-  return new Date(updated).toLocaleDateString(language.value, { month: 'long', year: 'numeric' })
+  return new Date(updated).toLocaleDateString(locale.value, { month: 'long', year: 'numeric' })
 }
 
 export function groupsOf(list: Conversation[]): [string, Conversation[]][] {

@@ -71,7 +71,8 @@ export function rate(conversationId: string, message: Message, thumb: Thumb | nu
     await agree(true)
     if (learning.value?.keeps) await give(conversationId, message, thumb)
   }
-  confirmThen(t('learningQuestion'), t('learningAgree'), () => void agreeAndGive(), t('learningNo'))
+  const kind = { otherwise: t('learningNo'), hint: t('learningQuestionHint'), isHarmless: true }
+  confirmThen(t('learningQuestion'), t('learningAgree'), () => void agreeAndGive(), kind)
 }
 
 export async function correctAnswer(message: Message, correction: string): Promise<boolean> {

@@ -24,6 +24,7 @@ function Dialog({ title, onCancel, onSubmit, children }: Props) {
     <dialog
       ref={dialog}
       aria-labelledby="dialog-title"
+      aria-describedby="dialog-hint"
       onCancel={(event) => {
         event.preventDefault()
         onCancel()
@@ -52,7 +53,7 @@ export function KeyDialog() {
       onCancel={() => question.answer(null)}
       onSubmit={() => question.answer(input.current?.value.trim() ?? '')}
     >
-      <p>{t('keyHint')}</p>
+      <p id="dialog-hint">{t('keyHint')}</p>
       {question.wasRefused && (
         <p class="problem" role="alert">
           {t('keyRefused')}
@@ -74,16 +75,20 @@ export function KeyDialog() {
   )
 }
 
-interface Question {
+interface Kind {
+  otherwise?: string // what the other button says, in place of Cancel
+  hint?: string // what there is to know, below the question
+  isHarmless?: boolean // nothing is lost by a yes
+}
+interface Question extends Kind {
   text: string
   verb: string
   onYes: () => void
-  otherwise?: string // what the other button says, in place of Cancel
 }
 const asked = signal<Question | null>(null)
 
-export const confirmThen = (text: string, verb: string, onYes: () => void, otherwise?: string) =>
-  (asked.value = { text, verb, onYes, ...(otherwise ? { otherwise } : {}) })
+export const confirmThen = (text: string, verb: string, onYes: () => void, kind: Kind = {}) =>
+  (asked.value = { text, verb, onYes, ...kind })
 
 export function ConfirmDialog() {
   const question = asked.value
@@ -98,11 +103,12 @@ export function ConfirmDialog() {
         question.onYes()
       }}
     >
+      {question.hint && <p id="dialog-hint">{question.hint}</p>}
       <div class="buttons">
         <button type="button" class="quiet" onClick={close}>
           {question.otherwise ?? t('cancel')}
         </button>
-        <button type="submit" class="danger">
+        <button type="submit" class={question.isHarmless ? 'main' : 'danger'}>
           {question.verb}
         </button>
       </div>

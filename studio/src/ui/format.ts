@@ -1,5 +1,5 @@
 // format.ts  Numbers as people read them, in the language of the page.
-import { language } from '../i18n'
+import { language, locale } from '../i18n'
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
 
@@ -18,12 +18,18 @@ export const count = (n: number, digits = 0) =>
 export const compact = (n: number) =>
   n.toLocaleString(language.value, { notation: 'compact', maximumFractionDigits: 1 })
 
-// Of something that takes moments.
 // "62 %"; nothing of nothing is nothing.
 export function share(part: number, of: number): string {
   return of > 0 ? `${Math.round((100 * part) / of)} %` : ''
 }
 
+export const day = (seconds: number) =>
+  new Date(seconds * 1000).toLocaleDateString(locale.value, { dateStyle: 'medium' })
+
+export const dayAndTime = (seconds: number) =>
+  new Date(seconds * 1000).toLocaleString(locale.value, { dateStyle: 'medium', timeStyle: 'short' })
+
+// Of something that takes moments.
 export function milliseconds(ms: number): string {
   if (ms < 1) return '< 1 ms'
   return ms < 1000 ? `${count(ms)} ms` : `${count(ms / 1000, 1)} s`
