@@ -185,7 +185,7 @@ target_link_libraries(encode_bench PRIVATE chimere_quantizer chimere_gguf)
 chimere_layer(improve/examples FUZZED DEPS improve/mezo chat tokenizer models text base)
 
 chimere_layer(store FUZZED DEPS chat text base LIBS SQLite::SQLite3)
-chimere_layer(retrieval FUZZED DEPS store documents engram tokenizer text base LIBS ${UTF8PROC_LIBRARY})
+chimere_layer(retrieval FUZZED DEPS store documents engram tokenizer gguf tensor text base LIBS ${UTF8PROC_LIBRARY})
 add_executable(passages_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/passages_bench.cpp)
 target_link_libraries(passages_bench PRIVATE chimere_retrieval)
 add_executable(notes_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/engram/notes_bench.cpp)

@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 
 install(TARGETS chimere RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/assets/chimere-nano.gguf ${CMAKE_SOURCE_DIR}/assets/chimere-nano.prm.gguf
-              ${CMAKE_SOURCE_DIR}/assets/chimere-embed.gguf
+              ${CMAKE_SOURCE_DIR}/assets/chimere-embed.gguf ${CMAKE_SOURCE_DIR}/assets/chimere-matcher.gguf
         DESTINATION ${CMAKE_INSTALL_DATADIR}/chimere)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/assets/engram ${CMAKE_SOURCE_DIR}/assets/improve ${CMAKE_SOURCE_DIR}/assets/routes
         DESTINATION ${CMAKE_INSTALL_DATADIR}/chimere)

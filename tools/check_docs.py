@@ -13,6 +13,7 @@ It reads README.md, ARCHITECTURE.md, CONTRIBUTING.md, SECURITY.md, docs/**/*.md 
   names       Type::member, snake_case and CamelCase in `code` occur somewhere in the sources.
   endpoints   the table of paths in docs/api.md is what the router registers; other documents name no other paths.
   numbers     `kName` = 16 is what the source says; each limit of SECURITY.md occurs in the file it names.
+  unfilled    no Markdown file of the repository has a mark such as @SPEED@ outside of code: a figure was to be written there.
 
 With a program, every `chimere ...` in `code` or in a block of commands must consist of sub-commands and options that
 exist, and an option that stands alone (`--state-gb`) must belong to some sub-command.
@@ -46,6 +47,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE_SPAN = re.compile(r"(`+)(.+?)\1")
 IDENTIFIER = re.compile(r"^([A-Za-z_]\w*)((?:::~?\w+)*)(?:\(\))?$")
 CONSTANT = re.compile(r"`(k[A-Z]\w+)` = ([\d,]+)")
+UNFILLED = re.compile(r"@[A-Z][A-Z0-9_]*@")
 HTTP_PATH = re.compile(r"(?<![\w.}])(/(?:v1/[\w{}./-]+|health|livez|readyz|metrics|tokenize|detokenize))\b/?")
 
 
@@ -509,7 +511,15 @@ def check_commands(repository, program):
         yield "README.md: expected command lines of chimere"
 
 
-CHECKS = [check_files, check_links, check_tree, check_names, check_endpoints, check_numbers]
+def check_unfilled(repository):
+    for path in sorted(path for path in repository.files if path.suffix == ".md"):
+        document = Document(path, repository.root)
+        for number, line in document.text:
+            for mark in UNFILLED.findall(CODE_SPAN.sub(" ", line)):
+                yield f"{document.at(number)}: {mark} was not filled in"
+
+
+CHECKS = [check_files, check_links, check_tree, check_names, check_endpoints, check_numbers, check_unfilled]
 
 
 def main():

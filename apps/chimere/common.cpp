@@ -213,6 +213,13 @@ std::string embedder_path(const std::string& given) {
   return given.empty() ? beside_program("chimere-embed.gguf").string() : given;
 }
 
+Result<std::shared_ptr<const retrieval::Matcher>> open_matcher() {
+  const std::string file = beside_program("chimere-matcher.gguf").string();
+  if (file.empty()) return std::shared_ptr<const retrieval::Matcher>();
+  TRY_ASSIGN(retrieval::Matcher matcher, retrieval::Matcher::open(file));
+  return std::shared_ptr<const retrieval::Matcher>(std::make_shared<retrieval::Matcher>(std::move(matcher)));
+}
+
 std::string shipped_tables() { return beside_program("engram").string(); }
 std::string shipped_routes() { return beside_program("routes").string(); }
 static std::string shipped_improve_file(const char* name) {

@@ -8,6 +8,7 @@
 
 #include "models/adapter_library.h"
 #include "models/model.h"
+#include "retrieval/matcher.h"
 #include "speculative/mode.h"
 
 namespace chimere::apps {
@@ -57,6 +58,8 @@ Result<std::string> model_path(const std::string& given);
 // The file of the model that embeds: `given`; without one `assets/chimere-embed.gguf`, found as the model in the box is.
 // Empty for `none`, and where the box has none.
 std::string embedder_path(const std::string& given);
+// `assets/chimere-matcher.gguf`, found as the model in the box is; null where it is not there.
+Result<std::shared_ptr<const retrieval::Matcher>> open_matcher();
 
 // Folder of the tables that come with the program, beside the model in the box; empty when there is none.
 std::string shipped_tables();

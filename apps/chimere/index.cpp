@@ -42,6 +42,7 @@ struct IndexOptions {
   std::string query;
   std::string mode = "hybrid";
   int k = 5;
+  bool no_match = false;
   bool json = false;
 };
 
@@ -80,6 +81,8 @@ Result<Opened> open_collections(const IndexOptions& o, bool uses_models) {
   }
   TRY_ASSIGN(opened.collections, Collections::open(path));
   if (!uses_models) return Result<Opened>{std::move(opened)};
+  TRY_ASSIGN(auto matcher, open_matcher());
+  opened.collections->use(std::move(matcher));
   if (const std::string file = embedder_path(o.embed.path); !file.empty()) {
     TRY_ASSIGN(opened.embedder, open_model(o.embed, file));
     if (opened.embedder->embedder().scores_pairs()) {
@@ -251,6 +254,7 @@ Status search(const IndexOptions& o) {
   call.mode = o.mode == "words"     ? retrieval::SearchMode::words
               : o.mode == "vectors" ? retrieval::SearchMode::vectors
                                     : retrieval::SearchMode::hybrid;
+  call.match = !o.no_match;
   retrieval::SearchTrace trace;
   TRY_ASSIGN(const auto hits, opened.collections->search(call, &trace));
   for (const std::string& skipped : trace.skipped) std::fprintf(stderr, "left out: %s\n", skipped.c_str());
@@ -317,6 +321,8 @@ void add_index(CLI::App& app, Outcome& outcome) {
   search_command->add_option("--mode", o->mode, "words, vectors, hybrid")
       ->check(CLI::IsMember({"words", "vectors", "hybrid"}))
       ->capture_default_str();
+  search_command->add_flag("--no-match", o->no_match,
+                           "leave the order that words and vectors give, without the matcher");
   search_command->add_option("--rerank", o->rerank, "GGUF file of a cross-encoder that reads the best 32 again");
   search_command->add_flag("--json", o->json, "print one JSON array");
   with_model(search_command);

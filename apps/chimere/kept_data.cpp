@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/platform/private_file.h"
+#include "common.h"
 #include "data_folder.h"
 #include "retrieval/collections.h"
 #include "server/admin/conversation_store.h"
@@ -52,6 +53,8 @@ Status open_collections(const KeptOptions& o, server::ServerConfig& config) {
   if (file.empty()) return Ok{};
   if (o.collections_file.empty()) TRY(make_private_folders(data_folder()));
   TRY_ASSIGN(config.collections, retrieval::Collections::open(file));
+  TRY_ASSIGN(auto matcher, open_matcher());
+  config.collections->use(std::move(matcher));
   return Ok{};
 }
 

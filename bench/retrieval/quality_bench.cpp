@@ -1,12 +1,13 @@
 // quality_bench.cpp  How well collections find what answers a question: nDCG@10 of words, of vectors and of both.
 //
-//   quality_bench MODEL medquad|fairytaleqa DATA.jsonl DATABASE [DOCUMENTS [QUESTIONS [THREADS]]]
+//   quality_bench MODEL medquad|fairytaleqa DATA.jsonl DATABASE [DOCUMENTS [QUESTIONS [THREADS [MATCHER]]]]
 //
 // medquad: documents are answers; right are those of the same question. fairytaleqa: documents are sections of tales;
 // right is the section that a question was written for. Both are sets of questions by people (docs/retrieval.md has where
 // they come from); files are the sets as JSON Lines. Embedders are the mean of MODEL's states, and the mean of its token
 // embeddings. The weight of vectors in the fusion is fitted on half of the questions and measured on the other half; which
-// half a question is in, and which documents take part, follows from hashes. 95 % intervals by the bootstrap over questions.
+// half a question is in, and which documents take part, follows from hashes. With MATCHER the best are read again, once as the
+// file of MODEL says how vectors count, once by words alone. 95 % intervals by the bootstrap over questions.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -23,6 +25,7 @@
 #include "gguf/gguf.h"
 #include "orchestrator/collection_models.h"
 #include "retrieval/collections.h"
+#include "retrieval/matcher.h"
 #include "tensor/dequantize.h"
 #include "text/json.h"
 
@@ -140,10 +143,12 @@ TextEmbedder token_means(const gguf::File& file, const Tokenizer& tokenizer, uin
   return {hash_mix(fingerprint + 1), static_cast<int>(d), "token embeddings", embed, 1};
 }
 
-Result<double> ndcg(const Collections& collections, const Question& question, SearchMode mode, double weight) {
+Result<double> ndcg(const Collections& collections, const Question& question, SearchMode mode, double weight,
+                    bool matches) {
   SearchCall call;
   call.query = question.text;
   call.mode = mode;
+  call.match = matches;
   call.vector_weight = weight;
   call.k = 50;
   TRY_ASSIGN(const auto hits, collections.search(call));
@@ -160,10 +165,10 @@ Result<double> ndcg(const Collections& collections, const Question& question, Se
 }
 
 Result<std::vector<double>> scores_of(const Collections& collections, const std::vector<Question>& questions,
-                                      SearchMode mode, double weight) {
+                                      SearchMode mode, double weight, bool matches = false) {
   std::vector<double> scores;
   for (const Question& question : questions) {
-    TRY_ASSIGN(const double score, ndcg(collections, question, mode, weight));
+    TRY_ASSIGN(const double score, ndcg(collections, question, mode, weight, matches));
     scores.push_back(score);
   }
   return Result<std::vector<double>>{std::move(scores)};
@@ -190,7 +195,22 @@ void print_row(const std::string& what, const std::vector<double>& scores, doubl
   std::fflush(stdout);
 }
 
-Status measure(Collections& collections, const Task& task, TextEmbedder embedder, double words) {
+// All questions, read again by the matcher, beside all of them by words.
+Status measure_again(const Collections& collections, const Task& task, double weight, const std::string& what) {
+  std::vector<double> again, words;
+  for (const auto* part : {&task.measured, &task.fitted}) {
+    TRY_ASSIGN(const auto read, scores_of(collections, *part, SearchMode::hybrid, weight, true));
+    TRY_ASSIGN(const auto found, scores_of(collections, *part, SearchMode::words, 0));
+    again.insert(again.end(), read.begin(), read.end());
+    words.insert(words.end(), found.begin(), found.end());
+  }
+  char note[80];
+  std::snprintf(note, sizeof note, "all %zu questions, where words have %.3f", words.size(), mean(words));
+  print_row("read again: " + what, again, mean(words), note);
+  return Ok{};
+}
+
+Status measure(Collections& collections, const Task& task, TextEmbedder embedder, double words, bool matches) {
   std::map<std::string, std::vector<float>> known;
   const std::string name = embedder.name;
   const double own_weight = embedder.score_weight.value_or(embedder.weight);
@@ -222,13 +242,13 @@ Status measure(Collections& collections, const Task& task, TextEmbedder embedder
   const double words_of_all = (words * (n - n_others) + mean(others_by_words) * n_others) / n;
   std::snprintf(note, sizeof note, "all %.0f questions, where words have %.3f", n, words_of_all);
   print_row("hybrid: " + name, as_used, words_of_all, note);
-  return Ok{};
+  return matches ? measure_again(collections, task, own_weight, name) : Status{Ok{}};
 }
 
 Status run(int argc, char** argv) {
   if (argc < 5)
     return Error{Code::invalid_argument,
-                 "expected MODEL medquad|fairytaleqa DATA.jsonl DATABASE [DOCUMENTS [QUESTIONS [THREADS]]]"};
+                 "expected MODEL medquad|fairytaleqa DATA.jsonl DATABASE [DOCUMENTS [QUESTIONS [THREADS [MATCHER]]]]"};
   const std::string kind = argv[2];
   const size_t n_documents = argc > 5 ? std::strtoul(argv[5], nullptr, 10) : 100'000;
   const size_t n_questions = argc > 6 ? std::strtoul(argv[6], nullptr, 10) : 1000;
@@ -245,6 +265,11 @@ Status run(int argc, char** argv) {
   std::printf("| | nDCG@10 | 95 %% | against words | |\n|---|---|---|---|---|\n");
   TRY_ASSIGN(const auto words, scores_of(*collections, task.measured, SearchMode::words, 0));
   print_row("words (BM25)", words, mean(words), "");
+  if (argc > 8) {
+    TRY_ASSIGN(Matcher matcher, Matcher::open(argv[8]));
+    collections->use(std::make_shared<const Matcher>(std::move(matcher)));
+    TRY(measure_again(*collections, task, 0, "words"));
+  }
   TRY_ASSIGN(const gguf::File file, gguf::File::open(argv[1]));
   LoadOptions options;
   options.n_threads = argc > 7 ? std::atoi(argv[7]) : 0;
@@ -253,10 +278,11 @@ Status run(int argc, char** argv) {
   config.cache.ram_bytes = 0;
   TRY_ASSIGN(const auto embedding_model, orchestrator::EmbeddingModel::open(std::move(model), std::move(config)));
   orchestrator::Embedder& embedder = embedding_model->embedder();
-  TRY(measure(*collections, task, token_means(file, embedder.tokenizer(), embedder.model_fingerprint()), mean(words)));
+  TRY(measure(*collections, task, token_means(file, embedder.tokenizer(), embedder.model_fingerprint()), mean(words),
+              false));
   TextEmbedder states = orchestrator::text_embedder(embedder);
   states.name = "states of " + states.name;
-  return measure(*collections, task, std::move(states), mean(words));
+  return measure(*collections, task, std::move(states), mean(words), argc > 8);
 }
 
 }  // namespace

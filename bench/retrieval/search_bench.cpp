@@ -1,10 +1,10 @@
 // search_bench.cpp  What a search in a collection costs, and how fast documents are stored.
 //
-//   search_bench TEXT DATABASE [CHUNKS [DIMENSIONS [WINDOWS]]]
+//   search_bench TEXT DATABASE [CHUNKS [DIMENSIONS [WINDOWS [MATCHER]]]]
 //
 // TEXT: a file of plain text, cut into documents of about 100 chunks until there are CHUNKS of them (100,000). Vectors are
 // random directions, made without a model: what is measured is the store and the search. With WINDOWS each chunk has so many
-// vectors, and scores are added, as chimere-embed's file says. Questions are six words in a row
+// vectors, and scores are added, as chimere-embed's file says; with MATCHER the best are read again. Questions are six words in a row
 // out of the text, and eight words that stand far apart, small ones among them. Medians and the slowest of twenty, of
 // processor time, which a busy machine changes least: a search is one thread. DATABASE is made anew.
 #include <algorithm>
@@ -15,11 +15,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "retrieval/collections.h"
+#include "retrieval/matcher.h"
 
 namespace {
 
@@ -92,7 +94,8 @@ int fail(const Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return fail({Code::invalid_argument, "expected TEXT DATABASE [CHUNKS [DIMENSIONS [WINDOWS]]]"});
+  if (argc < 3)
+    return fail({Code::invalid_argument, "expected TEXT DATABASE [CHUNKS [DIMENSIONS [WINDOWS [MATCHER]]]]"});
   std::ifstream in(argv[1], std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(in), {});
   const uint64_t n_chunks = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100'000;
@@ -107,6 +110,11 @@ int main(int argc, char** argv) {
   if (!opened) return fail(opened.error());
   Collections& collections = **opened;
   collections.use(random_embedder(dimensions, n_windows));
+  if (argc > 6) {
+    auto matcher = Matcher::open(argv[6]);
+    if (!matcher) return fail(matcher.error());
+    collections.use(std::make_shared<const Matcher>(std::move(*matcher)));
+  }
   auto start = std::clock();
   uint64_t done = 0, bytes = 0;
   for (size_t i = 0; done < n_chunks; ++i) {

@@ -1,6 +1,7 @@
 // collection_search.cpp  From a question to hits: by words, by vectors, both together, then whoever reads the texts.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <unordered_set>
@@ -10,8 +11,10 @@
 #include "retrieval/collection_reader.h"
 #include "retrieval/collection_schema.h"
 #include "retrieval/collections.h"
+#include "retrieval/matcher.h"
 #include "retrieval/rank_fusion.h"
 #include "retrieval/search_terms.h"
+#include "store/stemmer.h"
 
 namespace chimere::retrieval {
 
@@ -22,6 +25,8 @@ struct Collections::Searching {
   std::vector<StoredCollection> collections;
   size_t n_candidates = 0;   // of each ranking
   bool adds_scores = false;  // instead of fusing ranks: what one ranking finds needs its score in the other
+  std::map<std::string, int64_t> n_with =
+      {};  // of the question's terms: in how many chunks, at most kMaxMatches a table
 };
 
 namespace {
@@ -29,6 +34,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLeastCandidates = 64;
+constexpr size_t kMatchedHits = 32;
 constexpr size_t kRerankedHits = 32;
 // Rows that BM25 may have to score, which takes about a microsecond each. The commonest words of a question are left out
 // where they match more: they tell least.
@@ -61,9 +67,10 @@ struct AskedRows {
   int64_t first_row = 0;  // those before it are not looked at
 };
 
-// The rarest terms, as many as can be scored. Where even the rarest is in too many chunks, the newest of these count.
-Result<AskedRows> rare_terms(const Database& database, const std::string& table,
-                             const std::vector<std::string>& terms) {
+// The rarest terms, as many as can be scored. Where even the rarest is in too many chunks, the newest of these count. Adds
+// to `n_with` how many have each.
+Result<AskedRows> rare_terms(const Database& database, const std::string& table, const std::vector<std::string>& terms,
+                             std::map<std::string, int64_t>& n_with) {
   TRY_ASSIGN(Statement count,
              database.prepare("SELECT count(*), min(rowid) FROM (SELECT rowid FROM " + table + " WHERE " + table +
                               " MATCH ? ORDER BY rowid DESC LIMIT " + std::to_string(kMaxMatches) + ")"));
@@ -74,6 +81,7 @@ Result<AskedRows> rare_terms(const Database& database, const std::string& table,
   std::vector<Counted> counted;
   for (const std::string& term : terms) {
     TRY(count.with(std::string_view(match_any({term}))).step());
+    n_with[term] += count.integer(0);
     if (count.integer(0) > 0) counted.push_back({count.integer(0), count.integer(1), term});
   }
   std::stable_sort(counted.begin(), counted.end(), [](const Counted& a, const Counted& b) { return a.n < b.n; });
@@ -90,13 +98,14 @@ Result<AskedRows> rare_terms(const Database& database, const std::string& table,
 
 // `scores_all`: all that have one of the words, so that what vectors find has its points, too; kMaxMatches at most.
 Status search_words(const Database& database, const std::vector<StoredCollection>& collections,
-                    const std::string& query, size_t n, bool scores_all, ScoredRanking& ranking) {
+                    const std::string& query, size_t n, bool scores_all, std::map<std::string, int64_t>& n_with,
+                    ScoredRanking& ranking) {
   const std::vector<std::string> terms = asked_terms(query);
   if (terms.empty()) return Ok{};
   std::vector<ScoredChunk> all;
   for (const StoredCollection& collection : collections) {
     const std::string table = words_table(collection.id);
-    TRY_ASSIGN(const AskedRows asked, rare_terms(database, table, terms));
+    TRY_ASSIGN(const AskedRows asked, rare_terms(database, table, terms, n_with));
     if (asked.terms.empty()) continue;
     TRY_ASSIGN(Statement find, database.prepare("SELECT rowid, rank FROM " + table + " WHERE " + table +
                                                 " MATCH ? AND rowid >= ? ORDER BY rank LIMIT ?"));
@@ -110,6 +119,43 @@ Status search_words(const Database& database, const std::vector<StoredCollection
   }
   take_best(std::move(all), n, ranking);
   return Ok{};
+}
+
+// What a ranking says of chunks that it did not find, or found.
+double score_in(const ScoredRanking& ranking, int64_t chunk, double otherwise) {
+  for (const auto& [found, score] : ranking.found) {
+    if (found == chunk) return score;
+  }
+  const auto other = ranking.others.find(chunk);
+  return other == ranking.others.end() ? otherwise : other->second;
+}
+
+Result<double> count_chunks(const Database& database, const std::vector<StoredCollection>& collections) {
+  double n = 0;
+  for (const StoredCollection& collection : collections) {
+    TRY_ASSIGN(Statement count,
+               database.prepare("SELECT count(*) FROM " + words_table(collection.id) + "_docsize"));  // of FTS5's own
+    TRY(count.step());
+    n += static_cast<double>(count.integer(0));
+  }
+  return n;
+}
+
+// Words with the same stem are one, as rare as the commoner of them.
+Result<MatchQuestion> match_question(const std::string& query, const std::map<std::string, int64_t>& n_with,
+                                     double n_chunks, store::Stemmer& stemmer) {
+  std::vector<std::string> stems;
+  std::vector<double> rarity;
+  for (const std::string& term : asked_terms(query)) {
+    const auto n = n_with.find(term);
+    const double rare = rarity_of_word(n_chunks, n == n_with.end() ? 0 : static_cast<double>(n->second));
+    TRY(stemmer.each(term, [&](std::string_view stem) {
+      if (std::find(stems.begin(), stems.end(), stem) != stems.end()) return;
+      stems.emplace_back(stem);
+      rarity.push_back(rare);
+    }));
+  }
+  return MatchQuestion::of(query, stems, rarity, stemmer);
 }
 
 // A chunk that is gone meanwhile, or that no collection of this search has, is passed over.
@@ -225,6 +271,46 @@ Status Collections::search_vectors(const Searching& searching, const std::vector
   return Ok{};
 }
 
+Status Collections::match(const Searching& searching, const std::vector<ScoredRanking>& rankings, SearchTrace& trace,
+                          std::vector<Fused>& fused) const {
+  const auto start = Clock::now();
+  const size_t n = std::min(kMatchedHits, fused.size());
+  TRY_ASSIGN(store::Stemmer stemmer, store::Stemmer::open());
+  TRY_ASSIGN(const double n_chunks, count_chunks(searching.database, searching.collections));
+  TRY_ASSIGN(const MatchQuestion question, match_question(searching.call.query, searching.n_with, n_chunks, stemmer));
+  TRY_ASSIGN(Statement read, searching.database.prepare("SELECT heading, text FROM chunks WHERE id = ?"));
+  std::vector<Matcher::Text> texts(n);
+  for (size_t i = 0; i < n; ++i) {
+    if (must_end(searching.call)) return ended(searching.call);
+    TRY_ASSIGN(const bool has_row, read.with(fused[i].id).step());
+    if (!has_row) continue;  // gone meanwhile, and passed over by who reads the hits
+    texts[i].points = score_in(rankings[0], fused[i].id, 0);
+    TRY(stemmer.each(terms_text(read.text(0)) + terms_text(read.text(1)), [&](std::string_view stem) {
+      const auto asked = question.numbers.find(std::string(stem));
+      texts[i].words.push_back({asked == question.numbers.end() ? -1 : asked->second, matcher_->vector_of(stem)});
+    }));
+  }
+  const std::vector<float> scores = matcher_->scores(question, texts);
+  if (!std::all_of(scores.begin(), scores.end(), [](float score) { return std::isfinite(score); })) {
+    return Error{Code::internal, "the matcher: expected finite scores"};
+  }
+  const double far = std::max(embedder_.least_cosine, 0.0);
+  const bool has_cosines = !rankings[1].found.empty() || !rankings[1].others.empty();
+  // Those behind them keep their order and what they are behind.
+  const double last_fused = n > 0 ? fused[n - 1].score : 0;
+  double least = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const double cosine = has_cosines ? score_in(rankings[1], fused[i].id, far) : 0;
+    fused[i].score = double{scores[i]} + matcher_->cosine_weight() * cosine;
+    least = i == 0 ? fused[i].score : std::min(least, fused[i].score);
+  }
+  for (size_t i = n; i < fused.size(); ++i) fused[i].score += least - last_fused;
+  std::stable_sort(fused.begin(), fused.begin() + static_cast<std::ptrdiff_t>(n),
+                   [](const Fused& a, const Fused& b) { return a.score > b.score; });
+  trace.match_ms = ms_since(start);
+  return Ok{};
+}
+
 void Collections::rerank(const SearchCall& call, SearchTrace& trace, std::vector<Hit>& hits) const {
   const auto start = Clock::now();
   std::vector<std::string> texts;
@@ -260,8 +346,8 @@ Result<std::vector<Hit>> Collections::search(const SearchCall& call, SearchTrace
   if (call.mode != SearchMode::vectors) {
     const auto start = Clock::now();
     const bool scores_all = searching.adds_scores && call.mode == SearchMode::hybrid;
-    by_words =
-        search_words(*reader, searching.collections, call.query, searching.n_candidates, scores_all, rankings[0]);
+    by_words = search_words(*reader, searching.collections, call.query, searching.n_candidates, scores_all,
+                            searching.n_with, rankings[0]);
     trace.words_ms = ms_since(start);
   }
   // Vectors without a weight are near to everything: they only put something behind what words have found.
@@ -280,8 +366,16 @@ Result<std::vector<Hit>> Collections::search(const SearchCall& call, SearchTrace
   if (!by_vectors && call.mode == SearchMode::vectors) return by_vectors.error();
   const bool reranks = scorer_ && call.rerank;
   const size_t n_read = reranks ? std::max(kRerankedHits, call.k) : call.k;
-  const std::vector<Fused> fused =
+  std::vector<Fused> fused =
       searching.adds_scores ? fuse_scores(rankings) : fuse({without_scores(rankings[0]), without_scores(rankings[1])});
+  // What fuses ranks, by a larger encoder maybe, is not put into the order of smaller means.
+  const bool may_match = matcher_ && call.match && call.mode == SearchMode::hybrid;
+  const bool may_order = searching.adds_scores || !embedder_;
+  if (may_match && may_order && by_words && !searching.n_with.empty() && !fused.empty()) {
+    const Status matched = match(searching, rankings, trace, fused);
+    if (must_end(call)) return ended(call);
+    if (!matched) skip(trace, "match", matched.error());
+  }
   TRY_ASSIGN(std::vector<Hit> hits, read_hits(*reader, searching.collections, fused, n_read));
   if (reranks && !hits.empty()) rerank(call, trace, hits);
   if (hits.size() > call.k) hits.resize(call.k);

@@ -58,7 +58,7 @@ struct Hit {
   std::string heading;
   std::string place;  // "page 3", "line 12", or nothing
   std::string text;
-  double score = 0;  // of the last stage that ranked: the cross-encoder where there is one, else the fusion
+  double score = 0;  // of the last stage that ranked: the cross-encoder, else the matcher, else the fusion
   int word_rank = 0, vector_rank = 0;  // from 1; 0: not found so
 };
 
@@ -72,6 +72,7 @@ struct SearchCall {
   size_t k = 8;
   SearchMode mode = SearchMode::hybrid;
   std::optional<double> vector_weight = {};  // in the fusion, beside 1 for words; none: as the embedder has it
+  bool match = true;                         // by the matcher, where there is one and the mode is hybrid
   bool rerank = true;                        // by the cross-encoder, where there is one
   // Whether a chunk that shares no word with the query must be near to it, as its collections are told to somebody who
   // did not look at them: kLeastCosineAlone, or what the embedder's file says; and none where vectors have no weight.
@@ -88,7 +89,7 @@ inline constexpr size_t kMaxHits = 100;
 
 // What a search did: for traces and metrics. Stages that failed were left out of the answer, and say why.
 struct SearchTrace {
-  double words_ms = 0, embed_ms = 0, vectors_ms = 0, rerank_ms = 0, grade_ms = 0;
+  double words_ms = 0, embed_ms = 0, vectors_ms = 0, match_ms = 0, rerank_ms = 0, grade_ms = 0;
   size_t n_words = 0, n_vectors = 0;  // found by each
   std::vector<std::string> skipped;
 };

@@ -21,6 +21,7 @@
 #include "retrieval/collection_rows.h"
 #include "retrieval/collection_schema.h"
 #include "retrieval/collection_types.h"
+#include "retrieval/matcher.h"
 #include "retrieval/rank_fusion.h"
 #include "retrieval/stored_vectors.h"
 #include "retrieval/vector_shelf.h"
@@ -39,6 +40,7 @@ class Collections {
   // stay where they are and are not looked at.
   void use(TextEmbedder embedder) { embedder_ = std::move(embedder); }
   void use(PairScorer scorer) { scorer_ = std::move(scorer); }
+  void use(std::shared_ptr<const Matcher> matcher) { matcher_ = std::move(matcher); }
 
   // 1 to 64 letters, digits, '-', '_' and '.', the first of them a letter or a digit.
   static bool is_name(std::string_view name);
@@ -92,12 +94,16 @@ class Collections {
   // `by_words`: what was found so, best first; a cosine below `least_alone` is enough for these alone.
   Status search_vectors(const Searching& searching, const std::vector<int64_t>& by_words, double least_alone,
                         SearchTrace& trace, ScoredRanking& ranking) const;
+  // Puts the best of `fused` into the order in which they answer the question.
+  Status match(const Searching& searching, const std::vector<ScoredRanking>& rankings, SearchTrace& trace,
+               std::vector<Fused>& fused) const;
   void rerank(const SearchCall& call, SearchTrace& trace, std::vector<Hit>& hits) const;
 
   const std::string path_;
   const CollectionLimits limits_;
   TextEmbedder embedder_;
   PairScorer scorer_;
+  std::shared_ptr<const Matcher> matcher_;
   std::mutex writing_;
   Database writer_;  // under writing_
   mutable std::mutex readers_mutex_;

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/scratch_for_test.h"
 #include "retrieval/collection_schema.h"
+#include "retrieval/matcher_file_for_test.h"
 #include "retrieval/rank_fusion.h"
 #include "retrieval/search_terms.h"
 #include "retrieval/stored_vectors.h"
@@ -118,6 +119,77 @@ TEST_F(CollectionsTest, FindsDocumentsByWordsAndVectors) {
   EXPECT_TRUE(find(*collections, "zebra", SearchMode::words).empty());
   EXPECT_TRUE(find(*collections, "\"'); DROP TABLE owners; -- * ^ NEAR(", SearchMode::words).empty());
   expect_whole();
+}
+
+// Puts what has least of a question's rarity first.
+std::shared_ptr<const Matcher> contrary_matcher() {
+  const std::vector<std::byte> bytes = fixture::matcher_bytes(fixture::matcher_parts(-1));
+  const auto file = gguf::File::parse(bytes);
+  EXPECT_TRUE(file) << file.error().message;
+  auto matcher = Matcher::of(*file);
+  EXPECT_TRUE(matcher) << matcher.error().message;
+  return std::make_shared<const Matcher>(std::move(*matcher));
+}
+
+TEST_F(CollectionsTest, TheMatcherReadsTheBestAgain) {
+  auto collections = open();
+  collections->use(contrary_matcher());
+  add(*collections, "both", "The boat lies in the harbour.");
+  add(*collections, "one", "The boat lies in the garden.");
+  SearchCall call;
+  call.owner = "ann";
+  call.query = "boat harbour";
+  const auto order = [&](SearchTrace& trace) {
+    const auto hits = collections->search(call, &trace);
+    EXPECT_TRUE(hits) << hits.error().message;
+    return hits && hits->size() == 2 ? (*hits)[0].document : std::string();
+  };
+  SearchTrace read, left, words, vectors, ranks, scores;
+  EXPECT_EQ(order(read), "one") << "without an embedder, too";
+  EXPECT_GT(read.match_ms, 0);
+  call.match = false;
+  EXPECT_EQ(order(left), "both");
+  EXPECT_EQ(left.match_ms, 0);
+  call.match = true;
+  call.mode = SearchMode::words;
+  EXPECT_EQ(order(words), "both");
+  call.mode = SearchMode::hybrid;
+  collections->use(embedder_for_test());
+  add(*collections, "both", "The boat lies in the harbour.");
+  add(*collections, "one", "The boat lies in the garden.");
+  EXPECT_EQ(order(ranks), "both") << "ranks of an embedder without a fitted weight are left as they are";
+  EXPECT_EQ(ranks.match_ms, 0);
+  TextEmbedder fitted = embedder_for_test();
+  fitted.score_weight = 1;
+  collections->use(fitted);
+  EXPECT_EQ(order(scores), "one");
+  EXPECT_GT(scores.match_ms, 0);
+  EXPECT_TRUE(scores.skipped.empty());
+  call.mode = SearchMode::vectors;
+  EXPECT_EQ(order(vectors), "both");
+}
+
+TEST_F(CollectionsTest, WhatTheMatcherDoesNotReadStandsBehind) {
+  auto collections = open();
+  for (int i = 0; i < 40; ++i) {
+    std::string text = "boat " + std::string(i < 5 ? "harbour " : "");
+    for (int j = 0; j < i; ++j) text += "plank ";
+    add(*collections, std::to_string(i), text);
+  }
+  SearchCall call;
+  call.owner = "ann";
+  call.query = "boat harbour";
+  call.k = 60;
+  const auto before = collections->search(call);
+  collections->use(contrary_matcher());
+  const auto after = collections->search(call);
+  ASSERT_TRUE(before);
+  ASSERT_TRUE(after);
+  ASSERT_EQ(before->size(), 40u);
+  ASSERT_EQ(after->size(), 40u);
+  EXPECT_NE((*after)[0].document, (*before)[0].document);
+  for (size_t i = 1; i < 40; ++i) EXPECT_LE((*after)[i].score, (*after)[i - 1].score) << i;
+  for (size_t i = 32; i < 40; ++i) EXPECT_EQ((*after)[i].document, (*before)[i].document) << i;
 }
 
 TEST_F(CollectionsTest, WordsOfOtherScriptsAreFound) {

@@ -177,6 +177,14 @@ class CheckDocs(unittest.TestCase):
         self.write("SECURITY.md", SOUND["SECURITY.md"].replace("`HttpConfig`", "`GoneConfig`"))
         self.assertIn("SECURITY.md:3: the sources have no `GoneConfig`", self.found())
 
+    def test_unfilled(self):
+        self.add("CONTRIBUTING.md", "Embedded at @SPEED@.\n")
+        self.expect("CONTRIBUTING.md:2: @SPEED@ was not filled in", self.found())
+        self.add("CONTRIBUTING.md", "`@ROOT@` is replaced; write to ann@example.org or to @ANN.\n```\n@ROOT@\n```\n")
+        self.assertEqual(self.found(), [])
+        self.write("bench/results/one.md", "# One\n\n@COST_2@\n")
+        self.expect("bench/results/one.md:3: @COST_2@ was not filled in", self.found())
+
     def test_commands(self):
         for line, problem in (
             ("chimere chat --tokens 3", "chimere chat has no option --tokens"),

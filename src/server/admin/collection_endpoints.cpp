@@ -260,9 +260,9 @@ std::optional<retrieval::SearchMode> search_mode(const std::string& name) {
 }
 
 Json trace_json(const retrieval::SearchTrace& trace) {
-  return {{"words_ms", trace.words_ms},   {"embed_ms", trace.embed_ms},      {"vectors_ms", trace.vectors_ms},
-          {"rerank_ms", trace.rerank_ms}, {"found_by_words", trace.n_words}, {"found_by_vectors", trace.n_vectors},
-          {"skipped", trace.skipped}};
+  return {{"words_ms", trace.words_ms},          {"embed_ms", trace.embed_ms},   {"vectors_ms", trace.vectors_ms},
+          {"match_ms", trace.match_ms},          {"rerank_ms", trace.rerank_ms}, {"found_by_words", trace.n_words},
+          {"found_by_vectors", trace.n_vectors}, {"skipped", trace.skipped}};
 }
 
 std::unique_ptr<Answer> search(const CollectionContext& context, Call call) {
@@ -277,6 +277,7 @@ std::unique_ptr<Answer> search(const CollectionContext& context, Call call) {
   fields.string("query", asked.query);
   fields.integer("k", k, 1, static_cast<int64_t>(retrieval::kMaxHits));
   fields.string("mode", mode);
+  fields.boolean("match", asked.match);
   fields.boolean("rerank", asked.rerank);
   if (asked.query.empty()) fields.fail("query", "expected a question, found none");
   const auto known = search_mode(mode);
