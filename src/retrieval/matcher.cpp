@@ -46,7 +46,7 @@ Result<std::vector<float>> read_numbers(const gguf::File& file, const char* name
 
 Result<double> read_within(const gguf::File& file, const std::string& key, double most) {
   TRY_ASSIGN(const double value, file.metadata().get_float(key));
-  if (value < 0 || value > most) {
+  if (!(value >= 0 && value <= most)) {
     return Error{Code::invalid_argument, file.path() + ": " + key + ": expected 0 to " + std::to_string(most) +
                                              ", found " + std::to_string(value)};
   }
