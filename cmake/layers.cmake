@@ -40,6 +40,15 @@ function(chimere_layer name)
        ${folder}/admin/*.cpp ${folder}/batch/*.cpp ${folder}/learning/*.cpp ${folder}/shelf/*.cpp ${folder}/odo/*.cpp
        ${folder}/routing/*.cpp ${folder}/tracing/*.cpp)
   set(tests ${sources})
+  if(WIN32)
+    # platform/windows/ has its own of each file of platform/, with headers of the system that name things as they like.
+    list(FILTER sources EXCLUDE REGEX "/platform/[^/]*\\.cpp$")
+    file(GLOB windows_sources CONFIGURE_DEPENDS ${folder}/platform/windows/*.cpp)
+    set_source_files_properties(${windows_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    list(APPEND sources ${windows_sources})
+    # What Windows has none of.
+    list(FILTER tests EXCLUDE REGEX "/platform/(child_process|service_manager|stand_still)_test\\.cpp$")
+  endif()
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   if(NOT sources)
@@ -116,6 +125,13 @@ foreach(isa ${isas})
 endforeach()
 
 chimere_layer(base)
+if(WIN32)
+  # In every program: what the manifest says holds for the process.
+  enable_language(RC)
+  target_link_libraries(chimere_base PUBLIC synchronization)  # WaitOnAddress
+  target_sources(chimere_base INTERFACE
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${CMAKE_SOURCE_DIR}/cmake/windows/chimere.rc>)
+endif()
 chimere_layer(tensor COMPUTES ARITHMETIC DEPS base)
 chimere_layer(gguf FUZZED COMPUTES DEPS tensor base)
 chimere_layer(sampling COMPUTES ARITHMETIC DEPS base)

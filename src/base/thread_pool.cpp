@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/platform/word_wait.h"
 #include "base/relax.h"
 
 namespace chimere {
@@ -55,7 +56,7 @@ ThreadPool::ThreadPool(int n_threads)
 ThreadPool::~ThreadPool() {
   stopping_.store(true, std::memory_order_release);
   region_.fetch_add(1, std::memory_order_release);
-  region_.notify_all();
+  wake_all(region_);
   for (std::thread& w : workers_) w.join();
 }
 
@@ -64,7 +65,7 @@ void ThreadPool::run(const std::function<void(Team&)>& work) {
   work_ = &work;
   running_.store(size_ - 1, std::memory_order_relaxed);
   region_.fetch_add(1, std::memory_order_release);
-  region_.notify_all();
+  wake_all(region_);
   Team team(*this, 0);
   work(team);
   auto finished = [&] { return running_.load(std::memory_order_acquire) == 0; };
@@ -75,7 +76,7 @@ void ThreadPool::worker_main(int rank) {
   uint32_t seen = 0;
   while (true) {
     auto woken = [&] { return region_.load(std::memory_order_acquire) != seen; };
-    if (!spin_until(kIdleSpins, woken)) region_.wait(seen, std::memory_order_acquire);
+    if (!spin_until(kIdleSpins, woken)) wait_while(region_, seen);
     const uint32_t region = region_.load(std::memory_order_acquire);
     if (region == seen) continue;
     seen = region;

@@ -10,6 +10,7 @@
 #include "backend/cpu/packed_matrix_memory.h"
 #include "backend/cpu/workspace.h"
 #include "base/check.h"
+#include "base/platform/word_wait.h"
 
 namespace chimere::cpu {
 namespace {
@@ -284,7 +285,7 @@ void ExpertStore::read(int mixture, int expert, Slot& slot, std::byte* to) {
   const std::span<std::byte> bytes(to, m.layout.bytes);
   const uint64_t offset = m.layout.offset_of(expert);
   Status done = read_ ? read_(mixture, offset, bytes) : m.file->read(offset, bytes);
-  int state = kThere;
+  State state = kThere;
   if (!done) {
     // Zeros are computed with at the usual speed, and nobody sees the result.
     std::memset(to, 0, bytes.size());
@@ -294,7 +295,7 @@ void ExpertStore::read(int mixture, int expert, Slot& slot, std::byte* to) {
   }
   bytes_read_ += bytes.size();
   slot.state = state;
-  slot.state.notify_all();
+  wake_all(slot.state);
 }
 
 void ExpertStore::begin(int mixture, std::span<int32_t> experts) {
@@ -330,7 +331,7 @@ void ExpertStore::wait(int mixture, int expert) {
   Slot& slot = slot_of(mixtures_[static_cast<size_t>(mixture)], expert);
   if (slot.state != kReading) return;
   const auto start = std::chrono::steady_clock::now();
-  slot.state.wait(kReading);
+  wait_while(slot.state, kReading);
   waited_ns_ += static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
 }
 

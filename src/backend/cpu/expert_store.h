@@ -72,13 +72,13 @@ class ExpertStore {
   ExpertTraffic traffic() const;
 
  private:
-  enum State : int { kEmpty, kReading, kThere, kFailed };
+  enum State : uint32_t { kEmpty, kReading, kThere, kFailed };
   struct Slot {
     int32_t mixture = kNone, expert = kNone;
     bool is_in_use = false;
     bool is_guess = false;  // read ahead, and not used since
     uint64_t arrival = 0;
-    std::atomic<int> state{kEmpty};
+    std::atomic<uint32_t> state{kEmpty};
   };
   // Slots of experts of one size.
   struct Shelf {

@@ -17,9 +17,8 @@ Result<FileLock> FileLock::open(const std::string& path) {
   return FileLock(handle);
 }
 
-// False where another holds it and the operation does not wait.
-Result<bool> FileLock::take(const std::string& path, int operation) const {
-  while (::flock(handle_, operation) != 0) {
+Result<bool> FileLock::take(const std::string& path, bool waits) const {
+  while (::flock(handle_, waits ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) return false;
     return Error{Code::io, path + ": cannot lock: " + std::generic_category().message(errno)};
@@ -30,13 +29,13 @@ Result<bool> FileLock::take(const std::string& path, int operation) const {
 Result<FileLock> FileLock::acquire(const std::string& path) {
   TRY_ASSIGN(FileLock lock, open(path));
   lock.fast_.emplace();
-  TRY(lock.take(path, LOCK_EX));
+  TRY(lock.take(path, true));
   return Result<FileLock>{std::move(lock)};
 }
 
 Result<std::optional<FileLock>> FileLock::try_acquire(const std::string& path) {
   TRY_ASSIGN(FileLock lock, open(path));
-  TRY_ASSIGN(const bool is_ours, lock.take(path, LOCK_EX | LOCK_NB));
+  TRY_ASSIGN(const bool is_ours, lock.take(path, false));
   if (!is_ours) return std::optional<FileLock>();
   return std::optional<FileLock>(std::move(lock));
 }

@@ -26,7 +26,8 @@ class FileLock {
  private:
   explicit FileLock(int handle) : handle_(handle) {}
   static Result<FileLock> open(const std::string& path);
-  Result<bool> take(const std::string& path, int operation) const;
+  // False where another holds it and it `waits` not.
+  Result<bool> take(const std::string& path, bool waits) const;
   int handle_;  // -1 once moved from
   std::optional<StandFast> fast_;
 };

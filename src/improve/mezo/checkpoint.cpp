@@ -1,11 +1,6 @@
 #include "improve/mezo/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 
 #include "base/hash.h"
@@ -17,10 +12,6 @@ namespace {
 constexpr uint64_t kLogMagic = 0x31474f4c4e524843;    // "CHRNLOG1", little-endian
 constexpr uint64_t kStateMagic = 0x314154534e524843;  // "CHRNSTA1"
 constexpr size_t kMaxRecords = 10'000'000;
-
-Error failed(const std::string& path, const char* what) {
-  return Error{Code::io, path + ": " + what + ": " + std::strerror(errno)};
-}
 
 Error of_another_run(const std::string& path) {
   return Error{Code::invalid_argument,
@@ -34,18 +25,6 @@ uint64_t checksum(StepRecord record) {
   return hash64(std::as_bytes(std::span(&record, 1)), kLogMagic);
 }
 
-Status write_all(int handle, const std::string& path, const void* data, size_t n) {
-  const char* from = static_cast<const char*>(data);
-  while (n > 0) {
-    const ssize_t written = ::write(handle, from, n);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return failed(path, "can not be written");
-    from += written;
-    n -= static_cast<size_t>(written);
-  }
-  return Ok{};
-}
-
 struct StateHeader {
   uint64_t magic, identity, n_values, checksum;
   double seconds;
@@ -56,46 +35,36 @@ struct StateHeader {
 
 Result<StepLog> StepLog::open(const std::string& path, uint64_t identity) {
   StepLog log;
-  log.path_ = path;
   if (path.empty()) return Result<StepLog>{std::move(log)};
-  log.handle_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (log.handle_ < 0) return failed(path, "can not be opened");
+  TRY_ASSIGN(RecordFile file, RecordFile::open(path));
   std::array<uint64_t, 2> head{};
-  const ssize_t n = ::read(log.handle_, head.data(), sizeof head);
-  if (n < 0) return failed(path, "can not be read");
-  off_t end = 0;
+  TRY_ASSIGN(const size_t n, file.read(std::as_writable_bytes(std::span(head))));
+  uint64_t end = 0;
   if (n == sizeof head) {
     if (head[0] != kLogMagic || head[1] != identity) return of_another_run(path);
     end = sizeof head;
-    StepRecord record;
-    while (log.records_.size() < kMaxRecords && ::read(log.handle_, &record, sizeof record) == sizeof record &&
-           record.checksum == checksum(record)) {
+    for (StepRecord record; log.records_.size() < kMaxRecords; end += sizeof record) {
+      TRY_ASSIGN(const size_t n_record, file.read(std::as_writable_bytes(std::span(&record, 1))));
+      if (n_record != sizeof record || record.checksum != checksum(record)) break;
       log.records_.push_back(record);
-      end += sizeof record;
     }
   }
   // What a killed process did not write whole goes away.
-  if (::ftruncate(log.handle_, end) != 0 || ::lseek(log.handle_, end, SEEK_SET) != end) {
-    return failed(path, "can not be cut to its last whole record");
-  }
+  TRY(file.cut(end));
   if (end == 0) {
     head = {kLogMagic, identity};
-    TRY(write_all(log.handle_, path, head.data(), sizeof head));
+    TRY(file.write(std::as_bytes(std::span(head))));
   }
+  log.file_.emplace(std::move(file));
   return Result<StepLog>{std::move(log)};
-}
-
-StepLog::~StepLog() {
-  if (handle_ >= 0) ::close(handle_);
 }
 
 Status StepLog::append(StepRecord record) {
   record.checksum = checksum(record);
   records_.push_back(record);
-  if (handle_ < 0) return Ok{};
-  TRY(write_all(handle_, path_, &record, sizeof record));
-  if (::fdatasync(handle_) != 0) return failed(path_, "can not be flushed");
-  return Ok{};
+  if (!file_) return Ok{};
+  TRY(file_->write(std::as_bytes(std::span(&record, 1))));
+  return file_->flush();
 }
 
 Status save_state(const std::string& path, uint64_t identity, const SavedState& state) {

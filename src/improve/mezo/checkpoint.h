@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/platform/record_file.h"
 #include "base/result.h"
 
 namespace chimere::improve {
@@ -27,11 +28,6 @@ class StepLog {
  public:
   // An empty path: nothing is kept.
   static Result<StepLog> open(const std::string& path, uint64_t identity);
-  StepLog(StepLog&& other) noexcept : records_(std::move(other.records_)), handle_(other.handle_), path_(other.path_) {
-    other.handle_ = -1;
-  }
-  StepLog& operator=(StepLog&&) = delete;
-  ~StepLog();
 
   const std::vector<StepRecord>& records() const { return records_; }
   Status append(StepRecord record);
@@ -39,8 +35,7 @@ class StepLog {
  private:
   StepLog() = default;
   std::vector<StepRecord> records_;
-  int handle_ = -1;
-  std::string path_;
+  std::optional<RecordFile> file_;
 };
 
 struct SavedState {
