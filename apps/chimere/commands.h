@@ -35,6 +35,7 @@ void add_index(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
 void add_keys(CLI::App& app, Outcome& outcome);
 void add_logits(CLI::App& app, Outcome& outcome);
+void add_mcp(CLI::App& app, Outcome& outcome);
 void add_perplexity(CLI::App& app, Outcome& outcome);
 void add_plan(CLI::App& app, Outcome& outcome);
 void add_quantize(CLI::App& app, Outcome& outcome);

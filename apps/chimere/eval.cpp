@@ -15,10 +15,10 @@ struct Stage {
 };
 
 // A stage that can be measured is a line here and a file eval_NAME.cpp.
-constexpr std::array kStages = {Stage{"all", eval_all},           Stage{"routing", eval_routing},
-                                Stage{"tools", eval_tools},       Stage{"entropy", eval_entropy},
-                                Stage{"search", eval_search},     Stage{"gate", eval_gate},
-                                Stage{"few_shot", eval_few_shot}, Stage{"sources", eval_sources}};
+constexpr std::array kStages = {
+    Stage{"all", eval_all},           Stage{"routing", eval_routing}, Stage{"tools", eval_tools},
+    Stage{"entropy", eval_entropy},   Stage{"search", eval_search},   Stage{"gate", eval_gate},
+    Stage{"few_shot", eval_few_shot}, Stage{"sources", eval_sources}, Stage{"retrieval", eval_retrieval}};
 
 Status run_stage(const EvalOptions& o) {
   for (const Stage& stage : kStages) {
@@ -41,11 +41,17 @@ void add_eval(CLI::App& app, Outcome& outcome) {
          "--stage", options->stage,
          "which one: all (each stage on and off); routing; tools (sums of two operations, made by the program); "
          "entropy (when to think); search (several answers, and the best); gate (bad answers once more); "
-         "few_shot (accepted answers as examples); sources (n-grams of texts that were found)")
+         "few_shot (accepted answers as examples); sources (n-grams of texts that were found); retrieval (notes that "
+         "are "
+         "in a collection)")
       ->capture_default_str();
   odo->add_option("--questions", options->questions, "routing: lines of: route, tab, source, tab, question");
   odo->add_option("-n", options->n, "how many tasks of a kind; of routing: as many as there are")
       ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  odo->add_option("--arms", options->arms,
+                  "only rows that have this in their name, but for routing, tools and entropy");
+  odo->add_option("--seed", options->seed, "of the tasks that are made, but for routing, tools and entropy")
       ->capture_default_str();
   odo->add_option("--routes", options->routes, "folder of routes; without it those in the box");
   odo->add_option("--lora", options->adapters, "NAME=FILE[:SCALE], a LoRA adapter; `prm` judges answers");

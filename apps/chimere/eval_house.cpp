@@ -1,10 +1,14 @@
 #include "eval_house.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <random>
 #include <thread>
 #include <utility>
 
+#include "odo/own_tools.h"
+#include "orchestrator/collection_models.h"
 #include "tools/calculator.h"
 
 namespace chimere::apps {
@@ -12,9 +16,23 @@ namespace {
 
 constexpr int32_t kMaxAnswerTokens = 600;
 
+Status open_shelf(const EvalOptions& options, const std::string& path, EvalHouse& house) {
+  TRY_ASSIGN(house.collections, retrieval::Collections::open(path));
+  if (const std::string file = embedder_path(options.embedding_model); !file.empty()) {
+    ModelOptions embedding;
+    embedding.path = file;
+    embedding.threads = options.model.threads;
+    TRY_ASSIGN(auto model, load_model(embedding));
+    TRY_ASSIGN(house.embedder, orchestrator::EmbeddingModel::open(std::move(model), {}));
+    house.collections->use(orchestrator::text_embedder(house.embedder->embedder()));
+  }
+  return house.box.add(odo::make_retrieve(*house.collections));
+}
+
 }  // namespace
 
-Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options, std::shared_ptr<store::Journal> journal) {
+Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options, std::shared_ptr<store::Journal> journal,
+                                              const std::string& collections) {
   auto house = std::make_unique<EvalHouse>();
   TRY_ASSIGN(auto model, load_model(options.model));
   TRY_ASSIGN(auto chat_model, orchestrator::ChatModel::from_model(std::move(model)));
@@ -30,7 +48,12 @@ Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options, std::s
   odo::OdoConfig config;
   config.route_folders = {options.routes.empty() ? shipped_routes() : options.routes};
   config.journal = std::move(journal);
-  house->odo = std::make_unique<odo::Odo>(*house->chat, house->box, odo::Shelves(), std::move(config));
+  odo::Shelves shelves;
+  if (!collections.empty()) {
+    TRY(open_shelf(options, collections, *house));
+    shelves.collections = house->collections.get();
+  }
+  house->odo = std::make_unique<odo::Odo>(*house->chat, house->box, shelves, std::move(config));
   return Result<std::unique_ptr<EvalHouse>>{std::move(house)};
 }
 
@@ -74,6 +97,30 @@ Result<EvalAnswer> answer_of(EvalHouse& house, orchestrator::ChatRequest request
 void EvalTally::add(bool is_right, int64_t tokens, double ms) {
   answers.push_back({1, is_right ? size_t{1} : size_t{0}, 1, ms});
   n_tokens += tokens;
+}
+
+std::string EvalTally::more_than(const EvalTally& other) const {
+  constexpr size_t kSamples = 1000;
+  const size_t n = std::min(answers.size(), other.answers.size());
+  std::vector<int> gains(n);
+  for (size_t i = 0; i < n; ++i) {
+    gains[i] = static_cast<int>(answers[i].chosen) - static_cast<int>(other.answers[i].chosen);
+  }
+  std::mt19937 random(1);
+  std::vector<double> means;
+  for (size_t sample = 0; n > 0 && sample < kSamples; ++sample) {
+    int sum = 0;
+    for (size_t i = 0; i < n; ++i) sum += gains[random() % n];
+    means.push_back(100.0 * sum / static_cast<double>(n));
+  }
+  if (means.empty()) return "";
+  std::sort(means.begin(), means.end());
+  int sum = 0;
+  for (const int gain : gains) sum += gain;
+  char text[96];
+  std::snprintf(text, sizeof text, "%+.1f %% (%.1f to %.1f)", 100.0 * sum / static_cast<double>(n),
+                means[kSamples * 25 / 1000], means[kSamples * 975 / 1000 - 1]);
+  return text;
 }
 
 void EvalTally::print_row(const std::string& name) const {

@@ -12,16 +12,22 @@
 #include "odo/odo.h"
 #include "odo/routing/scoreboard.h"
 #include "orchestrator/chat_service.h"
+#include "orchestrator/embedder.h"
+#include "retrieval/collections.h"
 #include "tools/toolbox.h"
 
 namespace chimere::apps {
 
 struct EvalHouse {
   std::unique_ptr<orchestrator::ChatService> chat;
-  tools::Toolbox box;  // the calculator
+  tools::Toolbox box;  // the calculator, and `retrieve` where there are collections
+  std::unique_ptr<orchestrator::EmbeddingModel> embedder;
+  std::unique_ptr<retrieval::Collections> collections;
   std::unique_ptr<odo::Odo> odo;
 };
-Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options, std::shared_ptr<store::Journal> journal = {});
+// `collections`: the file of an empty database; empty: there are none.
+Result<std::unique_ptr<EvalHouse>> open_house(const EvalOptions& options, std::shared_ptr<store::Journal> journal = {},
+                                              const std::string& collections = {});
 
 struct EvalAnswer {
   std::string content;
@@ -40,6 +46,8 @@ struct EvalTally {
   int64_t n_tokens = 0;
 
   void add(bool is_right, int64_t tokens, double ms);
+  // How many more answers are right here than there, of the same tasks one after the other: "+4.0 % (-1.5 to 9.5)".
+  std::string more_than(const EvalTally& other) const;
   // "| name | right (95 %) | tokens | ms |"
   void print_row(const std::string& name) const;
 };

@@ -20,7 +20,9 @@ struct EvalOptions {
   std::vector<std::string> adapters;
   bool no_judge = false;
   bool json = false;
-  int n = 200;  // questions that a stage makes itself
+  int n = 200;           // questions that a stage makes itself
+  std::string arms;      // those of eval_arms.cpp that have this in their name; empty: all
+  uint32_t seed = 2027;  // of those of the stages of eval_arms.cpp
 };
 
 Status eval_routing(const EvalOptions& options);
@@ -30,6 +32,7 @@ Status eval_search(const EvalOptions& options);
 Status eval_gate(const EvalOptions& options);
 Status eval_few_shot(const EvalOptions& options);
 Status eval_sources(const EvalOptions& options);
+Status eval_retrieval(const EvalOptions& options);
 Status eval_all(const EvalOptions& options);
 
 }  // namespace chimere::apps

@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <random>
+#include <set>
 #include <utility>
 
 namespace chimere::apps {
@@ -70,25 +71,34 @@ EvalTask made_problem(std::mt19937& random, bool is_long = false) {
   return {is_long ? TaskKind::long_problems : TaskKind::problems, text + " " + scene.question, text_of(value)};
 }
 
+constexpr std::array kSyllables = {"bra", "ven", "kol", "ti",  "ros", "mel", "dun", "fa",
+                                   "gri", "lo",  "sha", "pek", "nor", "zu",  "wim"};
+
 // A word that is in no text: two or three syllables.
 std::string made_name(std::mt19937& random) {
-  constexpr std::array kSyllables = {"bra", "ven", "kol", "ti",  "ros", "mel", "dun", "fa",
-                                     "gri", "lo",  "sha", "pek", "nor", "zu",  "wim"};
   std::string name;
   for (uint32_t n = 2 + random() % 2; n > 0; --n) name += kSyllables[random() % kSyllables.size()];
   name[0] = static_cast<char>(name[0] - 'a' + 'A');
   return name;
 }
 
-// One of five notes of the same kind has what is asked.
-EvalTask made_note(std::mt19937& random) {
+// One that is not in `taken`, which then has it.
+std::string new_name(std::mt19937& random, std::set<std::string>& taken) {
+  std::string name = made_name(random);
+  while (!taken.insert(name).second) name += kSyllables[random() % kSyllables.size()];
+  return name;
+}
+
+// One of five notes of the same kind has what is asked. `taken`: names that no thing of them may have; null: any.
+EvalTask made_note(std::mt19937& random, std::set<std::string>* taken = nullptr) {
   constexpr uint32_t kNotes = 5;
   const auto number = [&] { return text_of(static_cast<int64_t>(1000000 + random() % 9000000)); };
   const uint32_t kind = random() % 4, asked = random() % kNotes;
   EvalTask task;
-  task.kind = TaskKind::notes;
+  task.kind = taken ? TaskKind::documents : TaskKind::notes;
   for (uint32_t i = 0; i < kNotes; ++i) {
-    const std::string thing = made_name(random), person = made_name(random) + " " + made_name(random), code = number();
+    const std::string thing = taken ? new_name(random, *taken) : made_name(random),
+                      person = made_name(random) + " " + made_name(random), code = number();
     std::string note, question, answer;
     switch (kind) {
       case 0:
@@ -169,7 +179,7 @@ EvalTask made_greeting(std::mt19937& random) {
   return {TaskKind::greetings, kGreetings[random() % kGreetings.size()], ""};
 }
 
-EvalTask made_task(TaskKind kind, std::mt19937& random) {
+EvalTask made_task(TaskKind kind, std::mt19937& random, std::set<std::string>& taken) {
   switch (kind) {
     case TaskKind::sums: return made_sum(random);
     case TaskKind::short_sums: return made_short_sum(random);
@@ -177,6 +187,7 @@ EvalTask made_task(TaskKind kind, std::mt19937& random) {
     case TaskKind::long_problems: return made_problem(random, true);
     case TaskKind::facts: return made_fact(random);
     case TaskKind::notes: return made_note(random);
+    case TaskKind::documents: return made_note(random, &taken);
     case TaskKind::greetings: return made_greeting(random);
   }
   return {};
@@ -192,6 +203,7 @@ const char* task_name(TaskKind kind) {
     case TaskKind::long_problems: return "long word problems";
     case TaskKind::facts: return "facts";
     case TaskKind::notes: return "notes";
+    case TaskKind::documents: return "documents";
     case TaskKind::greetings: return "greetings";
   }
   return "";
@@ -200,7 +212,8 @@ const char* task_name(TaskKind kind) {
 std::vector<EvalTask> made_tasks(TaskKind kind, uint32_t seed, int n) {
   std::mt19937 random(seed);
   std::vector<EvalTask> tasks;
-  for (int i = 0; i < n; ++i) tasks.push_back(made_task(kind, random));
+  std::set<std::string> taken;
+  for (int i = 0; i < n; ++i) tasks.push_back(made_task(kind, random, taken));
   return tasks;
 }
 

@@ -14,6 +14,7 @@ enum class TaskKind {
   long_problems,  // the same with four or five changes of larger numbers
   facts,          // capitals
   notes,          // what made-up notes say: names and numbers that nobody has heard
+  documents,      // the same, where no two notes are about things of one name: to be found among all of them
   greetings,
 };
 const char* task_name(TaskKind kind);
@@ -22,7 +23,7 @@ struct EvalTask {
   TaskKind kind = TaskKind::sums;
   std::string text;
   std::string answer;                   // the number or the word that a right answer has; empty: any answer is right
-  std::vector<std::string> notes = {};  // that are told with the question
+  std::vector<std::string> notes = {};  // that are told with the question, or are to be found
 };
 
 // The same tasks for the same seed.

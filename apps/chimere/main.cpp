@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   chimere::apps::add_chat(app, outcome);
   chimere::apps::add_top(app, outcome);
   chimere::apps::add_index(app, outcome);
+  chimere::apps::add_mcp(app, outcome);
   chimere::apps::add_inspect(app, outcome);
   chimere::apps::add_plan(app, outcome);
   chimere::apps::add_doctor(app, outcome);

@@ -99,7 +99,10 @@ Status OdoParts::open_all(const OdoOptions& options, orchestrator::ChatService* 
   config.asks_model_for_routes = options.routes_by_model;
   config.journal = lent.journal;
   config.embedder = lent.embedder;
-  if (skills_) config.tool_problems = [this] { return skills_->problems(); };
+  if (skills_) {
+    config.tool_problems = [this] { return skills_->problems(); };
+    config.skills = [this] { return skills_->names(); };
+  }
   odo_ = std::make_unique<odo::Odo>(chat, toolbox_, shelves, std::move(config));
   for (const auto& [file, problem] : odo_->routes()->problems) spdlog::warn("route left out: {}", problem);
   keep_tools();

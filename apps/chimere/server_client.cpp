@@ -10,6 +10,7 @@ namespace chimere::apps {
 namespace {
 
 constexpr std::chrono::seconds kLongestAnswer{5};
+constexpr std::chrono::seconds kLongestWork{90};  // the server gives up after 60
 constexpr size_t kMaxAnswerBytes = 16 << 20;
 
 web::HttpClient::Options trust_of(const ServerAddress& address) {
@@ -36,17 +37,32 @@ ServerClient::ServerClient(const ServerAddress& address, const char* option)
 
 Result<std::string> ServerClient::get(const char* path) const {
   web::HttpRequest request;
+  request.limits.total = kLongestAnswer;
+  request.is_cancelled = [] { return asked_to_end(); };
+  return ask(path, std::move(request));
+}
+
+Result<std::string> ServerClient::post(const char* path, std::string body, std::function<bool()> is_cancelled) const {
+  web::HttpRequest request;
+  request.method = "POST";
+  request.body = std::move(body);
+  request.headers.push_back({"Content-Type", "application/json"});
+  request.limits.total = kLongestWork;
+  request.is_cancelled = std::move(is_cancelled);
+  return ask(path, std::move(request));
+}
+
+Result<std::string> ServerClient::ask(const char* path, web::HttpRequest request) const {
   request.url = address_.url + path;
   if (!address_.api_key.empty()) request.headers.push_back({"Authorization", "Bearer " + address_.api_key});
-  request.limits.total = request.limits.connect = kLongestAnswer;
+  request.limits.connect = kLongestAnswer;
   request.limits.body_bytes = kMaxAnswerBytes;
-  request.is_cancelled = [] { return asked_to_end(); };
   auto answer = client_.exchange(request);
   if (!answer) {
     return Error{answer.error().code, "no server answers at " + address_.url + ": " + answer.error().message +
                                           " (`chimere serve` starts one, " + option_ + " names another)"};
   }
-  if (answer->status == 200) return std::move(answer->body);
+  if (answer->status == 200 || answer->status == 202) return std::move(answer->body);
   const std::string said = "the server at " + address_.url + " says " + std::to_string(answer->status) + " to " + path;
   if (answer->status == 401) return Error{Code::invalid_argument, said + ": expected its key (--api-key)"};
   const auto json = parse_json(answer->body);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -25,8 +26,12 @@ class ServerClient {
 
   // The body of what the server answers; an error says what it says instead.
   Result<std::string> get(const char* path) const;
+  // The same for a JSON body, which may be worked on for long. `is_cancelled` ends it; any thread.
+  Result<std::string> post(const char* path, std::string body, std::function<bool()> is_cancelled) const;
 
  private:
+  Result<std::string> ask(const char* path, web::HttpRequest request) const;
+
   const ServerAddress address_;
   const char* const option_;
   const web::HttpClient client_;

@@ -34,6 +34,7 @@ std::vector<Piece> read_pieces(orchestrator::ChatService& chat,
 struct StepScore {
   std::string text;
   double score = 0;
+  bool is_mended = false;  // a sum of it was wrong and has its right result now
 };
 
 struct Branch {

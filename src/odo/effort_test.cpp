@@ -54,6 +54,14 @@ TEST(Equations, WhatMayBeMeantOtherwiseIsLeftOut) {
   EXPECT_EQ(equations_in(many).size(), 64u);
 }
 
+TEST(Equations, AWrongResultIsMended) {
+  EXPECT_EQ(with_right_results(" Then 76 + 204 = 360. So 2 * 3 = 7 is"), " Then 76 + 204 = 280. So 2 * 3 = 6 is");
+  EXPECT_EQ(with_right_results("1,200 - 1,400 = 200."), "1,200 - 1,400 = -200.");
+  for (const char* whole : {"", "68 - 12 = 56.", "no sum", "10 / 3 = 4", "x + 2 = 5", "2 + 2 = 5 + 1"}) {
+    EXPECT_EQ(with_right_results(whole), whole);
+  }
+}
+
 TEST(Judge, AFailedCheckIsNothingAndOneThatHoldsLifts) {
   const Judge judge({});
   Judged judged;

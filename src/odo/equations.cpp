@@ -1,5 +1,7 @@
 #include "odo/equations.h"
 
+#include <utility>
+
 #include "tools/expression.h"
 
 namespace chimere::odo {
@@ -93,9 +95,24 @@ std::vector<Equation> equations_in(std::string_view text) {
     const bool holds = value->text == "true";
     // 3.33 may be what is left of a longer number.
     if (!holds && right.find('.') != std::string_view::npos) continue;
-    found.push_back({equation, holds});
+    Equation read = {equation, holds, static_cast<size_t>(right.data() - text.data()), right.size(), ""};
+    const auto sum = holds ? value : tools::evaluate(std::string(left));
+    const bool is_plain = !holds && sum && sum->text.find_first_not_of("-0123456789") == std::string::npos;
+    if (is_plain) read.right_result = sum->text;
+    found.push_back(std::move(read));
   }
   return found;
+}
+
+std::string with_right_results(std::string_view text) {
+  std::string mended;
+  size_t from = 0;
+  for (const Equation& equation : equations_in(text)) {
+    if (equation.right_result.empty()) continue;
+    mended += std::string(text.substr(from, equation.result_at - from)) + equation.right_result;
+    from = equation.result_at + equation.result_bytes;
+  }
+  return mended + std::string(text.substr(from));
 }
 
 }  // namespace chimere::odo

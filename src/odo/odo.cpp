@@ -162,6 +162,13 @@ std::map<std::string, std::string> Odo::problems() {
   return all;
 }
 
+std::vector<tools::ToolSpec> Odo::skills() const {
+  const std::vector<std::string> names = config_.skills ? config_.skills() : std::vector<std::string>();
+  std::vector<tools::ToolSpec> specs = toolbox_.list();
+  std::erase_if(specs, [&](const tools::ToolSpec& spec) { return !is_named(spec.name, names); });
+  return specs;
+}
+
 Status Odo::check(const Ask& ask) {
   const std::shared_ptr<const RouteSet> set = folder_.routes();
   const std::string part(part_of(ask.model));

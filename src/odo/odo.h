@@ -40,12 +40,13 @@ struct OdoConfig {
   LoopLimits loop;
   const tools::McpServers* servers = nullptr;  // whose tools are in the toolbox, for people to see; null: none
   std::function<std::map<std::string, std::string>()> tool_problems;  // by file, beside those of routes; null: none
-  orchestrator::ChatService* prm = nullptr;      // a model that judges answers (judge.h); null: none
-  std::shared_ptr<store::Journal> journal = {};  // accepted answers are examples (few_shot.h); null: there are none
-  orchestrator::Embedder* embedder = nullptr;    // whose vectors routing compares; outlives it; null: words alone
-  bool asks_model_for_routes = false;            // where rules and examples are not sure; for models that can choose
-  int max_runs = 16;                             // at the same time
-  int max_waiting = 64;                          // behind these; more are refused
+  std::function<std::vector<std::string>()> skills;  // names of tools that are programs of a person; null: none are
+  orchestrator::ChatService* prm = nullptr;          // a model that judges answers (judge.h); null: none
+  std::shared_ptr<store::Journal> journal = {};      // accepted answers are examples (few_shot.h); null: there are none
+  orchestrator::Embedder* embedder = nullptr;        // whose vectors routing compares; outlives it; null: words alone
+  bool asks_model_for_routes = false;  // where rules and examples are not sure; for models that can choose
+  int max_runs = 16;                   // at the same time
+  int max_waiting = 64;                // behind these; more are refused
 };
 
 // What a caller asks of a run, beside its ChatRequest.
@@ -104,6 +105,8 @@ class Odo {
   std::shared_ptr<const RouteSet> routes() { return folder_.routes(); }
   // Files that are broken: what is wrong with each.
   std::map<std::string, std::string> problems();
+  // Tools that are programs of a person (tools/skill.h), but for those that the policy denies.
+  std::vector<tools::ToolSpec> skills() const;
   Approvals& approvals() { return approvals_; }
   const TraceStore& traces() const { return traces_; }
   tools::Toolbox& toolbox() { return toolbox_; }

@@ -462,6 +462,89 @@ TEST_F(OdoTest, PipelinesRunTheirSteps) {
   EXPECT_TRUE(run(ask, question("What is the capital of France?")).steps("second").empty());
 }
 
+// How long the prompts of a stage's answers were, in their order.
+std::vector<int32_t> prompts_of(const Whole& whole, const std::string& stage) {
+  std::vector<int32_t> lengths;
+  for (const StepReport& step : whole.steps(stage)) {
+    for (const orchestrator::ModelTime& answer : step.answers) lengths.push_back(answer.usage.prompt_tokens);
+  }
+  return lengths;
+}
+
+TEST_F(OdoTest, StepsSideBySideReadWhatWasBeforeThemAndNotEachOther) {
+  write("crew",
+        "steps:\n  - {agent: plan, prompt: Make a plan., iterations: 2}\n"
+        "  - parallel:\n      - {agent: left, prompt: Answer in one short sentence.}\n"
+        "      - {agent: right, prompt: Answer in one short sentence.}\n"
+        "  - {agent: report, prompt: Answer in one short sentence.}\n");
+  odo_.reset();
+  OdoConfig config;
+  config.route_folders = {folder_.string()};
+  odo_ = std::make_unique<Odo>(*chat_, box_, Shelves(), config);
+  Ask ask = asked("odo/crew");
+  ask.pipeline = true;
+  const Whole whole = run(ask, question("What is the capital of France?"));
+  const auto plan = prompts_of(whole, "plan"), left = prompts_of(whole, "left"), right = prompts_of(whole, "right"),
+             report = prompts_of(whole, "report");
+  ASSERT_EQ(plan.size(), 2u);
+  ASSERT_EQ(left.size() + right.size() + report.size(), 3u);
+  EXPECT_GT(plan[1], plan[0]) << "each time it sees what it wrote before";
+  EXPECT_GT(left[0], plan[0]) << "the plan is read";
+  EXPECT_EQ(left[0], right[0]) << "neither reads the other";
+  EXPECT_GT(report[0], left[0] + 2) << "both are read";
+  EXPECT_FALSE(whole.content.empty());
+}
+
+TEST_F(OdoTest, EveryStepOfAPipelineReadsTheWholeConversation) {
+  Ask ask = asked("odo/chain");
+  ask.pipeline = true;
+  const Whole alone = run(ask, question("What is the capital of France?"));
+  constexpr int kWords = 60;  // each at least a token
+  std::string words;
+  for (int i = 0; i < kWords; ++i) words += "seven ";
+  const auto with = [&](const std::function<void(ChatRequest&)>& add) {
+    ChatRequest request = question("What is the capital of France?");
+    add(request);
+    return run(ask, std::move(request));
+  };
+  const auto say = [&](const char* role) {
+    chat::Message message;
+    message.role = role;
+    message.content = words;
+    return message;
+  };
+  const std::vector<std::pair<const char*, Whole>> wholes = {
+      {"the caller's system prompt",
+       with([&](ChatRequest& r) { r.messages.insert(r.messages.begin(), say("system")); })},
+      {"earlier turns", with([&](ChatRequest& r) {
+         r.messages.insert(r.messages.begin(), {say("user"), say("assistant")});
+       })},
+      {"texts that were found", with([&](ChatRequest& r) {
+         r.looked_up.push_back({"a note", words, 0});
+       })}};
+  for (const auto& [what, whole] : wholes) {
+    for (const char* stage : {"first", "second"}) {
+      const auto before = prompts_of(alone, stage), after = prompts_of(whole, stage);
+      ASSERT_EQ(before.size(), 1u);
+      ASSERT_EQ(after.size(), 1u);
+      EXPECT_GE(after[0], before[0] + kWords - 20) << what << ", " << stage;
+    }
+  }
+}
+
+// What is there by then is the answer; no step begins behind it that is not named.
+TEST_F(OdoTest, ALatePipelineEnds) {
+  Ask ask = asked("odo/chain");
+  ask.pipeline = true;
+  ChatRequest request = question("What is the capital of France?");
+  request.max_tokens = 1500;
+  const auto began = std::chrono::steady_clock::now();
+  request.deadline = began + std::chrono::milliseconds(1);
+  const Whole whole = run(ask, std::move(request));
+  EXPECT_EQ(whole.last.kind, ChatChunk::Kind::finished);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+}
+
 // What the model would choose is its own affair; that it is asked, and only where nothing else is sure, is seen.
 TEST_F(OdoTest, TheModelIsAskedForARouteWhereThatIsWishedFor) {
   write("sums", "match: {words: [addition]}\n");

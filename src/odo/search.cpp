@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "odo/branch.h"
+#include "odo/equations.h"
 #include "orchestrator/recall.h"
 #include "text/json.h"
 
@@ -23,6 +24,8 @@ constexpr size_t kMaxKeyedBytes = 600;   // longer answers say more than one thi
 constexpr size_t kShownStepBytes = 160;  // in the trace
 constexpr size_t kShownSteps = 24;
 constexpr double kProvenWrong = 1e-3;  // the vote of an answer that a check refutes
+// What a model that judges holds for right, by itself or beside the step before: no other is tried.
+constexpr double kGoodStep = 0.5, kGoodShare = 0.6;
 
 std::string beginning_of(const std::string& text, size_t bytes) {
   if (text.size() <= bytes) return text;
@@ -106,25 +109,35 @@ class Search {
   static bool is_open(const Branch& branch) { return branch.phase == Phase::thinks || branch.phase == Phase::answers; }
   bool grows() const { return std::any_of(branches_.begin(), branches_.end(), is_open); }
 
-  // A step in every sub-tree: some are tried, the best one stays.
+  // A step in every sub-tree. Where a model judges, a step that it holds for right stays, and others are tried in place of
+  // one that it does not; where none does, all are tried at once and the best one stays.
   void grow() {
-    std::vector<std::pair<ChatRequest, int>> requests;
-    std::vector<size_t> of;
+    std::vector<size_t> open;
     for (size_t i = 0; i < branches_.size(); ++i) {
-      if (!is_open(branches_[i])) continue;
-      requests.emplace_back(going_on(request_, branches_[i], cuts_, true, next_seed()), rule_.width);
-      of.push_back(i);
+      if (is_open(branches_[i])) open.push_back(i);
     }
+    std::vector<std::optional<Branch>> best(branches_.size());
+    const int n_first = judge_.has_model() ? 1 : rule_.width;
+    try_steps(open, n_first, best);
+    std::erase_if(open, [&](size_t i) { return is_good(score_of(*best[i]), score_of(branches_[i])); });
+    if (rule_.width > n_first && !is_over() && n_spent_ < rule_.tokens) try_steps(open, rule_.width - n_first, best);
+    for (size_t i = 0; i < branches_.size(); ++i) {
+      if (best[i]) branches_[i] = std::move(*best[i]);
+    }
+  }
+
+  // What a model holds for right falls with the length of what it reads: a step is as good as the one before it lets expect.
+  static bool is_good(double score, double before) { return score >= std::min(kGoodStep, kGoodShare * before); }
+
+  // `n` next steps of each of these branches; `best` keeps the one that is judged best.
+  void try_steps(const std::vector<size_t>& of, int n, std::vector<std::optional<Branch>>& best) {
+    std::vector<std::pair<ChatRequest, int>> requests;
+    for (const size_t i : of) requests.emplace_back(going_on(request_, branches_[i], cuts_, true, next_seed()), n);
     const std::vector<Piece> pieces = read(std::move(requests));
-    for (size_t i = 0; i < of.size(); ++i) {
-      Branch& branch = branches_[of[i]];
-      std::optional<Branch> best;
-      for (int w = 0; w < rule_.width; ++w) {
-        const Piece& piece = pieces[i * static_cast<size_t>(rule_.width) + static_cast<size_t>(w)];
-        Branch tried = judged(branch, grown(branch, piece, request_, cuts_, true));
-        if (!best || score_of(tried) > score_of(*best)) best = std::move(tried);
-      }
-      branch = std::move(*best);
+    for (size_t k = 0; k < pieces.size(); ++k) {
+      const size_t i = of[k / static_cast<size_t>(n)];
+      Branch tried = judged(branches_[i], grown(branches_[i], pieces[k], request_, cuts_, true));
+      if (!best[i] || score_of(tried) > score_of(*best[i])) best[i] = std::move(tried);
     }
   }
 
@@ -165,14 +178,28 @@ class Search {
     return judged;
   }
 
+  // A step whose sum is not right goes on with the right result: behind the wrong one all would be lost, and a second try of
+  // the same sum is mostly as wrong as the first. Not where the caller looks at tokens, as these are not the model's.
+  void mend(const Branch& before, Branch& after) const {
+    const bool shows_tokens = request_.logprobs || request_.token_stats || request_.token_ids;
+    if (shows_tokens || after.phase == Phase::done) return;
+    for (auto [text, begin] :
+         {std::pair(&after.reasoning, before.reasoning.size()), std::pair(&after.content, before.content.size())}) {
+      if (begin < text->size()) text->replace(begin, text->size(), with_right_results(text->substr(begin)));
+    }
+  }
+
   Branch judged(const Branch& before, Branch after) {
+    const std::string written = step_text(before, after);
+    mend(before, after);
     std::string text = step_text(before, after);
+    const bool is_mended = text != written;
     const int32_t n = after.n_tokens - before.n_tokens;
     const double logprob = n > 0 ? (after.logprob_sum - before.logprob_sum) / n : 0;
     const bool has_failed = after.last.kind == ChatChunk::Kind::failed;
     const Judgement verdict = has_failed ? Judgement() : judge_.judge(about(before.text(), text, logprob));
     charge(verdict);
-    after.steps.push_back({std::move(text), verdict.score});
+    after.steps.push_back({std::move(text), verdict.score, is_mended});
     return after;
   }
 
@@ -251,6 +278,7 @@ class Search {
       for (size_t i = 0; i < std::min(branch.steps.size(), kShownSteps); ++i) {
         one["steps"].push_back({{"text", beginning_of(branch.steps[i].text, kShownStepBytes)},
                                 {"score", two_digits(branch.steps[i].score)}});
+        if (branch.steps[i].is_mended) one["steps"].back()["mended"] = true;
       }
       json["branches"].push_back(std::move(one));
     }

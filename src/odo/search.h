@@ -2,9 +2,9 @@
 //
 //   majority   n answers; the one that most of them agree on
 //   best_of    n answers; the one that the judge likes best (judge.h)
-//   dvts       sub-trees that grow step by step (a sentence, a line): in each, `width` steps are tried and the best one stays, so
-//              that a mistake is left behind where it is made; they begin differently and never mix. Their answers vote, each
-//              with its score
+//   dvts       sub-trees that grow step by step (a sentence, a line): in each, up to `width` steps are tried and the best one
+//              stays, so that a mistake is left behind where it is made, and a sum that is wrong gets its right result; they
+//              begin differently and never mix. Their answers vote, each with its score
 //
 // The answers are forks of one prompt. What all of it may cost is counted in tokens.
 #pragma once

@@ -92,7 +92,7 @@ Wishes wishes_of(const ChatRequest& request) {
   if (about_thoughts) wishes.thinking = request.enable_thinking;
   if (about_thoughts) wishes.thinking_limit = request.thinking_limit;
   wishes.thinking_mode = request.thinking.mode;
-  if (said({"engram"})) {
+  if (said({"engram", "engram_table", "engram_alpha"})) {
     wishes.tables = request.memory.tables;
     wishes.alpha = request.memory.alpha;
   }

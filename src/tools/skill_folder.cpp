@@ -39,6 +39,13 @@ void SkillFolder::refresh(std::chrono::milliseconds pause) {
   for (const auto& [name, skill] : folder_.items()) put(name, skill);
 }
 
+std::vector<std::string> SkillFolder::names() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, policy] : offered_) names.push_back(name);
+  return names;
+}
+
 std::map<std::string, std::string> SkillFolder::problems() const {
   const std::lock_guard lock(mutex_);
   return problems_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "text/yaml_folder.h"
 #include "tools/skill.h"
@@ -20,6 +21,8 @@ class SkillFolder {
   // Looks for changes; not more often than every `pause`. Where a person gave a tool another policy than its file, that one
   // stays.
   void refresh(std::chrono::milliseconds pause = std::chrono::seconds(1));
+  // Of those that are tools.
+  std::vector<std::string> names() const;
   // By file: what is wrong with it.
   std::map<std::string, std::string> problems() const;
 

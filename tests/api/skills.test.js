@@ -78,3 +78,28 @@ test("a folder that is not there ends the start", async () => {
   assert.ok(!existsSync(join(folder, "none")));
   await assert.rejects(startServer(NANO, ["--odo-skills", join(folder, "none")]), /expected a folder of skills/);
 });
+
+test("people call them at /skill: listed, matched by their name, run with one argument or several, and allowed by a word", async (t) => {
+  if (!(await offered(t))) return;
+  await writeFile(join(skills, "show.yaml"), SHOW);
+  await until(async () => (await named("show"))?.policy === "ask");
+  const { skills: listed } = await get("/skill/list");
+  assert.deepEqual(listed.map((skill) => skill.name), ["show"], "neither other tools nor what the policy denies");
+  assert.equal((await get("/skill/get/show")).parameters.properties.text.type, "string");
+  assert.deepEqual((await get("/skill/match?text=Please+show+it")).skills.map((skill) => skill.name), ["show"]);
+  assert.deepEqual((await get("/skill/match?text=showing")).skills, []);
+  for (const path of ["/skill/get/hidden", "/skill/get/calculator", "/skill/get/none"]) assert.equal((await fetch(server.url + path)).status, 404, path);
+
+  const invoke = (name, body) => server.json(`/skill/invoke/${name}`, body);
+  const hostile = "; echo owned > /tmp/owned $(id) `id` \" ' | cat";
+  assert.equal((await invoke("show", { args: "x" })).status, 403, "nobody has agreed");
+  for (const body of [{ args: hostile }, { arguments: { text: hostile } }]) {
+    const { status, body: said } = await invoke("show", { ...body, allow: true });
+    assert.deepEqual([status, said.success, said.output, said.is_untrusted], [200, true, `[--][${hostile}]`, true]);
+  }
+  for (const body of [{ arguments: "x" }, { args: 3 }, [], "x"]) assert.equal((await invoke("show", body)).status, 400, JSON.stringify(body));
+  assert.equal((await invoke("show", { arguments: { colour: "red" }, allow: true })).body.success, false);
+  for (const name of ["hidden", "calculator", "none"]) assert.equal((await invoke(name, { args: "1+1", allow: true })).status, 404, name);
+  const foreign = await server.post("/skill/invoke/show", { args: "x", allow: true }, { headers: { Origin: "https://evil.example" } });
+  assert.equal(foreign.status, 403, "no page of the web reaches it");
+});

@@ -16,6 +16,7 @@ void add_status_endpoints(Router& router, const Services& services, const std::s
     const engine::EngineStats stats = services.chat.engine().stats();
     Json json;
     json["status"] = "ok";
+    json["engine"] = "chimere";
     json["model"] = services.chat.model_info().name;
     json["running"] = stats.running;
     json["queued"] = stats.queued;

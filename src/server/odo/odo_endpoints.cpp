@@ -1,9 +1,11 @@
 // odo_endpoints.cpp  What the orchestrator has and did: /v1/odo/*, and /routes, /stats as such orchestrators have them; and
-// what it can do for others: /v1/search, and tools for other programs at /mcp.
+// what it can do for others: /v1/search, skills at /skill, and tools for other programs at /mcp.
 #include "odo/odo.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include "odo/web_answer.h"
 #include "server/endpoints.h"
 #include "server/http/json.h"
@@ -182,6 +184,129 @@ std::unique_ptr<Answer> web_search(const OdoDesk& desk, Call call) {
   return worked(odo, std::move(call), std::move(work), is_left);
 }
 
+// The traces of this key that are kept, of the last day.
+Json last_day_json(const odo::Odo& odo, const std::string& client) {
+  constexpr int64_t kDay = 24 * 60 * 60;
+  const auto since = static_cast<int64_t>(std::time(nullptr)) - kDay;
+  Json routes = Json::object();
+  int n = 0;
+  double ms = 0;
+  for (const odo::Trace& trace : odo.traces().list(client, odo::TraceStore::kMaxTraces)) {
+    if (trace.began < since) continue;
+    ++n;
+    ms += trace.ms;
+    Json& count = routes[trace.run.route];
+    count = count.is_null() ? 1 : count.get<int>() + 1;
+  }
+  return Json{{"total", n}, {"routes", std::move(routes)}, {"avg_ms", n == 0 ? 0.0 : ms / n}};
+}
+
+Json skill_json(odo::Odo& odo, const tools::ToolSpec& spec) {
+  const auto parameters = parse_json(spec.parameters);
+  return {{"name", spec.name},
+          {"description", spec.description},
+          {"policy", tools::policy_name(odo.toolbox().policy(spec.name))},
+          {"parameters", parameters ? *parameters : Json::object()}};
+}
+
+std::optional<tools::ToolSpec> skill_named(odo::Odo& odo, const std::string& name) {
+  for (tools::ToolSpec& spec : odo.skills()) {
+    if (spec.name == name) return std::move(spec);
+  }
+  return std::nullopt;
+}
+
+HttpResponse no_skill(const std::string& name) {
+  return error_response(
+      {404, "there is no skill '" + name.substr(0, 64) + "'", "invalid_request_error", "name", "not_found"});
+}
+
+// Those whose name is in the text, as a word or, of names of several words, as words.
+Json matching_skills(odo::Odo& odo, const std::string& text) {
+  const auto folded = [](const std::string& given) {
+    std::string out = " ";
+    for (const char c : given) {
+      const bool is_letter =
+          (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (static_cast<unsigned char>(c) >= 0x80);
+      const char small = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : is_letter ? c : ' ';
+      if (small != ' ' || out.back() != ' ') out += small;
+    }
+    return out.back() == ' ' ? out : out + " ";
+  };
+  const std::string words = folded(text);
+  Json skills = Json::array();
+  for (const tools::ToolSpec& spec : odo.skills()) {
+    if (words.find(folded(spec.name)) != std::string::npos) skills.push_back(skill_json(odo, spec));
+  }
+  return Json{{"skills", std::move(skills)}};
+}
+
+// What the body says a skill is called with: `arguments`, or as `args` the text of its one argument.
+Result<Json> invocation_arguments(const tools::ToolSpec& skill, const Json& body) {
+  if (body.contains("arguments") && body["arguments"].is_object()) return body["arguments"];
+  const auto schema = parse_json(skill.parameters);
+  const Json properties = schema && schema->contains("properties") ? (*schema)["properties"] : Json::object();
+  if (!body.contains("arguments") && body.contains("args") && body["args"].is_string() && properties.size() == 1) {
+    return Json{{properties.begin().key(), body["args"]}};
+  }
+  if (!body.contains("arguments") && !body.contains("args")) return Json::object();
+  return Error{Code::invalid_argument, "expected `arguments`, an object of " + std::to_string(properties.size()) +
+                                           " arguments (`args`, a text, where there is one), found another"};
+}
+
+// POST /skill/invoke/{name} {"arguments": {...}, "allow": true}: whoever asks is the person whose word a policy of `ask`
+// waits for, and says it.
+std::unique_ptr<Answer> invoke_skill(odo::Odo& odo, Call call) {
+  const auto skill = skill_named(odo, call.parameter);
+  if (!skill) return answer_now(call, no_skill(call.parameter));
+  const auto refuse = [&](int status, const char* field, const std::string& message) {
+    return answer_now(call, error_response({status, message, "invalid_request_error", field, ""}));
+  };
+  const auto body = call.request.body.empty() ? std::optional<Json>(Json::object()) : [&] {
+    auto parsed = parse_json(call.request.body);
+    return parsed ? std::optional<Json>(std::move(*parsed)) : std::nullopt;
+  }();
+  if (!body || !body->is_object()) return refuse(400, "arguments", "expected a JSON object");
+  const auto arguments = invocation_arguments(*skill, *body);
+  if (!arguments) return refuse(400, "arguments", arguments.error().message);
+  const bool is_allowed = body->contains("allow") && (*body)["allow"] == true;
+  if (!is_allowed && odo.toolbox().policy(skill->name) == tools::Policy::ask) {
+    return refuse(403, "allow", "the policy of '" + skill->name + "' is ask: expected \"allow\": true of a person");
+  }
+  const auto is_left = std::make_shared<std::atomic<bool>>(false);
+  auto work = [&odo, name = skill->name, text = to_text(*arguments), is_allowed,
+               context = context_of(call, is_left)]() -> Result<std::string> {
+    const tools::ToolResult result = odo.toolbox().run(name, text, context, is_allowed);
+    return to_text(Json{{"skill", name},
+                        {"success", !result.is_error},
+                        {"output", result.text},
+                        {"is_untrusted", result.is_untrusted}});
+  };
+  return worked(odo, std::move(call), std::move(work), is_left);
+}
+
+void add_skill_endpoints(Router& router, odo::Odo& odo) {
+  router.add({.method = "GET", .path = "/skill/list", .handler = [&odo](Call call) {
+                Json skills = Json::array();
+                for (const tools::ToolSpec& spec : odo.skills()) skills.push_back(skill_json(odo, spec));
+                return answer_now(call, json_response(Json{{"skills", std::move(skills)}}));
+              }});
+  router.add({.method = "GET", .path = "/skill/get/{id}", .handler = [&odo](Call call) {
+                const auto skill = skill_named(odo, call.parameter);
+                return answer_now(call, skill ? json_response(skill_json(odo, *skill)) : no_skill(call.parameter));
+              }});
+  router.add({.method = "GET", .path = "/skill/match", .handler = [&odo](Call call) {
+                std::string text;
+                for (auto& [name, value] : query_fields(call.request.query)) {
+                  if (name == "text") text = std::move(value);
+                }
+                return answer_now(call, json_response(matching_skills(odo, text)));
+              }});
+  router.add({.method = "POST", .path = "/skill/invoke/{id}", .handler = [&odo](Call call) {
+                return invoke_skill(odo, std::move(call));
+              }});
+}
+
 }  // namespace
 
 void add_odo_endpoints(Router& router, const OdoDesk& desk) {
@@ -226,8 +351,10 @@ void add_odo_endpoints(Router& router, const OdoDesk& desk) {
                 json["engram"] = learned ? Json{{"bytes", learned->bytes}, {"users", learned->files}} : Json();
                 json["routes"] = odo.routes()->names();
                 json["stages"] = stages_json(odo);
+                json["last_24h"] = last_day_json(odo, call.request.client);
                 return answer_now(call, json_response(json));
               }});
+  add_skill_endpoints(router, odo);
 }
 
 }  // namespace chimere::server

@@ -58,6 +58,12 @@ void read_choice(JsonFields& fields, const char* name, std::optional<bool>& out)
   out = wanted;
 }
 
+// Plug-ins of other orchestrators say true or send what they would search for: both wish for it.
+void read_hint(JsonFields& fields, const char* name, std::optional<bool>& out) {
+  const Json* hint = fields.find(name);
+  if (hint) out = hint->is_boolean() ? hint->get<bool>() : !hint->empty();
+}
+
 void read_count(JsonFields& fields, const char* name, std::optional<int32_t>& out, int64_t low, int64_t high) {
   if (!fields.find(name)) return;
   int count = 0;
@@ -92,9 +98,11 @@ void read_effort(JsonFields& fields, odo::Effort& effort) {
 }  // namespace
 
 void read_odo(JsonFields& fields, odo::Ask& ask, std::vector<std::string>& read) {
-  for (const char* name : {"odo", "mode", "pipeline", "odo_metadata"}) {
+  for (const char* name : {"odo", "mode", "pipeline", "odo_metadata", "odo_route", "x_odo_route", "chimere_search"}) {
     if (fields.find(name)) read.emplace_back(name);
   }
+  for (const char* name : {"odo_route", "x_odo_route"}) fields.string(name, ask.route);
+  read_hint(fields, "chimere_search", ask.web);
   fields.string("mode", ask.mode);
   read_choice(fields, "pipeline", ask.pipeline);
   if (const Json* metadata = fields.object("odo_metadata")) {
@@ -141,6 +149,7 @@ Json steps_json(const std::vector<StepReport>& steps) {
 void add_run(Json& json, const orchestrator::ChatChunk& chunk) {
   const std::vector<StepReport>& steps = chunk.run && !chunk.run->steps.empty() ? chunk.run->steps : chunk.steps;
   if (chunk.run) json["odo"] = head_json(*chunk.run);
+  if (chunk.run) json["x_odo_route"] = chunk.run->route;
   if (!steps.empty()) json["odo"]["steps"] = steps_json(steps);
 }
 

@@ -1,5 +1,7 @@
 #include "server/protocols/shared/engram_field.h"
 
+#include <string_view>
+
 namespace chimere::server {
 namespace {
 
@@ -26,9 +28,25 @@ void read_table(JsonFields& fields, const Json& item, size_t index, MemoryUse& u
   use.tables.push_back(std::move(named));
 }
 
+// `engram_table`, a name or the path of a file, of which the name counts, and `engram_alpha`: one table and its weight.
+void read_one_table(JsonFields& fields, MemoryUse& use) {
+  for (const char* name : {"engram_table", "engram_alpha"}) {
+    if (fields.find(name) && fields.find("engram")) fields.fail(name, "expected it or engram, found both");
+  }
+  std::string table;
+  fields.string("engram_table", table);
+  fields.number("engram_alpha", use.alpha, 0, kMaxAlpha);
+  if (const size_t slash = table.find_last_of("/\\"); slash != std::string::npos) table.erase(0, slash + 1);
+  for (const std::string_view ending : {".engram", ".engr"}) {
+    if (table.ends_with(ending)) table.resize(table.size() - ending.size());
+  }
+  if (!table.empty()) use.tables.push_back({std::move(table), 1.0f});
+}
+
 }  // namespace
 
 void read_engram(JsonFields& fields, MemoryUse& use) {
+  read_one_table(fields, use);
   const Json* object = fields.object("engram");
   if (!object) return;
   JsonFields inner(*object, "engram.");

@@ -10,7 +10,7 @@ namespace chimere::server {
 
 // {"tables": ["medical", {"name": "code", "weight": 0.5}], "passages": "handbook", "top": 3, "notes": 3, "alpha": 1,
 //  "phase": "answer" or "all"}
-// Unknown fields inside of it are refused.
+// Unknown fields inside of it are refused. As others call them: `engram_table` and `engram_alpha` beside it.
 void read_engram(JsonFields& fields, orchestrator::MemoryUse& use);
 
 // Whose own notes and table a request may use: that of its key, and below a key that of the `user` it names.
