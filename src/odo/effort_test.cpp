@@ -445,35 +445,22 @@ TEST_F(EffortTest, TheJudgeInTheBoxReadsTheQuestion) {
   parts.chat = chat_;
   const Judge judge(parts);
   EXPECT_TRUE(judge.has_model());
-  struct Pair {
-    const char *question, *before, *right, *wrong;
-  };
-  constexpr std::array kPairs = {
-      Pair{kProblem, "I go step by step.", " First 64 + 27 = 91.", " First 64 - 27 = 37."},
-      Pair{kProblem, "I go step by step. First 64 + 27 = 91.", " Then 91 - 38 = 53.", " Then 91 + 38 = 129."},
-      Pair{"A shop has 45 candles. The shop sells 12 candles. A delivery brings 30 candles. How many candles does the "
-           "shop have now?",
-           "Let me see.", " 45 - 12 = 33.", " 45 + 12 = 57."},
-      Pair{"A shop has 45 candles. The shop sells 12 candles. A delivery brings 30 candles. How many candles does the "
-           "shop have now?",
-           "Let me see. 45 - 12 = 33.", " Now 33 + 30 = 63.", " Now 33 - 30 = 3."},
-      Pair{"There are 70 visitors in a museum. Then 24 visitors come in. After that 51 visitors leave. How many "
-           "visitors are in the museum now?",
-           "One step at a time.", " 70 + 24 = 94.", " 70 - 24 = 46."},
-      Pair{"There are 70 visitors in a museum. Then 24 visitors come in. After that 51 visitors leave. How many "
-           "visitors are in the museum now?",
-           "One step at a time. 70 + 24 = 94.", " Next 94 - 51 = 43.", " Next 94 + 51 = 145."}};
-  for (const Pair& pair : kPairs) {
+  // The model's own steps about scenes that no training had; sums all hold, so that only the question tells.
+  std::ifstream file_of_steps(CHIMERE_TESTS_DIR "/golden/odo/judged_steps.jsonl");
+  int n_steps = 0, n_told = 0;
+  for (std::string line; std::getline(file_of_steps, line); ++n_steps) {
+    const auto step = parse_json(line);
+    ASSERT_TRUE(step) << line;
     Judged judged;
-    judged.question = pair.question;
-    judged.before = pair.before;
-    judged.text = pair.right;
-    const Judgement right = judge.judge(judged);
-    judged.text = pair.wrong;
-    const Judgement wrong = judge.judge(judged);
-    EXPECT_STREQ(right.by, "model");
-    EXPECT_GT(right.score, wrong.score) << pair.before << " |" << pair.right << " |" << pair.wrong;
+    judged.question = (*step)["question"].get<std::string>();
+    judged.before = (*step)["before"].get<std::string>();
+    judged.text = (*step)["step"].get<std::string>();
+    const Judgement verdict = judge.judge(judged);
+    EXPECT_STREQ(verdict.by, "model") << line;
+    if ((verdict.score >= 0.5) == (*step)["right"].get<bool>()) ++n_told;
   }
+  EXPECT_EQ(n_steps, 40);
+  EXPECT_GE(n_told, 30);  // 20 by chance
   ASSERT_TRUE(chat_->adapters().unload(kJudgeAdapter));
 }
 
