@@ -447,7 +447,7 @@ TEST_F(EffortTest, TheJudgeInTheBoxReadsTheQuestion) {
   EXPECT_TRUE(judge.has_model());
   // The model's own steps about scenes that no training had; sums all hold, so that only the question tells.
   std::ifstream file_of_steps(CHIMERE_TESTS_DIR "/golden/odo/judged_steps.jsonl");
-  int n_steps = 0, n_told = 0;
+  int n_steps = 0, n_by_model = 0, n_told = 0;
   for (std::string line; std::getline(file_of_steps, line); ++n_steps) {
     const auto step = parse_json(line);
     ASSERT_TRUE(step) << line;
@@ -456,10 +456,11 @@ TEST_F(EffortTest, TheJudgeInTheBoxReadsTheQuestion) {
     judged.before = (*step)["before"].get<std::string>();
     judged.text = (*step)["step"].get<std::string>();
     const Judgement verdict = judge.judge(judged);
-    EXPECT_STREQ(verdict.by, "model") << line;
+    n_by_model += std::string_view(verdict.by) == "model";
     if ((verdict.score >= 0.5) == (*step)["right"].get<bool>()) ++n_told;
   }
   EXPECT_EQ(n_steps, 40);
+  EXPECT_EQ(n_by_model, 39);  // a number out of nowhere needs no model
   EXPECT_GE(n_told, 30);  // 20 by chance
   ASSERT_TRUE(chat_->adapters().unload(kJudgeAdapter));
 }
