@@ -77,7 +77,7 @@ expect "-hf: nothing is downloaded here" "$chimere" serve -hf someone/model
 usage "$chimere" serve -hf someone/model
 expect "-ngl has no effect: weights go to the card" "$chimere" serve -m "$work/none.gguf" -ngl 99
 expect "none.gguf" "$chimere" serve -m "$work/none.gguf" -ngl 99 -c 4096 -np 4 --jinja
-expect "--draft-model: small.gguf" "$chimere" serve llama-server -m "$work/none.gguf" -md small.gguf --reasoning-budget 64
+expect "--draft-model: small.gguf" "$chimere" serve llama-server -m "$nano" -md small.gguf --reasoning-budget 64
 expect "--chat-template-kwargs: expected a JSON object" "$chimere" serve "$model" --chat-template-kwargs '[1]'
 expect "nothing is downloaded" "$chimere" run no-such-model
 answer=$("$chimere" run "$nano" --think=false --temp=0 "What is 48 + 27?" </dev/null)
