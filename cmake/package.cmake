@@ -12,13 +12,15 @@ install(FILES ${CMAKE_SOURCE_DIR}/docs/deploy.md ${CMAKE_SOURCE_DIR}/SECURITY.md
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/deploy/kubernetes ${CMAKE_SOURCE_DIR}/deploy/haproxy
                   ${CMAKE_SOURCE_DIR}/deploy/monitoring DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# Written by the program itself, from its own options, when it is installed.
+# Written by the program itself, from its own options, when it is installed; by way of an emulator where it is for another
+# machine.
 set(generated ${CMAKE_BINARY_DIR}/generated)
+string(REPLACE ";" " " emulator "${CMAKE_CROSSCOMPILING_EMULATOR}")
 file(MAKE_DIRECTORY ${generated})
 foreach(text "chimere.1:manual" "chimere.bash:completion bash" "_chimere:completion zsh" "chimere.fish:completion fish"
              "chimere.yaml:config example")
   string(REGEX MATCH "^([^:]+):(.*)$" matched ${text})
-  install(CODE "execute_process(COMMAND ${CMAKE_BINARY_DIR}/chimere ${CMAKE_MATCH_2} OUTPUT_FILE ${generated}/${CMAKE_MATCH_1}
+  install(CODE "execute_process(COMMAND ${emulator} ${CMAKE_BINARY_DIR}/chimere ${CMAKE_MATCH_2} OUTPUT_FILE ${generated}/${CMAKE_MATCH_1}
                 COMMAND_ERROR_IS_FATAL ANY)" ALL_COMPONENTS)
 endforeach()
 install(FILES ${generated}/chimere.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
@@ -47,7 +49,13 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64" AND CMAKE_CROSSCOMPILING)
+  # dpkg-shlibdeps would ask this machine's packages, which are those of another. ./package checks that this is enough.
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.35)")
+else()
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, tzdata, systemd")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "poppler-utils, bubblewrap, python3, libpq5")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION

@@ -12,6 +12,9 @@ PACKAGE_PACKAGES=(libunistring-dev libbsd-dev libmd-dev libncurses-dev zlib1g-de
 
 # For arm64 from another machine: a cross compiler, and an emulator that runs what it made.
 ARM64_PACKAGES=(g++-aarch64-linux-gnu qemu-user-static libgtest-dev)
+# What scripts/static_libraries.sh unpacks of Debian's arm64 packages and does not install: the program's headers and archives.
+ARM64_LIBRARIES=(libboost1.81-dev nlohmann-json3-dev libcli11-dev libutf8proc-dev libssl-dev libedit-dev libbsd-dev libmd-dev
+                 libncurses-dev libyaml-cpp-dev libyaml-cpp0.7 zlib1g-dev libidn2-dev libunistring-dev libsqlite3-dev)
 
 # Installs what is not there yet, with sudo when we are not root.
 install_packages() {

@@ -6,11 +6,16 @@
 # The versions are those of the headers that Debian installs, so that objects compiled for the shared ones fit.
 # Sources come from wherever this machine's apt takes its packages, with apt's own checksums, and Debian's patches are
 # applied. What is built is kept: to build again, remove the folder.
-#   scripts/static_libraries.sh FOLDER        FOLDER/lib/*.a and FOLDER/include; FOLDER/versions has what was built
+#   scripts/static_libraries.sh FOLDER [arm64]    FOLDER/lib/*.a and FOLDER/include; FOLDER/versions has what was built
+# For arm64 they are cross-built (cmake/arm64.cmake), and the libraries that are linked as Debian made them are unpacked
+# from its arm64 packages into FOLDER/usr: this machine's own packages stay as they are.
 set -euo pipefail
+repository=$(cd "$(dirname "$0")/.." && pwd)
+. "$repository/scripts/setup.sh"  # ARM64_LIBRARIES
 
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
+machine=${2:-}
 [ -e "$folder/versions" ] && exit 0
 
 sources=$folder/sources
@@ -20,6 +25,29 @@ mkdir -p "$sources" "$folder/apt/lists/partial"
 cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | sed -n 's/^deb /deb-src /p' >"$folder/apt/private.list" || true
 cat /etc/apt/sources.list.d/*.sources 2>/dev/null | sed 's/^Types:.*/Types: deb-src/' >"$folder/apt/private.sources" || true
 for list in private.list private.sources; do [ -s "$folder/apt/$list" ] || rm "$folder/apt/$list"; done
+
+# What Debian has for arm64, from where this machine's apt takes Debian's own packages; FOLDER/packages has their versions.
+unpack_arm64_packages() {
+  local state=$folder/arm64 options
+  if [ -e "$folder/packages" ]; then return 0; fi
+  echo "Unpacking Debian's libraries for arm64"
+  rm -rf "$state" "$folder/usr"
+  mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/debs"
+  apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT) # $(ORIGIN)' 'Created-By: Packages' |
+    sed -n 's/ # Debian$//p' | sort -u >"$state/sources.list"
+  options=(-qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o "Dir::Etc::sourcelist=$state/sources.list"
+           -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$state/lists" -o "Dir::Cache=$state/cache"
+           -o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=3)
+  apt-get "${options[@]}" update
+  (cd "$state/debs" && apt-get "${options[@]}" download "${ARM64_LIBRARIES[@]}")
+  for deb in "$state"/debs/*.deb; do
+    dpkg-deb -x "$deb" "$folder"
+    # Name, then the source and its version, as dpkg-query tells them of what is installed.
+    dpkg-deb -W --showformat='${Package} ${source:Package} ${source:Version}\n' "$deb" >>"$state/packages"
+  done
+  LC_ALL=C sort "$state/packages" >"$folder/packages"
+  rm -rf "$state"
+}
 
 fetch() {  # fetch PACKAGE: unpacked, with Debian's patches, in $sources/PACKAGE
   local options=(-qq -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$folder/apt"
@@ -49,15 +77,25 @@ build() {
 
 # Position independent and without traces of this folder.
 flags="-O2 -fPIC -ffile-prefix-map=$sources/="
+for_machine=()
+toolchain=()
+if [ "$machine" = arm64 ]; then
+  unpack_arm64_packages
+  for_machine=(--host=aarch64-linux-gnu
+               "CPPFLAGS=-isystem $folder/usr/include -isystem $folder/usr/include/aarch64-linux-gnu"
+               "LDFLAGS=-L$folder/usr/lib/aarch64-linux-gnu")
+  toolchain=("-DCMAKE_TOOLCHAIN_FILE=$repository/cmake/arm64.cmake" "-DCHIMERE_STATIC=$folder")
+  export PKG_CONFIG_SYSROOT_DIR=$folder PKG_CONFIG_LIBDIR=$folder/usr/lib/aarch64-linux-gnu/pkgconfig
+fi
 by_configure() {
-  ./configure --prefix="$folder" --libdir="$folder/lib" --disable-shared --enable-static --with-pic CFLAGS="$flags" "$@"
+  ./configure "${for_machine[@]}" --prefix="$folder" --libdir="$folder/lib" --disable-shared --enable-static --with-pic CFLAGS="$flags" "$@"
   # Debian's patches are newer than what the authors generated, and change nothing of it that matters here.
   local generated=(AUTOMAKE=: ACLOCAL=: AUTOCONF=: AUTOHEADER=:)
   make -j "$(nproc)" "${generated[@]}"
   make install "${generated[@]}"
 }
 by_cmake() {
-  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$folder" -DCMAKE_INSTALL_LIBDIR=lib \
+  cmake -S . -B build -G Ninja "${toolchain[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$folder" -DCMAKE_INSTALL_LIBDIR=lib \
     -DCMAKE_CXX_FLAGS="$flags" -DBUILD_SHARED_LIBS=OFF "$@"
   cmake --build build
   cmake --install build

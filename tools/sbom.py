@@ -3,7 +3,8 @@
 
     tools/sbom.py --static build/packages/static --program chimere --version 0.1.0 --commit abc --epoch 0 > sbom.json
 
-Versions of Debian's libraries are those of the installed packages their archives come from. No time but --epoch is in it,
+Versions of Debian's libraries are those of the packages their archives come from: the installed ones, or those that
+FOLDER/packages of --static names, which were unpacked there for another machine. No time but --epoch is in it,
 so that the same sources give the same bytes.
 """
 import argparse
@@ -30,8 +31,17 @@ def package(name, version, kind, source):
                               "referenceLocator": source}]}
 
 
-def debian_packages():
+def debian_packages(folder):
+    unpacked = {}
+    if (folder / "packages").exists():
+        unpacked = {line.split()[0]: line.split()[1:] for line in (folder / "packages").read_text().splitlines()}
     for name in LINKED:
+        if name in unpacked:
+            source, version = unpacked[name]
+            yield package(source, version, "deb", f"pkg:deb/debian/{source}@{version}?arch=source")
+            continue
+        if unpacked:
+            name += "-arm64-cross"  # the compiler's own, which is installed
         found = subprocess.run(["dpkg-query", "-W", "-f=${source:Package} ${source:Version}", name], capture_output=True,
                                text=True, check=False)
         if found.returncode == 0:
@@ -61,7 +71,8 @@ def main():
         parser.add_argument("--" + option, required=True)
     options = parser.parse_args()
     program = pathlib.Path(options.program)
-    parts = {p["SPDXID"]: p for p in [*debian_packages(), *built_packages(pathlib.Path(options.static)),
+    static = pathlib.Path(options.static)
+    parts = {p["SPDXID"]: p for p in [*debian_packages(static), *built_packages(static),
                                       *page_packages(pathlib.Path(options.lock))]}
     own = package("chimere", options.version, "own", f"pkg:generic/chimere@{options.version}")
     own["licenseDeclared"] = own["licenseConcluded"] = "Apache-2.0"
