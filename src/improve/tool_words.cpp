@@ -11,8 +11,8 @@
 namespace chimere::improve {
 namespace {
 
-constexpr size_t kFewest = 3;          // conversations that show what a word stands for
-constexpr double kNearlyAlways = 0.9;  // of those with the word the value is this one
+constexpr size_t kFewestConversations = 3;  // conversations that show what a word stands for
+constexpr double kNearlyAlways = 0.9;       // of those with the word the value is this one
 constexpr size_t kMaxValueBytes = 200;
 
 std::set<std::string> words_in(std::string_view text) {
@@ -98,7 +98,7 @@ std::vector<ToolWord> tool_words_of(const std::vector<TaughtAnswer>& train) {
       size_t most = 0;
       for (const auto& [word, count] : words) {
         const bool is_sure = static_cast<double>(count.n) >= kNearlyAlways * static_cast<double>(of_word[word]);
-        if (count.conversations.size() < kFewest || !is_sure || count.n <= most) continue;
+        if (count.conversations.size() < kFewestConversations || !is_sure || count.n <= most) continue;
         best = &word;
         most = count.n;
       }
