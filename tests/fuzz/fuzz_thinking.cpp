@@ -54,7 +54,7 @@ void think(const ThinkingParams& params, std::span<const uint8_t> drawn, int32_t
     sampled.logprob = -static_cast<float>(stat) / 64;
     sampled.max_prob = static_cast<float>(stat) / 255;
     sampled.entropy = params.max_entropy * (1 - sampled.max_prob);
-    if (state.judge(sampled.id, nullptr) == engine::AnswerState::Verdict::replaced) {
+    if (state.judge(sampled.id, tokens, nullptr) == engine::AnswerState::Verdict::replaced) {
       row = state.before(tokens);
       if (!row.forced) std::abort();
       sampled.id = *row.forced;
