@@ -5,6 +5,7 @@ import { t } from '../i18n'
 import { notify } from '../ui/notice'
 import { screen } from '../ui/route'
 import { find, isLoaded, openId } from './conversations'
+import { isCodeInAddress } from './pairing'
 
 export const addressOf = (id: string | null) => (id ? `#/c/${id}` : '#/')
 
@@ -21,7 +22,7 @@ function follow() {
 // What is shown becomes what the address says. An address of nothing is no place to go back to.
 function lead() {
   const wanted = addressOf(openId.value)
-  if (screen.value !== 'chat' || !isLoaded.value || location.hash === wanted) return
+  if (screen.value !== 'chat' || !isLoaded.value || location.hash === wanted || isCodeInAddress()) return
   const id = idInAddress()
   if (location.hash.length < 3 || (id && !find(id))) history.replaceState(null, '', wanted)
   else location.hash = wanted

@@ -21,8 +21,13 @@ async function exchange(code: string) {
   }
 }
 
+const codeIn = (hash: string) => /^#pair=(\w{1,128})$/.exec(hash)?.[1]
+
+// Between the address and the event that tells of it others must leave it alone, or the code is lost.
+export const isCodeInAddress = () => codeIn(location.hash) !== undefined
+
 function takeCode() {
-  const code = /^#pair=(\w{1,128})$/.exec(location.hash)?.[1]
+  const code = codeIn(location.hash)
   if (!code) return
   history.replaceState(null, '', location.pathname + location.search)
   admission = exchange(code)
