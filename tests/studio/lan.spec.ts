@@ -62,3 +62,37 @@ test('a code lets one browser in, once, and it stays in when the server starts a
     await server.stop()
   }
 })
+
+// The address of the open conversation is written when conversations were read, and the event that tells of a new address
+// comes later than the address: the code has to be there still.
+test('a code that is typed in while the page still reads its conversations is not lost', async ({ browser }) => {
+  const home = mkdtempSync(join(tmpdir(), 'chimere-lan-'))
+  const server = new Server(['--lan'], { hasDiskCache: false, env: { CHIMERE_HOME: home } })
+  await server.start()
+  try {
+    const [address] = await server.says(/http:\/\/[\d.]+:\d+\/#pair=\w+/)
+    const page = await (await browser.newContext()).newPage()
+    await page.addInitScript(() => {
+      const held = new Promise<void>((resolve) => Object.assign(window, { letRead: resolve }))
+      const success = Object.getOwnPropertyDescriptor(IDBRequest.prototype, 'onsuccess')!
+      Object.defineProperty(IDBOpenDBRequest.prototype, 'onsuccess', {
+        set(this: IDBOpenDBRequest, then: (event: Event) => void) {
+          success.set!.call(this, (event: Event) => void held.then(() => then.call(this, event)))
+        },
+      })
+      const add = window.addEventListener.bind(window)
+      window.addEventListener = (type: string, then: EventListener, options?: AddEventListenerOptions) =>
+        add(type, type === 'hashchange' ? (event: Event) => void setTimeout(() => then(event), 500) : then, options)
+    })
+    await page.goto(address!.replace(/#.*/, ''))
+    await expect(page.getByRole('dialog')).toContainText('This server asks for an API key')
+    await page.evaluate((code) => {
+      location.hash = code
+      ;(window as unknown as { letRead: () => void }).letRead()
+    }, new URL(address!).hash)
+    await works(page)
+    await expect(page).not.toHaveURL(/pair=/)
+  } finally {
+    await server.stop()
+  }
+})
