@@ -194,8 +194,7 @@ bool AnswerState::is_certain() const {
 
 void AnswerState::watch_thought(const Sampled& token) {
   const ThinkingParams& p = request_->thinking;
-  const auto word = static_cast<size_t>(token.id) / 64;
-  is_at_break_ = !p.breaks || (word < p.breaks->size() && ((*p.breaks)[word] >> (token.id % 64) & 1) != 0);
+  is_at_break_ = p.is_break(token.id);
   n_sentence_ = is_at_break_ ? 0 : n_sentence_ + 1;
   // The stats of a forced token say nothing about the model's mind.
   if (origin_ != Origin::model) return;

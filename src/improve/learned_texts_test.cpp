@@ -2,19 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 
-#include "base/scratch_for_test.h"
 #include "improve/closing.h"
 #include "improve/example_set.h"
 #include "improve/forget.h"
+#include "improve/home_for_test.h"
 #include "improve/in_use.h"
-#include "improve/job.h"
 #include "improve/job_state.h"
 #include "improve/simulated_person.h"
 #include "improve/tool_words.h"
-#include "orchestrator/chat_model.h"
-#include "orchestrator/models_for_test.h"
 
 namespace chimere::improve {
 namespace learned_texts_test {
@@ -137,34 +133,10 @@ TEST(ExampleSet, IsShownWhereItsNearestAre) {
 
 class Week : public testing::Test {
  protected:
-  static Workbench& bench() {
-    static const std::unique_ptr<Workbench> one = [] {
-      LoadOptions options;
-      options.n_threads = 1;
-      auto model = models::Model::load(orchestrator::kModelInTheBox, models::BackendKind::cpu, options);
-      EXPECT_TRUE(model);
-      auto chat = orchestrator::ChatModel::from_model(std::move(*model));
-      EXPECT_TRUE(chat);
-      return std::make_unique<Workbench>(std::move(*chat), 1024);
-    }();
-    return *one;
-  }
-  struct Home {
-    explicit Home(const std::string& name)
-        : folder(fixture::scratch_folder(name)),
-          journal(*store::Journal::open((folder / "journal.db").string(), store::Journal::Consent::given)),
-          store(*ArtefactStore::open((folder / "improve").string())) {}
-    RunRecord run(const std::string& kind) const {
-      JobTools tools{*journal, *store, [] { return &bench(); }, {}, {}, {.resamples = 2000}};
-      const auto guard = read_guard(CHIMERE_TESTS_DIR "/../assets/improve/guard.jsonl");
-      tools.guard.assign(guard->begin(), guard->begin() + 12);
-      auto run = run_job(tools, {"ann", kind, ""});
-      EXPECT_TRUE(run);
-      return *run;
-    }
-    const std::filesystem::path folder;
-    const std::shared_ptr<store::Journal> journal;
-    const std::shared_ptr<ArtefactStore> store;
+  static Workbench& bench() { return nano_bench(); }
+  struct Home : HomeForTest {
+    using HomeForTest::HomeForTest;
+    RunRecord run(const std::string& kind) const { return HomeForTest::run(kind, 12); }
   };
   // The first days of somebody who sorts things and asks for a tool; all answers are corrected. `but`: this conversation
   // never was.

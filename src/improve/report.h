@@ -23,9 +23,9 @@ std::string report_json(const Report& report);
 
 // "2026-11-18 04:00", of UTC.
 std::string shown_time(int64_t seconds);
-// "+0.1234 [+0.0567, +0.1901]"
-// "+0.12 nats a token": what a kind gains is counted in.
+// "nats a token": what a kind's gain is counted in.
 const char* gain_unit(const std::string& kind);
+// "+0.1234 [+0.0567, +0.1901]"
 std::string shown_gain(const Gain& gain);
 
 }  // namespace chimere::improve

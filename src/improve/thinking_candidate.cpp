@@ -45,17 +45,17 @@ class ThoughtOf {
   Result<std::vector<ThoughtCut>> cuts() {
     TRY_ASSIGN(const auto n, figure("cuts", [this]() -> Result<std::optional<double>> {
                  TRY(write());
-                 return std::optional<double>{static_cast<double>(possible_cuts(sentence_ends(*thought_)).size())};
+                 return std::optional<double>{static_cast<double>(possible_.size())};
                }));
     std::vector<ThoughtCut> cuts(static_cast<size_t>(n.value_or(0)));
     for (size_t i = 0; i < cuts.size(); ++i) {
       const auto part = [&](const std::string& key, const std::function<double(const ThoughtCut&)>& of) {
         return figure(std::to_string(i) + " " + key, [&]() -> Result<std::optional<double>> {
           TRY(write());
-          return std::optional<double>{of(possible_cuts(sentence_ends(*thought_))[i])};
+          return std::optional<double>{of(possible_[i])};
         });
       };
-      TRY_ASSIGN(const auto at, part("at", [](const ThoughtCut& cut) { return double{1} * cut.at; }));
+      TRY_ASSIGN(const auto at, part("at", [](const ThoughtCut& cut) { return static_cast<double>(cut.at); }));
       cuts[i].at = static_cast<int32_t>(*at);
       for (size_t w = 0; w < cuts[i].certainty.size(); ++w) {
         TRY_ASSIGN(const auto certainty,
@@ -102,6 +102,7 @@ class ThoughtOf {
   Status write() {
     if (was_written_) return Ok{};
     TRY_ASSIGN(thought_, state_.bench->think(asked_, state_.run.slot.owner, arm_, kMostThought));
+    if (thought_) possible_ = possible_cuts(sentence_ends(*thought_));
     was_written_ = true;
     return Ok{};
   }
@@ -112,6 +113,7 @@ class ThoughtOf {
   const Arm& arm_;
   bool was_written_ = false;
   std::optional<WrittenThought> thought_;
+  std::vector<ThoughtCut> possible_;  // of it
   int32_t tokens_ = 0;
   std::map<int32_t, Answered> said_;
 };

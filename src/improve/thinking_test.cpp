@@ -2,16 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 
-#include "base/scratch_for_test.h"
 #include "improve/forget.h"
+#include "improve/home_for_test.h"
 #include "improve/in_use.h"
-#include "improve/job.h"
 #include "improve/job_state.h"
 #include "improve/thought_setting.h"
-#include "orchestrator/chat_model.h"
-#include "orchestrator/models_for_test.h"
 
 namespace chimere::improve {
 namespace thinking_test {
@@ -133,23 +129,9 @@ TEST(ThoughtSetting, LeavesARequestAloneThatSaysHowItThinks) {
 
 class Thoughts : public testing::Test {
  protected:
-  static Workbench& bench() {
-    static const std::unique_ptr<Workbench> one = [] {
-      LoadOptions options;
-      options.n_threads = 1;
-      auto model = models::Model::load(orchestrator::kModelInTheBox, models::BackendKind::cpu, options);
-      EXPECT_TRUE(model);
-      auto chat = orchestrator::ChatModel::from_model(std::move(*model));
-      EXPECT_TRUE(chat);
-      return std::make_unique<Workbench>(std::move(*chat), 1024);
-    }();
-    return *one;
-  }
-  struct Home {
-    explicit Home(const std::string& name)
-        : folder(fixture::scratch_folder(name)),
-          journal(*store::Journal::open((folder / "journal.db").string(), store::Journal::Consent::given)),
-          store(*ArtefactStore::open((folder / "improve").string())) {}
+  static Workbench& bench() { return nano_bench(); }
+  struct Home : HomeForTest {
+    using HomeForTest::HomeForTest;
     // A question that was answered behind a thought, rightly; unless `but` is its conversation.
     void ask(const std::string& question, const std::string& right, const std::string& but = {}) {
       Asked asked;
@@ -167,18 +149,7 @@ class Thoughts : public testing::Test {
       journal->add(std::move(entry));
       EXPECT_TRUE(journal->give("ann", "r" + std::to_string(n), {store::FeedbackKind::thumb_up, 0, {}}));
     }
-    RunRecord run(const std::string& given = {}) const {
-      JobTools tools{*journal, *store, [] { return &bench(); }, {}, {}, {.resamples = 2000}};
-      const auto guard = read_guard(CHIMERE_TESTS_DIR "/../assets/improve/guard.jsonl");
-      tools.guard.assign(guard->begin(), guard->begin() + 8);
-      tools.given = given;
-      auto run = run_job(tools, {"ann", "thinking", ""});
-      EXPECT_TRUE(run);
-      return *run;
-    }
-    const std::filesystem::path folder;
-    const std::shared_ptr<store::Journal> journal;
-    const std::shared_ptr<ArtefactStore> store;
+    RunRecord run(const std::string& given = {}) const { return HomeForTest::run("thinking", 8, given); }
     int n = 0;
   };
   // Sums that the model knows without a thought, too.

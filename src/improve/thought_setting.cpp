@@ -253,8 +253,8 @@ Result<std::optional<std::string>> thoughts_without(std::string_view bytes, uint
 bool use_thought_setting(const ThoughtSetting& setting, orchestrator::ChatRequest& request) {
   const orchestrator::ThinkingOptions& said = request.thinking;
   const bool is_said = said.mode || said.window || said.min_tokens || said.close_above || said.extend_below ||
-                       request.thinking_budget >= 0 || request.thinking_limit >= 0 || request.goes_on ||
-                       request.enable_thinking == false;
+                       said.suppress_above || said.close_at_reflection || request.thinking_budget >= 0 ||
+                       request.thinking_limit >= 0 || request.goes_on || request.enable_thinking == false;
   if (is_said || !setting.closes()) return false;
   if (setting.most == 0) {
     request.thinking_budget = 0;

@@ -328,9 +328,7 @@ Result<std::optional<WrittenThought>> Workbench::think(const Asked& asked, const
     const double total = engine::log_sum_exp(reading.logits);
     thought.max_prob.push_back(static_cast<float>(std::exp(reading.logits[static_cast<size_t>(id)] - total)));
     thought.entropy.push_back(static_cast<float>(engine::entropy_of(reading.logits, total)));
-    const auto& breaks = request.thinking.breaks;
-    const auto word = static_cast<size_t>(id) / 64;
-    thought.is_break.push_back(!breaks || (word < breaks->size() && ((*breaks)[word] >> (id % 64) & 1) != 0));
+    thought.is_break.push_back(request.thinking.is_break(id));
   }
   return std::optional<WrittenThought>{std::move(thought)};
 }

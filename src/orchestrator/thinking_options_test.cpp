@@ -100,7 +100,7 @@ TEST_F(ThinkingOptionsTest, TriggersAndBreaksComeFromTheVocabulary) {
   }
   const auto is_break = [&](const char* text) {
     const auto ids = tokenizer.encode(text, EncodeMode::plain, false);
-    return ids.size() == 1 && ((*p.breaks)[static_cast<size_t>(ids[0]) / 64] >> (ids[0] % 64) & 1) != 0;
+    return ids.size() == 1 && p.is_break(ids[0]);
   };
   EXPECT_TRUE(is_break("."));
   EXPECT_TRUE(is_break("\n"));

@@ -42,6 +42,11 @@ struct ThinkingParams {
   LoopGuardParams loop;
 
   bool needs_stats() const { return max_entropy > 0; }
+  // Whether a thought stands behind a line or sentence after this token.
+  bool is_break(int32_t id) const {
+    const auto word = static_cast<size_t>(id) / 64;
+    return !breaks || (word < breaks->size() && ((*breaks)[word] >> (id % 64) & 1) != 0);
+  }
   // Call once when a request is admitted.
   Status validate(int32_t n_vocab) const;
 };
